@@ -1,0 +1,1 @@
+"""Modules of make_packs.py, one for each pack."""

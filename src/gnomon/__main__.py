@@ -1,0 +1,5 @@
+"""``python -m gnomon`` is ``gnomon``."""
+
+from gnomon.cli import main
+
+main()

@@ -1,0 +1,126 @@
+"""What a run says in words: what each model knows, who is ahead, what could not be asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gnomon.analysis.comparison import Comparison, compare_models
+from gnomon.foundation.records import Question
+from gnomon.scores import Metric
+
+Row = dict[str, Any]
+
+
+def find_out(
+    *,
+    scores: Sequence[Row],
+    answers: Sequence[Row],
+    questions: Mapping[str, Question],
+    clusters: Mapping[str, str],
+    headline: Sequence[tuple[str, Metric]],
+    about: Mapping[str, str],
+    baselines: set[str],
+    seed: int,
+) -> dict[str, Any]:
+    """Sentences, paired comparisons of the models (not of baselines), and unusable questions by model and reason."""
+    models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
+    compared = compare_models(
+        [answer for answer in answers if answer["model"] in models], questions, clusters, headline, seed=seed
+    )
+    unusable = Counter(
+        (answer["model"], _reason(answer["unusable"])) for answer in answers if answer["unusable"] is not None
+    )
+    sentences = []
+    for model in models:
+        sentences += _knows(model, scores, headline, about)
+        sentences += _at_chance(model, scores, headline)
+    sentences += [_ahead(one) for one in compared]
+    sentences.append(_unusable(unusable))
+    return {
+        "sentences": sentences,
+        "comparisons": [asdict(one) for one in compared],
+        "unusable": [{"model": m, "reason": r, "count": n} for (m, r), n in sorted(unusable.items())],
+    }
+
+
+def _overall(row: Row) -> bool:
+    return not (row.get("relation") or row.get("domain") or row.get("template") or row.get("split"))
+
+
+def _knows(
+    model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], about: Mapping[str, str]
+) -> list[str]:
+    """The best and the weakest relations of the first headline task, against chance."""
+    if not headline:
+        return []
+    task, metric = headline[0]
+    rows = [
+        row
+        for row in scores
+        if row["model"] == model
+        and row["task"] == task
+        and row["metric"] == metric.name
+        and row.get("relation")
+        and row["value"] is not None
+        and row["low"] is not None
+        and row["chance"] is not None
+    ]
+    known = sorted((row for row in rows if row["low"] > row["chance"]), key=lambda row: -row["value"])[:2]
+    unknown = sorted((row for row in rows if row["low"] <= row["chance"]), key=lambda row: row["value"])[:1]
+    if not known:
+        return [f"{model} shows no {task} knowledge beyond chance in any relation."] if rows else []
+    parts = [f"{about.get(row['relation'], row['relation'])} ({_percent(row['value'])})" for row in known]
+    sentence = f"{model} knows {' and '.join(parts)} best"
+    for row in unknown:
+        name = about.get(row["relation"], row["relation"])
+        sentence += f", and not {name} ({_percent(row['value'])}, chance {_percent(row['chance'])})"
+    return [sentence + "."]
+
+
+def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
+    """Tasks where a model's interval holds the chance level."""
+    near = []
+    for task, metric in headline:
+        for row in scores:
+            if (row["model"], row["task"], row["metric"]) != (model, task, metric.name) or not _overall(row):
+                continue
+            if row["low"] is not None and row["chance"] is not None and row["low"] <= row["chance"] <= row["high"]:
+                near.append(task)
+    return [f"{model} cannot be told from guessing in {' and '.join(dict.fromkeys(near))}."] if near else []
+
+
+def _ahead(one: Comparison) -> str:
+    points = f"{100 * one.difference:.1f} points"
+    p = f"p = {one.p:.3f}" if one.p >= 0.001 else "p < 0.001"
+    if one.p >= 0.05:
+        return f"On {one.task}, {one.model} and {one.other} do not differ clearly ({points}, paired, {p})."
+    return f"{one.model} is ahead of {one.other} on {one.task} by {points} (paired, {p})."
+
+
+def _unusable(unusable: Counter[tuple[str, str]]) -> str:
+    if not unusable:
+        return "Every question could be asked of every model."
+    parts = [f"{count} of {model} ({reason})" for (model, reason), count in unusable.most_common(3)]
+    more = len(unusable) - len(parts)
+    tail = f" and {more} more kinds" if more > 0 else ""
+    total = sum(unusable.values())
+    verb = "answer was" if total == 1 else "answers were"
+    return f"{total} {verb} unusable and left out of the scores: {', '.join(parts)}{tail}."
+
+
+def _reason(text: str) -> str:
+    """The kind of a reason, without the candidate or the numbers in it."""
+    if text.startswith("too long"):
+        return "too long for the model"
+    if "holds a token that this model does not know" in text:
+        return "a candidate holds an unknown token"
+    if "has no token" in text:
+        return "a candidate has no token"
+    return text
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.0f}%"

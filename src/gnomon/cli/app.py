@@ -1,0 +1,220 @@
+"""The commands. What they need is imported when they run, so that help is quick."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="gnomon",
+    help="Measure what a language model knows: knowledge in, questions asked, scores with error bars out.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # Plain help needs a third of the time.
+    pretty_exceptions_enable=False,
+)
+
+What = Annotated[
+    str, typer.Argument(metavar="SUITE_OR_STUDY", help="A suite's name or a study.yaml.", show_default=False)
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER", help="Folder of the suite's published files, of what 'gnomon build' wrote, or your questions."
+    ),
+]
+Knowledge = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PACK_OR_FILE", help="A knowledge pack, a folder or a table of facts. May be given several times."
+    ),
+]
+Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME_OR_FOLDER", help="An alias, a folder, a .gguf file or a hub name. May be given several times."
+    ),
+]
+Task = Annotated[list[str] | None, typer.Option(metavar="TASK", help="Only this task. May be given several times.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many questions a task.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of everything that is drawn.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any key of the study.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Plain lines instead of progress bars.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from gnomon import __version__
+
+        typer.echo(f"gnomon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    what: What,
+    out: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The run's folder [default: runs/SUITE].", show_default=False)
+    ] = None,
+    data: Data = None,
+    knowledge: Knowledge = None,
+    model: Model = None,
+    task: Task = None,
+    limit: Limit = None,
+    seed: Seed = None,
+    settings: Set = None,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Let models given with --model run the code that comes with them."),
+    ] = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Ask models the questions of a suite or study, score the answers and write a report.
+
+    Stopped and started again with the same folder, it goes on where it was.
+    """
+    from gnomon.cli.printing import print_run
+    from gnomon.cli.progress import make_progress
+    from gnomon.suites import run as run_suite
+
+    models = [{"model": name, "trust_remote_code": True} if trust_remote_code else name for name in model or []]
+    with make_progress(plain=quiet or json) as progress:
+        finished = run_suite(
+            what,
+            data=data,
+            knowledge=knowledge or (),
+            models=models,
+            tasks=task or (),
+            limit=limit,
+            seed=seed,
+            settings=settings or (),
+            out=out,
+            progress=progress,
+            command=shlex.join(["gnomon", *sys.argv[1:]]),
+        )
+    print_run(finished, as_json=json)
+
+
+@app.command()
+def build(
+    what: What,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the questions.", show_default=False)],
+    data: Data = None,
+    knowledge: Knowledge = None,
+    task: Task = None,
+    limit: Limit = None,
+    seed: Seed = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Make the questions of a suite or study without asking them."""
+    from gnomon.cli.printing import print_build
+    from gnomon.suites import build as build_suite
+
+    made = build_suite(
+        what,
+        out=out,
+        data=data,
+        knowledge=knowledge or (),
+        tasks=task or (),
+        limit=limit,
+        seed=seed,
+        settings=settings or (),
+    )
+    print_build(made, out, as_json=json)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file [default: report.html in the first run].", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write the report of a run anew, or one report of several runs of the same suite."""
+    from gnomon.cli.printing import print_report
+    from gnomon.foundation import write_text
+    from gnomon.reports import render_html
+    from gnomon.runs import open_run
+    from gnomon.suites import combine_runs
+
+    combined = combine_runs([open_run(folder) for folder in runs])
+    file = out or runs[0] / ("report.html" if len(runs) == 1 else "report-combined.html")
+    write_text(file, render_html(combined))
+    print_report(combined, file, as_json=json)
+
+
+@app.command()
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Folders of finished runs.", show_default=False)
+    ],
+    json: Json = False,
+) -> None:
+    """Compare the models of one or several runs on the questions that they share."""
+    from gnomon.cli.printing import print_comparison
+    from gnomon.runs import open_run
+    from gnomon.suites import combine_runs
+
+    print_comparison(combine_runs([open_run(folder) for folder in runs]), as_json=json)
+
+
+@app.command()
+def suites(json: Json = False) -> None:
+    """List the suites."""
+    from gnomon.cli.lists import list_parts
+    from gnomon.suites import SUITES
+
+    list_parts(SUITES, as_json=json)
+
+
+@app.command()
+def models(json: Json = False) -> None:
+    """List the models that have an alias."""
+    from gnomon.cli.lists import list_parts
+    from gnomon.models import MODELS
+
+    list_parts(MODELS, "Any folder, .gguf file or hub name is a model too.", as_json=json)
+
+
+@app.command()
+def probes(json: Json = False) -> None:
+    """List the probes."""
+    from gnomon.cli.lists import list_parts
+    from gnomon.probes import PROBES
+
+    list_parts(PROBES, as_json=json)
+
+
+@app.command()
+def metrics(json: Json = False) -> None:
+    """List the metrics."""
+    from gnomon.cli.lists import list_parts
+    from gnomon.scores import METRICS
+
+    list_parts(METRICS, as_json=json)
+
+
+@app.command()
+def packs(json: Json = False) -> None:
+    """List the embedded knowledge packs."""
+    from gnomon.cli.lists import list_packs
+
+    list_packs(as_json=json)

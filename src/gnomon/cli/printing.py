@@ -1,0 +1,95 @@
+"""What the commands print when they are done."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gnomon.questions import QuestionSet
+from gnomon.reports import ReportData, score_table
+from gnomon.runs import Run
+from gnomon.runs.scoring import score_objects
+
+
+def print_run(run: Run, *, as_json: bool) -> None:
+    """The table of scores, what it says in words, and where to look."""
+    if as_json:
+        _print_json(score_objects(run.scores))
+        return
+    from gnomon.suites import SUITES
+
+    headline = [
+        entry
+        for entry in SUITES.get(run.study.suite).card()["headline"]
+        if not run.study.tasks or entry["task"] in run.study.tasks
+    ]
+    console = Console(highlight=False)
+    console.print()
+    console.print(score_table(run.scores, headline, width=console.width))
+    console.print()
+    for sentence in run.findings["sentences"]:
+        console.print(sentence)
+    console.print(f"Report: {run.report}    Scores: {run.folder / 'scores.json'}", soft_wrap=True)
+
+
+def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
+    """How many questions of each task were made, and where they are."""
+    tasks = Counter(questions.questions["task"].to_pylist())
+    if as_json:
+        _print_json({"folder": str(folder), "questions": questions.questions.num_rows, "by_task": dict(tasks)})
+        return
+    console = Console(highlight=False)
+    parts = ", ".join(f"{count:,} {task}" for task, count in tasks.items())
+    console.print(f"{questions.questions.num_rows:,} questions ({parts}) from {questions.facts.num_rows:,} facts")
+    console.print(f"Questions: {folder / 'questions.parquet'}", soft_wrap=True)
+
+
+def print_report(data: ReportData, file: Path, *, as_json: bool) -> None:
+    """Where the report is."""
+    if as_json:
+        _print_json({"report": str(file), "models": sorted(set(data.scores["model"].to_pylist()))})
+    else:
+        Console(highlight=False).print(f"Report: {file}", soft_wrap=True)
+
+
+def print_comparison(data: ReportData, *, as_json: bool) -> None:
+    """Scores side by side, and every pair of models with difference, interval and p."""
+    comparisons = data.findings["comparisons"]
+    if as_json:
+        _print_json(comparisons)
+        return
+    console = Console(highlight=False)
+    console.print(score_table(data.scores, data.suite["headline"], width=console.width))
+    console.print()
+    if not comparisons:
+        console.print("There are no two models (besides baselines) with questions in common to compare.")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for column in ("task", "metric", "ahead", "behind", "points", "95% interval", "p (Holm)", "questions"):
+        table.add_column(column, justify="left" if column in ("task", "metric", "ahead", "behind") else "right")
+    for one in comparisons:
+        interval = f"[{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
+        p = f"{one['p']:.3f}" if one["p"] >= 0.001 else "< 0.001"
+        table.add_row(
+            one["task"],
+            one["metric"],
+            one["model"],
+            one["other"],
+            f"{100 * one['difference']:.1f}",
+            interval,
+            p,
+            str(one["n"]),
+        )
+    console.print(table)
+    console.print()
+    for sentence in data.findings["sentences"]:
+        console.print(sentence)
+
+
+def _print_json(content: Any) -> None:
+    Console(soft_wrap=True).out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)

@@ -1,0 +1,78 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gnomon.foundation.errors import InputError
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """A path to write to; it takes the target's place when the block ends well, else it is removed.
+
+    The bytes are on disk before the name is: a process killed at any instant leaves the old file or the new one.
+    A full disk is said in one line (InputError), and leaves nothing behind.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as handle:
+            os.fsync(handle.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        if is_disk_full(error):
+            raise disk_full(target) from error
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether an error says that there is no room left (Arrow wraps the number into its text)."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left on device" in str(error)
+
+
+def disk_full(target: Path) -> InputError:
+    """The error for a disk without room."""
+    return InputError(f"{target}: the disk is full. Free some space there, or choose another folder with --out.")
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a text file in one piece."""
+    with atomic_path(target) as path:
+        path.write_text(text, encoding="utf-8")
+
+
+def write_json(target: Path, content: Any) -> None:
+    """Write JSON that people can read and that is the same for the same content."""
+    write_text(target, json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(handle)
+
+
+def _digest(handle: Any) -> str:
+    state = hashlib.sha256()
+    while block := handle.read(1 << 20):
+        state.update(block)
+    return state.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where things made once are kept between runs: $GNOMON_CACHE, or gnomon in the user's cache folder."""
+    given = os.environ.get("GNOMON_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnomon"

@@ -1,0 +1,77 @@
+"""Questions and answers as objects, for code that works on one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gnomon.foundation.errors import InputError
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its candidates in place: what a probe gets."""
+
+    question_id: str
+    task: str
+    prompt: str
+    answers: tuple[str, ...]
+    target: str
+    candidates: tuple[str, ...]
+    language: str = "en"
+    template: str | None = None
+
+    @property
+    def relation(self) -> str:
+        """What is asked about: the template's name without its number, or the task."""
+        return self.template.partition("/")[0] if self.template else self.task
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model gave for a question by one probe and one method; ``unusable`` says why there is nothing."""
+
+    question_id: str
+    model: str
+    probe: str
+    method: str
+    prediction: str | None = None
+    ranked: tuple[tuple[str, float], ...] = ()
+    gold_ranks: tuple[float, ...] = ()
+    gold_ties: tuple[int, ...] = ()
+    unusable: str | None = None
+    seconds: float | None = None
+
+    def as_row(self) -> dict[str, Any]:
+        """The row of the answers table."""
+        row = asdict(self)
+        row["ranked"] = [{"candidate": candidate, "score": score} for candidate, score in self.ranked]
+        return row
+
+
+def questions_from_rows(
+    rows: Iterable[Mapping[str, Any]], candidate_sets: Mapping[str, tuple[str, ...]]
+) -> list[Question]:
+    """Questions with their candidates looked up; refuses a candidate set that is not there."""
+    questions = []
+    for row in rows:
+        named = row["candidate_set"]
+        if named is not None and named not in candidate_sets:
+            raise InputError(
+                f"question {row['question_id']} uses the candidate set {named!r}, which is not in the table of "
+                "candidates; add it there, or give the question its own 'choices'"
+            )
+        questions.append(
+            Question(
+                question_id=row["question_id"],
+                task=row["task"],
+                prompt=row["prompt"],
+                answers=tuple(row["answers"]),
+                target=row["target"],
+                candidates=tuple(row["choices"]) if named is None else candidate_sets[named],
+                language=row["language"],
+                template=row["template"],
+            )
+        )
+    return questions

@@ -1,0 +1,313 @@
+"""The tables that travel between rooms: declared Arrow schemas, with readers and writers that validate.
+
+Arrow in memory, Parquet on disk, so that any tool can read any stage. JSON lines are read too, for tables that
+people write by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gnomon.foundation import SLOT
+from gnomon.foundation.errors import InputError, did_you_mean
+from gnomon.foundation.files import atomic_path
+from gnomon.foundation.identity import content_id
+
+_STRINGS = pa.list_(pa.string())
+_RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """One kind of table: its columns, which of them must be filled, what identifies a row, what else must hold.
+
+    ``open`` tables may carry further columns (the group columns of scores). ``defaults`` fill columns that a
+    hand-written row leaves out; ``identify`` makes a row's id from its content.
+    """
+
+    name: str
+    schema: pa.Schema
+    required: frozenset[str]
+    unique: str | None = None
+    open: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    identify: Callable[[Mapping[str, Any]], str] | None = None
+    check: Callable[[pa.Table, Callable[[int], str]], None] | None = None
+
+
+def fact_id(row: Mapping[str, Any]) -> str:
+    """A fact is what it says and when it held; where it came from does not change its id."""
+    columns = ("subject", "predicate", "object", "value", "unit", "start", "end")
+    return content_id("f", *(row.get(column) for column in columns))
+
+
+def question_id(row: Mapping[str, Any]) -> str:
+    """A question is what is asked and what counts as right; its split or domain does not change its id."""
+    columns = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
+    return content_id("q", *(row.get(column) for column in columns))
+
+
+def candidate_set_id(name: str, candidates: Sequence[str]) -> str:
+    """A candidate set's id keeps its name for the reader and changes with its content."""
+    return f"{name}-{content_id('c', list(candidates))[2:12]}"
+
+
+def _check_facts(table: pa.Table, where: Callable[[int], str]) -> None:
+    has_object, has_value = pc.is_valid(table["object"]), pc.is_valid(table["value"])
+    row = _first(pc.equal(has_object, has_value))
+    if row is not None:
+        raise InputError(f"{where(row)}: a fact has either an object or a value, and this one has both or neither")
+    year = pc.cast(pc.utf8_slice_codeunits(table["start"], 0, 4), pa.string())
+    row = _first(pc.fill_null(pc.greater(year, pc.utf8_slice_codeunits(table["end"], 0, 4)), False))
+    if row is not None:
+        fact = table.slice(row, 1).to_pylist()[0]
+        raise InputError(f"{where(row)}: end {fact['end']} is before start {fact['start']} for {fact['subject']!r}")
+
+
+def _check_questions(table: pa.Table, where: Callable[[int], str]) -> None:
+    slots = pc.count_substring(table["prompt"], SLOT)
+    row = _first(pc.not_equal(slots, 1))
+    if row is not None:
+        count, prompt = slots[row].as_py(), table["prompt"][row].as_py()
+        found = "no slot" if count == 0 else f"{count} slots"
+        raise InputError(f"{where(row)}: the prompt {prompt!r} has {found}; write {SLOT} exactly once, for the answer")
+    row = _first(pc.equal(pc.list_value_length(table["answers"]), 0))
+    if row is not None:
+        raise InputError(f"{where(row)}: 'answers' is empty; name every right answer")
+    row = _first(pc.equal(pc.is_valid(table["choices"]), pc.is_valid(table["candidate_set"])))
+    if row is not None:
+        raise InputError(f"{where(row)}: a question has either 'choices' or a 'candidate_set'; give one of them")
+
+
+def _strings(*names: str) -> list[tuple[str, pa.DataType]]:
+    return [(name, pa.string()) for name in names]
+
+
+FACTS = TableKind(
+    "facts",
+    pa.schema(
+        [
+            *_strings("fact_id", "subject", "predicate", "object"),
+            ("value", pa.float64()),
+            *_strings("unit", "start", "end", "domain", "source", "rule"),
+            ("premises", _STRINGS),
+        ]
+    ),
+    required=frozenset({"fact_id", "subject", "predicate"}),
+    unique="fact_id",
+    identify=fact_id,
+    check=_check_facts,
+)
+NAMES = TableKind(
+    "names",
+    pa.schema([*_strings("entity", "language", "label"), ("aliases", _STRINGS), ("kind", pa.string())]),
+    required=frozenset({"entity", "language", "label"}),
+    defaults={"language": "en", "aliases": []},
+)
+QUESTIONS = TableKind(
+    "questions",
+    pa.schema(
+        [
+            *_strings("question_id", "suite", "task", "language", "prompt"),
+            ("answers", _STRINGS),
+            ("target", pa.string()),
+            ("choices", _STRINGS),
+            ("candidate_set", pa.string()),
+            ("facts", _STRINGS),
+            *_strings("qset", "domain", "rule", "template", "split"),
+        ]
+    ),
+    required=frozenset({"question_id", "suite", "task", "language", "prompt", "answers", "target"}),
+    unique="question_id",
+    defaults={"suite": "own", "task": "completion", "language": "en", "facts": []},
+    identify=question_id,
+    check=_check_questions,
+)
+CANDIDATES = TableKind(
+    "candidates",
+    pa.schema([("candidate_set", pa.string()), ("candidates", _STRINGS)]),
+    required=frozenset({"candidate_set", "candidates"}),
+    unique="candidate_set",
+)
+FREQUENCIES = TableKind(
+    "frequencies",
+    pa.schema([*_strings("task", "relation", "answer"), ("count", pa.int64())]),
+    required=frozenset({"task", "relation", "answer", "count"}),
+)
+ANSWERS = TableKind(
+    "answers",
+    pa.schema(
+        [
+            *_strings("question_id", "model", "probe", "method", "prediction"),
+            ("ranked", _RANKED),
+            ("gold_ranks", pa.list_(pa.float64())),
+            ("gold_ties", pa.list_(pa.int32())),
+            ("unusable", pa.string()),
+            ("seconds", pa.float64()),
+        ]
+    ),
+    required=frozenset({"question_id", "model", "probe", "method"}),
+)
+SCORES = TableKind(
+    "scores",
+    pa.schema(
+        [
+            *_strings("model", "suite", "task", "probe", "method", "metric"),
+            *[(name, pa.float64()) for name in ("value", "low", "high")],
+            ("n", pa.int64()),
+            ("unusable", pa.int64()),
+            ("chance", pa.float64()),
+        ]
+    ),
+    required=frozenset({"model", "suite", "task", "probe", "method", "metric", "n", "unusable"}),
+    open=True,
+)
+
+TABLE_KINDS = {kind.name: kind for kind in (FACTS, NAMES, QUESTIONS, CANDIDATES, FREQUENCIES, ANSWERS, SCORES)}
+
+
+def make_table(kind: TableKind, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """A table of this kind from rows, ids and defaults filled in; refuses what the kind refuses."""
+    known = set(kind.schema.names)
+    filled = []
+    for row in rows:
+        row = {**kind.defaults, **{key: value for key, value in row.items() if value is not None}}
+        if kind.identify and kind.unique and not row.get(kind.unique):
+            row[kind.unique] = kind.identify(row)
+        filled.append(row)
+    extra = sorted({key for row in filled for key in row} - known) if kind.open else []
+    schema = pa.schema([*kind.schema, *[pa.field(name, pa.string()) for name in extra]])
+    return validate(kind, pa.Table.from_pylist(filled, schema=schema))
+
+
+def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | None = None) -> pa.Table:
+    """The table with the kind's column order and types; refuses what does not fit, naming the row."""
+    where = where or (lambda row: f"{kind.name}, row {row + 1}")
+    origin = where(0).rpartition(", row")[0] or kind.name
+    unknown = [name for name in table.column_names if name not in kind.schema.names]
+    if unknown and not kind.open:
+        hint = did_you_mean(unknown[0], kind.schema.names)
+        raise InputError(f"{origin}: there is no column {unknown[0]!r} in a table of {kind.name}; {hint}")
+    columns = []
+    for column in kind.schema:
+        if column.name in table.column_names:
+            try:
+                columns.append(table[column.name].cast(column.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                kept = table[column.name].type
+                raise InputError(f"{origin}: column {column.name!r} holds {kept}, not {column.type}") from error
+        elif column.name in kind.required:
+            raise InputError(f"{origin}: the column {column.name!r} is missing from the table of {kind.name}")
+        else:
+            columns.append(pa.nulls(table.num_rows, column.type))
+        if column.name in kind.required and columns[-1].null_count:
+            row = _first(pc.is_null(columns[-1]))
+            raise InputError(f"{where(row or 0)}: {column.name!r} is empty, and every row of {kind.name} needs it")
+    checked = pa.Table.from_arrays(columns, schema=kind.schema)
+    for name in unknown:
+        checked = checked.append_column(name, table[name])
+    if kind.unique:
+        _refuse_repeats(kind, checked, where)
+    if kind.check and checked.num_rows:
+        kind.check(checked, where)
+    return checked
+
+
+def write_table(kind: TableKind, table: pa.Table, path: Path) -> None:
+    """Write a table as Parquet, whole or not at all, after validation."""
+    checked = validate(kind, table)
+    with atomic_path(path) as temporary:
+        pq.write_table(checked, temporary, compression="zstd")
+
+
+def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None = None) -> pa.Table:
+    """Read a table from Parquet or JSON lines; refuses a broken file or row in one line that names it.
+
+    ``complete`` may fill in what hand-written rows leave out, before they get their ids.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
+    if path.suffix == ".jsonl":
+        return _read_json_lines(kind, path, complete)
+    if path.suffix != ".parquet":
+        raise InputError(f"{path}: a table of {kind.name} is read from .parquet or .jsonl")
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
+    return validate(kind, table, lambda row: f"{path}, row {row + 1}")
+
+
+def _read_json_lines(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    with open(path, "rb") as handle:
+        for number, line in enumerate(handle, 1):
+            if not line.strip():
+                continue
+            rows.append(_parse_line(kind, line, f"{path}, row {number}"))
+            lines.append(number)
+    if complete:
+        complete(rows)
+    for row in rows:
+        if kind.identify and kind.unique and not row.get(kind.unique):
+            row[kind.unique] = kind.identify(row)
+    columns = [name for name in kind.schema.names if any(name in row for row in rows)]
+    arrays = [_column(kind.schema.field(name).type, name, rows, lines, path) for name in columns]
+    fields = [kind.schema.field(name) for name in columns]
+    table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return validate(kind, table, lambda row: f"{path}, row {lines[row] if lines else row + 1}")
+
+
+def _parse_line(kind: TableKind, line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: the text is not UTF-8; save the file as UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where}: not valid JSON ({error.msg} at column {error.colno}). Mend the row.") from error
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: a row is a JSON object, and this is {type(row).__name__}")
+    unknown = [key for key in row if key not in kind.schema.names]
+    if unknown:
+        hint = did_you_mean(unknown[0], kind.schema.names)
+        raise InputError(f"{where}: there is no column {unknown[0]!r} in a table of {kind.name}; {hint}")
+    return {**kind.defaults, **{key: value for key, value in row.items() if value is not None}}
+
+
+def _column(kind: pa.DataType, name: str, rows: list[dict[str, Any]], lines: list[int], path: Path) -> pa.Array:
+    try:
+        return pa.array([row.get(name) for row in rows], kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        for row, line in zip(rows, lines, strict=True):
+            try:
+                pa.array([row.get(name)], kind)
+            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+                value = row.get(name)
+                raise InputError(f"{path}, row {line}: {name!r} is {value!r}, and should be {kind}") from error
+        raise
+
+
+def _refuse_repeats(kind: TableKind, table: pa.Table, where: Callable[[int], str]) -> None:
+    ids = table[kind.unique]
+    if len(pc.unique(ids)) == len(ids):
+        return
+    seen: dict[str, int] = {}
+    for row, identity in enumerate(ids.to_pylist()):
+        if identity in seen:
+            raise InputError(f"{where(row)}: repeats row {seen[identity] + 1} ({kind.unique} {identity}). Remove one.")
+        seen[identity] = row
+
+
+def _first(mask: pa.ChunkedArray | pa.Array) -> int | None:
+    found = pc.index(mask, True).as_py()
+    return None if found < 0 else found

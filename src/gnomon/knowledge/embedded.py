@@ -1,0 +1,66 @@
+"""The knowledge packs that come with gnomon: small, real, each with its source and licence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gnomon.foundation import InputError
+
+_FOLDER = Path(__file__).parent / "packs"
+
+
+@dataclass(frozen=True)
+class PackCard:
+    """What a pack says of itself."""
+
+    name: str
+    title: str
+    description: str
+    licence: str
+    facts: int
+    names: int
+
+
+def embedded_packs() -> dict[str, Path]:
+    """Name and folder of each embedded pack."""
+    return {path.parent.name: path.parent for path in sorted(_FOLDER.glob("*/pack.yaml"))}
+
+
+def pack_card(folder: Path) -> PackCard:
+    """A pack's card, with its rows counted."""
+    about = read_about(folder)
+    return PackCard(
+        name=about["name"],
+        title=about["title"],
+        description=" ".join(about["description"].split()),
+        licence=about["licence"] if isinstance(about["licence"], str) else ", ".join(about["licence"]),
+        facts=_rows(folder / "facts.csv"),
+        names=_rows(folder / "names.csv"),
+    )
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """The content of pack.yaml; refuses a folder without one, or one that says too little."""
+    file = folder / "pack.yaml"
+    if not file.is_file():
+        raise InputError(f"{folder} is no knowledge pack: it has no pack.yaml")
+    try:
+        about = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise InputError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from error
+    missing = [key for key in ("name", "title", "description", "licence") if key not in (about or {})]
+    if missing:
+        raise InputError(f"{file}: the key {missing[0]!r} is missing")
+    found: dict[str, Any] = about
+    return found
+
+
+def _rows(file: Path) -> int:
+    import csv
+
+    with open(file, encoding="utf-8", newline="") as handle:
+        return max(0, sum(1 for _ in csv.reader(handle)) - 1)

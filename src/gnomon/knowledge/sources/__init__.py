@@ -1,0 +1,1 @@
+"""One module a format: each reads a place and gives a Material."""

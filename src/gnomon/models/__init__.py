@@ -1,0 +1,27 @@
+"""Language models behind one small protocol: masked, causal, baselines; torch is imported when one is loaded."""
+
+from gnomon.foundation.registry import Registry
+from gnomon.models.loading import load_model
+from gnomon.models.protocol import CandidateScores, Model, NeedsAllQuestions
+from gnomon.models.resolving import ModelSpec, ResolvedModel, resolve_model
+
+MODELS = Registry(
+    "model",
+    {
+        "smollm2-135m": ("gnomon.models.embedded:smollm2_135m", "causal, 135 M parameters, English (SmolLM2 Instruct)"),
+        "minilm-mlm": ("gnomon.models.embedded:minilm_mlm", "masked, 23 M parameters, English, made for gnomon"),
+        "random": ("gnomon.models.baselines:RandomBaseline", "baseline: guesses"),
+        "frequency": ("gnomon.models.baselines:FrequencyBaseline", "baseline: the most frequent answer of a relation"),
+    },
+)
+
+__all__ = [
+    "MODELS",
+    "CandidateScores",
+    "Model",
+    "ModelSpec",
+    "NeedsAllQuestions",
+    "ResolvedModel",
+    "load_model",
+    "resolve_model",
+]

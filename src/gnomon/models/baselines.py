@@ -1,0 +1,71 @@
+"""Stand-ins that know nothing of the world: what a model must beat."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon.foundation import derived_seed, digest
+from gnomon.foundation.records import Question
+from gnomon.models.protocol import CandidateScores
+
+
+class RandomBaseline:
+    """Guesses: every candidate gets a score drawn from the seed, the question and the candidate."""
+
+    kind = "baseline"
+    methods: tuple[str, ...] = ("uniform",)
+
+    def __init__(self, name: str = "random", seed: int = 0) -> None:
+        self.name = name
+        self.seed = seed
+        self.fingerprint = digest(["gnomon random baseline", 1, seed])
+
+    def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Scores in [0, 1), the same for the same question and candidate on every machine."""
+        for index, question in enumerate(questions):
+            draws = [derived_seed(self.seed, question.question_id, text) / 2.0**64 for text in question.candidates]
+            yield CandidateScores(index, {method: np.array(draws) for method in methods})
+
+    def describe(self) -> dict[str, str | int | float]:
+        """What it is."""
+        return {"seed": self.seed}
+
+
+class FrequencyBaseline:
+    """Gives the most frequent answer: a candidate's score is how often it is right in the same relation.
+
+    The counts come from the whole knowledge behind the questions where the suite gives them, else from the right
+    answers of the run's questions. What it scores above chance can be had without reading the question; ties are left
+    as ties.
+    """
+
+    kind = "baseline"
+    methods: tuple[str, ...] = ("count",)
+
+    def __init__(self, name: str = "frequency") -> None:
+        self.name = name
+        self.fingerprint = digest(["gnomon frequency baseline", 1])
+        self._counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+
+    def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
+        """Take the counts given, or count the right answers of each task and relation."""
+        self._counts.clear()
+        for row in frequencies:
+            self._counts[row["task"], row["relation"]][row["answer"]] += row["count"]
+        for question in questions if not frequencies else ():
+            self._counts[question.task, question.relation][question.target] += 1
+
+    def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """How often each candidate is the answer of such a question."""
+        for index, question in enumerate(questions):
+            counts = self._counts[question.task, question.relation]
+            scores = np.array([float(counts[text]) for text in question.candidates])
+            yield CandidateScores(index, dict.fromkeys(methods, scores))
+
+    def describe(self) -> dict[str, str | int | float]:
+        """What it is."""
+        return {}

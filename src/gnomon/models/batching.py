@@ -1,0 +1,65 @@
+"""Rows into batches: sorted by length, filled to a token budget, halved when memory runs out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from gnomon.foundation import GnomonError
+
+logger = logging.getLogger(__name__)
+
+
+def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Row numbers in batches whose padded size (rows × longest) stays within the budget of tokens.
+
+    Longest first, so that the largest batch comes first. A row beyond the budget is a batch of its own.
+    The batches depend on the lengths and the budget alone.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
+    batches: list[list[int]] = []
+    for row in order:
+        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= budget:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches
+
+
+def run_batches(batches: Sequence[list[int]], forward: Callable[[list[int]], None]) -> None:
+    """Run every batch; one that does not fit into memory is halved until it does.
+
+    A single row that does not fit is an error: nothing is left out in silence.
+    """
+    waiting = list(reversed(batches))
+    while waiting:
+        batch = waiting.pop()
+        try:
+            forward(batch)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(batch) == 1:
+                raise GnomonError(
+                    "out of memory on a single row. Use a machine with more memory, a smaller model, or dtype: bfloat16"
+                ) from error
+            half = len(batch) // 2
+            logger.warning("out of memory with %d rows: going on with %d", len(batch), half)
+            release_memory()
+            waiting.extend([batch[half:], batch[:half]])
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on any device."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    text = str(error)
+    return "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
+
+
+def release_memory() -> None:
+    """Give cached device memory back before the next try."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,78 @@
+"""Loading: the ordinary Hugging Face path, quiet, and without foreign code unless it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnomon.foundation import InputError
+from gnomon.models.protocol import Model
+from gnomon.models.resolving import ModelSpec, ResolvedModel, require_models_extra, resolve_model
+
+if TYPE_CHECKING:
+    import torch
+
+
+def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
+    """A model ready to be asked, from an alias, a folder, a hub name, a spec or what was resolved."""
+    if isinstance(model, str):
+        model = ModelSpec(model)
+    resolved = resolve_model(model) if isinstance(model, ModelSpec) else model
+    if resolved.path is None:
+        part: Model = resolved.part
+        return part
+    try:
+        return _load(resolved, resolved.path)
+    except ImportError as error:
+        if error.name in ("torch", "transformers"):
+            raise require_models_extra(error) from error
+        raise
+
+
+def _load(resolved: ResolvedModel, path: Path) -> Model:
+    import transformers
+
+    from gnomon.models.causal import CausalModel
+    from gnomon.models.gguf import unpacked
+    from gnomon.models.masked import MaskedModel
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    folder = unpacked(path) if path.suffix == ".gguf" else path
+    spec = resolved.spec
+    device = _device(spec.device)
+    options: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
+    factory = transformers.AutoModelForMaskedLM if resolved.kind == "masked" else transformers.AutoModelForCausalLM
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        network = factory.from_pretrained(folder, dtype=_dtype(spec.dtype, device, folder), **options)
+    except (ValueError, OSError, KeyError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {reason}") from error
+    network = network.to(device).eval()
+    budget = 16384 if device.type == "cuda" else (4096 if resolved.kind == "masked" else 2048)
+    family = MaskedModel if resolved.kind == "masked" else CausalModel
+    return family(resolved.name, resolved.fingerprint, network, tokenizer, budget)
+
+
+def _device(wanted: str) -> torch.device:
+    import torch
+
+    if wanted != "auto":
+        return torch.device(wanted)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _dtype(wanted: str, device: torch.device, folder: Path) -> torch.dtype:
+    import torch
+    from transformers import AutoConfig
+
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if wanted in known:
+        return known[wanted]
+    if wanted != "auto":
+        raise InputError(f"dtype is {wanted!r}, and should be auto, {', '.join(known)}")
+    if device.type == "cpu":
+        return torch.float32  # Half precision is slower on most CPUs, and less exact.
+    own = getattr(AutoConfig.from_pretrained(folder), "dtype", None)
+    return own if own in known.values() else torch.float32

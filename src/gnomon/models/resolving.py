@@ -1,0 +1,138 @@
+"""From what a user calls a model to its files, their hash and its kind; no torch is needed for that."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gnomon.foundation import GnomonError, InputError, did_you_mean, digest, file_digest
+
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_IGNORED = (".md", ".txt.license", ".gitattributes", ".h5", ".msgpack", ".onnx", ".ot")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model as a study names it: an alias, a folder, a .gguf file, a hub name or ``file.py:name``.
+
+    ``label`` is what it is called in tables. ``kind`` (masked, causal) is read from the model's own configuration
+    where it is not given. Code that comes with a model runs only with ``trust_remote_code``.
+    """
+
+    model: str
+    label: str | None = None
+    kind: str | None = None
+    dtype: str = "auto"
+    device: str = "auto"
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True)
+class ResolvedModel:
+    """A model that is there: ``path`` holds its files, or ``part`` makes it (baselines and users' own)."""
+
+    spec: ModelSpec
+    name: str
+    kind: str
+    fingerprint: str
+    source: str
+    path: Path | None = None
+    part: Any = None
+
+
+def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
+    """Find a model's files and hash them; refuses what is not there, in one line."""
+    from gnomon.models import MODELS
+
+    if spec.model in MODELS or (":" in spec.model and not Path(spec.model).exists()):
+        made = MODELS.get(spec.model, folder)()
+        if not isinstance(made, Path):
+            name = spec.label or made.name
+            return ResolvedModel(spec, name, made.kind, made.fingerprint, "gnomon", part=made)
+        return _from_path(spec, made, spec.label or spec.model, f"alias {spec.model}")
+    path = Path(spec.model) if folder is None else folder / spec.model
+    path = path if path.exists() else Path(spec.model)
+    if path.exists():
+        return _from_path(spec, path, spec.label or path.resolve().name.removesuffix(".gguf"), str(path))
+    if spec.model.startswith((".", "/", "~")) or spec.model.endswith(".gguf"):
+        raise InputError(f"there is no model folder or file {spec.model}")
+    fetched = _from_hub(spec)
+    return _from_path(spec, fetched, spec.label or spec.model, f"hub {spec.model} {fetched.name}")
+
+
+def _from_path(spec: ModelSpec, path: Path, name: str, source: str) -> ResolvedModel:
+    if path.is_file():
+        if path.suffix != ".gguf":
+            raise InputError(f"{path} is a file, and a model is a folder with config.json and weights, or a .gguf file")
+        return ResolvedModel(spec, name, "causal", digest(["gguf", file_digest(path)]), source, path)
+    config_file = path / "config.json"
+    if not config_file.is_file():
+        packed = sorted(path.glob("*.gguf"))
+        if len(packed) == 1:
+            return _from_path(spec, packed[0], name, source)
+        raise InputError(
+            f"{path} is no model folder: it has no config.json. Name the folder that save_pretrained wrote."
+        )
+    if not any(found for pattern in WEIGHTS for found in path.glob(pattern)):
+        raise InputError(f"{path} holds no weights (model.safetensors or pytorch_model.bin). Copy them there.")
+    kind = spec.kind or _kind(config_file)
+    if kind not in ("masked", "causal"):
+        raise InputError(f"{name}: kind is {kind!r}, and should be 'masked' or 'causal'")
+    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.endswith(_IGNORED))
+    content = [[file.name, file_digest(file)] for file in files]
+    return ResolvedModel(spec, name, kind, digest(["folder", kind, content]), source, path)
+
+
+def _kind(config_file: Path) -> str:
+    try:
+        config = json.loads(config_file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{config_file} is not valid JSON ({error}). Copy it anew.") from error
+    architectures = [str(name) for name in config.get("architectures") or []]
+    if any(name.endswith("ForMaskedLM") for name in architectures):
+        return "masked"
+    if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures):
+        return "causal"
+    found = ", ".join(architectures) or "no architecture"
+    raise InputError(
+        f"{config_file} names {found}, which has no language-model head that gnomon knows; "
+        "give the kind in the study ({model: ..., kind: masked} or causal) if it has one"
+    )
+
+
+def _from_hub(spec: ModelSpec) -> Path:
+    from gnomon.models import MODELS
+
+    hint = did_you_mean(spec.model, MODELS)
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise InputError(
+            f"no model called {spec.model!r}: not an alias ({hint}), and no folder of that name"
+        ) from error
+    patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
+    if spec.trust_remote_code:
+        patterns.append("*.py")
+    try:
+        folder = Path(snapshot_download(spec.model, revision=spec.revision, allow_patterns=patterns))
+        if not any(folder.glob("*.safetensors")):
+            folder = Path(snapshot_download(spec.model, revision=spec.revision, allow_patterns=[*patterns, WEIGHTS[1]]))
+        return folder
+    except Exception as error:
+        reason = "the model hub is switched off (HF_HUB_OFFLINE)" if _offline() else str(error).strip().splitlines()[0]
+        raise InputError(
+            f"no model called {spec.model!r}: not an alias ({hint}), not a folder, and not on the hub: {reason}"
+        ) from error
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on")
+
+
+def require_models_extra(error: ImportError) -> GnomonError:
+    """The error for a machine without torch or transformers."""
+    return InputError(f"asking a model needs {error.name}, which is not installed: pip install 'gnomon[models]'")

@@ -1,0 +1,115 @@
+"""Question sets as folders: what ``gnomon build`` writes, and what people write by hand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gnomon.foundation import InputError
+from gnomon.foundation.records import Question, questions_from_rows
+from gnomon.foundation.tables import (
+    CANDIDATES,
+    FACTS,
+    FREQUENCIES,
+    QUESTIONS,
+    TableKind,
+    candidate_set_id,
+    make_table,
+    read_table,
+    write_table,
+)
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """Questions with their candidate sets, the facts they come from, and how often each answer is right (or none)."""
+
+    questions: pa.Table
+    candidates: pa.Table = field(default_factory=lambda: make_table(CANDIDATES, []))
+    facts: pa.Table = field(default_factory=lambda: make_table(FACTS, []))
+    frequencies: pa.Table = field(default_factory=lambda: make_table(FREQUENCIES, []))
+
+    def candidate_sets(self) -> dict[str, tuple[str, ...]]:
+        """The candidates of each set."""
+        return {row["candidate_set"]: tuple(row["candidates"]) for row in self.candidates.to_pylist()}
+
+    def as_questions(self) -> list[Question]:
+        """The questions as objects, candidates in place."""
+        return questions_from_rows(self.questions.to_pylist(), self.candidate_sets())
+
+
+def write_questions(questions: QuestionSet, folder: Path) -> None:
+    """Write questions.parquet, and candidates, facts and frequencies beside it."""
+    write_table(FREQUENCIES, questions.frequencies, folder / "frequencies.parquet")
+    write_table(CANDIDATES, questions.candidates, folder / "candidates.parquet")
+    write_table(FACTS, questions.facts, folder / "facts.parquet")
+    write_table(QUESTIONS, questions.questions, folder / "questions.parquet")
+
+
+def read_questions(place: Path) -> QuestionSet:
+    """The questions of a folder (questions.parquet or .jsonl, with candidates and facts beside it), or of one file.
+
+    A hand-written question may leave out its target (the first answer) and its choices: it is then asked among all
+    the answers of its task in the file. Refuses a question whose target is not among its candidates.
+    """
+    file = question_file(place)
+    shared: dict[str, tuple[str, ...]] = {}
+    questions = read_table(QUESTIONS, file, complete=lambda rows: _complete(rows, shared))
+    own = make_table(CANDIDATES, [{"candidate_set": name, "candidates": list(texts)} for name, texts in shared.items()])
+    found = QuestionSet(
+        questions, pa.concat_tables([own, _beside(file, CANDIDATES)]), _beside(file, FACTS), _beside(file, FREQUENCIES)
+    )
+    if not questions.num_rows:
+        raise InputError(f"{file} holds no questions")
+    for row, question in enumerate(found.as_questions()):
+        if question.target not in question.candidates:
+            place_in_file = f"{file}, row {row + 1}"
+            raise InputError(f"{place_in_file}: the target {question.target!r} is not among the candidates. Add it.")
+    return found
+
+
+def _complete(rows: list[dict[str, Any]], shared: dict[str, tuple[str, ...]]) -> None:
+    by_task: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        answers = row.get("answers")
+        if isinstance(answers, str):
+            answers = row["answers"] = [answers]
+        if isinstance(answers, list) and answers:
+            row.setdefault("target", answers[0])
+            by_task[str(row["task"])].update(str(answer) for answer in answers)
+    sets = {task: candidate_set_id(task, sorted(texts)) for task, texts in by_task.items()}
+    for row in rows:
+        if "choices" not in row and "candidate_set" not in row and row["task"] in sets:
+            row["candidate_set"] = sets[row["task"]]
+            shared[row["candidate_set"]] = tuple(sorted(by_task[row["task"]]))
+
+
+def _beside(file: Path, kind: TableKind) -> pa.Table:
+    for path in companions(file, kind):
+        if path.is_file():
+            return read_table(kind, path)
+    return make_table(kind, [])
+
+
+def companions(file: Path, *kinds: TableKind) -> list[Path]:
+    """Where the other tables of a question set may stand."""
+    wanted = kinds or (CANDIDATES, FACTS, FREQUENCIES)
+    return [file.parent / f"{kind.name}{ending}" for kind in wanted for ending in (".parquet", ".jsonl")]
+
+
+def question_file(place: Path) -> Path:
+    """The file of questions at a place; refuses a place without one."""
+    if place.is_file():
+        return place
+    if not place.is_dir():
+        raise InputError(
+            f"there is no folder or file {place}; --data names what 'gnomon build' wrote, or your questions"
+        )
+    for name in ("questions.parquet", "questions.jsonl"):
+        if (place / name).is_file():
+            return place / name
+    raise InputError(f"{place} holds no questions.parquet or questions.jsonl; 'gnomon build' writes one")

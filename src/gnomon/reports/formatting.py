@@ -1,0 +1,89 @@
+"""Numbers and names as people read them; a missing number is a dash."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+DASH = "–"
+_CAPITALS = re.compile(r"^(r|p|mrr|map|ndcg|f)(?=$|[@_\d])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def finite(value: Any) -> float | None:
+    """The value as a float, or None where there is none (null, NaN, infinity, text)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def metric_label(metric: str) -> str:
+    """A metric's name as papers write it: ``r@1`` is R@1, ``mrr`` is MRR; words stay words."""
+    return _CAPITALS.sub(lambda match: match.group().upper(), metric)
+
+
+def score(value: Any, *, percent: bool = True) -> str:
+    """A score with one decimal in percent, or three digits for a metric that is no share."""
+    number = finite(value)
+    if number is None:
+        return DASH
+    text = f"{100 * number:.1f}" if percent else f"{number:.3g}"
+    return text[1:] if text.startswith("-") and not text.strip("-0.") else text
+
+
+def interval(low: Any, high: Any, *, percent: bool = True) -> str:
+    """An interval such as ``[39.3, 43.0]``; nothing where an end is missing."""
+    if finite(low) is None or finite(high) is None:
+        return ""
+    return f"[{score(low, percent=percent)}, {score(high, percent=percent)}]"
+
+
+def span(values: list[float], *, percent: bool = True) -> str:
+    """One number where all are shown alike, else the least and the greatest."""
+    if not values:
+        return DASH
+    least, greatest = score(min(values), percent=percent), score(max(values), percent=percent)
+    return least if least == greatest else f"{least}–{greatest}"
+
+
+def difference(value: Any) -> str:
+    """A difference of two shares in points, with its sign."""
+    number = finite(value)
+    if number is None:
+        return DASH
+    text = score(number)
+    return text if text.startswith("-") or not text.strip("0.") else f"+{text}"
+
+
+def probability(value: Any) -> str:
+    """A p value with three decimals, and not less than can be told."""
+    number = finite(value)
+    if number is None:
+        return DASH
+    return "< 0.001" if number < 0.001 else f"{number:.3f}"
+
+
+def count(value: Any) -> str:
+    """A whole number with its thousands parted."""
+    number = finite(value)
+    return DASH if number is None else f"{round(number):,}"
+
+
+def quantity(value: Any) -> str:
+    """A measured number with four significant digits: seconds, questions a second."""
+    number = finite(value)
+    if number is None:
+        return DASH
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def rank(value: Any) -> str:
+    """A rank; a tie has the mean of its places."""
+    number = finite(value)
+    return DASH if number is None else f"{number:,.2f}".rstrip("0").rstrip(".")
+
+
+def printable(text: Any) -> str:
+    """Text without characters that no document may hold; they are shown as �."""
+    return _CONTROL.sub("�", str(text))

@@ -1,0 +1,126 @@
+"""The report of a run as one HTML file that needs nothing else: no network, no fonts, no figures beside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from gnomon.reports import figures, sections
+from gnomon.reports import formatting as show
+from gnomon.reports.data import ReportData
+from gnomon.reports.outcomes import Outcomes, outcomes
+from gnomon.reports.samples import sample_questions
+from gnomon.reports.scoreboard import Scoreboard, grouped_rows, scoreboard
+
+_DATES = ("date", "finished", "ended", "started", "created")
+
+
+def render_html(data: ReportData) -> str:
+    """The whole report as the text of one HTML page.
+
+    Equal data give equal text. Everything that came from data is escaped, and a content security policy in the page
+    forbids the network and any script but the page's own. Figures are static SVG; without ``gnomon[report]`` the
+    page has its tables only, and says so.
+    """
+    style, script = _part("report.css"), _part("sort.js")
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_part),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    page = environment.get_template("report.html.j2").render(
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **_content(data),
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _part(name: str) -> str:
+    return (files("gnomon.reports") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _content(data: ReportData) -> dict[str, Any]:
+    baselines = data.baselines()
+    board = scoreboard(data.scores, data.suite.get("headline") or (), baselines)
+    judged = outcomes(data.questions, data.answers, data.candidates, board)
+    colours = figures.line_colours(judged.series, baselines)
+    groups = sections.group_names(data.scores)
+    date = next((show.printable(data.record[key]) for key in _DATES if data.record.get(key)), "")
+    return {
+        "title": show.printable(data.title),
+        "suite": {
+            "title": show.printable(data.suite.get("title") or data.suite.get("name") or ""),
+            "about": show.printable(data.suite.get("about") or ""),
+            "methods": show.printable(data.suite.get("methods") or ""),
+            "citations": [show.printable(text) for text in data.suite.get("citations") or ()],
+        },
+        "date": date,
+        "version": show.printable(data.record.get("gnomon") or ""),
+        "tiles": _tiles(data, board, judged),
+        "sentences": [show.printable(text) for text in data.findings.get("sentences") or ()],
+        "main": sections.main_table(board, colours),
+        "every": sections.every_score(data.scores),
+        "drawing": figures.can_draw(),
+        "figures": _figures(data, board, judged, colours, groups),
+        "groups": [
+            {"name": show.printable(name), "id": f"by-{place}", "tables": tables}
+            for place, name in enumerate(groups)
+            if (tables := sections.group_tables(data.scores, name, board.columns, board.series, len(groups)))
+        ],
+        "comparisons": sections.comparisons(data.findings),
+        "samples": sample_questions(data.questions, data.answers, judged),
+        "colours": list(colours.values()),
+        "unusable": sections.unusable(data),
+        "models": sections.model_table(data.record),
+        "environment": sections.environment(data.record),
+        "command": show.printable(data.record.get("command") or ""),
+        "study": sections.plain_json(dict(data.study)) if data.study else "",
+    }
+
+
+def _tiles(data: ReportData, board: Scoreboard, judged: Outcomes) -> list[tuple[str, str]]:
+    questions = data.record.get("questions") or {}
+    asked = questions.get("count")
+    models = {line.model for line in judged.series}
+    baselines = models & data.baselines()
+    tiles = [(show.count(data.questions.num_rows if asked is None else asked), "questions")]
+    if questions.get("facts") is not None:
+        tiles.append((show.count(questions["facts"]), "facts"))
+    tasks = len(set(judged.tasks) | {column.task for column in board.columns})
+    tiles += [(str(tasks), "task" if tasks == 1 else "tasks")]
+    own = len(models - baselines)
+    tiles.append((str(own), "model" if own == 1 else "models"))
+    if baselines:
+        tiles.append((str(len(baselines)), "baseline" if len(baselines) == 1 else "baselines"))
+    return tiles
+
+
+def _figures(
+    data: ReportData, board: Scoreboard, judged: Outcomes, colours: dict[Any, str], groups: list[str]
+) -> dict[str, Any]:
+    if not figures.can_draw():
+        return {"scores": [], "heat": None, "ranks": []}
+    places = ((group, column) for group in groups for column in board.columns)
+    drawn = (
+        figures.heat_figure(grouped_rows(data.scores, group), group, column, board.series) for group, column in places
+    )
+    heat = next((figure for figure in drawn if figure is not None), None)
+    return {
+        "scores": [_marked(figure) for figure in figures.score_figures(board, colours)],
+        "heat": _marked(heat) if heat else None,
+        "ranks": [_marked(figure) for figure in figures.rank_figures(judged)],
+    }
+
+
+def _marked(figure: figures.Figure) -> dict[str, Any]:
+    """The drawing is ours and was cleaned by :func:`gnomon.reports.svg.embed`; the caption is escaped as text."""
+    return {"caption": figure.caption, "svg": Markup(figure.svg)}

@@ -1,0 +1,23 @@
+"""Executes a study: plan, cache, resume; and reads finished runs."""
+
+from gnomon.runs.executor import Outcome, execute
+from gnomon.runs.folder import Run, open_run
+from gnomon.runs.plan import Plan, Step, StepContext
+from gnomon.runs.study import ModelChoice, ProbeChoice, Study, apply_setting, make_study, read_study, study_yaml
+
+__all__ = [
+    "ModelChoice",
+    "Outcome",
+    "Plan",
+    "ProbeChoice",
+    "Run",
+    "Step",
+    "StepContext",
+    "Study",
+    "apply_setting",
+    "execute",
+    "make_study",
+    "open_run",
+    "read_study",
+    "study_yaml",
+]

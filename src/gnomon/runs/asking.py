@@ -1,0 +1,102 @@
+"""The step that asks: questions in blocks, each block's answers on disk before the next is asked."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gnomon.foundation import GnomonError, write_json
+from gnomon.foundation.records import Question
+from gnomon.foundation.tables import ANSWERS, make_table, write_table
+from gnomon.models import Model, ModelSpec, NeedsAllQuestions, load_model, resolve_model
+from gnomon.probes import PROBES, Probe
+from gnomon.questions import read_questions
+from gnomon.runs.plan import StepContext
+
+logger = logging.getLogger("gnomon.runs")
+
+SMALLEST_BLOCK = 32
+MOST_BLOCKS = 256
+
+
+def ask(context: StepContext) -> None:
+    """Ask one model all the questions of the run by one probe.
+
+    Blocks and the order within them depend on the questions alone, so a resumed run computes what an undisturbed one
+    would have. The model is loaded when the first block without answers comes.
+    """
+    params = context.params
+    found = read_questions(context.folder)
+    questions = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
+    size = max(SMALLEST_BLOCK, -(-len(questions) // MOST_BLOCKS))
+    blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
+    probe: Probe = PROBES.get(params["probe"], context.home)
+    label = params["name"]
+    asker: _Asker | None = None
+    context.progress.start(label, len(questions), "questions")
+    for number, block in enumerate(blocks):
+        part = context.work / f"{number:05d}.parquet"
+        if not part.is_file():
+            asker = asker or _Asker(context, questions, found.frequencies.to_pylist(), probe)
+            asker.ask(block, part)
+        context.progress.advance(label, len(block))
+    context.progress.finish(label)
+    answers_file, about_file = context.step.outputs
+    _write_about(context, asker, len(questions), context.folder / about_file)
+    parts = [pq.read_table(context.work / f"{number:05d}.parquet") for number in range(len(blocks))]
+    write_table(ANSWERS, pa.concat_tables(parts), context.folder / answers_file)
+
+
+class _Asker:
+    """A loaded model with a probe."""
+
+    def __init__(
+        self, context: StepContext, questions: Sequence[Question], frequencies: list[dict[str, Any]], probe: Probe
+    ) -> None:
+        self.params = context.params
+        self.probe = probe
+        resolved = resolve_model(ModelSpec(**self.params["model"]), context.home)
+        if resolved.fingerprint != self.params["fingerprint"]:
+            raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+        started = time.perf_counter()
+        self.model: Model = load_model(resolved)
+        self.loading = time.perf_counter() - started
+        logger.info("%s loaded in %.1f s: %s", resolved.name, self.loading, self.model.describe())
+        if isinstance(self.model, NeedsAllQuestions):
+            self.model.prepare(questions, frequencies)
+        self.asking = 0.0
+        self.asked = 0
+
+    def ask(self, block: Sequence[Question], part: Path) -> None:
+        """Ask a block and write its answers; refuses a probe that leaves a question without an answer."""
+        started = time.perf_counter()
+        answers = list(self.probe(self.model, block, self.params["methods"]))
+        self.asking += time.perf_counter() - started
+        self.asked += len(block)
+        missing = {question.question_id for question in block} - {answer.question_id for answer in answers}
+        if missing:
+            raise GnomonError(f"the probe {self.params['probe']} gave no answer to {len(missing)} questions")
+        write_table(ANSWERS, make_table(ANSWERS, [answer.as_row() for answer in answers]), part)
+
+
+def _write_about(context: StepContext, asker: _Asker | None, count: int, file: Path) -> None:
+    """What is known of the model, beside its answers; kept apart from the parts so that a resumed run has it too."""
+    about: dict[str, Any] = {
+        "name": context.params["name"],
+        "kind": context.params["kind"],
+        "source": context.params["source"],
+        "fingerprint": context.params["fingerprint"],
+        "probe": context.params["probe"],
+        "questions": count,
+    }
+    if asker is not None:
+        about |= asker.model.describe()
+        about |= {"loading_seconds": round(asker.loading, 3), "seconds": round(asker.asking, 3)}
+        about["questions_per_second"] = round(asker.asked / asker.asking, 2) if asker.asking else 0.0
+    write_json(file, about)

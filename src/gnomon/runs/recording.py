@@ -1,0 +1,84 @@
+"""The steps that end a run: the record of how it was made, and the report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from gnomon.foundation import file_digest, write_json, write_text
+from gnomon.foundation.tables import ANSWERS, SCORES, read_table
+from gnomon.foundation.version import __version__
+from gnomon.questions import read_questions
+from gnomon.runs.plan import StepContext
+from gnomon.runs.scoring import read_json
+
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "altair")
+
+
+def record(context: StepContext) -> None:
+    """Write run.json: versions, machine, seeds, and hashes of the questions and of every model's weights."""
+    params = context.params
+    questions = read_questions(context.folder)
+    tasks = Counter(questions.questions["task"].to_pylist())
+    facts = {fact for row in questions.questions["facts"].to_pylist() for fact in row or []}
+    write_json(
+        context.folder / "run.json",
+        {
+            "gnomon": __version__,
+            "suite": params["suite"],
+            "seed": params["seed"],
+            "command": params["command"],
+            "python": platform.python_version(),
+            "versions": installed_versions(),
+            "machine": machine(),
+            "questions": {
+                "count": questions.questions.num_rows,
+                "by_task": dict(sorted(tasks.items())),
+                "facts": len(facts),
+                "knowledge": questions.facts.num_rows,
+                "digest": file_digest(context.folder / "questions.parquet"),
+            },
+            "models": [read_json(context.folder / name) for name in context.step.inputs if name.endswith(".json")],
+        },
+    )
+
+
+def report(context: StepContext) -> None:
+    """Write report.html from what the run holds."""
+    from gnomon.reports import ReportData, render_html
+
+    folder, params = context.folder, context.params
+    questions = read_questions(folder)
+    data = ReportData(
+        title=params["title"],
+        study=params["study"],
+        record=read_json(folder / "run.json"),
+        suite=params["suite"],
+        scores=read_table(SCORES, folder / "scores.parquet"),
+        questions=questions.questions,
+        candidates=questions.candidate_sets(),
+        answers=read_table(ANSWERS, folder / "answers.parquet"),
+        findings=read_json(folder / "findings.json"),
+    )
+    write_text(folder / context.step.outputs[0], render_html(data))
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of the packages that can change a number, as far as they are there."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """What the run was made on, without names."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"system": platform.system(), "architecture": platform.machine(), "cores": cores, "platform": sys.platform}

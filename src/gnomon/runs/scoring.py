@@ -1,0 +1,82 @@
+"""The steps that score: answers of all models in one table, then scores, then what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gnomon.analysis import find_out
+from gnomon.foundation import write_json
+from gnomon.foundation.records import Question
+from gnomon.foundation.tables import ANSWERS, SCORES, read_table, write_table
+from gnomon.questions import read_questions
+from gnomon.runs.plan import StepContext
+from gnomon.scores import get_metric
+from gnomon.scores.table import score_answers
+
+_ALWAYS = ("model", "suite", "task", "probe", "method", "metric", "value", "low", "high", "n", "unusable", "chance")
+
+
+def collect(context: StepContext) -> None:
+    """Put the answers of all models into answers.parquet, in the order of the study."""
+    parts = [read_table(ANSWERS, context.folder / name) for name in context.step.inputs]
+    write_table(ANSWERS, pa.concat_tables(parts), context.folder / context.step.outputs[0])
+
+
+def score(context: StepContext) -> None:
+    """Score the answers; write scores.parquet and scores.json, which are the same for the same answers."""
+    params = context.params
+    found = read_questions(context.folder)
+    rows = found.questions.to_pylist()
+    questions = {question.question_id: question for question in found.as_questions()}
+    groups = {row["question_id"]: _groups(row, questions[row["question_id"]], params["groups"]) for row in rows}
+    clusters = {row["question_id"]: cluster_of(row) for row in rows}
+    answers = read_table(ANSWERS, context.folder / "answers.parquet").to_pylist()
+    metrics = [get_metric(name, context.home) for name in params["metrics"]]
+    table = score_answers(params["suite"], questions, groups, clusters, answers, metrics, seed=params["seed"])
+    write_table(SCORES, table, context.folder / "scores.parquet")
+    write_json(context.folder / "scores.json", score_objects(table))
+
+
+def analyse(context: StepContext) -> None:
+    """Write findings.json: what the scores say in words, and the models compared."""
+    params = context.params
+    found = read_questions(context.folder)
+    rows = found.questions.to_pylist()
+    findings = find_out(
+        scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
+        answers=read_table(ANSWERS, context.folder / "answers.parquet").to_pylist(),
+        questions={question.question_id: question for question in found.as_questions()},
+        clusters={row["question_id"]: cluster_of(row) for row in rows},
+        headline=[(entry["task"], get_metric(entry["metric"], context.home)) for entry in params["headline"]],
+        about=params["about"],
+        baselines=set(params["baselines"]),
+        seed=params["seed"],
+    )
+    write_json(context.folder / "findings.json", findings)
+
+
+def cluster_of(row: dict[str, Any]) -> str:
+    """The fact that a question stands and falls with; a question without one stands alone."""
+    return str(row["qset"] or (row["facts"] or [row["question_id"]])[0])
+
+
+def score_objects(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows of a table of scores as JSON objects: group columns only where the row has one."""
+    return [
+        {key: row.get(key) for key in _ALWAYS if key in row}
+        | {key: value for key, value in row.items() if key not in _ALWAYS and value is not None}
+        for row in table.to_pylist()
+    ]
+
+
+def read_json(file: Path) -> Any:
+    """The content of a JSON file that gnomon wrote."""
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _groups(row: dict[str, Any], question: Question, wanted: list[str]) -> dict[str, str | None]:
+    return {name: question.relation if name == "relation" else row[name] for name in wanted}

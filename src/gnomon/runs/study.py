@@ -1,0 +1,142 @@
+"""A study: one YAML file that says what is asked of which models, checked before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from gnomon.foundation import InputError, did_you_mean
+from gnomon.models import ModelSpec
+
+
+class ModelChoice(BaseModel):
+    """A model of a study; see ModelSpec for what the keys mean."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    label: str | None = None
+    kind: Literal["masked", "causal"] | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    device: str = "auto"
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+    def spec(self) -> ModelSpec:
+        """The same for the models room."""
+        return ModelSpec(**self.model_dump())
+
+
+class ProbeChoice(BaseModel):
+    """A probe of a study, with the methods to use; without methods each model uses its usual one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    probe: str
+    methods: dict[str, list[str]] = Field(default_factory=dict)
+
+
+class Study(BaseModel):
+    """What is asked of which models, how it is scored, and what is reported."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    suite: str
+    title: str | None = None
+    data: str | None = None
+    knowledge: list[str] = Field(default_factory=list)
+    tasks: list[str] = Field(default_factory=list)
+    limit: int | None = Field(default=None, ge=1)
+    seed: int = 0
+    models: list[ModelChoice] = Field(default_factory=list)
+    probes: list[ProbeChoice] = Field(default_factory=list)
+    metrics: list[str] = Field(default_factory=list)
+    groups: list[str] = Field(default_factory=lambda: ["domain", "relation"])
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _models(cls, value: Any) -> Any:
+        return [{"model": item} if isinstance(item, str) else item for item in _listed(value)]
+
+    @field_validator("probes", mode="before")
+    @classmethod
+    def _probes(cls, value: Any) -> Any:
+        return [{"probe": item} if isinstance(item, str) else item for item in _listed(value)]
+
+    @field_validator("knowledge", "tasks", "metrics", "groups", mode="before")
+    @classmethod
+    def _lists(cls, value: Any) -> Any:
+        return _listed(value)
+
+
+GROUPS = ("domain", "relation", "template", "rule", "split", "language")
+
+
+def make_study(content: Mapping[str, Any], where: str) -> Study:
+    """A study from its content; refuses an unknown key or a wrong value in one line, with a suggestion."""
+    try:
+        study = Study.model_validate(dict(content))
+    except ValidationError as error:
+        raise InputError(f"{where}: {_explain(error)}") from error
+    for group in study.groups:
+        if group not in GROUPS:
+            raise InputError(f"{where}: scores cannot be grouped by {group!r}; {did_you_mean(group, GROUPS)}")
+    return study
+
+
+def read_study(path: Path) -> dict[str, Any]:
+    """The content of a study file, not yet checked but for being YAML with a suite."""
+    if not path.is_file():
+        raise InputError(f"there is no study {path}")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is no study: it should hold keys such as 'suite' and 'models'")
+    return content
+
+
+def apply_setting(content: dict[str, Any], setting: str) -> None:
+    """Put ``key=value`` (dots for keys within keys, YAML for the value) into a study's content."""
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise InputError(f"--set {setting}: write key=value, as in --set seed=3")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"--set {setting}: the value is not valid YAML") from error
+    *path, last = key.split(".")
+    for part in path:
+        content = content.setdefault(part, {})
+        if not isinstance(content, dict):
+            raise InputError(f"--set {setting}: {part!r} holds no keys")
+    content[last] = value
+
+
+def study_yaml(study: Study) -> str:
+    """A study as YAML, everything spelled out."""
+    return yaml.safe_dump(study.model_dump(), sort_keys=False, allow_unicode=True)
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str | dict) else value
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    *inside, last = (str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        place = f" in {'.'.join(inside)}" if inside else ""
+        kinds: dict[str, type[BaseModel]] = {"models": ModelChoice, "probes": ProbeChoice}
+        known = kinds.get(inside[0] if inside else "", Study).model_fields
+        return f"there is no key {last!r}{place}; {did_you_mean(last, known)}"
+    where = ".".join([*inside, last])
+    if first["type"] == "missing":
+        return f"the key {where!r} is missing"
+    return f"{where} is {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"

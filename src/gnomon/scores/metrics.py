@@ -1,0 +1,180 @@
+"""Metrics: one value a question, with the value that guessing would have.
+
+Every metric is a pure function of :class:`Responses` that returns an array with one entry a question. Its mean is
+the score. A metric with a parameter is named with an ``@``: ``r@5``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon.foundation import InputError
+from gnomon.scores.ranks import BestGold, FloatArray, best_gold, none_drawn
+from gnomon.scores.words import exact_match, word_f1
+
+
+@dataclass(frozen=True)
+class Responses:
+    """What a model gave for some questions, and what would have been right: all lists have one entry a question.
+
+    ``top`` holds the candidates with the best score: one, or several if they are tied. ``candidates`` are all that
+    could have been given, ``answers`` the right ones, ``gold_ranks`` and ``gold_ties`` the expected ranks of the right
+    answers among the candidates and the sizes of their tie groups.
+    """
+
+    top: Sequence[Sequence[str]]
+    answers: Sequence[Sequence[str]]
+    candidates: Sequence[Sequence[str]]
+    gold_ranks: Sequence[Sequence[float]]
+    gold_ties: Sequence[Sequence[int]]
+
+    @cached_property
+    def best(self) -> BestGold:
+        """Where the best right answers stand."""
+        return best_gold([list(r) for r in self.gold_ranks], [list(t) for t in self.gold_ties])
+
+    @cached_property
+    def candidate_counts(self) -> FloatArray:
+        """How many candidates each question had."""
+        return np.array([len(candidates) for candidates in self.candidates], dtype=np.float64)
+
+    @cached_property
+    def gold_counts(self) -> FloatArray:
+        """How many of them were right."""
+        return np.array([len(ranks) for ranks in self.gold_ranks], dtype=np.float64)
+
+
+Values = Callable[[Responses], FloatArray]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: its values, what guessing would give, and a line for the list of metrics."""
+
+    name: str
+    values: Values
+    chance: Values | None
+    about: str
+
+
+def recall_at(responses: Responses, k: int) -> FloatArray:
+    r"""Whether the best right answer is among the first k candidates, in expectation over ties.
+
+    .. math:: \mathrm{R@}k = \tfrac{1}{n} \sum_i P(\min_{g \in G_i} r_i(g) \le k)
+
+    In [0, 1], higher is better. By chance with g right among m: 1 - C(m - g, k) / C(m, k).
+    """
+    return responses.best.chance_within(k)
+
+
+def recall_at_chance(responses: Responses, k: int) -> FloatArray:
+    """R@k of a random order of the candidates."""
+    places = np.minimum(float(k), responses.candidate_counts)
+    return 1.0 - none_drawn(responses.candidate_counts, responses.gold_counts, places)
+
+
+def reciprocal_rank(responses: Responses) -> FloatArray:
+    r"""One over the expected rank of the best-ranked right answer.
+
+    .. math:: \mathrm{MRR} = \tfrac{1}{n} \sum_i 1 / \min_{g \in G_i} r_i(g)
+
+    In (0, 1], higher is better. By chance with one right among m: H_m / m.
+    """
+    return 1.0 / responses.best.rank
+
+
+def reciprocal_rank_chance(responses: Responses) -> FloatArray:
+    """Expected reciprocal rank of the best of g right answers in a random order of m candidates."""
+    known: dict[tuple[float, float], float] = {}
+    values = np.empty(len(responses.candidate_counts))
+    for i, pair in enumerate(zip(responses.candidate_counts, responses.gold_counts, strict=True)):
+        if pair not in known:
+            total, golds = pair
+            places = np.arange(1.0, total + 1.0)
+            beyond = none_drawn(np.full_like(places, total), np.full_like(places, golds), places)
+            at = np.concatenate([[1.0], beyond[:-1]]) - beyond
+            known[pair] = float(np.sum(at / places))
+        values[i] = known[pair]
+    return values
+
+
+def f1(responses: Responses) -> FloatArray:
+    """Word F1 of the top candidate with the nearest right answer (mean over tied tops). In [0, 1], higher is better."""
+    return _agreement(word_f1, responses.top, responses.answers)
+
+
+def f1_chance(responses: Responses) -> FloatArray:
+    """Word F1 of a candidate drawn at random."""
+    return _agreement(word_f1, responses.candidates, responses.answers)
+
+
+def exact(responses: Responses) -> FloatArray:
+    """Whether the top candidate is a right answer but for case, punctuation and articles. Higher is better."""
+    return _agreement(exact_match, responses.top, responses.answers)
+
+
+def exact_chance(responses: Responses) -> FloatArray:
+    """Exact match of a candidate drawn at random."""
+    return _agreement(exact_match, responses.candidates, responses.answers)
+
+
+def _agreement(
+    measure: Callable[[str, Sequence[str]], float], given: Sequence[Sequence[str]], right: Sequence[Sequence[str]]
+) -> FloatArray:
+    known: dict[tuple[str, tuple[str, ...]], float] = {}
+    values = np.empty(len(given))
+    for i, (texts, answers) in enumerate(zip(given, right, strict=True)):
+        key = tuple(answers)
+        for text in texts:
+            if (text, key) not in known:
+                known[text, key] = measure(text, answers)
+        values[i] = sum(known[text, key] for text in texts) / len(texts) if texts else 0.0
+    return values
+
+
+def make_recall(k: str) -> Metric:
+    """R@k for a k given as text; refuses what is not a positive whole number."""
+    if not k.isdigit() or int(k) < 1:
+        raise InputError(f"r@{k}: after r@ stands a positive whole number, as in r@5")
+    count = int(k)
+    return Metric(
+        f"r@{count}",
+        partial(recall_at, k=count),
+        partial(recall_at_chance, k=count),
+        f"a right answer among the first {count}",
+    )
+
+
+ACCURACY = Metric(
+    "accuracy", partial(recall_at, k=1), partial(recall_at_chance, k=1), "the top candidate is a right answer"
+)
+MRR = Metric("mrr", reciprocal_rank, reciprocal_rank_chance, "one over the rank of the best right answer")
+F1 = Metric("f1", f1, f1_chance, "word F1 of the top candidate")
+EXACT = Metric("exact", exact, exact_chance, "the top candidate equals a right answer, word by word")
+
+
+def as_metric(name: str, part: Any) -> Metric:
+    """A metric from what a registry holds: a Metric, or a plain function of Responses (then without chance)."""
+    if isinstance(part, Metric):
+        return part
+    if callable(part):
+        about = (part.__doc__ or "").strip().splitlines()
+        return Metric(name.rpartition(":")[2], part, getattr(part, "chance", None), about[0] if about else "")
+    raise InputError(f"the metric {name!r} is neither a Metric nor a function of Responses")
+
+
+def get_metric(name: str, folder: Path | None = None) -> Metric:
+    """The metric called so: ``accuracy``, ``r@5``, one that was added, or ``file.py:function``."""
+    from gnomon.scores import METRICS
+
+    family, at, parameter = name.partition("@")
+    if at and f"{family}@k" in METRICS:
+        made: Metric = METRICS.get(f"{family}@k")(parameter)
+        return made
+    return as_metric(name, METRICS.get(name, folder))

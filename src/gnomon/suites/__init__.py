@@ -1,0 +1,18 @@
+"""The suites: each composes the rooms below, and adds no machinery."""
+
+from gnomon.foundation.registry import Registry
+from gnomon.suites.combining import combine_runs
+from gnomon.suites.running import build, run
+from gnomon.suites.suite import Suite
+
+SUITES = Registry(
+    "suite",
+    {
+        "quickstart": (
+            "gnomon.suites.quickstart:SUITE",
+            "a first look: completion, checking and distinction on the embedded packs or your own facts",
+        ),
+    },
+)
+
+__all__ = ["SUITES", "Suite", "build", "combine_runs", "run"]

@@ -1,0 +1,85 @@
+"""Several runs as one: for a common report, and to compare models that were asked at different times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from gnomon.analysis import find_out
+from gnomon.foundation import InputError
+from gnomon.foundation.records import questions_from_rows
+from gnomon.foundation.tables import QUESTIONS, validate
+from gnomon.reports import ReportData
+from gnomon.runs import Run
+from gnomon.runs.scoring import cluster_of
+from gnomon.scores import get_metric
+from gnomon.suites.suite import Suite
+
+
+def combine_runs(runs: Sequence[Run]) -> ReportData:
+    """The data of one report over all runs, which must be of the same suite.
+
+    A model that is in several runs is shown once for each, with the run's name. Models are compared on the questions
+    that they share.
+    """
+    from gnomon.suites import SUITES
+
+    names = {run.study.suite for run in runs}
+    if len(names) > 1:
+        raise InputError(f"runs of different suites cannot be put together: {', '.join(sorted(names))}")
+    suite: Suite = SUITES.get(names.pop())
+    repeated = Counter(model for run in runs for model in set(run.scores["model"].to_pylist()))
+    questions = _distinct([run.questions.questions for run in runs], "question_id")
+    candidates = _distinct([run.questions.candidates for run in runs], "candidate_set")
+    scores = pa.concat_tables([_named(run.scores, run, repeated) for run in runs], promote_options="default")
+    answers = pa.concat_tables([_named(run.answers, run, repeated) for run in runs])
+    records = [
+        {**model, "name": _name(model["name"], run, repeated)} for run in runs for model in run.record.get("models", [])
+    ]
+    first = runs[0].record
+    seed = runs[0].study.seed
+    card = suite.card()
+    tasks = set(questions["task"].to_pylist())
+    card["headline"] = [entry for entry in card["headline"] if entry["task"] in tasks]
+    rows = questions.to_pylist()
+    sets = {row["candidate_set"]: tuple(row["candidates"]) for row in candidates.to_pylist()}
+    findings = find_out(
+        scores=scores.to_pylist(),
+        answers=answers.to_pylist(),
+        questions={question.question_id: question for question in questions_from_rows(rows, sets)},
+        clusters={row["question_id"]: cluster_of(row) for row in rows},
+        headline=[(entry["task"], get_metric(entry["metric"])) for entry in card["headline"]],
+        about=dict(suite.names(runs[0].study, runs[0].folder)),
+        baselines={record["name"] for record in records if record.get("kind") == "baseline"},
+        seed=seed,
+    )
+    return ReportData(
+        title=runs[0].study.title or suite.title,
+        study=runs[0].study.model_dump(),
+        record={**first, "models": records},
+        suite=card,
+        scores=scores,
+        questions=validate(QUESTIONS, questions),
+        candidates=sets,
+        answers=answers,
+        findings=findings,
+    )
+
+
+def _name(model: str, run: Run, repeated: Counter[str]) -> str:
+    return model if repeated[model] < 2 else f"{model} ({run.folder.name})"
+
+
+def _named(table: pa.Table, run: Run, repeated: Counter[str]) -> pa.Table:
+    names = pa.array([_name(model, run, repeated) for model in table["model"].to_pylist()], pa.string())
+    return table.set_column(table.column_names.index("model"), "model", names)
+
+
+def _distinct(tables: Sequence[pa.Table], key: str) -> pa.Table:
+    together = pa.concat_tables(tables)
+    first: dict[str, int] = {}
+    for row, identity in enumerate(together[key].to_pylist()):
+        first.setdefault(identity, row)
+    return together.take(pa.array(sorted(first.values()), pa.int64()))

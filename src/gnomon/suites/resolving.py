@@ -1,0 +1,123 @@
+"""From what a user gives to a study that is complete and can be done: defaults filled, every name checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gnomon.foundation import InputError, did_you_mean
+from gnomon.models import ResolvedModel, resolve_model
+from gnomon.probes import PROBES
+from gnomon.runs import Study, apply_setting, make_study, read_study
+from gnomon.scores import get_metric
+from gnomon.suites.suite import Suite
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for: a suite or a study file, and what is to be different from it."""
+
+    what: str
+    data: str | None = None
+    knowledge: Sequence[str] = ()
+    models: Sequence[Any] = ()
+    tasks: Sequence[str] = ()
+    limit: int | None = None
+    seed: int | None = None
+    settings: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ResolvedStudy:
+    """A study with its suite, the folder that its paths are relative to, and its models found and hashed."""
+
+    suite: Suite
+    study: Study
+    home: Path
+    models: tuple[ResolvedModel, ...]
+
+
+def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStudy:
+    """The study that a request means; refuses everything that can be refused before work begins."""
+    from gnomon.suites import SUITES
+
+    content: dict[str, Any] = {"suite": request.what}
+    home, where = Path(), f"suite {request.what}"
+    if request.what.endswith((".yaml", ".yml")):
+        path = Path(request.what)
+        content, home, where = read_study(path), path.parent, str(path)
+        if "suite" not in content:
+            raise InputError(f"{where}: the key 'suite' is missing; {did_you_mean('', SUITES)}")
+    for setting in request.settings:
+        apply_setting(content, setting)
+    _override(content, request)
+    suite: Suite = SUITES.get(str(content["suite"]), home)
+    given = make_study(content, where)
+    study = make_study({**suite.defaults, **{key: getattr(given, key) for key in given.model_fields_set}}, where)
+    _check(study, suite, home, where)
+    return ResolvedStudy(suite, study, home, _resolve_models(study, home) if with_models else ())
+
+
+def _override(content: dict[str, Any], request: Request) -> None:
+    given: Mapping[str, Any] = {
+        "data": str(Path(request.data).resolve()) if request.data else None,
+        "knowledge": [_from_here(place) for place in request.knowledge] or None,
+        "models": [_model_content(model) for model in request.models] or None,
+        "tasks": list(request.tasks) or None,
+        "limit": request.limit,
+        "seed": request.seed,
+    }
+    content.update({key: value for key, value in given.items() if value is not None})
+
+
+def _from_here(place: str) -> str:
+    """A path given on the command line is relative to where the user stands, not to the study."""
+    return str(Path(place).resolve()) if Path(place).exists() else place
+
+
+def _model_content(model: Any) -> Any:
+    if isinstance(model, str):
+        return _from_here(model)
+    if isinstance(model, Mapping):
+        return dict(model)
+    return _known_by_name(model)
+
+
+def _known_by_name(model: Any) -> str:
+    """A model given as an object is known by its name for the rest of this process."""
+    from gnomon.models import MODELS, Model
+
+    if not isinstance(model, Model):
+        raise InputError(f"a model is a name, a folder, a mapping or a Model, and this is {type(model).__name__}")
+    MODELS.remove(model.name)
+    MODELS.add(model.name, lambda: model)
+    return model.name
+
+
+def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
+    for key in study.options:
+        if key not in suite.options:
+            raise InputError(f"{where}: {suite.name} has no option {key!r}; {did_you_mean(key, suite.options)}")
+    for task in study.tasks:
+        if study.data is None and task not in suite.tasks:
+            raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.tasks)}")
+    for choice in study.probes:
+        PROBES.check(choice.probe)
+    for name in study.metrics:
+        get_metric(name, home)
+    if study.data is not None and not (home / study.data).exists():
+        raise InputError(f"{where}: there is no folder or file {study.data} (data)")
+
+
+def _resolve_models(study: Study, home: Path) -> tuple[ResolvedModel, ...]:
+    if not study.models:
+        raise InputError("no model is named: give one with --model, or under 'models' in the study")
+    resolved = tuple(resolve_model(choice.spec(), home) for choice in study.models)
+    seen: set[str] = set()
+    for model in resolved:
+        if model.name in seen:
+            raise InputError(f"two models are called {model.name!r}; give one of them another 'label' in the study")
+        seen.add(model.name)
+    return resolved

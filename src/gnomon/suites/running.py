@@ -1,0 +1,100 @@
+"""``gnomon.run`` and ``gnomon.build``: the whole way in one call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gnomon.foundation import InputError, Progress, SilentProgress, write_json
+from gnomon.questions import QuestionSet, read_questions, write_questions
+from gnomon.runs import Run, Step, execute
+from gnomon.suites.building import make_questions
+from gnomon.suites.planning import plain_plan
+from gnomon.suites.resolving import Request, ResolvedStudy, resolve_study
+
+
+def run(
+    what: str,
+    *,
+    data: str | Path | None = None,
+    knowledge: Sequence[str] = (),
+    models: Sequence[Any] = (),
+    tasks: Sequence[str] = (),
+    limit: int | None = None,
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    command: str | None = None,
+) -> Run:
+    """Run a suite or a study and return the finished run.
+
+    ``models`` may be names, folders, mappings or loaded models. ``out`` is the run's folder (``runs/<suite>`` by
+    default): called again with the same folder, what has not changed is reused.
+    """
+    request = Request(
+        what, str(data) if data is not None else None, knowledge, models, tasks, limit, seed, tuple(settings)
+    )
+    resolved = resolve_study(request)
+    folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
+    watcher = progress or SilentProgress()
+    plan = plain_plan(resolved, command or f"gnomon.run({what!r}, …)")
+
+    def after(step: Step) -> None:
+        if step.name == "build":
+            watcher.say(_headline(resolved, read_questions(folder)))
+
+    execute(plan, folder, resolved.home, watcher, after)
+    return Run(folder)
+
+
+def build(
+    what: str,
+    *,
+    out: str | Path,
+    data: str | Path | None = None,
+    knowledge: Sequence[str] = (),
+    tasks: Sequence[str] = (),
+    limit: int | None = None,
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+) -> QuestionSet:
+    """Make the questions of a suite or study and write them to a folder that ``run(..., data=folder)`` reads."""
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder. Choose another place with --out.")
+    request = Request(what, str(data) if data is not None else None, knowledge, (), tasks, limit, seed, tuple(settings))
+    resolved = resolve_study(request, with_models=False)
+    questions = make_questions(resolved.suite, resolved.study, resolved.home)
+    write_questions(questions, folder)
+    write_json(folder / "card.json", _card(resolved, questions))
+    return questions
+
+
+def _headline(resolved: ResolvedStudy, questions: QuestionSet) -> str:
+    count, facts = questions.questions.num_rows, questions.facts.num_rows
+    baselines = sum(model.kind == "baseline" for model in resolved.models)
+    parts = [f"{count:,} questions" + (f" from {facts:,} facts" if facts else "")]
+    parts.append(_counted(len(resolved.models) - baselines, "model"))
+    if baselines:
+        parts.append(_counted(baselines, "baseline"))
+    return f"{resolved.suite.name}: {', '.join(parts)}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def _card(resolved: ResolvedStudy, questions: QuestionSet) -> dict[str, Any]:
+    table = questions.questions
+    return {
+        "suite": resolved.suite.name,
+        "seed": resolved.study.seed,
+        "knowledge": resolved.study.knowledge,
+        "facts": questions.facts.num_rows,
+        "questions": table.num_rows,
+        "by_task": dict(sorted(Counter(table["task"].to_pylist()).items())),
+        "by_domain": dict(sorted(Counter(str(domain) for domain in table["domain"].to_pylist()).items())),
+    }

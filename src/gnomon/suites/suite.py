@@ -1,0 +1,50 @@
+"""What a suite is: a name, what it asks by default, and a function that makes its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gnomon.questions import QuestionSet
+from gnomon.runs import Study
+
+
+def _no_names(_study: Study, _home: Path) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite composes the rooms; it adds no machinery.
+
+    ``build`` makes the questions of a study (``home`` is the folder that its paths are relative to). ``defaults`` are
+    a study's keys where the user gives none; ``options`` says which keys a study may have under ``options`` and what
+    each means; ``file_options`` are those that name a file. ``headline`` lists the (task, metric) pairs of the main
+    table. ``names`` may give plain names of relations for sentences.
+    """
+
+    name: str
+    title: str
+    about: str
+    build: Callable[[Study, Path], QuestionSet]
+    tasks: tuple[str, ...]
+    headline: tuple[tuple[str, str], ...]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    file_options: tuple[str, ...] = ()
+    names: Callable[[Study, Path], Mapping[str, str]] = _no_names
+    methods: str = ""
+    citations: tuple[str, ...] = ()
+
+    def card(self) -> dict[str, Any]:
+        """What the report says of the suite."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "about": self.about,
+            "methods": self.methods,
+            "citations": list(self.citations),
+            "headline": [{"task": task, "metric": metric} for task, metric in self.headline],
+        }
