@@ -106,7 +106,7 @@ BANNED_WORDS = _words(
     arse, ass, bosom, breast, brothel, whorehouse, bordello, booby, boob, bitch, cock, pussy, dick, prick, condom,
     dildo, crap, shit, turd, piss, faggot, fag, dyke, gallows, guillotine, noose, nipple, ovary, uterus, womb,
     buttocks, hookah, bong, crack, rack, gas chamber, concentration camp, reservation, gypsy, negro, coon, spade,
-    slave ship, swastika
+    slave ship, swastika, rape, colza
     """
 )
 BANNED_ROOTS = {

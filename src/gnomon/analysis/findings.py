@@ -9,6 +9,7 @@ from typing import Any
 
 from gnomon.analysis.comparison import Comparison, compare_models
 from gnomon.foundation.records import Question
+from gnomon.foundation.tables import SCORES
 from gnomon.scores import Metric
 
 Row = dict[str, Any]
@@ -26,6 +27,7 @@ def find_out(
     seed: int,
 ) -> dict[str, Any]:
     """Sentences, paired comparisons of the models (not of baselines), and unusable questions by model and reason."""
+    scores = _first_method(scores)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
     compared = compare_models(
         [answer for answer in answers if answer["model"] in models], questions, clusters, headline, seed=seed
@@ -46,8 +48,17 @@ def find_out(
     }
 
 
+def _first_method(scores: Sequence[Row]) -> list[Row]:
+    """The scores of each model by its first probe and method: the one it is compared by."""
+    first: dict[tuple[str, str], tuple[str, str]] = {}
+    for row in scores:
+        first.setdefault((row["model"], row["task"]), (row["probe"], row["method"]))
+    return [row for row in scores if first[row["model"], row["task"]] == (row["probe"], row["method"])]
+
+
 def _overall(row: Row) -> bool:
-    return not (row.get("relation") or row.get("domain") or row.get("template") or row.get("split"))
+    """Whether a row is over all questions of a task: none of the group columns is filled."""
+    return not any(value for column, value in row.items() if column not in SCORES.schema.names)
 
 
 def _knows(

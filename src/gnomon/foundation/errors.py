@@ -18,6 +18,12 @@ class InputError(GnomonError):
     exit_code = 2
 
 
+def first_line(error: BaseException) -> str:
+    """What a foreign error says, in one line; its kind where it says nothing."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A clause for an error message: the nearest known name, or the names there are."""
     names = sorted(set(known))

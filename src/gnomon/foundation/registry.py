@@ -83,6 +83,8 @@ def load_part(place: str, folder: Path | None = None) -> Any:
     where, _, attribute = place.rpartition(":")
     if where.endswith(".py"):
         module = _load_file(_source_file(where, folder))
+    elif not where or where.startswith("."):
+        raise InputError(f"{place!r} names no module; write package.module:name or path/to/file.py:name")
     else:
         try:
             module = importlib.import_module(where)
@@ -120,7 +122,8 @@ def _load_file(path: Path) -> Any:
             spec.loader.exec_module(module)
         except Exception as error:
             del sys.modules[name]
-            raise InputError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+            reason = " ".join(str(error).split())
+            raise InputError(f"{path} cannot be imported: {type(error).__name__}: {reason}") from error
     return sys.modules[name]
 
 

@@ -65,11 +65,21 @@ def _check_facts(table: pa.Table, where: Callable[[int], str]) -> None:
     row = _first(pc.equal(has_object, has_value))
     if row is not None:
         raise InputError(f"{where(row)}: a fact has either an object or a value, and this one has both or neither")
-    year = pc.cast(pc.utf8_slice_codeunits(table["start"], 0, 4), pa.string())
-    row = _first(pc.fill_null(pc.greater(year, pc.utf8_slice_codeunits(table["end"], 0, 4)), False))
+    row = _first(pc.fill_null(pc.greater(_day(table["start"], 0), _day(table["end"], 99)), False))
     if row is not None:
         fact = table.slice(row, 1).to_pylist()[0]
         raise InputError(f"{where(row)}: end {fact['end']} is before start {fact['start']} for {fact['subject']!r}")
+
+
+def _day(times: pa.ChunkedArray, missing: int) -> pa.Array:
+    """Years and dates (1957, 1957-03, 0476-09-04) as numbers that can be compared; null where there is none."""
+    found = pc.extract_regex(times, r"^\+?(?P<year>-?\d{1,9})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?")
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    parts = []
+    for name in ("year", "month", "day"):
+        text = pc.struct_field(found, name)
+        parts.append(pc.cast(pc.if_else(pc.equal(text, ""), str(missing), text), pa.int64()))
+    return pc.add(pc.multiply(parts[0], 10_000), pc.add(pc.multiply(parts[1], 100), parts[2]))
 
 
 def _check_questions(table: pa.Table, where: Callable[[int], str]) -> None:
@@ -174,18 +184,28 @@ SCORES = TableKind(
 TABLE_KINDS = {kind.name: kind for kind in (FACTS, NAMES, QUESTIONS, CANDIDATES, FREQUENCIES, ANSWERS, SCORES)}
 
 
-def make_table(kind: TableKind, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """A table of this kind from rows, ids and defaults filled in; refuses what the kind refuses."""
+def make_table(
+    kind: TableKind, rows: Sequence[Mapping[str, Any]], where: Callable[[int], str] | None = None
+) -> pa.Table:
+    """A table of this kind from rows, ids and defaults filled in; refuses what the kind refuses.
+
+    ``where`` names a row (counted from 0) in an error; without it, by its number.
+    """
+    where = where or (lambda row: f"{kind.name}, row {row + 1}")
     known = set(kind.schema.names)
     filled = []
-    for row in rows:
+    for number, row in enumerate(rows):
         row = {**kind.defaults, **{key: value for key, value in row.items() if value is not None}}
+        unknown = [] if kind.open else [key for key in row if key not in known]
+        if unknown:
+            raise _unknown_column(kind, unknown[0], where(number))
         if kind.identify and kind.unique and not row.get(kind.unique):
             row[kind.unique] = kind.identify(row)
         filled.append(row)
     extra = sorted({key for row in filled for key in row} - known) if kind.open else []
     schema = pa.schema([*kind.schema, *[pa.field(name, pa.string()) for name in extra]])
-    return validate(kind, pa.Table.from_pylist(filled, schema=schema))
+    columns = [_column(column.type, column.name, filled, where) for column in schema]
+    return validate(kind, pa.Table.from_arrays(columns, schema=schema), where)
 
 
 def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | None = None) -> pa.Table:
@@ -194,8 +214,7 @@ def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | Non
     origin = where(0).rpartition(", row")[0] or kind.name
     unknown = [name for name in table.column_names if name not in kind.schema.names]
     if unknown and not kind.open:
-        hint = did_you_mean(unknown[0], kind.schema.names)
-        raise InputError(f"{origin}: there is no column {unknown[0]!r} in a table of {kind.name}; {hint}")
+        raise _unknown_column(kind, unknown[0], origin)
     columns = []
     for column in kind.schema:
         if column.name in table.column_names:
@@ -261,16 +280,21 @@ def _read_json_lines(kind: TableKind, path: Path, complete: Callable[[list[dict[
     for row in rows:
         if kind.identify and kind.unique and not row.get(kind.unique):
             row[kind.unique] = kind.identify(row)
+    if not rows:
+        return kind.schema.empty_table()
+
+    def where(row: int) -> str:
+        return f"{path}, row {lines[row]}"
+
     columns = [name for name in kind.schema.names if any(name in row for row in rows)]
-    arrays = [_column(kind.schema.field(name).type, name, rows, lines, path) for name in columns]
+    arrays = [_column(kind.schema.field(name).type, name, rows, where) for name in columns]
     fields = [kind.schema.field(name) for name in columns]
-    table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-    return validate(kind, table, lambda row: f"{path}, row {lines[row] if lines else row + 1}")
+    return validate(kind, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), where)
 
 
 def _parse_line(kind: TableKind, line: bytes, where: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = json.loads(line.rstrip())
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: the text is not UTF-8; save the file as UTF-8") from error
     except json.JSONDecodeError as error:
@@ -279,22 +303,37 @@ def _parse_line(kind: TableKind, line: bytes, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: a row is a JSON object, and this is {type(row).__name__}")
     unknown = [key for key in row if key not in kind.schema.names]
     if unknown:
-        hint = did_you_mean(unknown[0], kind.schema.names)
-        raise InputError(f"{where}: there is no column {unknown[0]!r} in a table of {kind.name}; {hint}")
+        raise _unknown_column(kind, unknown[0], where)
     return {**kind.defaults, **{key: value for key, value in row.items() if value is not None}}
 
 
-def _column(kind: pa.DataType, name: str, rows: list[dict[str, Any]], lines: list[int], path: Path) -> pa.Array:
+def _unknown_column(kind: TableKind, name: str, where: str) -> InputError:
+    hint = did_you_mean(str(name), kind.schema.names)
+    return InputError(f"{where}: there is no column {name!r} in a table of {kind.name}; {hint}")
+
+
+def _column(kind: pa.DataType, name: str, rows: Sequence[Mapping[str, Any]], where: Callable[[int], str]) -> pa.Array:
+    values = [row.get(name) for row in rows]
     try:
-        return pa.array([row.get(name) for row in rows], kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        for row, line in zip(rows, lines, strict=True):
+        for value in values:
+            _refuse_silent_change(kind, value)
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        for number, value in enumerate(values):
             try:
-                pa.array([row.get(name)], kind)
-            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-                value = row.get(name)
-                raise InputError(f"{path}, row {line}: {name!r} is {value!r}, and should be {kind}") from error
+                _refuse_silent_change(kind, value)
+                pa.array([value], kind)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise InputError(f"{where(number)}: {name!r} is {value!r}, and should be {kind}") from error
         raise
+
+
+def _refuse_silent_change(kind: pa.DataType, value: Any) -> None:
+    """Refuse what Arrow would take and change: a text as a list of its letters, a fraction as a whole number."""
+    if pa.types.is_list(kind) and isinstance(value, str):
+        raise TypeError("a text is no list")
+    if pa.types.is_integer(kind) and isinstance(value, float) and value != int(value):
+        raise TypeError("a fraction is no whole number")
 
 
 def _refuse_repeats(kind: TableKind, table: pa.Table, where: Callable[[int], str]) -> None:
@@ -304,7 +343,7 @@ def _refuse_repeats(kind: TableKind, table: pa.Table, where: Callable[[int], str
     seen: dict[str, int] = {}
     for row, identity in enumerate(ids.to_pylist()):
         if identity in seen:
-            raise InputError(f"{where(row)}: repeats row {seen[identity] + 1} ({kind.unique} {identity}). Remove one.")
+            raise InputError(f"{where(row)}: repeats {where(seen[identity])} ({kind.unique} {identity}). Remove one.")
         seen[identity] = row
 
 

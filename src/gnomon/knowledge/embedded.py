@@ -52,7 +52,10 @@ def read_about(folder: Path) -> dict[str, Any]:
         about = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise InputError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from error
-    missing = [key for key in ("name", "title", "description", "licence") if key not in (about or {})]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
+    about = about if isinstance(about, dict) else {}
+    missing = [key for key in ("name", "title", "description", "licence") if key not in about]
     if missing:
         raise InputError(f"{file}: the key {missing[0]!r} is missing")
     found: dict[str, Any] = about

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.foundation.files import file_digest
+from gnomon.foundation.tables import FACTS, NAMES, validate
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,11 @@ def load_material(place: str, folder: Path | None = None) -> Material:
     material = SOURCES.get(source, folder)(where)
     if not isinstance(material, Material):
         raise InputError(f"the source {source!r} gave {type(material).__name__}, and should give a Material")
-    return material
+
+    def row_of(row: int) -> str:
+        return f"{place}, row {row + 1}"
+
+    return replace(material, facts=validate(FACTS, material.facts, row_of), names=validate(NAMES, material.names, row_of))
 
 
 def locate(place: str, folder: Path | None = None) -> tuple[str, Path]:

@@ -94,7 +94,9 @@ class CausalModel:
             yield _Piece(index, numbers, build_tree([sequences[n] for n in numbers]), start - 1)
 
     def _beginning(self) -> int:
-        for token in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id):
+        """The token that a document begins after; a chat model's own beginning would announce a speaker instead."""
+        separator = self.tokenizer.get_vocab().get("<|endoftext|>")
+        for token in (separator, self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id):
             if token is not None:
                 return int(token)
         return 0

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from gnomon.foundation import InputError, cache_folder, file_digest
+from gnomon.foundation.errors import first_line
 from gnomon.foundation.files import disk_full, is_disk_full
 
 
@@ -46,8 +47,10 @@ def _unpack(path: Path, folder: Path) -> None:
     except ImportError as error:
         needed = "reading GGUF needs the packages gguf and accelerate: pip install 'gnomon[models]'"
         raise InputError(f"{path}: {needed}") from error
-    except (ValueError, KeyError) as error:
-        raise InputError(f"{path} cannot be read as a GGUF model: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # Broken files make the libraries raise anything.
+        if isinstance(error, OSError) and is_disk_full(error):
+            raise
+        raise InputError(f"{path} cannot be read as a GGUF model: {first_line(error)}") from error
     folder.mkdir(parents=True)
     config = model.config
     if hasattr(config, "quantization_config"):

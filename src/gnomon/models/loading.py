@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnomon.foundation import InputError
+from gnomon.foundation import GnomonError, InputError
+from gnomon.foundation.errors import first_line
 from gnomon.models.protocol import Model
 from gnomon.models.resolving import ModelSpec, ResolvedModel, require_models_extra, resolve_model
 
@@ -46,9 +47,10 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         network = factory.from_pretrained(folder, dtype=_dtype(spec.dtype, device, folder), **options)
-    except (ValueError, OSError, KeyError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {reason}") from error
+    except GnomonError:
+        raise
+    except Exception as error:  # Broken files make the libraries raise anything.
+        raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {first_line(error)}") from error
     network = network.to(device).eval()
     budget = 16384 if device.type == "cuda" else (4096 if resolved.kind == "masked" else 2048)
     family = MaskedModel if resolved.kind == "masked" else CausalModel

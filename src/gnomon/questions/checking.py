@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gnomon.foundation import SLOT, derived_seed
@@ -24,22 +25,37 @@ def make_checks(knowledge: Knowledge, relations: Mapping[str, Relation], options
     fact states is never made.
     """
     asked = [relation for relation in relations.values() if relation.checking]
-    return spread(
-        [_of_relation(knowledge, relation, place, options) for place, relation in enumerate(asked)], options.limit
-    )
+    drawn = spread([_of_relation(knowledge, relation, options) for relation in asked], options.limit)
+    truth = _first_truths([relation.name for relation in asked], Counter(relation.name for relation, _, _ in drawn))
+    made = []
+    for relation, fact, wrong in drawn:
+        made.append(_question(fact, relation, None if truth[relation.name] else wrong, options))
+        truth[relation.name] = not truth[relation.name]
+    return made
+
+
+def _first_truths(names: Sequence[str], counts: Mapping[str, int]) -> dict[str, bool]:
+    """Whether each relation begins with a true statement, so that all together are balanced; each goes on in turn."""
+    truth = {name: place % 2 == 0 for place, name in enumerate(names)}
+    odd = [name for name in names if counts[name] % 2]
+    excess = sum(1 if truth[name] else -1 for name in odd)
+    for name in odd:
+        if abs(excess) > 1 and truth[name] == (excess > 0):
+            truth[name] = not truth[name]
+            excess += 2 if truth[name] else -2
+    return truth
 
 
 def _of_relation(
-    knowledge: Knowledge, relation: Relation, place: int, options: MakerOptions
-) -> Iterator[dict[str, Any]]:
-    """True and false in turn; every other relation begins with a false one, so that any number is balanced."""
+    knowledge: Knowledge, relation: Relation, options: MakerOptions
+) -> Iterator[tuple[Relation, NamedFact, str]]:
+    """Facts in a drawn order, each with a wrong answer."""
     known = named_facts(knowledge, relation, options.language)
     wrong = WrongAnswers(knowledge, known, relation, options.language)
     for fact in shuffled(known, lambda fact: fact.fact_id, options.seed, "checking"):
         others = wrong.draw(fact, 1, options.seed, "corruption")
         if others:
-            yield _question(fact, relation, None if place % 2 == 0 else others[0], options)
-            place += 1
+            yield relation, fact, others[0]
 
 
 def _question(fact: NamedFact, relation: Relation, wrong: str | None, options: MakerOptions) -> dict[str, Any]:

@@ -71,9 +71,10 @@ class WrongAnswers:
         return self.right[tuple(fact.values[place] for place in context_places(self.relation))]
 
     def draw(self, fact: NamedFact, count: int, *seed: Any) -> list[str]:
-        """Up to so many wrong answers, those with the same contrast first."""
-        right = self.right_for(fact)
-        order = shuffled((text for text in self.all if text not in right), str, *seed, fact.fact_id)
+        """Up to so many wrong answers, those with the same contrast first; no name that the sentence says already."""
+        said = {fact.values[place] for place in context_places(self.relation)}
+        out = self.right_for(fact) | said
+        order = shuffled((text for text in self.all if text not in out), str, *seed, fact.fact_id)
         if self.relation.contrast:
             alike = self.alike[fact.values[self.relation.contrast]]
             order = sorted(order, key=lambda text: text not in alike)

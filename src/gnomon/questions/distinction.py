@@ -21,14 +21,18 @@ def make_distinctions(
 
     The odd one is in no way in the category of the three: the closure of the hierarchy says so.
     """
-    return spread([iter(_of_hierarchy(knowledge, one, options)) for one in hierarchies.values()], options.limit)
+    groups = [_of_hierarchy(knowledge, one, first, options) for first, one in enumerate(hierarchies.values())]
+    return spread([iter(group) for group in groups], options.limit)
 
 
-def _of_hierarchy(knowledge: Knowledge, hierarchy: Hierarchy, options: MakerOptions) -> list[dict[str, Any]]:
+def _of_hierarchy(
+    knowledge: Knowledge, hierarchy: Hierarchy, first: int, options: MakerOptions
+) -> list[dict[str, Any]]:
     labels = knowledge.labels(options.language)
     above: dict[str, set[str]] = defaultdict(set)
     for row in knowledge.ancestors(hierarchy.predicate).to_pylist():
-        above[row["subject"]].add(row["ancestor"])
+        if row["subject"] in labels and row["ancestor"] in labels:
+            above[labels[row["subject"]]].add(labels[row["ancestor"]])
     facts = [row for row in knowledge.facts(hierarchy.predicate).to_pylist() if row["object"] in labels]
     members: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in facts:
@@ -49,7 +53,7 @@ def _of_hierarchy(knowledge: Knowledge, hierarchy: Hierarchy, options: MakerOpti
     made = shuffled(made, lambda item: item[0][0]["fact_id"], options.seed, "groups")
     return [
         _question(hierarchy, three, category, odd, labels, place, options)
-        for place, (three, category, odd) in enumerate(made[: options.limit])
+        for place, (three, category, odd) in enumerate(made[: options.limit], first)
     ]
 
 
@@ -62,13 +66,13 @@ def _odd_one(
     options: MakerOptions,
 ) -> str | None:
     names = {labels[row["subject"]] for row in three} | {labels[category]}
-    lineage = above.get(category, set())
+    lineage = above.get(labels[category], set())
     start = derived_seed(options.seed, "odd", three[0]["fact_id"]) % len(everybody)
     for step in range(len(everybody)):
         entity = everybody[(start + step) % len(everybody)]
-        # Neither in the category, nor the category itself, nor one that it is part of: "animal" is no odd one to dogs.
-        related = category in above.get(entity, set()) or entity == category or entity in lineage
-        if not related and labels[entity] not in names:
+        name = labels[entity]
+        # Neither in the category, nor one that it is part of: "animal" is no odd one to dogs. Nor is a namesake.
+        if labels[category] not in above.get(name, set()) and name not in lineage and name not in names:
             return entity
     return None
 

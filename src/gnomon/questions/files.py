@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,8 @@ def read_questions(place: Path) -> QuestionSet:
     """The questions of a folder (questions.parquet or .jsonl, with candidates and facts beside it), or of one file.
 
     A hand-written question may leave out its target (the first answer) and its choices: it is then asked among all
-    the answers of its task in the file. Refuses a question whose target is not among its candidates.
+    the answers of its task in the file. Refuses a question whose target is no answer or not among its candidates, and
+    one that has a candidate twice.
     """
     file = question_file(place)
     shared: dict[str, tuple[str, ...]] = {}
@@ -67,9 +68,21 @@ def read_questions(place: Path) -> QuestionSet:
         raise InputError(f"{file} holds no questions")
     for row, question in enumerate(found.as_questions()):
         if question.target not in question.candidates:
-            place_in_file = f"{file}, row {row + 1}"
-            raise InputError(f"{place_in_file}: the target {question.target!r} is not among the candidates. Add it.")
+            raise InputError(f"{_row(file, row)}: the target {question.target!r} is not among the candidates. Add it.")
+        if question.target not in question.answers:
+            raise InputError(f"{_row(file, row)}: the target {question.target!r} is not among the answers. Add it.")
+        if len(set(question.candidates)) < len(question.candidates):
+            twice = Counter(question.candidates).most_common(1)[0][0]
+            raise InputError(f"{_row(file, row)}: the candidate {twice!r} is there twice. Remove one.")
     return found
+
+
+def _row(file: Path, row: int) -> str:
+    """The place of a row in its file: blank lines of JSON lines are counted."""
+    if file.suffix == ".jsonl":
+        with open(file, "rb") as handle:
+            row = [number for number, line in enumerate(handle) if line.strip()][row]
+    return f"{file}, row {row + 1}"
 
 
 def _complete(rows: list[dict[str, Any]], shared: dict[str, tuple[str, ...]]) -> None:
@@ -78,14 +91,15 @@ def _complete(rows: list[dict[str, Any]], shared: dict[str, tuple[str, ...]]) ->
         answers = row.get("answers")
         if isinstance(answers, str):
             answers = row["answers"] = [answers]
-        if isinstance(answers, list) and answers:
-            row.setdefault("target", answers[0])
+        if isinstance(answers, list):
+            row.setdefault("target", answers[0] if answers else "")
             by_task[str(row["task"])].update(str(answer) for answer in answers)
     sets = {task: candidate_set_id(task, sorted(texts)) for task, texts in by_task.items()}
     for row in rows:
-        if "choices" not in row and "candidate_set" not in row and row["task"] in sets:
-            row["candidate_set"] = sets[row["task"]]
-            shared[row["candidate_set"]] = tuple(sorted(by_task[row["task"]]))
+        task = str(row["task"])
+        if "choices" not in row and "candidate_set" not in row and task in sets:
+            row["candidate_set"] = sets[task]
+            shared[row["candidate_set"]] = tuple(sorted(by_task[task]))
 
 
 def _beside(file: Path, kind: TableKind) -> pa.Table:

@@ -5,14 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-_AN = re.compile(r"^(?:[aefilnorsx]\b|[aio]|e(?!u|w)|u(?!ni|s[aeiu]|r[aeio]|t[ei]|k|bi)|hon|hour|heir)", re.IGNORECASE)
+# A vowel letter that sounds like a consonant: European, one-way, unit (but not unimportant), user, uranium, U-turn.
+_YOU = r"u(?![a-z])|uni(?!m|n|ron|dent)|unanim|us[aeiu]|ur[aeiou]|ut[eio]|utah|uk|ubi|uv|ugan"
+_CONSONANT_SOUND = re.compile(rf"^(?:eu|ew|one\b|once\b|oui|{_YOU})", re.IGNORECASE)
+# A vowel letter, a silent h, the name of a single letter (X-ray, H-bomb, F 15), eight, eleven and eighteen.
+_VOWEL_SOUND = re.compile(
+    r"^(?:[aeiou]|y[tpg]|hour|heir|honou?r|honest|hors d|[fhlmnrsx](?=[-\s\d]|$)|8|1[18](?:\d\d)?(?!\d))", re.IGNORECASE
+)
+# Capitals read letter by letter: an MRI, an FBI; but a UN, a USB.
+_SPELLED_AN = re.compile(r"^[FHLMNRSX][B-DF-HJ-NP-TV-Z\d]+(?![a-z])")
+_SPELLED_A = re.compile(r"^U[A-Z]+(?![a-z])")
 _THE_WORDS = re.compile(r"\b(Republic|Kingdom|States|Islands|Emirates|Federation|Union|Soviet)\b")
 _THE_NAMES = frozenset({"Netherlands", "Philippines", "Bahamas", "Gambia", "Maldives", "Seychelles", "Comoros"})
 
 
 def indefinite(name: str) -> str:
     """The name with a or an: "an element", "a metal", "a European", "an hour"."""
-    return f"{'an' if _AN.match(name) else 'a'} {name}"
+    if _SPELLED_A.match(name) or _CONSONANT_SOUND.match(name):
+        return f"a {name}"
+    return f"{'an' if _SPELLED_AN.match(name) or _VOWEL_SOUND.match(name) else 'a'} {name}"
 
 
 def definite(name: str) -> str:

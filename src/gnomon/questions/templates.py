@@ -83,11 +83,16 @@ def read_schema(path: Path) -> Schema:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: templates stand under 'relations' and 'hierarchies', and neither is there")
     _refuse_unknown(content, ("relations", "hierarchies"), str(path))
-    relations = {n: _relation(n, b, path) for n, b in (content.get("relations") or {}).items()}
-    hierarchies = {n: _hierarchy(n, b, path) for n, b in (content.get("hierarchies") or {}).items()}
+    for key, found in content.items():
+        if found is not None and not isinstance(found, dict):
+            raise InputError(f"{path}: under {key!r} stand names, each with its templates, and not a {_kind(found)}")
+    relations = {str(n): _relation(str(n), b, path) for n, b in (content.get("relations") or {}).items()}
+    hierarchies = {str(n): _hierarchy(str(n), b, path) for n, b in (content.get("hierarchies") or {}).items()}
     return Schema(relations, hierarchies)
 
 
@@ -130,6 +135,8 @@ def _relation(name: str, body: Any, path: Path) -> Relation:
         if body.get(key) is not None and body[key] not in PLACES:
             raise InputError(f"{where}: {key!r} is {body[key]!r}; {did_you_mean(str(body[key]), PLACES)}")
     for template in body["templates"]:
+        if SLOT in template:
+            raise InputError(f"{where}: {template!r} has a slot; write {{{ask}}} there, and it is asked for")
         _check_places(template, PLACES, {"subject", ask} if ask != "subject" else {"subject", "object"}, where)
     return Relation(
         name=name,
@@ -152,12 +159,17 @@ def _hierarchy(name: str, body: Any, path: Path) -> Hierarchy:
         if template.count(SLOT) != 1:
             raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} exactly once")
         _check_places(template, ("members", "category"), {"members", "category"}, where)
+        if "{members}" not in template:
+            raise InputError(f"{where}: {template!r} must write {{members}} plainly; 'form' says how each is written")
+    form = body.get("form", "")
+    if form not in FORMS:
+        raise InputError(f"{where}: 'form' is {form!r}; {did_you_mean(str(form), [name for name in FORMS if name])}")
     return Hierarchy(
         name=name,
         predicate=body.get("predicate", name),
         templates=tuple(body["templates"]),
         about=body.get("about", name),
-        form=body.get("form", ""),
+        form=form,
     )
 
 
@@ -177,6 +189,9 @@ def _check_places(template: str, known: tuple[str, ...], wanted: set[str], where
         if (found[1] or "") not in FORMS:
             hint = did_you_mean(found[1], [form for form in FORMS if form])
             raise InputError(f"{where}: {found[1]!r} in {found[0]} is no form; {hint}")
+    stray = re.search(r"[{}]", _PLACE.sub("", template))
+    if stray:
+        raise InputError(f"{where}: {template!r} has a {stray[0]!r} outside of any place; mend or remove it")
     for place in sorted(wanted):
         if places(template).count(place) != 1:
             raise InputError(f"{where}: {template!r} must name {{{place}}} exactly once")
@@ -186,3 +201,7 @@ def _refuse_unknown(content: Mapping[str, Any], known: tuple[str, ...], where: s
     for key in content:
         if key not in known:
             raise InputError(f"{where}: there is no key {key!r}; {did_you_mean(str(key), known)}")
+
+
+def _kind(found: Any) -> str:
+    return "list" if isinstance(found, list) else type(found).__name__

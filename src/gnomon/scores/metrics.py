@@ -140,7 +140,7 @@ def _agreement(
 
 def make_recall(k: str) -> Metric:
     """R@k for a k given as text; refuses what is not a positive whole number."""
-    if not k.isdigit() or int(k) < 1:
+    if not k.isdecimal() or int(k) < 1:
         raise InputError(f"r@{k}: after r@ stands a positive whole number, as in r@5")
     count = int(k)
     return Metric(

@@ -14,12 +14,11 @@ from gnomon.knowledge.sources.table import read_rows
 def read_pack(folder: Path) -> Material:
     """All facts and names of a pack; a fact without a domain gets the pack's."""
     about: dict[str, Any] = read_about(folder)
-    facts = []
-    for row in read_rows(folder / "facts.csv", FACTS):
+    facts, fact_line = read_rows(folder / "facts.csv", FACTS)
+    for row in facts:
         row.setdefault("domain", about.get("domain"))
         row["source"] = f"{about['name']}/{row['source']}" if row.get("source") else about["name"]
-        facts.append(row)
-    names = read_rows(folder / "names.csv", NAMES) if (folder / "names.csv").is_file() else []
+    names = read_rows(folder / "names.csv", NAMES)[0] if (folder / "names.csv").is_file() else []
     predicates = {
         name: Predicate(
             name=name,
@@ -29,4 +28,4 @@ def read_pack(folder: Path) -> Material:
         )
         for name, declared in (about.get("predicates") or {}).items()
     }
-    return Material(make_table(FACTS, facts), make_table(NAMES, names), predicates)
+    return Material(make_table(FACTS, facts, fact_line), make_table(NAMES, names), predicates)

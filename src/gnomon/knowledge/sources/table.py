@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,23 @@ def read_table_file(path: Path) -> Material:
     Entities are named by themselves: what stands in the file is what stands in a question.
     """
     if path.suffix in _DELIMITERS:
-        facts = make_table(FACTS, read_rows(path, FACTS))
+        facts = make_table(FACTS, *read_rows(path, FACTS))
     else:
         facts = read_table(FACTS, path)
     entities = sorted({text for column in ("subject", "object") for text in facts[column].to_pylist() if text})
     return Material(facts, make_table(NAMES, [{"entity": text, "label": text} for text in entities]))
 
 
-def read_rows(path: Path, kind: TableKind) -> list[dict[str, Any]]:
-    """Rows of a CSV or TSV file, with a header of the kind's columns; lists are separated by ``|``.
+def read_rows(path: Path, kind: TableKind) -> tuple[list[dict[str, Any]], Callable[[int], str]]:
+    """Rows of a CSV or TSV file with a header of the kind's columns, and where each stands; ``|`` separates lists.
 
     Refuses an unknown column, a row with too few or too many cells, and a number that is none, by line.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
     types = {column.name: str(column.type) for column in kind.schema}
-    rows = []
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
     try:
         with open(path, encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(handle, delimiter=_DELIMITERS.get(path.suffix, ","))
@@ -62,11 +64,12 @@ def read_rows(path: Path, kind: TableKind) -> list[dict[str, Any]]:
                         f"{where}: a fact has either an object or a value, and this one has both or neither"
                     )
                 rows.append(row)
+                lines.append(reader.line_num)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
     except csv.Error as error:
         raise InputError(f"{path} cannot be read as a table: {error}") from error
-    return rows
+    return rows, lambda row: f"{path}:{lines[row] if lines else 1}"
 
 
 def _cell(text: str, kind: str, where: str) -> Any:

@@ -1,0 +1,49 @@
+"""Runs the benchmarks, all or those named, each in a process of its own; the exit code is 1 if one of them failed."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from measuring import child_environment
+from peers import FAILED, find_peers
+
+BENCHMARKS = {"startup": True, "quickstart_rate": True, "memory": False}
+"""The benchmarks in their order, and whether each is measured against peers."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones [{' '.join(BENCHMARKS)}]")
+    parser.add_argument("--repeats", type=int, help="rounds that are timed")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that they work")
+    parser.add_argument("--no-peers", action="store_true", help="without the peers' environment")
+    parser.add_argument("--results", type=Path, help="the folder for the JSON files")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in BENCHMARKS:
+            parser.error(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+    chosen = options.names or list(BENCHMARKS)
+    common = ["--quick"] * options.quick
+    common += ["--repeats", str(options.repeats)] if options.repeats is not None else []
+    common += ["--results", str(options.results)] if options.results else []
+    environment = child_environment()
+    if any(BENCHMARKS[name] for name in chosen) and not options.no_peers:
+        environment[FAILED] = find_peers().reason
+    failed = []
+    for number, name in enumerate(chosen):
+        if number:
+            print(flush=True)
+        own = ["--no-peers"] if options.no_peers and BENCHMARKS[name] else []
+        script = Path(__file__).with_name(f"{name}.py")
+        if subprocess.run([sys.executable, str(script), *common, *own], env=environment, check=False).returncode:
+            failed.append(name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

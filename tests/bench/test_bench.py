@@ -1,0 +1,71 @@
+"""The benchmarks run, say what they measured and agree on the scores; how fast they are is not tested."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+KEYS = {"name", "quick", "repeats", "environment", "timings", "ratios", "table", "notes", "details"}
+ENVIRONMENT = {"gnomon", "python", "packages", "cpu", "cores", "system", "date"}
+
+
+def run_benchmark(name: str, results: Path, *options: str) -> tuple[str, dict]:
+    source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, f"bench/{name}.py", "--quick", "--no-peers", "--results", str(results), *options],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": source, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def check_common(name: str, printed: str, found: dict) -> None:
+    assert set(found) == KEYS
+    assert set(found["environment"]) == ENVIRONMENT
+    assert found["name"] == name
+    assert found["quick"] is True
+    assert found["table"]["title"] in printed
+    for seconds in found["timings"].values():
+        assert len(seconds) == found["repeats"]
+        assert min(seconds) > 0
+    assert found["ratios"]
+    for one in found["ratios"].values():
+        assert 0 < one["low"] <= one["high"]
+        assert one["value"] > 0
+
+
+def test_startup_times_each_command_and_says_that_the_peer_was_left_out(tmp_path):
+    printed, found = run_benchmark("startup", tmp_path)
+    check_common("startup", printed, found)
+    assert set(found["timings"]) >= {"python -c pass", "import gnomon", "gnomon --help", "gnomon suites"}
+    assert "peer not installed: left out (--no-peers)" in printed
+
+
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "gnomon_demo_models")),
+    reason="needs torch, transformers and gnomon-demo-models",
+)
+def test_quickstart_rate_finds_the_scores_of_both_ways_equal(tmp_path):
+    printed, found = run_benchmark("quickstart_rate", tmp_path, "--models", "minilm-mlm", "--repeats", "1")
+    check_common("quickstart_rate", printed, found)
+    details = found["details"]
+    one = details["models"]["minilm-mlm"]
+    assert details["equal"] is True
+    assert 0 <= one["differences"]["plain"] <= details["tolerance"]
+    assert one["questions"] + one["unusable"] == 24
+    # One row for each candidate by the plain way; no more rows, and the head at fewer positions, by gnomon.
+    assert one["counts"]["plain"]["rows"] == one["candidates"]
+    assert one["counts"]["gnomon"]["rows"] <= one["candidates"]
+    assert one["counts"]["gnomon"]["head_positions"] < one["counts"]["plain"]["head_positions"]
+    assert set(found["ratios"]) == {"minilm-mlm: plain / gnomon"}

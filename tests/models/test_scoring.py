@@ -1,0 +1,163 @@
+"""Fast scoring equals the obvious way: one candidate, one forward pass, nothing shared and nothing padded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gnomon.foundation.records import Question
+from gnomon.models import load_model
+from gnomon.models.embedded import minilm_mlm, smollm2_135m
+from gnomon.models.masked import POOLINGS
+
+CANDIDATES = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States", "a metal")
+PROMPTS = (
+    "The capital of France is [MASK].",
+    "[MASK] is the capital of Germany.",
+    "It is said that [MASK] is a city in Italy or in India.",
+    "Is [MASK]",
+    'They call it "[MASK]", a city.',
+)
+
+
+def questions() -> list[Question]:
+    found = [Question(f"q{i}", "t", prompt, ("Paris",), "Paris", CANDIDATES) for i, prompt in enumerate(PROMPTS)]
+    return [*found, Question("yes", "t", "This is [MASK].", ("true",), "true", ("true", "false"))]
+
+
+def place(model, question: Question, candidate: str) -> tuple[list[int], list[int]]:
+    """Token ids of the sentence and which of them touch the candidate's characters."""
+    before, after = question.prompt.split("[MASK]")
+    encoded = model.tokenizer(before + candidate + after, return_offsets_mapping=True)
+    first, last = len(before), len(before) + len(candidate)
+    own = [i for i, (start, stop) in enumerate(encoded["offset_mapping"]) if start < last and stop > first]
+    return encoded["input_ids"], [i for i in own if encoded["offset_mapping"][i] != (0, 0)]
+
+
+def masked_oracle(model, question: Question, candidate: str, method: str) -> float:
+    ids, own = place(model, question, candidate)
+    row = [model.tokenizer.mask_token_id if i in own else token for i, token in enumerate(ids)]
+    with torch.no_grad():
+        logits = model.model(input_ids=torch.tensor([row])).logits[0].log_softmax(-1)
+    return POOLINGS[method](np.array([logits[i, ids[i]].item() for i in own]))
+
+
+def causal_oracle(model, question: Question, candidate: str, method: str) -> float:
+    placed = [place(model, question, text) for text in question.candidates]
+    start = min(own[0] for _, own in placed)
+    while len({tuple(ids[:start]) for ids, _ in placed}) > 1:
+        start -= 1
+    ids = placed[question.candidates.index(candidate)][0]
+    if start == 0:
+        ids, start = [model.tokenizer.get_vocab()["<|endoftext|>"], *ids], 1
+    with torch.no_grad():
+        logits = model.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+    own = np.array([logits[i - 1, ids[i]].item() for i in range(start, len(ids))])
+    return float(own.sum() if method == "sum" else own.mean())
+
+
+def check(model, oracle) -> None:
+    asked = questions()
+    results = {result.index: result for result in model.score_candidates(asked, model.methods)}
+    assert sorted(results) == list(range(len(asked)))
+    for index, question in enumerate(asked):
+        assert results[index].unusable is None
+        for method in model.methods:
+            expected = [oracle(model, question, candidate, method) for candidate in question.candidates]
+            assert results[index].by_method[method] == pytest.approx(expected, abs=1e-4, rel=1e-5), (question.prompt, method)
+
+
+@pytest.mark.parametrize("family", ["bert-uncased", "bert-cased", "roberta"])
+def test_masked_families(model_folders: dict[str, Path], family: str) -> None:
+    check(load_model(str(model_folders[family])), masked_oracle)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_causal_families(model_folders: dict[str, Path], family: str) -> None:
+    model = load_model(str(model_folders[family]))
+    assert model.share_prefixes
+    check(model, causal_oracle)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_causal_without_trees_gives_the_same(model_folders: dict[str, Path], family: str) -> None:
+    model = load_model(str(model_folders[family]))
+    model.share_prefixes = False
+    check(model, causal_oracle)
+
+
+def test_a_tree_larger_than_allowed_is_cut_into_pieces(model_folders: dict[str, Path], monkeypatch) -> None:
+    monkeypatch.setattr("gnomon.models.causal.NODES_PER_TREE", 24)
+    check(load_model(str(model_folders["llama"])), causal_oracle)
+
+
+def test_the_embedded_masked_model() -> None:
+    check(load_model("minilm-mlm"), masked_oracle)
+
+
+def test_the_embedded_causal_model() -> None:
+    check(load_model("smollm2-135m"), causal_oracle)
+
+
+def test_embedded_models_know_a_capital() -> None:
+    for name in ("minilm-mlm", "smollm2-135m"):
+        model = load_model(name)
+        result = next(iter(model.score_candidates(questions()[:1], model.methods[:1])))
+        assert CANDIDATES[int(np.argmax(result.by_method[model.methods[0]]))] == "Paris"
+    assert minilm_mlm().is_dir()
+    assert smollm2_135m().suffix == ".gguf"
+
+
+@pytest.mark.parametrize("family", ["bert-uncased", "llama"])
+@pytest.mark.parametrize("budget", [16, 64, 4096])
+def test_batches_and_order_change_nothing(model_folders: dict[str, Path], family: str, budget: int) -> None:
+    model = load_model(str(model_folders[family]))
+    asked = questions()
+    whole = {r.index: r.by_method for r in model.score_candidates(asked, model.methods)}
+    model.token_budget = budget
+    order = np.random.default_rng(budget).permutation(len(asked))
+    for result in model.score_candidates([asked[i] for i in order], model.methods):
+        for method, scores in whole[order[result.index]].items():
+            assert result.by_method[method] == pytest.approx(scores, abs=1e-4)
+
+
+def test_equal_tokens_are_exactly_tied(model_folders: dict[str, Path]) -> None:
+    model = load_model(str(model_folders["bert-uncased"]))
+    asked = [Question("q", "t", "The capital is [MASK].", ("Paris",), "Paris", ("Paris", "PARIS", "Rome"))]
+    scores = next(iter(model.score_candidates(asked, ("multiple-mean",)))).by_method["multiple-mean"]
+    assert scores[0] == scores[1] != scores[2]
+
+
+def test_unusable_questions_say_why(model_folders: dict[str, Path]) -> None:
+    bert = load_model(str(model_folders["bert-cased"]))
+    long = "The capital of France is " * 20 + "[MASK]."
+    cases = {
+        "q1": Question("q1", "t", "The capital is [MASK].", ("Paris",), "Paris", ("Paris", "東京")),
+        "q2": Question("q2", "t", long, ("Paris",), "Paris", ("Paris", "Rome")),
+        "q3": Question("q3", "t", "The capital is [MASK].", ("Paris",), "Paris", ("Paris", "   ")),
+        "q4": Question("q4", "t", "The capital is [MASK].", ("Paris",), "Paris", ("Paris", "Rome")),
+    }
+    asked = list(cases.values())
+    reasons = {asked[r.index].question_id: r.unusable for r in bert.score_candidates(asked, ("multiple-mean",))}
+    assert "'東京' holds a token that this model does not know" in reasons["q1"]
+    assert reasons["q2"].startswith("too long: ") and "takes 64" in reasons["q2"]
+    assert "has no token" in reasons["q3"]
+    assert reasons["q4"] is None
+
+
+def test_trees_are_tried_before_they_are_trusted(model_folders: dict[str, Path], monkeypatch) -> None:
+    from gnomon.models.causal import CausalModel
+
+    original = CausalModel._edge_log_probabilities
+
+    def wrong(self, trees, as_trees):
+        values = original(self, trees, as_trees)
+        return [v + 1.0 for v in values] if as_trees else values
+
+    monkeypatch.setattr(CausalModel, "_edge_log_probabilities", wrong)
+    model = load_model(str(model_folders["llama"]))
+    assert not model.share_prefixes
+    check(model, causal_oracle)

@@ -1,0 +1,87 @@
+"""Knowledge to make questions of: the embedded packs, and small worlds made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gnomon.suites.quickstart
+from gnomon.foundation.tables import FACTS, NAMES, make_table
+from gnomon.knowledge import KnowledgeBase, Material
+from gnomon.questions import read_schema
+
+
+@pytest.fixture(scope="session")
+def packs():
+    return KnowledgeBase.load(["elements", "countries", "offices", "taxonomy"])
+
+
+@pytest.fixture(scope="session")
+def schema():
+    return read_schema(Path(gnomon.suites.quickstart.__file__).with_name("schema.yaml"))
+
+
+@pytest.fixture
+def world():
+    """A knowledge base of (subject, predicate, object) triples; every entity is called by its id up to a hash sign."""
+
+    def make(*triples, values=()):
+        rows = [{"subject": s, "predicate": p, "object": o} for s, p, o in triples]
+        rows += [{"subject": s, "predicate": p, "value": v} for s, p, v in values]
+        entities = {row[place] for row in rows for place in ("subject", "object") if row.get(place)}
+        names = [{"entity": entity, "label": entity.partition("#")[0]} for entity in sorted(entities)]
+        return KnowledgeBase([Material(make_table(FACTS, rows), make_table(NAMES, names))])
+
+    return make
+
+
+class Shuffled:
+    """The same knowledge with its tables in another order."""
+
+    def __init__(self, knowledge, generator):
+        self.knowledge = knowledge
+        self.generator = generator
+
+    def _mixed(self, table):
+        return table.take(self.generator.sample(range(table.num_rows), table.num_rows))
+
+    def facts(self, predicate=None):
+        return self._mixed(self.knowledge.facts(predicate))
+
+    def ancestors(self, predicate):
+        return self._mixed(self.knowledge.ancestors(predicate))
+
+    def labels(self, language="en"):
+        items = list(self.knowledge.labels(language).items())
+        self.generator.shuffle(items)
+        return dict(items)
+
+
+@pytest.fixture
+def shuffled():
+    return Shuffled
+
+
+@pytest.fixture(scope="session")
+def closure():
+    """Everything that a plain walk upwards reaches, by name: the oracle for what is in a category."""
+
+    def walk(knowledge, predicate):
+        labels = knowledge.labels()
+        up: dict[str, set[str]] = {}
+        for row in knowledge.facts(predicate).to_pylist():
+            if row["object"] is not None:
+                up.setdefault(row["subject"], set()).add(row["object"])
+        found: dict[str, set[str]] = {}
+        for start, first in up.items():
+            waiting, seen = list(first), set()
+            while waiting:
+                node = waiting.pop()
+                if node not in seen:
+                    seen.add(node)
+                    waiting += up.get(node, ())
+            found.setdefault(labels[start], set()).update(labels[node] for node in seen if node in labels)
+        return found
+
+    return walk

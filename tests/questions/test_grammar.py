@@ -1,0 +1,75 @@
+"""Articles and capitals where a name goes into a sentence."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from gnomon.knowledge import embedded_packs
+from gnomon.questions.grammar import capitalised, definite, indefinite, number
+
+AN = """hour honest honour honor heir heirloom hourglass umbrella uncle unknown unimportant uninvited unidentified
+usher urn urchin utter ugly ulna undershirt X-ray F-15 M16 H-bomb L-shaped e-mail n-type s-block 8-ball 11 18 80 1812
+MRI FBI NGO MP element actinide alkali iron owl onion igloo apple Austrian yttrium ytterbium Icelander"""
+A = """European unit unicorn university union unique uniform unanimous user useful usual uranium urinal ureter utensil
+utility utopia uterus ukulele ubiquitous uvula U-turn UFO UN USB US ewe euro eulogy eunuch one-way once-only Ugandan
+Ukrainian Uruguayan Utah metal hotel house honey honeycomb Honduran hone yacht year noble lanthanide halogen p-block
+d-block 7 100 110 NASA"""
+THE = {
+    "Bahamas",
+    "Central African Republic",
+    "Comoros",
+    "Democratic Republic of the Congo",
+    "Dominican Republic",
+    "Gambia",
+    "Maldives",
+    "Marshall Islands",
+    "Netherlands",
+    "Philippines",
+    "Republic of the Congo",
+    "Seychelles",
+    "Solomon Islands",
+    "United Arab Emirates",
+    "United Kingdom",
+    "United States",
+}
+
+
+@pytest.mark.parametrize(("article", "words"), [("an", AN), ("a", A)])
+def test_a_or_an_goes_by_the_sound(article, words):
+    assert [indefinite(word) for word in words.split()] == [f"{article} {word}" for word in words.split()]
+
+
+def test_every_kind_of_element_has_its_article():
+    with open(embedded_packs()["elements"] / "names.csv", encoding="utf-8", newline="") as handle:
+        kinds = {row["label"] for row in csv.DictReader(handle) if row["kind"] == "category"}
+    with_an = {kind for kind in kinds if indefinite(kind).startswith("an ")}
+    assert with_an == {"actinide", "alkali metal", "alkaline earth metal"}
+
+
+def test_the_stands_before_these_countries_and_no_other():
+    with open(embedded_packs()["countries"] / "names.csv", encoding="utf-8", newline="") as handle:
+        countries = [row["label"] for row in csv.DictReader(handle) if row["kind"] == "country"]
+    assert len(countries) == 195
+    assert {name for name in countries if definite(name) != name} == THE
+    assert all(definite(name) == f"the {name}" for name in THE)
+    assert definite("The Hague") == "The Hague"
+    assert definite("Czech Republic") == "the Czech Republic"
+    assert definite("Soviet Union") == "the Soviet Union"
+
+
+def test_capitals_change_the_first_letter_alone():
+    assert capitalised("iron is a metal") == "Iron is a metal"
+    assert capitalised("eMac") == "EMac"
+    assert capitalised("élan") == "Élan"
+    assert capitalised("[MASK] is") == "[MASK] is"
+    assert capitalised("") == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1"), (1289.0, "1289"), (54.4, "54.4"), (0.05, "0.05"), (-3.5, "-3.5"), (1e15, "1" + "0" * 15)],
+)
+def test_numbers_are_written_plainly(value, text):
+    assert number(value) == text

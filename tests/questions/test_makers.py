@@ -1,0 +1,203 @@
+"""Questions made of the embedded packs: each has one slot, one right choice, and no other that is right."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+
+import pytest
+
+from gnomon.foundation import SLOT
+from gnomon.foundation.tables import QUESTIONS, make_table, question_id
+from gnomon.questions import MakerOptions, make_checks, make_completions, make_distinctions
+from gnomon.questions.templates import fill
+
+LIMIT = 600
+
+
+def options(**changed):
+    return MakerOptions(**{"suite": "s", "limit": LIMIT, "choices": 20, "seed": 0, **changed})
+
+
+@pytest.fixture(scope="module")
+def parts(packs, schema):
+    return {
+        "completion": (make_completions, schema.relations),
+        "checking": (make_checks, schema.relations),
+        "distinction": (make_distinctions, schema.hierarchies),
+    }
+
+
+@pytest.fixture(scope="module")
+def made(packs, parts):
+    return {task: maker(packs, material, options()) for task, (maker, material) in parts.items()}
+
+
+@pytest.fixture(scope="module")
+def facts(packs):
+    return {row["fact_id"]: row for row in packs.facts().to_pylist()}
+
+
+@pytest.fixture(scope="module")
+def truths(packs, schema, closure):
+    """For each relation, every answer that is right after what else the sentence says, found by plain loops."""
+    labels = packs.labels()
+    right = defaultdict(set)
+    for name, relation in schema.relations.items():
+        above = closure(packs, relation.predicate) if relation.transitive else {}
+        for row in packs.facts(relation.predicate).to_pylist():
+            subject = labels[row["subject"]]
+            value = f"{row['value']:g}" if row["object"] is None else labels[row["object"]]
+            if relation.shorten == "object":
+                value = value.split(" ")[-1]
+            if relation.ask == "subject":
+                right[name, value, row["start"]].add(subject)
+            else:
+                right[name, subject, None] |= {value} | above.get(subject, set())
+    return right
+
+
+def key_of(question, facts, labels, relation):
+    row = facts[question["facts"][0]]
+    if relation.ask == "subject":
+        return relation.name, labels[row["object"]], row["start"]
+    return relation.name, labels[row["subject"]], None
+
+
+def written(name):
+    """All the ways a name may stand in a slot."""
+    forms = {name, f"a {name}", f"an {name}", f"the {name}"}
+    return forms | {form[:1].upper() + form[1:] for form in forms}
+
+
+@pytest.mark.parametrize("task", ["completion", "checking", "distinction"])
+def test_every_question_is_a_good_row(made, facts, task):
+    rows = made[task]
+    assert len(rows) == LIMIT
+    for row in rows:
+        assert row["prompt"].count(SLOT) == 1
+        assert "{" not in row["prompt"]
+        assert row["prompt"][0].isupper() or row["prompt"].startswith(SLOT)
+        assert row["target"] in row["choices"]
+        assert row["target"] in row["answers"]
+        assert len(set(row["choices"])) == len(row["choices"]) >= 2
+        assert row["task"] == task
+        assert all(fact in facts for fact in row["facts"])
+        assert row["qset"] in row["facts"]
+        assert row["domain"]
+    distinct = {question_id(row): row for row in rows}
+    assert make_table(QUESTIONS, list(distinct.values())).num_rows >= LIMIT - 3
+
+
+def test_no_other_choice_of_a_completion_is_right(made, facts, packs, schema, truths):
+    labels = packs.labels()
+    for row in made["completion"]:
+        relation = schema.relations[row["template"].partition("/")[0]]
+        right = truths[key_of(row, facts, labels, relation)]
+        assert right
+        spelled = {form for name in right for form in written(name)}
+        assert row["target"] in spelled
+        assert set(row["answers"]) <= spelled
+        assert not spelled & (set(row["choices"]) - {row["target"]}), row
+        assert len(row["choices"]) <= 20
+        said = labels[facts[row["facts"][0]]["subject" if relation.ask == "object" else "object"]]
+        assert not written(said) & (set(row["choices"]) - {row["target"]}), row
+
+
+def test_wrong_office_holders_held_the_same_office_where_they_can(made, packs):
+    labels = packs.labels()
+    holders = defaultdict(set)
+    for row in packs.facts("held-office").to_pylist():
+        holders[labels[row["object"]]].add(labels[row["subject"]])
+    asked = [row for row in made["completion"] if row["template"].startswith("held-office")]
+    for row in asked:
+        (office,) = [name for name in sorted(holders, key=len)[::-1] if name in row["prompt"]][:1]
+        others = set(row["choices"]) - {row["target"]}
+        possible = holders[office] - set(row["answers"])
+        assert len(others & possible) >= min(len(others), len(possible))
+
+
+def statement(prompt):
+    if prompt.startswith('The statement "'):
+        return prompt.removeprefix('The statement "').removesuffix(f'" is {SLOT}.')
+    return prompt.removesuffix(f" This statement is {SLOT}.")
+
+
+def test_statements_are_true_or_false_as_they_say(made, packs, schema, facts, truths):
+    labels = packs.labels()
+    sentences = defaultdict(set)
+    for (name, said, start), right in truths.items():
+        relation = schema.relations[name]
+        other = "object" if relation.ask == "subject" else "subject"
+        for template in relation.templates:
+            for answer in right:
+                sentences[name].add(fill(template, {other: said, relation.ask: answer, "start": start or ""}))
+    for row in made["checking"]:
+        name = row["template"].partition("/")[0]
+        assert (statement(row["prompt"]) in sentences[name]) == (row["target"] == "true"), row
+        assert row["choices"] == ["true", "false"]
+        assert key_of(row, facts, labels, schema.relations[name]) in truths
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 23, 100, 599, 20_000])
+def test_true_and_false_statements_are_equally_many_overall_and_by_relation(packs, schema, limit):
+    rows = make_checks(packs, schema.relations, options(limit=limit))
+    for group in (rows, *by_relation(rows).values()):
+        counts = Counter(row["target"] for row in group)
+        assert abs(counts["true"] - counts["false"]) <= 1
+
+
+def by_relation(rows):
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row["template"].partition("/")[0]].append(row)
+    return groups
+
+
+def test_three_belong_to_the_category_and_the_odd_one_does_not(packs, schema, made, facts, closure):
+    labels = packs.labels()
+    above = {name: closure(packs, one.predicate) for name, one in schema.hierarchies.items()}
+    plain = {form: name for name in labels.values() for form in (name, f"the {name}")}
+    for row in made["distinction"]:
+        up = above[row["template"].partition("/")[0]]
+        (category,) = {labels[facts[fact]["object"]] for fact in row["facts"]}
+        assert len(row["choices"]) == 4
+        inside = {choice: category in up.get(plain[choice], set()) for choice in row["choices"]}
+        assert [choice for choice, holds in inside.items() if not holds] == [row["target"]], row
+        assert plain[row["target"]] not in up.get(category, set()) | {category}
+        assert category in row["prompt"]
+        assert all(choice in row["prompt"] for choice in row["choices"])
+
+
+@pytest.mark.parametrize("limit", [10, 100, 600])
+def test_the_odd_one_stands_in_each_place_equally_often(packs, schema, limit):
+    rows = make_distinctions(packs, schema.hierarchies, options(limit=limit))
+    counts = Counter(row["choices"].index(row["target"]) for row in rows)
+    assert max(counts.values()) - min(counts[place] for place in range(4)) <= len(schema.hierarchies)
+    for group in by_relation(rows).values():
+        places = Counter(row["choices"].index(row["target"]) for row in group)
+        assert max(places.values()) - min(places[place] for place in range(4)) <= 1
+
+
+@pytest.mark.parametrize("task", ["completion", "checking", "distinction"])
+def test_a_seed_gives_the_same_questions_whatever_the_order_of_the_facts(packs, parts, task, shuffled):
+    maker, material = parts[task]
+    expected = maker(packs, material, options(limit=90))
+    assert maker(packs, material, options(limit=90)) == expected
+    for seed in (1, 2):
+        assert maker(shuffled(packs, random.Random(seed)), material, options(limit=90)) == expected
+    other = maker(packs, material, options(limit=90, seed=1))
+    same = {question_id(row) for row in other} & {question_id(row) for row in expected}
+    assert len(same) < 20
+
+
+@pytest.mark.parametrize("task", ["completion", "checking", "distinction"])
+@pytest.mark.parametrize("limit", [1, 5, 45])
+def test_the_limit_is_kept_and_spread_over_relations(packs, parts, task, limit):
+    maker, material = parts[task]
+    rows = maker(packs, material, options(limit=limit))
+    asked = [one for one in material.values() if getattr(one, task, True)]
+    assert len(rows) == limit
+    counts = Counter(row["template"].partition("/")[0] for row in rows)
+    assert len(counts) == min(limit, len(asked))
+    assert max(counts.values()) - min(counts.values()) <= 1

@@ -1,0 +1,140 @@
+"""Templates: read from YAML, refused in one line, filled so that a name fits where it was left out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gnomon.suites.quickstart
+from gnomon.foundation import SLOT, InputError
+from gnomon.questions import default_relation, read_schema
+from gnomon.questions.grammar import FORMS
+from gnomon.questions.templates import fill, in_slot, places
+
+NAMES = st.text(st.characters(exclude_characters="{}[]", exclude_categories=["Cs"]), min_size=1, max_size=10)
+WORDS = st.text(st.characters(exclude_characters="{}[]", exclude_categories=["Cs"]), max_size=8)
+FORM = st.sampled_from(["", "a ", "the "])
+
+
+@st.composite
+def templates(draw):
+    """A sentence with a subject, an object and perhaps a year, in any order, with any forms."""
+    wanted = draw(st.permutations(["subject", "object", *draw(st.sampled_from([[], ["start"], ["start", "end"]]))]))
+    return draw(WORDS) + "".join(f"{{{draw(FORM)}{place}}}{draw(WORDS)}" for place in wanted)
+
+
+@given(template=templates(), values=st.fixed_dictionaries(dict.fromkeys(("subject", "object", "start", "end"), NAMES)))
+def test_the_name_put_into_the_slot_gives_the_whole_sentence(template, values):
+    for asked in places(template):
+        prompt = fill(template, values, asked)
+        assert prompt.count(SLOT) == 1
+        assert prompt.replace(SLOT, in_slot(template, asked, values[asked])) == fill(template, values)
+
+
+@pytest.mark.parametrize(
+    ("template", "asked", "prompt", "target"),
+    [
+        ("{subject} is {a object}.", "object", "Iron is [MASK].", "an element"),
+        ("{subject} is {a object}.", "subject", "[MASK] is an element.", "Iron"),
+        ("{the subject} is near {the object}.", "object", "Iron is near [MASK].", "element"),
+        ("In {start}, {subject} became {object}.", "start", "In [MASK], iron became element.", "1990"),
+    ],
+)
+def test_sentences_by_hand(template, asked, prompt, target):
+    values = {"subject": "iron", "object": "element", "start": "1990"}
+    assert fill(template, values, asked) == prompt
+    assert in_slot(template, asked, values[asked]) == target
+
+
+def test_a_place_that_is_not_there_cannot_be_asked():
+    with pytest.raises(InputError, match="has no place"):
+        in_slot("{subject} sleeps.", "object", "x")
+
+
+def test_a_predicate_without_templates_gets_a_plain_sentence():
+    relation = default_relation("wife_of", "wife of")
+    values = {"subject": "Netherlands", "object": "Rome"}
+    assert [fill(text, values) for text in relation.templates] == ["The wife of of the Netherlands is Rome."]
+    assert relation.predicate == "wife_of"
+
+
+def schema(folder, text):
+    path = folder / "schema.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def relation(**keys):
+    keys = {"templates": ["{subject} is {object}."], **keys}
+    return f"relations: {{capital: {keys}}}"
+
+
+def hierarchy(**keys):
+    keys = {"templates": ["Among {members}, the one that is not {a category} is [MASK]."], **keys}
+    return f"hierarchies: {{kinds: {keys}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("relations: [", "is not valid YAML"),
+        (b"relations: {caf\xe9: 1}", "is not UTF-8"),
+        ("", "templates stand under 'relations' and 'hierarchies'"),
+        ("- a\n- b\n", "templates stand under 'relations' and 'hierarchies'"),
+        ("relation: {}", "there is no key 'relation'; did you mean 'relations'?"),
+        ("relations: [a, b]", "under 'relations' stand names, each with its templates, and not a list"),
+        ("relations: {capital: }", "relation 'capital' has no templates"),
+        ("relations: {capital: {templates: []}}", "relation 'capital' has no templates"),
+        ("relations: {capital: {templates: '{subject} is {object}'}}", "'templates' is a list of sentences"),
+        ("relations: {capital: {templates: [1]}}", "'templates' is a list of sentences"),
+        (relation(asks="object"), "relation 'capital': there is no key 'asks'; did you mean 'ask'?"),
+        (relation(ask="objekt"), "'ask' is 'objekt'; did you mean 'object'?"),
+        (relation(contrast="objct"), "'contrast' is 'objct'; did you mean 'object'?"),
+        (relation(shorten="subjct"), "'shorten' is 'subjct'; did you mean 'subject'?"),
+        (relation(templates=["{subject} is {objct}."]), "{objct} in '{subject} is {objct}.' is no place"),
+        (relation(templates=["{subject} is {an object}."]), "'an' in {an object} is no form; did you mean 'a'?"),
+        (relation(templates=["{subject} is."]), "'{subject} is.' must name {object} exactly once"),
+        (relation(templates=["It is {object}."]), "must name {subject} exactly once"),
+        (relation(templates=["{subject} {object} {object}."]), "must name {object} exactly once"),
+        (relation(ask="start"), "must name {start} exactly once"),
+        (relation(ask="subject", templates=["{subject} is."]), "must name {object} exactly once"),
+        (relation(templates=["{subject} is {object} [MASK]."]), "has a slot; write {object} there"),
+        (relation(templates=["{subject} is {object}, {see below}}."]), "is no place"),
+        (relation(templates=["{subject} is {object} {."]), "has a '{' outside of any place"),
+        (hierarchy(forms="a"), "hierarchy 'kinds': there is no key 'forms'; did you mean 'form'?"),
+        (hierarchy(form="teh"), "'form' is 'teh'; did you mean 'the'?"),
+        (hierarchy(templates=["Among {members}, no {category}."]), "has 0 slots; write [MASK] exactly once"),
+        (hierarchy(templates=["{members} {category} [MASK] [MASK]"]), "has 2 slots; write [MASK] exactly once"),
+        (hierarchy(templates=["Among {members} is [MASK]."]), "must name {category} exactly once"),
+        (hierarchy(templates=["Among {category} is [MASK]."]), "must name {members} exactly once"),
+        (hierarchy(templates=["{the members} {category} [MASK]."]), "must write {members} plainly"),
+        (hierarchy(templates=["{member} {category} [MASK]."]), "{member} in '{member} {category} [MASK].' is no place"),
+    ],
+)
+def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path, text, said):
+    path = schema(tmp_path, text)
+    with pytest.raises(InputError) as refused:
+        read_schema(path)
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).startswith(str(path))
+    assert said in str(refused.value)
+
+
+def test_a_schema_is_read_with_its_defaults(tmp_path):
+    found = read_schema(schema(tmp_path, relation() + "\n" + hierarchy(predicate="is-a", form="a")))
+    capital, kinds = found.relations["capital"], found.hierarchies["kinds"]
+    assert (capital.predicate, capital.ask, capital.about) == ("capital", "object", "capital")
+    assert (capital.checking, capital.completion, capital.transitive) == (True, True, False)
+    assert (kinds.predicate, kinds.form) == ("is-a", "a")
+    with pytest.raises(InputError, match="there is no file"):
+        read_schema(tmp_path / "absent.yaml")
+
+
+def test_the_schema_of_quickstart_is_read():
+    from pathlib import Path
+
+    found = read_schema(Path(gnomon.suites.quickstart.__file__).with_name("schema.yaml"))
+    assert {"capital", "symbol", "is-a"} <= set(found.relations)
+    assert all(one.about for one in (*found.relations.values(), *found.hierarchies.values()))
+    assert all(one.form in FORMS for one in found.hierarchies.values())
