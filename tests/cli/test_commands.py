@@ -26,7 +26,9 @@ def test_packs_hold_at_least_5000_facts_each_with_a_licence(gnomon) -> None:
 
 
 def test_run_prints_a_table_and_says_where_the_report_is(gnomon, tmp_path: Path) -> None:
-    done = gnomon("run", "quickstart", "--model", "frequency", "--model", "random", "--limit", "40", "--out", "run", check=0)
+    done = gnomon(
+        "run", "quickstart", "--model", "frequency", "--model", "random", "--limit", "40", "--out", "run", check=0
+    )
     assert "quickstart: 120 questions from" in done.stderr
     assert "frequency: 120/120 questions" in done.stderr
     for word in ("completion R@1", "checking accuracy", "distinction accuracy", "chance", "random"):
@@ -52,7 +54,10 @@ def test_build_then_run_with_data_asks_the_same_questions(gnomon, tmp_path: Path
     assert built["questions"] == 90
     gnomon("run", "quickstart", "--limit", "30", "--model", "random", "--out", "direct", check=0)
     gnomon("run", "quickstart", "--data", "made", "--model", "random", "--out", "read", check=0)
-    ids = [sorted(pq.read_table(tmp_path / run / "questions.parquet")["question_id"].to_pylist()) for run in ("direct", "read")]
+    ids = [
+        sorted(pq.read_table(tmp_path / run / "questions.parquet")["question_id"].to_pylist())
+        for run in ("direct", "read")
+    ]
     assert ids[0] == ids[1]
     assert (tmp_path / "direct" / "scores.json").read_bytes() == (tmp_path / "read" / "scores.json").read_bytes()
 
@@ -65,7 +70,9 @@ def test_the_seed_decides_the_questions(gnomon, tmp_path: Path) -> None:
 
 
 def test_report_and_compare(gnomon, tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text("suite: quickstart\nlimit: 30\nmodels: ['coins.py:first', 'coins.py:second']\n")
+    (tmp_path / "study.yaml").write_text(
+        "suite: quickstart\nlimit: 30\nmodels: ['coins.py:first', 'coins.py:second']\n"
+    )
     (tmp_path / "coins.py").write_text(
         "from gnomon.models.baselines import RandomBaseline\n"
         "class Coin(RandomBaseline):\n    kind = 'causal'\n"

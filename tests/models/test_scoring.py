@@ -67,7 +67,10 @@ def check(model, oracle) -> None:
         assert results[index].unusable is None
         for method in model.methods:
             expected = [oracle(model, question, candidate, method) for candidate in question.candidates]
-            assert results[index].by_method[method] == pytest.approx(expected, abs=1e-4, rel=1e-5), (question.prompt, method)
+            assert results[index].by_method[method] == pytest.approx(expected, abs=1e-4, rel=1e-5), (
+                question.prompt,
+                method,
+            )
 
 
 @pytest.mark.parametrize("family", ["bert-uncased", "bert-cased", "roberta"])

@@ -84,7 +84,7 @@ def _knows(
     if not known:
         return [f"{model} shows no {task} knowledge beyond chance in any relation."] if rows else []
     parts = [f"{about.get(row['relation'], row['relation'])} ({_percent(row['value'])})" for row in known]
-    sentence = f"{model} knows {' and '.join(parts)} best"
+    sentence = f"{model} knows {_listed(parts)} best"
     for row in unknown:
         name = about.get(row["relation"], row["relation"])
         sentence += f", and not {name} ({_percent(row['value'])}, chance {_percent(row['chance'])})"
@@ -92,15 +92,22 @@ def _knows(
 
 
 def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
-    """Tasks where a model's interval holds the chance level."""
-    near = []
+    """Tasks where a model's interval holds the chance level, or lies below it."""
+    near, below = [], []
     for task, metric in headline:
         for row in scores:
             if (row["model"], row["task"], row["metric"]) != (model, task, metric.name) or not _overall(row):
                 continue
             if row["low"] is not None and row["chance"] is not None and row["low"] <= row["chance"] <= row["high"]:
                 near.append(task)
-    return [f"{model} cannot be told from guessing in {' and '.join(dict.fromkeys(near))}."] if near else []
+            elif row["high"] is not None and row["chance"] is not None and row["high"] < row["chance"]:
+                below.append(task)
+    sentences = []
+    if near:
+        sentences.append(f"{model} cannot be told from guessing in {_listed(list(dict.fromkeys(near)))}.")
+    if below:
+        sentences.append(f"{model} is below guessing in {_listed(list(dict.fromkeys(below)))}: it prefers wrong names.")
+    return sentences
 
 
 def _ahead(one: Comparison) -> str:
@@ -131,6 +138,10 @@ def _reason(text: str) -> str:
     if "has no token" in text:
         return "a candidate has no token"
     return text
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _percent(value: float) -> str:

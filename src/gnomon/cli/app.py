@@ -152,8 +152,7 @@ def report(
     from gnomon.cli.printing import print_report
     from gnomon.foundation import write_text
     from gnomon.reports import render_html
-    from gnomon.runs import open_run
-    from gnomon.suites import combine_runs
+    from gnomon.runs import combine_runs, open_run
 
     combined = combine_runs([open_run(folder) for folder in runs])
     file = out or runs[0] / ("report.html" if len(runs) == 1 else "report-combined.html")
@@ -170,8 +169,7 @@ def compare(
 ) -> None:
     """Compare the models of one or several runs on the questions that they share."""
     from gnomon.cli.printing import print_comparison
-    from gnomon.runs import open_run
-    from gnomon.suites import combine_runs
+    from gnomon.runs import combine_runs, open_run
 
     print_comparison(combine_runs([open_run(folder) for folder in runs]), as_json=json)
 

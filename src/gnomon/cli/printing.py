@@ -21,16 +21,10 @@ def print_run(run: Run, *, as_json: bool) -> None:
     if as_json:
         _print_json(score_objects(run.scores))
         return
-    from gnomon.suites import SUITES
-
-    headline = [
-        entry
-        for entry in SUITES.get(run.study.suite).card()["headline"]
-        if not run.study.tasks or entry["task"] in run.study.tasks
-    ]
     console = Console(highlight=False)
     console.print()
-    console.print(score_table(run.scores, headline, width=console.width))
+    baselines = [model["name"] for model in run.record["models"] if model["kind"] == "baseline"]
+    console.print(score_table(run.scores, run.record["card"]["headline"], width=console.width, baselines=baselines))
     console.print()
     for sentence in run.findings["sentences"]:
         console.print(sentence)
@@ -64,7 +58,7 @@ def print_comparison(data: ReportData, *, as_json: bool) -> None:
         _print_json(comparisons)
         return
     console = Console(highlight=False)
-    console.print(score_table(data.scores, data.suite["headline"], width=console.width))
+    console.print(score_table(data.scores, data.suite["headline"], width=console.width, baselines=data.baselines()))
     console.print()
     if not comparisons:
         console.print("There are no two models (besides baselines) with questions in common to compare.")

@@ -47,7 +47,9 @@ def load_material(place: str, folder: Path | None = None) -> Material:
     def row_of(row: int) -> str:
         return f"{place}, row {row + 1}"
 
-    return replace(material, facts=validate(FACTS, material.facts, row_of), names=validate(NAMES, material.names, row_of))
+    return replace(
+        material, facts=validate(FACTS, material.facts, row_of), names=validate(NAMES, material.names, row_of)
+    )
 
 
 def locate(place: str, folder: Path | None = None) -> tuple[str, Path]:

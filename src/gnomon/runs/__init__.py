@@ -1,5 +1,6 @@
 """Executes a study: plan, cache, resume; and reads finished runs."""
 
+from gnomon.runs.combining import combine_runs
 from gnomon.runs.executor import Outcome, execute
 from gnomon.runs.folder import Run, open_run
 from gnomon.runs.plan import Plan, Step, StepContext
@@ -15,6 +16,7 @@ __all__ = [
     "StepContext",
     "Study",
     "apply_setting",
+    "combine_runs",
     "execute",
     "make_study",
     "open_run",

@@ -29,7 +29,7 @@ def ask(context: StepContext) -> None:
     """Ask one model all the questions of the run by one probe.
 
     Blocks and the order within them depend on the questions alone, so a resumed run computes what an undisturbed one
-    would have. The model is loaded when the first block without answers comes.
+    would have. The model is loaded only if a block is without answers.
     """
     params = context.params
     found = read_questions(context.folder)
@@ -38,19 +38,19 @@ def ask(context: StepContext) -> None:
     blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
     probe: Probe = PROBES.get(params["probe"], context.home)
     label = params["name"]
+    parts = [context.work / f"{number:05d}.parquet" for number in range(len(blocks))]
     asker: _Asker | None = None
+    if not all(part.is_file() for part in parts):
+        asker = _Asker(context, questions, found.frequencies.to_pylist(), probe)
     context.progress.start(label, len(questions), "questions")
-    for number, block in enumerate(blocks):
-        part = context.work / f"{number:05d}.parquet"
-        if not part.is_file():
-            asker = asker or _Asker(context, questions, found.frequencies.to_pylist(), probe)
+    for block, part in zip(blocks, parts, strict=True):
+        if asker and not part.is_file():
             asker.ask(block, part)
         context.progress.advance(label, len(block))
     context.progress.finish(label)
     answers_file, about_file = context.step.outputs
     _write_about(context, asker, len(questions), context.folder / about_file)
-    parts = [pq.read_table(context.work / f"{number:05d}.parquet") for number in range(len(blocks))]
-    write_table(ANSWERS, pa.concat_tables(parts), context.folder / answers_file)
+    write_table(ANSWERS, pa.concat_tables([pq.read_table(part) for part in parts]), context.folder / answers_file)
 
 
 class _Asker:
@@ -61,9 +61,11 @@ class _Asker:
     ) -> None:
         self.params = context.params
         self.probe = probe
-        resolved = resolve_model(ModelSpec(**self.params["model"]), context.home)
+        resolved = resolve_model(ModelSpec(**context.step.aside["model"]), context.home)
         if resolved.fingerprint != self.params["fingerprint"]:
             raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+        if resolved.path is not None:
+            context.progress.say(f"  {resolved.name}: loading")
         started = time.perf_counter()
         self.model: Model = load_model(resolved)
         self.loading = time.perf_counter() - started
@@ -90,7 +92,7 @@ def _write_about(context: StepContext, asker: _Asker | None, count: int, file: P
     about: dict[str, Any] = {
         "name": context.params["name"],
         "kind": context.params["kind"],
-        "source": context.params["source"],
+        "source": context.step.aside["source"],
         "fingerprint": context.params["fingerprint"],
         "probe": context.params["probe"],
         "questions": count,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -17,6 +16,11 @@ from gnomon.foundation import GnomonError, InputError, Progress, digest, file_di
 from gnomon.foundation.files import disk_full, is_disk_full
 from gnomon.foundation.version import __version__
 from gnomon.runs.plan import Plan, Step, StepContext
+
+try:
+    import fcntl
+except ImportError:  # Not a Unix system: two runs in one folder cannot be kept apart there.
+    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger("gnomon.runs")
 
@@ -138,7 +142,8 @@ def _locked(folder: Path) -> Iterator[None]:
         raise InputError(f"{folder} cannot be written to. Choose another place with --out.") from error
     with open(folder / INTERNAL / "lock", "a+") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             handle.seek(0)
             other = handle.read().strip() or "unknown"

@@ -18,7 +18,8 @@ class Step:
 
     Files are named relative to the run's folder. What is not in a file but decides the result (a model's weights,
     a knowledge file elsewhere) stands in ``params`` as a hash: a step is done again when its action, its parameters
-    or the content of its inputs change.
+    or the content of its inputs change. What an action needs but what does not decide its result (where a model lies)
+    stands in ``aside``.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Step:
     params: Mapping[str, Any] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    aside: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

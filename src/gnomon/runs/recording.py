@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections import Counter
+from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -30,8 +31,10 @@ def record(context: StepContext) -> None:
         {
             "gnomon": __version__,
             "suite": params["suite"],
+            "card": params["card"],
             "seed": params["seed"],
-            "command": params["command"],
+            "command": context.step.aside["command"],
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "python": platform.python_version(),
             "versions": installed_versions(),
             "machine": machine(),

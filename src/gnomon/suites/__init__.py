@@ -1,7 +1,6 @@
 """The suites: each composes the rooms below, and adds no machinery."""
 
 from gnomon.foundation.registry import Registry
-from gnomon.suites.combining import combine_runs
 from gnomon.suites.running import build, run
 from gnomon.suites.suite import Suite
 
@@ -15,4 +14,4 @@ SUITES = Registry(
     },
 )
 
-__all__ = ["SUITES", "Suite", "build", "combine_runs", "run"]
+__all__ = ["SUITES", "Suite", "build", "run"]

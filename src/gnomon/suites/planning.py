@@ -23,15 +23,16 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     abouts = tuple(step.outputs[1] for step in asks)
     headline = [entry for entry in suite.card()["headline"] if not study.tasks or entry["task"] in study.tasks]
     scoring = {
-        "suite": study.suite,
+        "suite": suite.name,
         "metrics": study.metrics,
         "identities": [part_identity(name, resolved.home) for name in study.metrics],
         "groups": study.groups,
         "seed": study.seed,
     }
+    card = {**suite.card(), "headline": headline, "names": dict(suite.names(study, resolved.home))}
     analysis = {
         "headline": headline,
-        "about": dict(suite.names(study, resolved.home)),
+        "about": card["names"],
         "baselines": [model.name for model in resolved.models if model.kind == "baseline"],
         "seed": study.seed,
         "identities": scoring["identities"],
@@ -39,7 +40,7 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     report = {
         "title": study.title or suite.title,
         "study": study.model_dump(),
-        "suite": {**suite.card(), "headline": headline},
+        "suite": card,
     }
     return Plan(
         (
@@ -69,9 +70,10 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 "record",
                 "report",
                 "gnomon.runs.recording:record",
-                {"suite": study.suite, "seed": study.seed, "command": command},
+                {"suite": suite.name, "card": card, "seed": study.seed},
                 (*QUESTIONS, *abouts),
                 ("run.json",),
+                {"command": command},
             ),
             Step(
                 "report",
@@ -110,15 +112,16 @@ def _ask(resolved: ResolvedStudy, number: int, choice: ProbeChoice) -> Step:
     params = {
         "name": model.name,
         "kind": model.kind,
-        "source": _public(model.source),
-        "model": asdict(model.spec),
         "fingerprint": model.fingerprint,
+        "dtype": model.spec.dtype,
         "probe": choice.probe,
         "identity": part_identity(choice.probe, resolved.home),
         "methods": choice.methods.get(model.name) or choice.methods.get(model.kind) or [],
     }
     outputs = (f".gnomon/answers/{stem}.parquet", f".gnomon/answers/{stem}.json")
-    return Step(f"ask {model.name} by {choice.probe}", "ask", "gnomon.runs.asking:ask", params, QUESTIONS, outputs)
+    aside = {"model": asdict(model.spec), "source": _public(model.source)}
+    name = f"ask {model.name} by {choice.probe}"
+    return Step(name, "ask", "gnomon.runs.asking:ask", params, QUESTIONS, outputs, aside)
 
 
 def _public(source: str) -> str:

@@ -12,10 +12,9 @@ from gnomon.foundation import InputError
 from gnomon.foundation.records import questions_from_rows
 from gnomon.foundation.tables import QUESTIONS, validate
 from gnomon.reports import ReportData
-from gnomon.runs import Run
+from gnomon.runs.folder import Run
 from gnomon.runs.scoring import cluster_of
 from gnomon.scores import get_metric
-from gnomon.suites.suite import Suite
 
 
 def combine_runs(runs: Sequence[Run]) -> ReportData:
@@ -24,12 +23,9 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
     A model that is in several runs is shown once for each, with the run's name. Models are compared on the questions
     that they share.
     """
-    from gnomon.suites import SUITES
-
-    names = {run.study.suite for run in runs}
+    names = {run.record["suite"] for run in runs}
     if len(names) > 1:
         raise InputError(f"runs of different suites cannot be put together: {', '.join(sorted(names))}")
-    suite: Suite = SUITES.get(names.pop())
     repeated = Counter(model for run in runs for model in set(run.scores["model"].to_pylist()))
     questions = _distinct([run.questions.questions for run in runs], "question_id")
     candidates = _distinct([run.questions.candidates for run in runs], "candidate_set")
@@ -40,9 +36,9 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
     ]
     first = runs[0].record
     seed = runs[0].study.seed
-    card = suite.card()
-    tasks = set(questions["task"].to_pylist())
-    card["headline"] = [entry for entry in card["headline"] if entry["task"] in tasks]
+    entries = [(entry["task"], entry["metric"]) for run in runs for entry in run.record["card"]["headline"]]
+    headline = [{"task": task, "metric": metric} for task, metric in dict.fromkeys(entries)]
+    card = {**first["card"], "headline": headline}
     rows = questions.to_pylist()
     sets = {row["candidate_set"]: tuple(row["candidates"]) for row in candidates.to_pylist()}
     findings = find_out(
@@ -50,13 +46,13 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
         answers=answers.to_pylist(),
         questions={question.question_id: question for question in questions_from_rows(rows, sets)},
         clusters={row["question_id"]: cluster_of(row) for row in rows},
-        headline=[(entry["task"], get_metric(entry["metric"])) for entry in card["headline"]],
-        about=dict(suite.names(runs[0].study, runs[0].folder)),
+        headline=[(entry["task"], get_metric(entry["metric"])) for entry in headline],
+        about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
         baselines={record["name"] for record in records if record.get("kind") == "baseline"},
         seed=seed,
     )
     return ReportData(
-        title=runs[0].study.title or suite.title,
+        title=runs[0].study.title or card["title"],
         study=runs[0].study.model_dump(),
         record={**first, "models": records},
         suite=card,
