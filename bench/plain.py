@@ -42,6 +42,8 @@ def score(network: Any, tokenizer: Any, kind: str, questions: Sequence[Mapping[s
         [i for i, (start, stop) in enumerate(offsets) if start < last and stop > first and stop > start]
         for offsets, (first, last) in zip(encoded["offset_mapping"], spans, strict=True)
     ]
+    if kind == "causal":
+        places = _from_a_common_start(questions, rows, places)
     way = _masked if kind == "masked" else _causal
     flat = [0.0] * len(rows)
     order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
@@ -52,6 +54,22 @@ def score(network: Any, tokenizer: Any, kind: str, questions: Sequence[Mapping[s
             flat[i] = value
     scores = iter(flat)
     return [[next(scores) for _ in question["candidates"]] for question in questions]
+
+
+def _from_a_common_start(
+    questions: Sequence[Mapping[str, Any]], rows: list[list[int]], places: list[list[int]]
+) -> list[list[int]]:
+    """The tokens from the slot on, counted from the same place for all the candidates of a question.
+
+    Before some candidates a space is a token of its own, before others it is part of their first token: counted from
+    each candidate's own first token, the former would be spared the space's probability.
+    """
+    counted: list[list[int]] = []
+    for question in questions:
+        group = range(len(counted), len(counted) + len(question["candidates"]))
+        start = min(places[row][0] for row in group)
+        counted += [list(range(start, len(rows[row]))) for row in group]
+    return counted
 
 
 def _masked(network: Any, tokenizer: Any, rows: list[list[int]], places: list[list[int]]) -> Iterator[float]:

@@ -210,6 +210,7 @@ CURRENCY_LABELS = {
     "STN": "São Tomé and Príncipe dobra",
     "TOP": "Tongan pa'anga",
     "TTD": "Trinidad and Tobago dollar",
+    "ZWG": "Zimbabwean ZiG",
 }
 
 # Currencies: (code, start, end). Only where the package's single code does not tell the whole story.

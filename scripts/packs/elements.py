@@ -30,6 +30,7 @@ SERIES = {
 # mendeleev files these three under another series than most textbooks do.
 SERIES_CORRECTIONS = {84: "post-transition metal", 71: "lanthanide", 103: "actinide"}
 GROUP_NAMES = {11: "coinage metal", 15: "pnictogen", 16: "chalcogen"}
+NONMETALS = {"noble gas", "halogen"}  # series that are nonmetals as a whole, astatine being unsettled
 CATEGORY_ALIASES = {
     "nonmetal": ["non-metal"],
     "post-transition metal": ["poor metal"],
@@ -98,7 +99,10 @@ def _add_element(pack: Pack, source: Any) -> None:
         measure("group", source.group_id, "1")
     if number <= LAST_KNOWN_CHEMISTRY:
         series = SERIES_CORRECTIONS.get(number, SERIES[source.series])
-        for category in {series, GROUP_NAMES.get(source.group_id, series)}:
+        families = {series, GROUP_NAMES.get(source.group_id, series)}
+        if series in NONMETALS and number not in ESTIMATED:
+            families.add("nonmetal")
+        for category in families:
             link("category", "category", category, CATEGORY_ALIASES.get(category))
     if not source.is_radioactive or number in STANDARD_WEIGHT_THOUGH_RADIOACTIVE:
         measure("atomic-weight", round(source.atomic_weight, 3), "u")

@@ -106,7 +106,9 @@ BANNED_WORDS = _words(
     arse, ass, bosom, breast, brothel, whorehouse, bordello, booby, boob, bitch, cock, pussy, dick, prick, condom,
     dildo, crap, shit, turd, piss, faggot, fag, dyke, gallows, guillotine, noose, nipple, ovary, uterus, womb,
     buttocks, hookah, bong, crack, rack, gas chamber, concentration camp, reservation, gypsy, negro, coon, spade,
-    slave ship, swastika, rape, colza
+    slave ship, swastika, rape, colza, bumper, empty, reset, royal, topgallant, twins, bones, workhorse, second base,
+    home plate, simple, organic, everlasting, steep, downhill, hooks, silks, cords, facial, cleat, gastrula, rung,
+    powdered milk, pickled herring, blood clot, hydrogen ion, quadruped, button quail
     """
 )
 BANNED_ROOTS = {

@@ -168,7 +168,7 @@ def test_symmetric_predicates_hold_both_directions():
     [
         ("elements", "element:iron", "atomic-number", {"26"}),
         ("elements", "element:iron", "symbol", {"symbol:Fe"}),
-        ("elements", "element:neon", "category", {"category:noble-gas"}),
+        ("elements", "element:neon", "category", {"category:noble-gas", "category:nonmetal"}),
         ("elements", "element:mercury", "state", {"state:liquid"}),
         ("elements", "element:bromine", "state", {"state:liquid"}),
         ("elements", "element:gold", "symbol", {"symbol:Au"}),

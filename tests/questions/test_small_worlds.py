@@ -144,7 +144,7 @@ def test_no_odd_one_no_question(world):
 
 
 def test_small_worlds_are_asked_about_alike_in_any_order(world, shuffled):
-    knowledge = world(*ANIMALS, *BIRDS, ("cat", "is-a", "animal"))
+    knowledge = world(*ANIMALS, *BIRDS[1:], ("cat", "is-a", "animal"))
     makers = [(make_completions, {"is-a": IS_A}), (make_checks, {"is-a": IS_A}), (make_distinctions, {"k": KINDS})]
     for maker, material in makers:
         expected = maker(knowledge, material, options())

@@ -73,6 +73,7 @@ def test_word_f1_of_any_text_is_between_none_and_all(prediction, answer):
         ("x", [], 0.0, 0.0),
         ("«x»", ["x"], 0.0, 0.0),
         ("Theme", ["me"], 0.0, 0.0),
+        ("bathe well", ["ba well"], 0.5, 0.0),
     ],
 )
 def test_the_rule_by_hand(prediction, answers, f1_value, exact_value):

@@ -56,7 +56,7 @@ def locate(place: str, folder: Path | None = None) -> tuple[str, Path]:
     """The name of the source that reads a place, and the place as a path."""
     from gnomon.knowledge.embedded import embedded_packs
 
-    if "=" in place:
+    if "=" in place and not Path(place).exists() and not (folder and (folder / place).exists()):
         source, _, where = place.partition("=")
         path = _existing(where, folder)
         return source, path

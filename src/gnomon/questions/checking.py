@@ -8,7 +8,15 @@ from typing import Any
 
 from gnomon.foundation import SLOT, derived_seed
 from gnomon.questions.completion import WrongAnswers
-from gnomon.questions.material import Knowledge, MakerOptions, NamedFact, named_facts, shuffled, spread
+from gnomon.questions.material import (
+    Knowledge,
+    MakerOptions,
+    NamedFact,
+    gives_itself_away,
+    named_facts,
+    shuffled,
+    spread,
+)
 from gnomon.questions.templates import Relation, fill
 
 FRAMES = (
@@ -53,7 +61,7 @@ def _of_relation(
     known = named_facts(knowledge, relation, options.language)
     wrong = WrongAnswers(knowledge, known, relation, options.language)
     for fact in shuffled(known, lambda fact: fact.fact_id, options.seed, "checking"):
-        others = wrong.draw(fact, 1, options.seed, "corruption")
+        others = [] if gives_itself_away(fact, relation) else wrong.draw(fact, 1, options.seed, "corruption")
         if others:
             yield relation, fact, others[0]
 

@@ -13,6 +13,7 @@ from gnomon.questions.material import (
     NamedFact,
     answers_by_context,
     context_places,
+    gives_itself_away,
     named_facts,
     shuffled,
     spread,
@@ -25,7 +26,8 @@ def make_completions(
 ) -> list[dict[str, Any]]:
     """Completion questions, spread over the relations; each offers one right answer among wrong ones.
 
-    Wrong answers are right for another fact of the relation, never for this one.
+    Wrong answers are right for another fact of the relation, never for this one. A fact whose answer stands in its own
+    sentence is not asked.
     """
     asked = [relation for relation in relations.values() if relation.completion]
     return spread([_of_relation(knowledge, relation, options) for relation in asked], options.limit)
@@ -35,7 +37,7 @@ def _of_relation(knowledge: Knowledge, relation: Relation, options: MakerOptions
     known = named_facts(knowledge, relation, options.language)
     wrong = WrongAnswers(knowledge, known, relation, options.language)
     for fact in shuffled(known, lambda fact: fact.fact_id, options.seed, "completion"):
-        question = _question(fact, relation, wrong, options)
+        question = None if gives_itself_away(fact, relation) else _question(fact, relation, wrong, options)
         if question is not None:
             yield question
 
@@ -65,6 +67,13 @@ class WrongAnswers:
         if relation.contrast:
             for fact in facts:
                 self.alike[fact.values[relation.contrast]].add(fact.values[relation.ask])
+        self.kin: dict[str, set[str]] = defaultdict(set)
+        if relation.kinship:
+            labels = knowledge.labels(language)
+            for row in knowledge.ancestors(relation.kinship).to_pylist():
+                below, above = labels.get(row["subject"], ""), labels.get(row["ancestor"], "")
+                self.kin[below].add(above)
+                self.kin[above].add(below)
 
     def right_for(self, fact: NamedFact) -> set[str]:
         """Every right answer in this fact's sentence."""
@@ -73,7 +82,8 @@ class WrongAnswers:
     def draw(self, fact: NamedFact, count: int, *seed: Any) -> list[str]:
         """Up to so many wrong answers, those with the same contrast first; no name that the sentence says already."""
         said = {fact.values[place] for place in context_places(self.relation)}
-        out = self.right_for(fact) | said
+        right = self.right_for(fact)
+        out = right.union(said, *(self.kin[name] for name in right if name in self.kin))
         order = shuffled((text for text in self.all if text not in out), str, *seed, fact.fact_id)
         if self.relation.contrast:
             alike = self.alike[fact.values[self.relation.contrast]]

@@ -91,7 +91,7 @@ def _question(
     outlier = form(labels[odd])
     names.insert(place % (GROUP + 1), outlier)
     number = derived_seed(options.seed, "template", three[0]["fact_id"]) % len(hierarchy.templates)
-    prompt = hierarchy.templates[number].replace("{members}", f"{', '.join(names[:-1])} and {names[-1]}")
+    prompt = hierarchy.templates[number].replace("{members}", f"{', '.join(names[:-1])}, and {names[-1]}")
     for prefix, shape in FORMS.items():
         prompt = prompt.replace(f"{{{prefix} category}}" if prefix else "{category}", shape(labels[category]))
     return {

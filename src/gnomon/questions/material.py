@@ -64,6 +64,13 @@ def named_facts(knowledge: Knowledge, relation: Relation, language: str) -> list
     return found
 
 
+def gives_itself_away(fact: NamedFact, relation: Relation) -> bool:
+    """Whether the answer stands in another name of the sentence: "A rocking chair is a kind of chair." asks nothing."""
+    answer = fact.values[relation.ask].casefold()
+    others = (fact.values[place].casefold() for place in context_places(relation))
+    return len(answer) >= 3 and any(answer in name for name in others)
+
+
 Item = TypeVar("Item")
 
 

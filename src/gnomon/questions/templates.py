@@ -28,6 +28,7 @@ _RELATION_KEYS = (
     "completion",
     "contrast",
     "transitive",
+    "kinship",
     "shorten",
 )
 _HIERARCHY_KEYS = ("about", "predicate", "templates", "form")
@@ -39,8 +40,10 @@ class Relation:
     """How facts of a predicate are put into words, which place is asked for, and what the relation is called.
 
     ``contrast`` names a place whose value wrong answers share with the right one where they can (other people who
-    held the same office). ``transitive`` counts every object that a chain of facts leads to as right. ``shorten``
-    names a place of which only the last word is kept where the rest would give the answer away ("Samoan tala").
+    held the same office). ``transitive`` counts every object that a chain of facts leads to as right. ``kinship``
+    names an is-a-like predicate: what is above or below a right answer by it is never offered as a wrong one.
+    ``shorten`` names a place of which only the last word is kept where the rest would give the answer away ("Samoan
+    tala").
     ``checking`` and ``completion`` switch a question kind off for this relation.
     """
 
@@ -51,6 +54,7 @@ class Relation:
     about: str = ""
     contrast: str | None = None
     transitive: bool = False
+    kinship: str | None = None
     shorten: str | None = None
     checking: bool = True
     completion: bool = True
@@ -146,6 +150,7 @@ def _relation(name: str, body: Any, path: Path) -> Relation:
         about=body.get("about", name),
         contrast=body.get("contrast"),
         transitive=bool(body.get("transitive")),
+        kinship=body.get("kinship"),
         shorten=body.get("shorten"),
         checking=bool(body.get("checking", True)),
         completion=bool(body.get("completion", True)),

@@ -1,0 +1,125 @@
+"""What a run says in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from gnomon.analysis import find_out
+
+ABOUT = {"easy": "easy things", "hard": "hard things"}
+
+
+def find(bench, baselines=(), scores=None):
+    return find_out(
+        scores=bench.scores() if scores is None else scores,
+        answers=bench.answers,
+        questions=bench.questions,
+        clusters=bench.clusters,
+        headline=bench.headline,
+        about=ABOUT,
+        baselines=set(baselines),
+        seed=0,
+    )
+
+
+def number(name):
+    return int(name[-2:])
+
+
+def easy(name):
+    return number(name) % 2 == 0
+
+
+ALL_ASKED = "Every question could be asked of every model."
+
+
+def test_a_model_that_knows_one_thing_and_not_another(bench):
+    found = find(bench.answer("scholar", lambda name: easy(name) or number(name) % 8 == 1))
+    assert found["sentences"] == [
+        "scholar knows easy things (100%) best, and not hard things (25%, chance 25%).",
+        ALL_ASKED,
+    ]
+    assert found["comparisons"] == []
+    assert found["unusable"] == []
+
+
+def test_a_model_that_knows_everything(bench):
+    (first, *rest) = find(bench.answer("sage", lambda name: True))["sentences"]
+    assert first == "sage knows easy things (100%) and hard things (100%) best."
+    assert rest == [ALL_ASKED]
+
+
+def test_a_model_at_chance_is_said_to_guess(bench):
+    found = find(bench.answer("coin", lambda name: number(name) // 2 % 4 == 0))
+    assert found["sentences"] == [
+        "coin shows no completion knowledge beyond chance in any relation.",
+        "coin cannot be told from guessing in completion and checking.",
+        ALL_ASKED,
+    ]
+
+
+def test_a_model_is_spoken_of_by_its_first_method_alone(bench):
+    bench.answer("two-ways", lambda name: True).answer("two-ways", lambda name: number(name) < 3, method="sum")
+    assert find(bench)["sentences"][0] == "two-ways knows easy things (100%) and hard things (100%) best."
+
+
+def test_a_group_column_of_any_name_is_not_taken_for_the_whole(bench):
+    bench.answer("sage", lambda name: True)
+    scores = bench.scores()
+    row = {**next(row for row in scores if row["relation"] is None), "value": 0.2, "low": 0.1, "high": 0.4, "rule": "x"}
+    assert not [line for line in find(bench, scores=[*scores, row])["sentences"] if "guessing" in line]
+
+
+def test_who_is_ahead_and_who_is_not_clearly(bench):
+    bench.answer("strong", lambda name: True).answer("weak", lambda name: number(name) < 4 and easy(name))
+    found = find(bench)
+    assert "strong is ahead of weak on completion by 95.0 points (paired, p < 0.001)." in found["sentences"]
+    assert [one["model"] for one in found["comparisons"]] == ["strong", "strong"]
+    assert set(found["comparisons"][0]) == {"task", "metric", "model", "other", "difference", "low", "high", "p", "n"}
+
+
+def test_models_that_do_not_differ_clearly(bench):
+    bench.answer("one", lambda name: number(name) < 10).answer("two", lambda name: number(name) < 11)
+    said = find(bench)["sentences"]
+    assert "On completion, two and one do not differ clearly (2.5 points, paired, p = 1.000)." in said
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("too long: 600 tokens where the model has 512", "too long for the model"),
+        ("the candidate 'x' holds a token that this model does not know", "a candidate holds an unknown token"),
+        ("the candidate 'x' has no token", "a candidate has no token"),
+        ("something else", "something else"),
+    ],
+)
+def test_what_could_not_be_asked_is_counted_by_reason(bench, reason, kind):
+    bench.answer("one", lambda name: True, unusable=lambda name: reason if number(name) < 3 else None)
+    found = find(bench)
+    assert found["unusable"] == [{"model": "one", "reason": kind, "count": 6}]
+    assert found["sentences"][-1] == f"6 answers were unusable and left out of the scores: 6 of one ({kind})."
+
+
+def test_one_unusable_answer_and_many_kinds(make_bench):
+    single = make_bench({"completion": 4}).answer(
+        "one", easy, unusable=lambda n: "too long" if number(n) == 1 else None
+    )
+    assert find(single)["sentences"][-1].startswith("1 answer was unusable")
+    many = make_bench({"completion": 8}).answer("one", easy, unusable=lambda name: f"reason {name}")
+    assert find(many)["sentences"][-1].startswith("8 answers were unusable")
+    assert find(many)["sentences"][-1].endswith("and 5 more kinds.")
+
+
+def test_baselines_are_neither_compared_nor_spoken_of(bench):
+    bench.answer("frequency", lambda name: True).answer("random", lambda name: False)
+    found = find(bench, baselines=["frequency", "random"])
+    assert found == {"sentences": [ALL_ASKED], "comparisons": [], "unusable": []}
+
+
+def test_one_question_says_nothing_of_knowledge(make_bench):
+    found = find(make_bench({"completion": 1}).answer("one", lambda name: True).answer("two", lambda name: False))
+    assert found["sentences"] == [ALL_ASKED]
+
+
+def test_nothing_asked_nothing_said(make_bench):
+    assert find(make_bench({"completion": 2}), scores=[])["sentences"] == [ALL_ASKED]
