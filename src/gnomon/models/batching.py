@@ -9,17 +9,24 @@ from gnomon.foundation import GnomonError
 
 logger = logging.getLogger(__name__)
 
+BUSY_SHARE = 8
+WORTHWHILE = 0.8
+
 
 def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Row numbers in batches whose padded size (rows × longest) stays within the budget of tokens.
 
-    Longest first, so that the largest batch comes first. A row beyond the budget is a batch of its own.
-    The batches depend on the lengths and the budget alone.
+    Longest first, so that the largest batch comes first. A row beyond the budget is a batch of its own. A batch that
+    is large enough to keep the device busy takes no row that would be a fifth padding or more. The batches depend on
+    the lengths and the budget alone.
     """
     order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
     batches: list[list[int]] = []
     for row in order:
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= budget:
+        longest = lengths[batches[-1][0]] if batches else 0
+        fits = bool(batches) and (len(batches[-1]) + 1) * longest <= budget
+        busy = fits and len(batches[-1]) * longest >= budget // BUSY_SHARE
+        if fits and not (busy and lengths[row] < WORTHWHILE * longest):
             batches[-1].append(row)
         else:
             batches.append([row])

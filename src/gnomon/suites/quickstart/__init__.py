@@ -36,7 +36,7 @@ def build(study: Study, home: Path) -> QuestionSet:
     knowledge = KnowledgeBase.load(study.knowledge, home)
     schema = _schema(study, home)
     relations = _relations(knowledge, schema, own=bool(study.options.get("templates")))
-    options = MakerOptions("quickstart", study.limit or 500, _choices(study), study.seed)
+    options = MakerOptions("quickstart", study.limit or 400, _choices(study), study.seed)
     hierarchies: Mapping[str, Hierarchy] = {
         name: one for name, one in schema.hierarchies.items() if one.predicate in knowledge.count()
     }
@@ -85,7 +85,7 @@ def _relations(knowledge: KnowledgeBase, schema: Schema, own: bool) -> dict[str,
 
 
 def _choices(study: Study) -> int:
-    choices = study.options.get("choices", 20)
+    choices = study.options.get("choices", 10)
     if not isinstance(choices, int) or choices < 2:
         raise InputError(f"quickstart: choices is {choices!r}, and should be a whole number from 2 on")
     return choices
@@ -103,11 +103,11 @@ SUITE = Suite(
         "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
         "probes": ["rank"],
         "metrics": ["accuracy", "r@1", "r@5", "mrr", "f1"],
-        "limit": 500,
+        "limit": 400,
         "options": {},
     },
     options={
-        "choices": "how many candidates a completion question has (20)",
+        "choices": "how many candidates a completion question has (10)",
         "templates": "a YAML file with your own templates",
     },
     file_options=("templates",),
