@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.version import __version__
 
 if TYPE_CHECKING:
@@ -18,21 +18,18 @@ if TYPE_CHECKING:
     from gnomon.runs import Run, open_run
     from gnomon.suites import build, run
 
-_PLACES = {
-    "GnomonError": "gnomon.foundation",
-    "InputError": "gnomon.foundation",
-    "KnowledgeBase": "gnomon.knowledge",
-    "Run": "gnomon.runs",
-    "build": "gnomon.suites",
-    "load_model": "gnomon.models",
-    "open_run": "gnomon.runs",
-    "run": "gnomon.suites",
-}
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "GnomonError": "gnomon.foundation",
+        "InputError": "gnomon.foundation",
+        "KnowledgeBase": "gnomon.knowledge",
+        "Run": "gnomon.runs",
+        "build": "gnomon.suites",
+        "load_model": "gnomon.models",
+        "open_run": "gnomon.runs",
+        "run": "gnomon.suites",
+    },
+)
 
 __all__ = ["GnomonError", "InputError", "KnowledgeBase", "Run", "__version__", "build", "load_model", "open_run", "run"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    raise AttributeError(f"module 'gnomon' has no attribute {name!r}")

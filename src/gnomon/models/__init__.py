@@ -1,9 +1,16 @@
 """Language models behind one small protocol: masked, causal, baselines; torch is imported when one is loaded."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.registry import Registry
-from gnomon.models.loading import load_model
-from gnomon.models.protocol import CandidateScores, Model, NeedsAllQuestions
-from gnomon.models.resolving import ModelSpec, ResolvedModel, resolve_model
+
+if TYPE_CHECKING:
+    from gnomon.models.loading import load_model
+    from gnomon.models.protocol import CandidateScores, Model, NeedsAllQuestions
+    from gnomon.models.resolving import ModelSpec, ResolvedModel, resolve_model
 
 MODELS = Registry(
     "model",
@@ -12,6 +19,19 @@ MODELS = Registry(
         "minilm-mlm": ("gnomon.models.embedded:minilm_mlm", "masked, 23 M parameters, English, made for gnomon"),
         "random": ("gnomon.models.baselines:RandomBaseline", "baseline: guesses"),
         "frequency": ("gnomon.models.baselines:FrequencyBaseline", "baseline: the most frequent answer of a relation"),
+    },
+)
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "load_model": "gnomon.models.loading",
+        "CandidateScores": "gnomon.models.protocol",
+        "Model": "gnomon.models.protocol",
+        "NeedsAllQuestions": "gnomon.models.protocol",
+        "ModelSpec": "gnomon.models.resolving",
+        "ResolvedModel": "gnomon.models.resolving",
+        "resolve_model": "gnomon.models.resolving",
     },
 )
 

@@ -104,7 +104,7 @@ class CausalModel:
     def _score(self, pieces: list[_Piece], scores: dict[int, dict[str, FloatArray]]) -> None:
         def forward(batch: list[int]) -> None:
             chosen = [pieces[i] for i in batch]
-            values = self._edge_log_probabilities([piece.tree for piece in chosen], self.share_prefixes)
+            values = self._edge_log_probabilities(chosen, self.share_prefixes)
             for piece, edges in zip(chosen, values, strict=True):
                 for number, path in zip(piece.numbers, piece.tree.paths, strict=True):
                     own = edges[path[piece.first_edge :]]
@@ -113,7 +113,9 @@ class CausalModel:
 
         run_batches(fill_batches([len(piece.tree.tokens) for piece in pieces], self.token_budget), forward)
 
-    def _edge_log_probabilities(self, trees: list[TokenTree], as_trees: bool) -> list[FloatArray]:
+    def _edge_log_probabilities(self, pieces: list[_Piece], as_trees: bool) -> list[FloatArray]:
+        """Log-probability of each edge of each tree; NaN for edges of the prompt, which the head is not asked for."""
+        trees = [piece.tree for piece in pieces]
         longest = max(len(tree.tokens) for tree in trees)
         ids = torch.zeros((len(trees), longest), dtype=torch.long)
         positions = torch.zeros((len(trees), longest), dtype=torch.long)
@@ -137,10 +139,16 @@ class CausalModel:
                 [[1] * len(tree.tokens) + [0] * (longest - len(tree.tokens)) for tree in trees], device=device
             )
         # Every (tree, node) that predicts something, once; several edges may leave it.
-        nodes = sorted({(line, source) for line, tree in enumerate(trees) for source in tree.sources})
+        edges = [
+            (line, source, target, number)
+            for line, (piece, tree) in enumerate(zip(pieces, trees, strict=True))
+            for number, (source, target) in enumerate(zip(tree.sources, tree.targets, strict=True))
+            if tree.depths[source] >= piece.first_edge
+        ]
+        nodes = sorted({(line, source) for line, source, _, _ in edges})
         place = {node: i for i, node in enumerate(nodes)}
-        at = torch.tensor([place[line, source] for line, tree in enumerate(trees) for source in tree.sources])
-        targets = torch.tensor([target for tree in trees for target in tree.targets])
+        at = torch.tensor([place[line, source] for line, source, _, _ in edges])
+        targets = torch.tensor([target for _, _, target, _ in edges])
         with torch.inference_mode():
             logits = logits_at(
                 self.model,
@@ -150,17 +158,20 @@ class CausalModel:
                 **inputs,
             )
             values = log_probabilities(logits, at.to(device), targets.to(device))
-        return np.split(values, np.cumsum([len(tree.targets) for tree in trees])[:-1])
+        found = [np.full(len(tree.targets), np.nan) for tree in trees]
+        for (line, _, _, number), value in zip(edges, values, strict=True):
+            found[line][number] = value
+        return found
 
     def _sees_trees(self) -> bool:
         """Whether this architecture reads a tree of tokens rightly: tried on a small one against plain rows."""
         vocabulary = int(self.model.config.get_text_config().vocab_size)
         first, *others = (7 % vocabulary, 11 % vocabulary, 13 % vocabulary, 17 % vocabulary)
         sequences = [[first, others[i % 3], others[(i + j) % 3], first, others[j]] for i in range(3) for j in range(3)]
-        plain = [build_tree([sequence]) for sequence in sequences]
+        plain = [_Piece(0, range(1), build_tree([sequence]), 0) for sequence in sequences]
         try:
             tree = build_tree(sequences)
-            edges = self._edge_log_probabilities([tree], as_trees=True)[0]
+            edges = self._edge_log_probabilities([_Piece(0, range(len(sequences)), tree, 0)], as_trees=True)[0]
             shared = np.array([edges[path].sum() for path in tree.paths])
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
             logger.info("%s does not take trees of tokens (%s): one row a candidate", self.name, error)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.errors import first_line
 from gnomon.models.protocol import Model
-from gnomon.models.resolving import ModelSpec, ResolvedModel, require_models_extra, resolve_model
+from gnomon.models.resolving import WEIGHTS, ModelSpec, ResolvedModel, require_models_extra, resolve_model
 
 if TYPE_CHECKING:
     import torch
+
+LARGE = 2 * 2**30
+"""Weights of so many bytes are used on a GPU in the precision they are kept in; smaller ones in float32."""
 
 
 def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
@@ -74,7 +77,8 @@ def _dtype(wanted: str, device: torch.device, folder: Path) -> torch.dtype:
         return known[wanted]
     if wanted != "auto":
         raise InputError(f"dtype is {wanted!r}, and should be auto, {', '.join(known)}")
-    if device.type == "cpu":
-        return torch.float32  # Half precision is slower on most CPUs, and less exact.
+    weights = sum(file.stat().st_size for pattern in WEIGHTS for file in folder.glob(pattern))
+    if device.type == "cpu" or weights < LARGE:
+        return torch.float32  # Half precision is slower on most CPUs, and less exact everywhere.
     own = getattr(AutoConfig.from_pretrained(folder), "dtype", None)
     return own if own in known.values() else torch.float32

@@ -1,11 +1,26 @@
 """How a question is asked of a model: each probe turns questions into answers."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.registry import Registry
-from gnomon.probes.ranking import Probe, rank_candidates
+
+if TYPE_CHECKING:
+    from gnomon.probes.ranking import Probe, rank_candidates
 
 PROBES = Registry(
     "probe",
     {"rank": ("gnomon.probes.ranking:rank_candidates", "rank a closed list of candidates in the question's sentence")},
+)
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Probe": "gnomon.probes.ranking",
+        "rank_candidates": "gnomon.probes.ranking",
+    },
 )
 
 __all__ = ["PROBES", "Probe", "rank_candidates"]

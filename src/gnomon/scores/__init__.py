@@ -1,10 +1,17 @@
 """Metrics and statistics: pure functions over arrays."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.registry import Registry
-from gnomon.scores.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
-from gnomon.scores.metrics import Metric, Responses, as_metric, get_metric
-from gnomon.scores.ranks import best_gold, expected_ranks
-from gnomon.scores.words import exact_match, word_f1
+
+if TYPE_CHECKING:
+    from gnomon.scores.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
+    from gnomon.scores.metrics import Metric, Responses, as_metric, get_metric
+    from gnomon.scores.ranks import best_gold, expected_ranks
+    from gnomon.scores.words import exact_match, word_f1
 
 METRICS = Registry(
     "metric",
@@ -14,6 +21,24 @@ METRICS = Registry(
         "mrr": ("gnomon.scores.metrics:MRR", "mean reciprocal rank of the best right answer"),
         "f1": ("gnomon.scores.metrics:F1", "word F1 of the top candidate with the nearest right answer"),
         "exact": ("gnomon.scores.metrics:EXACT", "the top candidate equals a right answer, word by word"),
+    },
+)
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Interval": "gnomon.scores.bootstrap",
+        "PairedDifference": "gnomon.scores.bootstrap",
+        "clustered_interval": "gnomon.scores.bootstrap",
+        "paired_difference": "gnomon.scores.bootstrap",
+        "Metric": "gnomon.scores.metrics",
+        "Responses": "gnomon.scores.metrics",
+        "as_metric": "gnomon.scores.metrics",
+        "get_metric": "gnomon.scores.metrics",
+        "best_gold": "gnomon.scores.ranks",
+        "expected_ranks": "gnomon.scores.ranks",
+        "exact_match": "gnomon.scores.words",
+        "word_f1": "gnomon.scores.words",
     },
 )
 

@@ -1,8 +1,15 @@
 """The suites: each composes the rooms below, and adds no machinery."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.registry import Registry
-from gnomon.suites.running import build, run
-from gnomon.suites.suite import Suite
+
+if TYPE_CHECKING:
+    from gnomon.suites.running import build, run
+    from gnomon.suites.suite import Suite
 
 SUITES = Registry(
     "suite",
@@ -11,6 +18,15 @@ SUITES = Registry(
             "gnomon.suites.quickstart:SUITE",
             "a first look: completion, checking and distinction on the embedded packs or your own facts",
         ),
+    },
+)
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "build": "gnomon.suites.running",
+        "run": "gnomon.suites.running",
+        "Suite": "gnomon.suites.suite",
     },
 )
 
