@@ -79,10 +79,10 @@ def _knows(
         and row["low"] is not None
         and row["chance"] is not None
     ]
-    known = sorted((row for row in rows if row["low"] > row["chance"]), key=lambda row: -row["value"])[:2]
-    unknown = sorted((row for row in rows if row["low"] <= row["chance"]), key=lambda row: row["value"])[:1]
+    known = sorted((row for row in rows if row["low"] > row["chance"] + 1e-9), key=lambda row: -row["value"])[:2]
+    unknown = sorted((row for row in rows if row["low"] <= row["chance"] + 1e-9), key=lambda row: row["value"])[:1]
     if not known:
-        return [f"{model} shows no {task} knowledge beyond chance in any relation."] if rows else []
+        return [f"{model} shows no {task} knowledge beyond chance in any relation."] if len(rows) > 1 else []
     parts = [f"{about.get(row['relation'], row['relation'])} ({_percent(row['value'])})" for row in known]
     sentence = f"{model} knows {_listed(parts)} best"
     for row in unknown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from dataclasses import dataclass
@@ -51,8 +52,10 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
     if spec.model in MODELS or (":" in spec.model and not Path(spec.model).exists()):
         made = MODELS.get(spec.model, folder)()
         if not isinstance(made, Path):
-            name = spec.label or made.name
-            return ResolvedModel(spec, name, made.kind, made.fingerprint, "gnomon", part=made)
+            if spec.label:
+                made = copy.copy(made)
+                made.name = spec.label
+            return ResolvedModel(spec, made.name, made.kind, made.fingerprint, "gnomon", part=made)
         return _from_path(spec, made, spec.label or spec.model, f"alias {spec.model}")
     path = Path(spec.model) if folder is None else folder / spec.model
     path = path if path.exists() else Path(spec.model)

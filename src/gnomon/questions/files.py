@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,6 +114,16 @@ def companions(file: Path, *kinds: TableKind) -> list[Path]:
     """Where the other tables of a question set may stand."""
     wanted = kinds or (CANDIDATES, FACTS, FREQUENCIES)
     return [file.parent / f"{kind.name}{ending}" for kind in wanted for ending in (".parquet", ".jsonl")]
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """What was written beside the questions about them, if anything."""
+    file = folder / "card.json"
+    try:
+        card = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except ValueError as error:
+        raise InputError(f"{file} is not valid JSON ({error}). Make it again, or remove it.") from error
+    return card if isinstance(card, dict) else {}
 
 
 def question_file(place: Path) -> Path:

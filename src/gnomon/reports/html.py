@@ -17,8 +17,6 @@ from gnomon.reports.outcomes import Outcomes, outcomes
 from gnomon.reports.samples import sample_questions
 from gnomon.reports.scoreboard import Scoreboard, grouped_rows, scoreboard
 
-_DATES = ("date", "finished", "ended", "started", "created")
-
 
 def render_html(data: ReportData) -> str:
     """The whole report as the text of one HTML page.
@@ -54,7 +52,7 @@ def _content(data: ReportData) -> dict[str, Any]:
     judged = outcomes(data.questions, data.answers, data.candidates, board)
     colours = figures.line_colours(judged.series, baselines)
     groups = sections.group_names(data.scores)
-    date = next((show.printable(data.record[key]) for key in _DATES if data.record.get(key)), "")
+    date = show.printable(str(data.record.get("date", ""))[:16].replace("T", ", "))
     return {
         "title": show.printable(data.title),
         "suite": {

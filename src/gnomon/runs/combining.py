@@ -14,7 +14,7 @@ from gnomon.foundation.tables import QUESTIONS, validate
 from gnomon.reports import ReportData
 from gnomon.runs.folder import Run
 from gnomon.runs.scoring import cluster_of
-from gnomon.scores import get_metric
+from gnomon.scores import get_metric, is_metric
 
 
 def combine_runs(runs: Sequence[Run]) -> ReportData:
@@ -46,7 +46,7 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
         answers=answers.to_pylist(),
         questions={question.question_id: question for question in questions_from_rows(rows, sets)},
         clusters={row["question_id"]: cluster_of(row) for row in rows},
-        headline=[(entry["task"], get_metric(entry["metric"])) for entry in headline],
+        headline=[(entry["task"], get_metric(entry["metric"])) for entry in headline if is_metric(entry["metric"])],
         about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
         baselines={record["name"] for record in records if record.get("kind") == "baseline"},
         seed=seed,

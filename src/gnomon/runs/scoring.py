@@ -51,7 +51,10 @@ def analyse(context: StepContext) -> None:
         answers=read_table(ANSWERS, context.folder / "answers.parquet").to_pylist(),
         questions={question.question_id: question for question in found.as_questions()},
         clusters={row["question_id"]: cluster_of(row) for row in rows},
-        headline=[(entry["task"], get_metric(entry["metric"], context.home)) for entry in params["headline"]],
+        headline=[
+            (entry["task"], get_metric(params["metrics"][entry["metric"]], context.home))
+            for entry in params["headline"]
+        ],
         about=params["about"],
         baselines=set(params["baselines"]),
         seed=params["seed"],

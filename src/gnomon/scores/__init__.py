@@ -9,7 +9,7 @@ from gnomon.foundation.registry import Registry
 
 if TYPE_CHECKING:
     from gnomon.scores.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
-    from gnomon.scores.metrics import Metric, Responses, as_metric, get_metric
+    from gnomon.scores.metrics import Metric, Responses, as_metric, get_metric, is_metric
     from gnomon.scores.ranks import best_gold, expected_ranks
     from gnomon.scores.words import exact_match, word_f1
 
@@ -35,6 +35,7 @@ __getattr__ = lazy_names(
         "Responses": "gnomon.scores.metrics",
         "as_metric": "gnomon.scores.metrics",
         "get_metric": "gnomon.scores.metrics",
+        "is_metric": "gnomon.scores.metrics",
         "best_gold": "gnomon.scores.ranks",
         "expected_ranks": "gnomon.scores.ranks",
         "exact_match": "gnomon.scores.words",
@@ -54,6 +55,7 @@ __all__ = [
     "exact_match",
     "expected_ranks",
     "get_metric",
+    "is_metric",
     "paired_difference",
     "word_f1",
 ]

@@ -169,6 +169,15 @@ def as_metric(name: str, part: Any) -> Metric:
     raise InputError(f"the metric {name!r} is neither a Metric nor a function of Responses")
 
 
+def is_metric(name: str) -> bool:
+    """Whether a metric of this name is known here (one from a loose file is not)."""
+    try:
+        get_metric(name)
+    except InputError:
+        return False
+    return True
+
+
 def get_metric(name: str, folder: Path | None = None) -> Metric:
     """The metric called so: ``accuracy``, ``r@5``, one that was added, or ``file.py:function``."""
     from gnomon.scores import METRICS

@@ -8,8 +8,9 @@ from typing import Any
 
 from gnomon.foundation import digest, file_digest, part_identity
 from gnomon.knowledge.material import material_identity
-from gnomon.questions.files import companions, question_file
+from gnomon.questions.files import companions, question_file, read_card
 from gnomon.runs import Plan, ProbeChoice, Step, study_yaml
+from gnomon.scores import get_metric
 from gnomon.suites.resolving import ResolvedStudy
 
 QUESTIONS = ("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet")
@@ -21,7 +22,8 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     asks = [_ask(resolved, model, probe) for model in range(len(resolved.models)) for probe in study.probes]
     answers = tuple(step.outputs[0] for step in asks)
     abouts = tuple(step.outputs[1] for step in asks)
-    headline = [entry for entry in suite.card()["headline"] if not study.tasks or entry["task"] in study.tasks]
+    names = {name: get_metric(name, resolved.home).name for name in study.metrics}
+    headline = _headline(resolved, list(names.values()))
     scoring = {
         "suite": suite.name,
         "metrics": study.metrics,
@@ -29,10 +31,11 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
         "groups": study.groups,
         "seed": study.seed,
     }
-    card = {**suite.card(), "headline": headline, "names": dict(suite.names(study, resolved.home))}
+    card = {**suite.card(), "headline": headline, "names": _relation_names(resolved)}
     analysis = {
         "headline": headline,
         "about": card["names"],
+        "metrics": {shown: name for name, shown in names.items()},
         "baselines": [model.name for model in resolved.models if model.kind == "baseline"],
         "seed": study.seed,
         "identities": scoring["identities"],
@@ -85,6 +88,24 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
             ),
         )
     )
+
+
+def _headline(resolved: ResolvedStudy, metrics: list[str]) -> list[dict[str, str]]:
+    """The suite's headline for the study's tasks; where its metric is not asked for, one that is stands in."""
+    found = []
+    for task, metric in resolved.suite.headline:
+        if not resolved.study.tasks or task in resolved.study.tasks:
+            shown = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
+            found.append({"task": task, "metric": next(name for name in shown if name in metrics)})
+    return found
+
+
+def _relation_names(resolved: ResolvedStudy) -> dict[str, str]:
+    """What relations are called: by the suite, and by the card that was written beside the questions."""
+    names = dict(resolved.suite.names(resolved.study, resolved.home))
+    if resolved.study.data is not None:
+        names |= read_card(question_file(resolved.home / resolved.study.data).parent).get("names", {})
+    return names
 
 
 def build_step(resolved: ResolvedStudy) -> Step:

@@ -93,6 +93,7 @@ def _card(resolved: ResolvedStudy, questions: QuestionSet) -> dict[str, Any]:
         "suite": resolved.suite.name,
         "seed": resolved.study.seed,
         "knowledge": resolved.study.knowledge,
+        "names": dict(resolved.suite.names(resolved.study, resolved.home)),
         "facts": questions.facts.num_rows,
         "questions": table.num_rows,
         "by_task": dict(sorted(Counter(table["task"].to_pylist()).items())),
