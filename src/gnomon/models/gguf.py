@@ -19,7 +19,9 @@ def unpacked(path: Path) -> Path:
     if target.is_dir():
         return target
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.rmtree(temporary, ignore_errors=True)
+    for leftover in target.parent.glob(f".{target.name}.*"):
+        if not _is_alive(leftover.suffix[1:]):
+            shutil.rmtree(leftover, ignore_errors=True)
     try:
         _unpack(path, temporary)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -33,6 +35,19 @@ def unpacked(path: Path) -> Path:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return target
+
+
+def _is_alive(process: str) -> bool:
+    """Whether a process that began to unpack is still at it; this one is not yet."""
+    if not process.isdigit() or int(process) == os.getpid():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _unpack(path: Path, folder: Path) -> None:
