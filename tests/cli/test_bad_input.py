@@ -148,6 +148,16 @@ def test_an_out_that_is_a_file(refuse, tmp_path: Path) -> None:
     assert "run is not a folder" in refuse("run", "quickstart", "--model", "random", "--limit", "5", "--out", "run")
 
 
+def test_an_out_that_holds_other_files(refuse, gnomon, tmp_path: Path) -> None:
+    """Somebody's questions are never written over."""
+    file = questions(tmp_path, GOOD)
+    assert "holds other files" in refuse("run", "quickstart", "--data", file, "--model", "random", "--out", ".")
+    assert "holds other files" in refuse("build", "quickstart", "--data", file, "--out", ".")
+    gnomon("build", "quickstart", "--limit", "5", "--out", "made", check=0)
+    assert "holds other files" in refuse("run", "quickstart", "--data", "made", "--model", "random", "--out", "made")
+    assert "is where the questions come from" in refuse("build", "quickstart", "--data", "made", "--out", "made")
+
+
 def test_a_part_in_a_file_that_does_not_import(refuse, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import nothing_of_that_name\n")
     line = refuse("run", "quickstart", "--model", "random", "--set", "metrics=['mine.py:m']", "--out", "run")

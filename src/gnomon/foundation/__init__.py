@@ -4,7 +4,14 @@ Nothing here imports more than pyarrow, and that only when a table is touched.
 """
 
 from gnomon.foundation.errors import GnomonError, InputError, did_you_mean
-from gnomon.foundation.files import atomic_path, cache_folder, file_digest, write_json, write_text
+from gnomon.foundation.files import (
+    atomic_path,
+    cache_folder,
+    file_digest,
+    refuse_foreign_folder,
+    write_json,
+    write_text,
+)
 from gnomon.foundation.identity import content_id, derived_seed, digest
 from gnomon.foundation.progress import Progress, SilentProgress
 from gnomon.foundation.registry import Registry, load_part, part_identity
@@ -28,6 +35,7 @@ __all__ = [
     "file_digest",
     "load_part",
     "part_identity",
+    "refuse_foreign_folder",
     "write_json",
     "write_text",
 ]

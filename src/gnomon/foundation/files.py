@@ -36,6 +36,14 @@ def atomic_path(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def refuse_foreign_folder(folder: Path, own: str) -> None:
+    """Refuse to write into a folder that holds somebody's files: one that is not empty and lacks gnomon's own mark."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder. Choose another place with --out.")
+    if folder.is_dir() and not (folder / own).exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} holds other files. Choose a new or empty folder with --out.")
+
+
 def is_disk_full(error: OSError) -> bool:
     """Whether an error says that there is no room left (Arrow wraps the number into its text)."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left on device" in str(error)

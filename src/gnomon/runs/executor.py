@@ -12,7 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gnomon.foundation import GnomonError, InputError, Progress, digest, file_digest, load_part, write_json
+from gnomon.foundation import (
+    GnomonError,
+    InputError,
+    Progress,
+    digest,
+    file_digest,
+    load_part,
+    refuse_foreign_folder,
+    write_json,
+)
 from gnomon.foundation.files import disk_full, is_disk_full
 from gnomon.foundation.version import __version__
 from gnomon.runs.plan import Plan, Step, StepContext
@@ -44,6 +53,7 @@ def execute(
     ``after`` is told of each step that is done or reused. A folder that was not there before is removed again if not
     a single step could be done.
     """
+    refuse_foreign_folder(folder, INTERNAL)
     fresh = not folder.exists()
     try:
         return _execute(plan, folder, home, progress, after)
@@ -136,9 +146,9 @@ def _locked(folder: Path) -> Iterator[None]:
     """One run at a time in a folder; the lock goes with the process, however it ends."""
     try:
         (folder / INTERNAL).mkdir(parents=True, exist_ok=True)
-    except (NotADirectoryError, FileExistsError) as error:
-        raise InputError(f"{folder} is not a folder. Choose another place with --out.") from error
-    except PermissionError as error:
+    except OSError as error:
+        if is_disk_full(error):
+            raise
         raise InputError(f"{folder} cannot be written to. Choose another place with --out.") from error
     with open(folder / INTERNAL / "lock", "a+") as handle:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gnomon.foundation import InputError, Progress, SilentProgress, write_json
+from gnomon.foundation import InputError, Progress, SilentProgress, refuse_foreign_folder, write_json
 from gnomon.questions import QuestionSet, read_questions, write_questions
 from gnomon.runs import Run, Step, execute
 from gnomon.suites.building import make_questions
@@ -63,13 +63,15 @@ def build(
 ) -> QuestionSet:
     """Make the questions of a suite or study and write them to a folder that ``run(..., data=folder)`` reads."""
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder. Choose another place with --out.")
+    refuse_foreign_folder(folder, "card.json")
+    if data is not None and folder.resolve() == Path(data).resolve():
+        raise InputError(f"{folder} is where the questions come from. Choose another folder with --out.")
     request = Request(what, str(data) if data is not None else None, knowledge, (), tasks, limit, seed, tuple(settings))
     resolved = resolve_study(request, with_models=False)
     questions = make_questions(resolved.suite, resolved.study, resolved.home)
-    write_questions(questions, folder)
+    # The card first: it marks the folder as one that may be written anew if this process does not get to the end.
     write_json(folder / "card.json", _card(resolved, questions))
+    write_questions(questions, folder)
     return questions
 
 
