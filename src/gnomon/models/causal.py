@@ -17,7 +17,7 @@ import torch
 from gnomon.foundation.records import Question
 from gnomon.models.batching import fill_batches, run_batches
 from gnomon.models.heads import describe_weights, log_probabilities, logits_at
-from gnomon.models.placing import Placed, UnusableError, fast_backend, longest_input, place_candidates
+from gnomon.models.placing import Placed, Placer
 from gnomon.models.protocol import CandidateScores, FloatArray
 from gnomon.models.trie import TokenTree, build_tree
 
@@ -47,9 +47,8 @@ class CausalModel:
         self.fingerprint = fingerprint
         self.model = model
         self.tokenizer = tokenizer
-        self.backend = fast_backend(tokenizer, name)
+        self.placer = Placer(name, tokenizer, model.config)
         self.token_budget = token_budget
-        self.longest = longest_input(model.config, tokenizer)
         self.share_prefixes = self._sees_trees()
 
     def describe(self) -> dict[str, str | int | float]:
@@ -60,18 +59,9 @@ class CausalModel:
         """Log-probability of each candidate and the text after it, given the text before: its sum, or mean a token."""
         pieces: list[_Piece] = []
         scores: dict[int, dict[str, FloatArray]] = {}
-        for index, question in enumerate(questions):
-            try:
-                placed = place_candidates(
-                    self.backend,
-                    question.prompt,
-                    question.candidates,
-                    unknown=self.tokenizer.unk_token_id,
-                    longest=self.longest,
-                )
-            except UnusableError as reason:
-                yield CandidateScores(index, unusable=str(reason))
-                continue
+        usable, unusable = self.placer.place(questions)
+        yield from unusable
+        for index, placed in usable.items():
             scores[index] = {method: np.empty(len(placed)) for method in methods}
             pieces += self._pieces(index, placed)
         self._score(pieces, scores)

@@ -16,7 +16,7 @@ from gnomon.foundation import InputError
 from gnomon.foundation.records import Question
 from gnomon.models.batching import fill_batches, run_batches
 from gnomon.models.heads import describe_weights, log_probabilities, logits_at
-from gnomon.models.placing import Placed, UnusableError, fast_backend, longest_input, place_candidates
+from gnomon.models.placing import Placed, Placer
 from gnomon.models.protocol import CandidateScores, FloatArray
 
 POOLINGS: dict[str, Callable[[FloatArray], float]] = {
@@ -41,9 +41,8 @@ class MaskedModel:
         self.fingerprint = fingerprint
         self.model = model
         self.tokenizer = tokenizer
-        self.backend = fast_backend(tokenizer, name)
+        self.placer = Placer(name, tokenizer, model.config)
         self.token_budget = token_budget
-        self.longest = longest_input(model.config, tokenizer)
 
     def describe(self) -> dict[str, str | int | float]:
         """Parameters, dtype and device."""
@@ -54,18 +53,9 @@ class MaskedModel:
         rows: dict[tuple[int, ...], list[tuple[int, int, Placed]]] = {}
         masks: dict[tuple[int, ...], tuple[int, int]] = {}
         sizes: dict[int, int] = {}
-        for index, question in enumerate(questions):
-            try:
-                placed = place_candidates(
-                    self.backend,
-                    question.prompt,
-                    question.candidates,
-                    unknown=self.tokenizer.unk_token_id,
-                    longest=self.longest,
-                )
-            except UnusableError as reason:
-                yield CandidateScores(index, unusable=str(reason))
-                continue
+        usable, unusable = self.placer.place(questions)
+        yield from unusable
+        for index, placed in usable.items():
             sizes[index] = len(placed)
             for number, candidate in enumerate(placed):
                 count = candidate.stop - candidate.start

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnomon.foundation import SLOT, InputError
+from gnomon.foundation.records import Question
+from gnomon.models.protocol import CandidateScores
 
 
 class UnusableError(Exception):
@@ -20,6 +22,28 @@ class Placed:
     ids: tuple[int, ...]
     start: int
     stop: int
+
+
+class Placer:
+    """Places the candidates of questions by one model's tokenizer, within what the model takes."""
+
+    def __init__(self, name: str, tokenizer: Any, config: Any) -> None:
+        self.backend = fast_backend(tokenizer, name)
+        self.unknown = tokenizer.unk_token_id
+        self.longest = longest_input(config, tokenizer)
+
+    def place(self, questions: Sequence[Question]) -> tuple[dict[int, list[Placed]], list[CandidateScores]]:
+        """The placed candidates of each question that can be asked, by its index, and why the others cannot."""
+        usable: dict[int, list[Placed]] = {}
+        unusable: list[CandidateScores] = []
+        for index, question in enumerate(questions):
+            try:
+                usable[index] = place_candidates(
+                    self.backend, question.prompt, question.candidates, unknown=self.unknown, longest=self.longest
+                )
+            except UnusableError as reason:
+                unusable.append(CandidateScores(index, unusable=str(reason)))
+        return usable, unusable
 
 
 def fast_backend(tokenizer: Any, name: str) -> Any:

@@ -42,6 +42,15 @@ class QuestionSet:
         """The questions as objects, candidates in place."""
         return questions_from_rows(self.questions.to_pylist(), self.candidate_sets())
 
+    def by_id(self) -> dict[str, Question]:
+        """The questions as objects, by their ids."""
+        return {question.question_id: question for question in self.as_questions()}
+
+    def clusters(self) -> dict[str, str]:
+        """The fact that each question stands and falls with; a question without one stands alone."""
+        rows = self.questions.select(["question_id", "qset", "facts"]).to_pylist()
+        return {row["question_id"]: row["qset"] or (row["facts"] or [row["question_id"]])[0] for row in rows}
+
 
 def write_questions(questions: QuestionSet, folder: Path) -> None:
     """Write questions.parquet, and candidates, facts and frequencies beside it."""

@@ -9,11 +9,9 @@ import pyarrow as pa
 
 from gnomon.analysis import find_out
 from gnomon.foundation import InputError
-from gnomon.foundation.records import questions_from_rows
-from gnomon.foundation.tables import QUESTIONS, validate
+from gnomon.questions import QuestionSet
 from gnomon.reports import ReportData
 from gnomon.runs.folder import Run
-from gnomon.runs.scoring import cluster_of
 from gnomon.scores import get_metric, is_metric
 
 
@@ -27,8 +25,10 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
     if len(names) > 1:
         raise InputError(f"runs of different suites cannot be put together: {', '.join(sorted(names))}")
     repeated = Counter(model for run in runs for model in set(run.scores["model"].to_pylist()))
-    questions = _distinct([run.questions.questions for run in runs], "question_id")
-    candidates = _distinct([run.questions.candidates for run in runs], "candidate_set")
+    asked = QuestionSet(
+        _distinct([run.questions.questions for run in runs], "question_id"),
+        _distinct([run.questions.candidates for run in runs], "candidate_set"),
+    )
     scores = pa.concat_tables([_named(run.scores, run, repeated) for run in runs], promote_options="default")
     answers = pa.concat_tables([_named(run.answers, run, repeated) for run in runs])
     records = [
@@ -39,13 +39,11 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
     entries = [(entry["task"], entry["metric"]) for run in runs for entry in run.record["card"]["headline"]]
     headline = [{"task": task, "metric": metric} for task, metric in dict.fromkeys(entries)]
     card = {**first["card"], "headline": headline}
-    rows = questions.to_pylist()
-    sets = {row["candidate_set"]: tuple(row["candidates"]) for row in candidates.to_pylist()}
     findings = find_out(
         scores=scores.to_pylist(),
         answers=answers.to_pylist(),
-        questions={question.question_id: question for question in questions_from_rows(rows, sets)},
-        clusters={row["question_id"]: cluster_of(row) for row in rows},
+        questions=asked.by_id(),
+        clusters=asked.clusters(),
         headline=[(entry["task"], get_metric(entry["metric"])) for entry in headline if is_metric(entry["metric"])],
         about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
         baselines={record["name"] for record in records if record.get("kind") == "baseline"},
@@ -57,8 +55,8 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
         record={**first, "models": records},
         suite=card,
         scores=scores,
-        questions=validate(QUESTIONS, questions),
-        candidates=sets,
+        questions=asked.questions,
+        candidates=asked.candidate_sets(),
         answers=answers,
         findings=findings,
     )

@@ -30,13 +30,12 @@ def score(context: StepContext) -> None:
     """Score the answers; write scores.parquet and scores.json, which are the same for the same answers."""
     params = context.params
     found = read_questions(context.folder)
+    questions = found.by_id()
     rows = found.questions.to_pylist()
-    questions = {question.question_id: question for question in found.as_questions()}
     groups = {row["question_id"]: _groups(row, questions[row["question_id"]], params["groups"]) for row in rows}
-    clusters = {row["question_id"]: cluster_of(row) for row in rows}
     answers = read_table(ANSWERS, context.folder / "answers.parquet").to_pylist()
     metrics = [get_metric(name, context.home) for name in params["metrics"]]
-    table = score_answers(params["suite"], questions, groups, clusters, answers, metrics, seed=params["seed"])
+    table = score_answers(params["suite"], questions, groups, found.clusters(), answers, metrics, seed=params["seed"])
     write_table(SCORES, table, context.folder / "scores.parquet")
     write_json(context.folder / "scores.json", score_objects(table))
 
@@ -45,12 +44,11 @@ def analyse(context: StepContext) -> None:
     """Write findings.json: what the scores say in words, and the models compared."""
     params = context.params
     found = read_questions(context.folder)
-    rows = found.questions.to_pylist()
     findings = find_out(
         scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
         answers=read_table(ANSWERS, context.folder / "answers.parquet").to_pylist(),
-        questions={question.question_id: question for question in found.as_questions()},
-        clusters={row["question_id"]: cluster_of(row) for row in rows},
+        questions=found.by_id(),
+        clusters=found.clusters(),
         headline=[
             (entry["task"], get_metric(params["metrics"][entry["metric"]], context.home))
             for entry in params["headline"]
@@ -60,11 +58,6 @@ def analyse(context: StepContext) -> None:
         seed=params["seed"],
     )
     write_json(context.folder / "findings.json", findings)
-
-
-def cluster_of(row: dict[str, Any]) -> str:
-    """The fact that a question stands and falls with; a question without one stands alone."""
-    return str(row["qset"] or (row["facts"] or [row["question_id"]])[0])
 
 
 def score_objects(table: pa.Table) -> list[dict[str, Any]]:
