@@ -8,8 +8,8 @@ import pytest
 
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import FACTS, write_table
-from gnomon.knowledge import KnowledgeBase, embedded_packs, load_material
-from gnomon.knowledge.material import material_identity
+from gnomon.knowledge import KnowledgeBase, embedded_packs
+from gnomon.knowledge.places import material_identity
 
 TRIPLES = {("Oslo", "capital of", "Norway"), ("Rome", "capital of", "Italy")}
 PACK = "name: mine\ntitle: My facts\ndescription: About\nlicence: CC0-1.0\ndomain: work\n"
@@ -17,7 +17,7 @@ PACK = "name: mine\ntitle: My facts\ndescription: About\nlicence: CC0-1.0\ndomai
 
 def refusal(place, folder=None) -> str:
     with pytest.raises(InputError) as refused:
-        load_material(str(place), folder)
+        KnowledgeBase.load([str(place)], folder)
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
@@ -29,7 +29,7 @@ def table(folder, content, name="facts.csv"):
 
 
 def triples(material):
-    return {(row["subject"], row["predicate"], row["object"]) for row in material.facts.to_pylist()}
+    return {(row["subject"], row["predicate"], row["object"]) for row in material.facts().to_pylist()}
 
 
 def make_pack(folder, facts="subject,predicate,object\na,p,b\n", about=PACK, names="entity,label\na,Alpha\nb,Beta\n"):
@@ -55,18 +55,20 @@ def make_pack(folder, facts="subject,predicate,object\na,p,b\n", about=PACK, nam
     ],
 )
 def test_a_table_of_facts_is_read_in_any_format(tmp_path, name, content):
-    found = load_material(str(table(tmp_path, content, name)))
+    found = KnowledgeBase.load([str(table(tmp_path, content, name))])
     assert triples(found) == TRIPLES
-    names = {row["entity"]: row["label"] for row in found.names.to_pylist()}
+    names = {row["entity"]: row["label"] for row in found.names().to_pylist()}
     assert names == {text: text for text in ("Oslo", "Norway", "Rome", "Italy")}
-    write_table(FACTS, found.facts, tmp_path / "again.parquet")
-    assert load_material("again.parquet", tmp_path).facts.equals(found.facts)
+    write_table(FACTS, found.facts(), tmp_path / "again.parquet")
+    assert KnowledgeBase.load(["again.parquet"], tmp_path).facts().drop_columns("source").equals(
+        found.facts().drop_columns("source")
+    )
 
 
 def test_cells_may_hold_commas_numbers_times_and_lists(tmp_path):
     header = "subject,predicate,object,value,start,end,premises\n"
     path = table(tmp_path, header + '"Paris, France",population,,2.1e6,1990,2000,f_1|f_2\n')
-    (row,) = load_material(str(path)).facts.to_pylist()
+    (row,) = KnowledgeBase.load([str(path)]).facts().to_pylist()
     assert (row["subject"], row["value"], row["object"]) == ("Paris, France", 2.1e6, None)
     assert (row["start"], row["end"], row["premises"]) == ("1990", "2000", ["f_1", "f_2"])
 
@@ -74,20 +76,20 @@ def test_cells_may_hold_commas_numbers_times_and_lists(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("subject,object\na,b\n", ":1: the column 'predicate' is missing from the header"),
+        ("subject,object\na,b\n", ":1: the column 'predicate' is missing; say which it is: --map predicate=COLUMN"),
         ("subject,predicat,object\na,p,b\n", ":1: there is no column 'predicat'"),
-        ("", ":1: the column 'predicate' is missing from the header"),
+        ("", ":1: the column 'subject' is missing; say which it is: --map subject=COLUMN"),
         ("subject,predicate,object\na,p,b\na,p,b,c\n", ":3: 4 cells where the header has 3. Mend the row."),
         ("subject,predicate,object\na,p\n", ":2: 2 cells where the header has 3. Mend the row."),
-        ("subject,predicate,object\na,,b\n", ":2: 'predicate' is empty. Mend the row."),
-        ("subject,predicate,value\na,p,3\n\nb,p,many\n", ":4: value is 'many', which is no number"),
+        ("subject,predicate,object\na,,b\n", ":2: the predicate is empty. Mend the row."),
+        ("subject,predicate,value\na,p,3\n\nb,p,many\n", ":4: value is 'many', and should be a number. Mend the row."),
         ("subject,predicate,object,value\na,p,b,3\n", ":2: a fact has either an object or a value"),
         ("subject,predicate,object,value\na,p,,\n", ":2: a fact has either an object or a value"),
         (
             "subject,predicate,object,start,end\na,p,b,,\n\na,p,c,1961,1957\n",
-            ":4: end 1957 is before start 1961 for 'a'",
+            ":4: end 1957 is before start 1961 for \"a p c\". Mend the row.",
         ),
-        (b"subject,predicate,object\ncaf\xe9,p,b\n", " is not UTF-8 text"),
+        (b"subject,predicate,object\ncaf\xe9,p,b\n", ":2: the text is not UTF-8 (byte 4 of the line). Mend the row."),
         ('subject,predicate,object\n\n"two\nlines",p,b\na,p,b,c\n', ":5: 4 cells"),
     ],
 )
@@ -96,9 +98,9 @@ def test_a_broken_table_is_refused_by_file_and_line(tmp_path, content, said):
     assert refusal(path).startswith(f"{path}{said}")
 
 
-def test_a_repeated_row_is_named_with_its_twin(tmp_path):
+def test_a_repeated_row_is_one_fact(tmp_path):
     path = table(tmp_path, "subject,predicate,object\na,p,b\nc,p,d\na,p,b\n")
-    assert f"{path}:4: repeats {path}:2 (fact_id f_" in refusal(path)
+    assert KnowledgeBase.load([str(path)]).facts().num_rows == 2
 
 
 def test_an_own_pack_folder(tmp_path):
@@ -120,7 +122,7 @@ def test_an_own_pack_folder(tmp_path):
         ({"about": "name: [broken\n"}, "pack.yaml is not valid YAML"),
         ({"about": "name: mine\n"}, "pack.yaml: the key 'title' is missing"),
         ({"about": "just words\n"}, "pack.yaml: the key 'name' is missing"),
-        ({"facts": "subject,predicate,object\na,p,b\na,p,b\n"}, "facts.csv:3: repeats"),
+        ({"facts": "subject,predicate,object\na,p,b\na,,b\n"}, "facts.csv:3: 'predicate' is empty"),
         (
             {"names": "entity,lable\na,A\n"},
             "names.csv:1: there is no column 'lable' in a table of names; did you mean 'label'?",
@@ -151,14 +153,21 @@ def test_an_unknown_place_gets_the_nearest_pack():
 
 OWN_SOURCE = """
 from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import Material
+from gnomon.knowledge import Gathering, Material
 
 def read(path):
     rows = [dict(zip(("subject", "predicate", "object"), line.split(";"))) for line in path.read_text().splitlines()]
     return Material(make_table(FACTS, rows), make_table(NAMES, []))
 
+def stream(path, reading):
+    for line in path.read_text().splitlines():
+        subject, predicate, object = line.split(";")
+        gathering = Gathering(path.name)
+        gathering.fact(str(path), subject, predicate, object)
+        yield gathering.take()
+
 def nothing(path):
-    return []
+    return 3
 
 def untidy(path):
     import pyarrow as pa
@@ -169,10 +178,11 @@ def untidy(path):
 def test_an_own_source_in_a_file(tmp_path):
     table(tmp_path, OWN_SOURCE, "mine.py")
     table(tmp_path, "Oslo;capital of;Norway\nRome;capital of;Italy\n", "facts.txt")
-    assert triples(load_material("mine.py:read=facts.txt", tmp_path)) == TRIPLES
-    assert triples(load_material(f"{tmp_path}/mine.py:read={tmp_path}/facts.txt")) == TRIPLES
-    assert refusal("mine.py:nothing=facts.txt", tmp_path).endswith("gave list, and should give a Material")
-    assert "the column 'fact_id' is missing from the table of facts" in refusal("mine.py:untidy=facts.txt", tmp_path)
+    assert triples(KnowledgeBase.load(["mine.py:read=facts.txt"], tmp_path)) == TRIPLES
+    assert triples(KnowledgeBase.load([f"{tmp_path}/mine.py:read={tmp_path}/facts.txt"])) == TRIPLES
+    assert refusal("mine.py:nothing=facts.txt", tmp_path).endswith("gave int, and should give a Material")
+    assert triples(KnowledgeBase.load(["mine.py:stream=facts.txt"], tmp_path)) == TRIPLES
+    assert "a fact has either an object or a value" in refusal("mine.py:untidy=facts.txt", tmp_path)
     assert "did you mean 'read'" in refusal("mine.py:raed=facts.txt", tmp_path)
     assert "absent.txt" in refusal("mine.py:read=absent.txt", tmp_path)
     assert "there is no source called 'tabel'; did you mean 'table'?" in refusal("tabel=facts.txt", tmp_path)
@@ -180,7 +190,7 @@ def test_an_own_source_in_a_file(tmp_path):
 
 def test_a_source_can_be_named_for_a_file_with_another_ending(tmp_path):
     folder = make_pack(tmp_path / "mine")
-    assert load_material(f"pack={folder}").facts.num_rows == 1
+    assert KnowledgeBase.load([f"pack={folder}"]).facts().num_rows == 1
 
 
 def test_identity_changes_with_content_and_not_with_place(tmp_path):

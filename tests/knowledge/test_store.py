@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import KnowledgeBase, Material, embedded_packs, load_material, pack_card
+from gnomon.knowledge import KnowledgeBase, Material, Reading, embedded_packs, pack_card, read_place
 
 
 def material(triples, source="s", names=()):
@@ -125,6 +125,6 @@ def test_values_are_no_ancestors():
 
 
 def test_a_pack_is_a_material():
-    found = load_material("elements")
+    (found,) = read_place("elements", Reading())
     assert found.facts.schema.names == FACTS.schema.names
     assert set(found.predicates) >= {"symbol", "category"}

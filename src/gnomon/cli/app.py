@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from gnomon.cli.knowledge import knowledge_app
+
 app = typer.Typer(
     name="gnomon",
     help="Measure what a language model knows: knowledge in, questions asked, scores with error bars out.",
@@ -17,6 +19,8 @@ app = typer.Typer(
     rich_markup_mode=None,  # Plain help needs a third of the time.
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(knowledge_app)
 
 What = Annotated[
     str, typer.Argument(metavar="SUITE_OR_STUDY", help="A suite's name or a study.yaml.", show_default=False)

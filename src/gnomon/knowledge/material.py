@@ -1,16 +1,20 @@
-"""What a source gives: facts, names and what is known of the predicates."""
+"""What a source gives: facts, names and what is known of the predicates, in chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
-from gnomon.foundation import InputError, did_you_mean
-from gnomon.foundation.files import file_digest
-from gnomon.foundation.tables import FACTS, NAMES, validate
+from gnomon.foundation.tables import FACTS, NAMES
+
+DETAILS_SCHEMA = pa.schema(
+    [("subject", pa.string()), ("predicate", pa.string()), ("object", pa.string()), ("value", pa.float64())]
+    + [(name, pa.string()) for name in ("unit", "start", "end", "name", "text")]
+)
+"""Further things said of a fact (a weight, a rank, a qualifier): the fact's columns, then a name and a text."""
 
 
 @dataclass(frozen=True)
@@ -25,63 +29,94 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Material:
-    """Facts and names from one source, as tables of the house, with the predicates it declares."""
+    """Facts and names from one source, or a chunk of them, as tables of the house.
 
-    facts: pa.Table
-    names: pa.Table
-    predicates: Mapping[str, Predicate] = field(default_factory=dict)
-
-
-def load_material(place: str, folder: Path | None = None) -> Material:
-    """Facts and names from an embedded pack, a pack folder, a table file, or ``SOURCE=PLACE`` with any source.
-
-    Refuses what is not there, with the nearest known name.
+    Facts need no ids: the store gives them. ``where`` names the place of a row of facts (counted from 0) for errors.
+    ``named_by_id`` says for which of ``subject`` and ``object`` what stands in the facts is also what it is called,
+    in which ``language``.
     """
-    from gnomon.knowledge import SOURCES
 
-    source, where = locate(place, folder)
-    material = SOURCES.get(source, folder)(where)
-    if not isinstance(material, Material):
-        raise InputError(f"the source {source!r} gave {type(material).__name__}, and should give a Material")
-
-    def row_of(row: int) -> str:
-        return f"{place}, row {row + 1}"
-
-    return replace(
-        material, facts=validate(FACTS, material.facts, row_of), names=validate(NAMES, material.names, row_of)
-    )
+    facts: pa.Table = field(default_factory=FACTS.schema.empty_table)
+    names: pa.Table = field(default_factory=NAMES.schema.empty_table)
+    predicates: Mapping[str, Predicate] = field(default_factory=dict)
+    details: pa.Table = field(default_factory=DETAILS_SCHEMA.empty_table)
+    where: Callable[[int], str] | None = None
+    named_by_id: tuple[str, ...] = ()
+    language: str = "en"
 
 
-def locate(place: str, folder: Path | None = None) -> tuple[str, Path]:
-    """The name of the source that reads a place, and the place as a path."""
-    from gnomon.knowledge.embedded import embedded_packs
-
-    if "=" in place and not Path(place).exists() and not (folder and (folder / place).exists()):
-        source, _, where = place.partition("=")
-        path = _existing(where, folder)
-        return source, path
-    packs = embedded_packs()
-    if place in packs:
-        return "pack", packs[place]
-    path = _existing(place, folder, packs)
-    if path.is_dir():
-        return "pack", path
-    return "table", path
+def columns_table(schema: pa.Schema, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """A table with some of a schema's columns filled and the others null."""
+    length = len(next(iter(columns.values()))) if columns else 0
+    arrays = [
+        pa.array(columns[name], schema.field(name).type)
+        if name in columns
+        else pa.nulls(length, schema.field(name).type)
+        for name in schema.names
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def material_identity(place: str, folder: Path | None = None) -> str:
-    """What a cache key holds of a place: the content of its files."""
-    from gnomon.foundation.registry import part_identity
+class Gathering:
+    """Rows gathered one by one into a chunk, by sources that read line by line."""
 
-    source, path = locate(place, folder)
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    contents = ",".join(f"{file.name}:{file_digest(file)}" for file in files)
-    return f"{part_identity(source, folder)}={contents}"
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._facts: list[tuple[Any, ...]] = []
+        self._places: list[str] = []
+        self._names: list[tuple[Any, ...]] = []
+        self._details: list[tuple[Any, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._facts) + len(self._names) + len(self._details)
+
+    def fact(
+        self,
+        place: str,
+        subject: str,
+        predicate: str,
+        object: str | None = None,
+        *,
+        value: float | None = None,
+        unit: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        domain: str | None = None,
+        details: Mapping[str, str] | None = None,
+    ) -> None:
+        """Add a fact that stands at a place (``file:line``), with further things said of it."""
+        key = (subject, predicate, object, value, unit, start, end)
+        self._facts.append((*key, domain))
+        self._places.append(place)
+        if details:
+            self._details.extend((*key, name, text) for name, text in details.items())
+
+    def name(
+        self, entity: str, label: str | None, language: str = "en", aliases: Sequence[str] = (), kind: str | None = None
+    ) -> None:
+        """Add an entity's name; None with aliases if these are all that is said here.
+
+        Several names of one entity in one language become one label and its aliases in the store.
+        """
+        self._names.append((entity, language, label, list(aliases), kind))
+
+    def take(self) -> Material:
+        """The chunk so far; the gathering is empty again."""
+        columns = ("subject", "predicate", "object", "value", "unit", "start", "end", "domain")
+        facts = _turned(columns, self._facts)
+        if facts:
+            facts["source"] = [self.source] * len(self._facts)
+        names = _turned(NAMES.schema.names, self._names)
+        details = _turned(DETAILS_SCHEMA.names, self._details)
+        places = self._places
+        self._facts, self._places, self._names, self._details = [], [], [], []
+        return Material(
+            columns_table(FACTS.schema, facts),
+            columns_table(NAMES.schema, names),
+            details=columns_table(DETAILS_SCHEMA, details),
+            where=lambda row: places[row],
+        )
 
 
-def _existing(place: str, folder: Path | None, packs: Mapping[str, Path] | None = None) -> Path:
-    for path in ((folder / place) if folder else Path(place), Path(place)):
-        if path.exists():
-            return path
-    hint = did_you_mean(place, packs or ())
-    raise InputError(f"there is no knowledge pack, folder or file {place!r}; {hint}" if packs else f"no file {place}")
+def _turned(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Sequence[Any]]:
+    return dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}

@@ -1,78 +1,164 @@
-"""The knowledge base: facts and names of all sources in one DuckDB, asked relationally."""
+"""The knowledge base: facts, names and ontology of all sources in one DuckDB, asked relationally."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from gnomon.foundation.tables import FACTS, NAMES, make_table, validate
-from gnomon.knowledge.material import Material, Predicate, load_material
+from gnomon.foundation.tables import FACTS, NAMES, validate
+from gnomon.knowledge.database import FACT_COLUMNS, connect, define_macros, prepare
+from gnomon.knowledge.material import Material, Predicate
+from gnomon.knowledge.places import STORE_SUFFIX, locate, read_place
+from gnomon.knowledge.reading import Reading
+from gnomon.knowledge.taking import merge, stage
 
 
 class KnowledgeBase:
-    """Facts and names in memory. Methods return Arrow tables in a stable order."""
+    """Facts and names, in memory or in a file. Methods return Arrow tables in a stable order."""
 
-    def __init__(self, materials: Iterable[Material]) -> None:
-        gathered = list(materials)
-        self.predicates: Mapping[str, Predicate] = {n: p for m in gathered for n, p in m.predicates.items()}
-        facts = pa.concat_tables([make_table(FACTS, []), *[m.facts for m in gathered]])
-        names = pa.concat_tables([make_table(NAMES, []), *[m.names for m in gathered]])
-        self._database = duckdb.connect()
-        self._database.register("given_facts", facts)
-        self._database.register("given_names", names)
-        # The same fact may come from two sources, and the same name from two packs: the first source is kept.
-        self._database.execute(
-            "create table facts as select * exclude (place) from "
-            "(select *, row_number() over (partition by fact_id order by source) as place from given_facts) "
-            "where place = 1 order by fact_id"
-        )
-        self._database.execute(
-            "create table names as select * exclude (place) from (select *, row_number() over "
-            "(partition by entity, language order by kind nulls last, label) as place from given_names) "
-            "where place = 1 order by entity, language"
-        )
+    def __init__(
+        self, materials: Iterable[Material] = (), *, connection: duckdb.DuckDBPyConnection | None = None
+    ) -> None:
+        if connection is None:
+            connection = duckdb.connect()
+            define_macros(connection)
+            prepare(connection)
+            connection.execute("attach ':memory:' as staging")
+            reading = Reading()
+            merge(connection, "staging.given", stage(connection, "staging.given", materials, reading))
+            connection.execute("detach staging")
+        self.connection = connection
+
+    @classmethod
+    def open(cls, path: Path | str) -> KnowledgeBase:
+        """The knowledge base in a file, for reading; refuses what is none."""
+        return cls(connection=connect(Path(path), read_only=True))
 
     @classmethod
     def load(cls, places: Iterable[str], folder: Path | None = None) -> KnowledgeBase:
-        """The knowledge of packs, folders and files."""
-        return cls([load_material(place, folder) for place in places])
+        """The knowledge of packs, folders, files and other knowledge bases together."""
+        given = list(places)
+        if len(given) == 1:
+            _, where = locate(given[0], folder)
+            if isinstance(where, Path) and where.suffix == STORE_SUFFIX:
+                return cls.open(where)
+        return cls(chunk for place in given for chunk in read_place(place, Reading(), folder))
 
-    def facts(self, predicate: str | None = None) -> pa.Table:
-        """All facts, or those of a predicate, by id."""
-        condition, values = ("", []) if predicate is None else ("where predicate = ?", [predicate])
-        found = self._arrow(f"select * from facts {condition} order by fact_id", values)
+    def __enter__(self) -> KnowledgeBase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+
+    @property
+    def predicates(self) -> Mapping[str, Predicate]:
+        """What sources declared of predicates."""
+        rows = self.connection.execute(
+            'select name, label, functional, "symmetric" from predicates order by name'
+        ).fetchall()
+        return {row[0]: Predicate(*row) for row in rows}
+
+    def facts(
+        self,
+        predicate: str | None = None,
+        *,
+        subject: str | None = None,
+        object: str | None = None,
+        inferred: bool | None = None,
+    ) -> pa.Table:
+        """Facts by id: all, or those of a predicate, a subject or an object; ``inferred`` asks for one kind alone."""
+        asked = {"predicate": predicate, "subject": subject, "object": object}
+        conditions = [f"{name} = ${name}" for name, value in asked.items() if value is not None]
+        if inferred is not None:
+            conditions.append("rule is not null" if inferred else "rule is null")
+        where = "where " + " and ".join(conditions) if conditions else ""
+        values = {name: value for name, value in asked.items() if value is not None}
+        found = self._arrow(f"select {FACT_COLUMNS} from facts {where} order by fact_id", values)
         return validate(FACTS, found)
+
+    def fact(self, fact_id: str) -> dict[str, Any] | None:
+        """One fact by its id, or None."""
+        rows: list[dict[str, Any]] = self._arrow(
+            f"select {FACT_COLUMNS} from facts where fact_id = $id", {"id": fact_id}
+        ).to_pylist()
+        return rows[0] if rows else None
+
+    def objects(self, subject: str, predicate: str | None = None) -> pa.Table:
+        """What is said of a subject: predicate, object or value with its unit, and when."""
+        condition = "" if predicate is None else "and predicate = $predicate"
+        values = {"subject": subject} | ({} if predicate is None else {"predicate": predicate})
+        return self._arrow(
+            'select predicate, object, value, unit, "start", "end", fact_id from facts '
+            f"where subject = $subject {condition} order by predicate, object, value, fact_id",
+            values,
+        )
+
+    def neighbours(self, entity: str) -> pa.Table:
+        """Entities that share a fact with one: the other end, the predicate, and which way it points."""
+        return self._arrow(
+            "select object as entity, predicate, 'out' as direction, fact_id from facts "
+            "where subject = $entity and object is not null "
+            "union all select subject, predicate, 'in', fact_id from facts where object = $entity "
+            "order by entity, predicate, direction, fact_id",
+            {"entity": entity},
+        )
 
     def names(self, language: str = "en") -> pa.Table:
         """Names of entities in a language, by entity."""
-        return validate(NAMES, self._arrow("select * from names where language = ? order by entity", [language]))
+        return validate(NAMES, self._arrow("select * from names where language = $l order by entity", {"l": language}))
 
     def labels(self, language: str = "en") -> dict[str, str]:
         """What each entity is called; an entity without a name is not in it."""
-        table = self.names(language)
+        table = self._arrow("select entity, label from names where language = $l order by entity", {"l": language})
         return dict(zip(table["entity"].to_pylist(), table["label"].to_pylist(), strict=True))
 
-    def ancestors(self, predicate: str) -> pa.Table:
-        """Every (subject, ancestor) pair that follows from a chain of facts of an is-a-like predicate."""
+    def ancestors(self, *predicates: str) -> pa.Table:
+        """Every (subject, ancestor) pair that follows from a chain of facts of is-a-like predicates."""
         return self._arrow(
-            "with recursive above(subject, ancestor) as ("
-            "  select subject, object from facts where predicate = $predicate and object is not null"
+            "with recursive edges as (select distinct subject, object from facts "
+            "  where list_contains($predicates, predicate) and object is not null"
+            "), above(subject, ancestor) as ("
+            "  select subject, object from edges"
             "  union"
-            "  select above.subject, facts.object from above join facts"
-            "  on facts.subject = above.ancestor and facts.predicate = $predicate and facts.object is not null"
+            "  select above.subject, edges.object from above join edges on edges.subject = above.ancestor"
             ") select subject, ancestor from above order by subject, ancestor",
-            {"predicate": predicate},
+            {"predicates": list(predicates)},
         )
+
+    def details(self, name: str | None = None) -> pa.Table:
+        """Further things said of facts (a weight, a rank, a qualifier): fact_id, name and text."""
+        condition = "" if name is None else "where name = $name"
+        return self._arrow(
+            f"select fact_id, name, text from details {condition} order by fact_id, name",
+            {} if name is None else {"name": name},
+        )
+
+    def imports(self) -> pa.Table:
+        """Where the knowledge came from: one row an import, the first one first."""
+        return self._arrow("select * from imports order by done_at, import_id", {})
 
     def count(self) -> dict[str, int]:
         """How many facts each predicate has, largest first."""
-        rows = self._database.execute(
+        rows = self.connection.execute(
             "select predicate, count(*) as n from facts group by predicate order by n desc, predicate"
         ).fetchall()
         return {str(predicate): int(n) for predicate, n in rows}
 
-    def _arrow(self, query: str, values: object) -> pa.Table:
-        return self._database.sql(query, params=values).to_arrow_table()
+    def query(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
+        """The answer to a query in SQL over the tables facts, names, details, predicates and imports."""
+        return self._arrow(sql, dict(values or {}))
+
+    def _arrow(self, query: str, values: Mapping[str, Any]) -> pa.Table:
+        return (
+            self.connection.sql(query, params=dict(values)).to_arrow_table()
+            if values
+            else self.connection.sql(query).to_arrow_table()
+        )

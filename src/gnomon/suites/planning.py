@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import digest, file_digest, part_identity
-from gnomon.knowledge.material import material_identity
+from gnomon.knowledge.places import material_identity
 from gnomon.questions.files import companions, question_file, read_card
 from gnomon.runs import Plan, ProbeChoice, Step, study_yaml
 from gnomon.scores import get_metric

@@ -1,83 +1,271 @@
-"""Facts in one table file: CSV, TSV, JSON lines or Parquet."""
+"""Facts in one table file (CSV, TSV, JSON lines or Parquet), with a map from its columns to those of facts."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from gnomon.foundation import InputError, did_you_mean
-from gnomon.foundation.tables import FACTS, NAMES, TableKind, make_table, read_table
+from gnomon.foundation.tables import FACTS, NAMES
 from gnomon.knowledge.material import Material
+from gnomon.knowledge.reading import ROWS_IN_CHUNK, Reading, plain_suffix, read_lines
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_LABELS = ("subject_label", "object_label")
+COLUMNS = (*FACTS.schema.names, *_LABELS, "language")
+_ROWS_IN_BATCH = 65_536
+_BATCHES_IN_CHUNK = 8  # Several batches at once are taken in by several threads.
+_FILLED = ("subject", "predicate")
+csv.field_size_limit(1 << 24)
 
 
-def read_table_file(path: Path) -> Material:
+def read_table_file(place: Path, reading: Reading) -> Iterator[Material]:
     """Facts of a file with the columns subject, predicate and object (or value), and others of a table of facts.
 
-    Entities are named by themselves: what stands in the file is what stands in a question.
+    ``map.COLUMN`` says which column of the file it is, ``constant.COLUMN`` a text for every row. ``subject_label``,
+    ``object_label`` and ``language`` give names. Entities without one are named by themselves: what stands in the
+    file is what stands in a question.
     """
-    if path.suffix in _DELIMITERS:
-        facts = make_table(FACTS, *read_rows(path, FACTS))
+    reading.knows(*[f"map.{one}" for one in COLUMNS], *[f"constant.{one}" for one in COLUMNS], "delimiter", "quotes")
+    if not place.is_file():
+        raise InputError(f"there is no file {place}; it should hold a table of facts")
+    suffix = plain_suffix(place)
+    if suffix == ".parquet":
+        yield from _from_parquet(place, reading)
+    elif suffix == ".jsonl":
+        yield from _from_rows(place, _json_rows(place, reading), None, reading)
     else:
-        facts = read_table(FACTS, path)
-    entities = sorted({text for column in ("subject", "object") for text in facts[column].to_pylist() if text})
-    return Material(facts, make_table(NAMES, [{"entity": text, "label": text} for text in entities]))
+        rows = delimited_rows(place, reading, DELIMITERS.get(suffix, ","))
+        _, header = next(rows, (1, []))
+        yield from _from_rows(place, ((n, dict(zip(header, cells, strict=True))) for n, cells in rows), header, reading)
 
 
-def read_rows(path: Path, kind: TableKind) -> tuple[list[dict[str, Any]], Callable[[int], str]]:
-    """Rows of a CSV or TSV file with a header of the kind's columns, and where each stands; ``|`` separates lists.
+def delimited_rows(path: Path, reading: Reading, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a CSV or TSV file, the header first, each with the number of its last line.
 
-    Refuses an unknown column, a row with too few or too many cells, and a number that is none, by line.
+    A row with another number of cells than the header is a bad row.
     """
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
-    types = {column.name: str(column.type) for column in kind.schema}
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as handle:
-            reader = csv.reader(handle, delimiter=_DELIMITERS.get(path.suffix, ","))
-            header = next(reader, [])
-            for name in header:
-                if name not in types:
-                    hint = did_you_mean(name, types)
-                    raise InputError(f"{path}:1: there is no column {name!r} in a table of {kind.name}; {hint}")
-            missing = sorted(kind.required - set(header) - {kind.unique} - set(kind.defaults))
-            if missing:
-                raise InputError(f"{path}:1: the column {missing[0]!r} is missing from the header")
-            for cells in reader:
-                if not cells:
-                    continue
-                where = f"{path}:{reader.line_num}"
-                if len(cells) != len(header):
-                    raise InputError(f"{where}: {len(cells)} cells where the header has {len(header)}. Mend the row.")
-                pairs = zip(header, cells, strict=True)
-                row = {name: _cell(text, types[name], f"{where}: {name}") for name, text in pairs if text.strip()}
-                absent = sorted((kind.required - {kind.unique} - set(kind.defaults)) - set(row))
-                if absent:
-                    raise InputError(f"{where}: {absent[0]!r} is empty. Mend the row.")
-                if kind is FACTS and ("object" in row) == ("value" in row):
-                    raise InputError(
-                        f"{where}: a fact has either an object or a value, and this one has both or neither"
-                    )
-                rows.append(row)
-                lines.append(reader.line_num)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
-    except csv.Error as error:
-        raise InputError(f"{path} cannot be read as a table: {error}") from error
-    return rows, lambda row: f"{path}:{lines[row] if lines else 1}"
+    delimiter = {"tab": "\t", "\\t": "\t"}.get(reading.option("delimiter"), reading.option("delimiter", delimiter))
+    quoted = reading.option("quotes", "yes") != "no"
+    last = [0]
 
+    def texts() -> Iterator[str]:
+        for number, text in read_lines(path, reading):
+            last[0] = number
+            yield text + "\n"
 
-def _cell(text: str, kind: str, where: str) -> Any:
-    if kind == "double":
+    reader = csv.reader(
+        texts(), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=quoted
+    )
+    header: list[str] | None = None
+    while True:
         try:
-            return float(text)
+            cells = next(reader, None)
+        except csv.Error as error:
+            reading.refuse(
+                f"{path}:{last[0]}", f"not a row of a table ({error}); if quotes are part of the text, set quotes=no"
+            )
+            continue
+        if cells is None:
+            return
+        if not cells:
+            continue
+        if header is None:
+            header = cells
+        elif len(cells) != len(header):
+            reading.refuse(f"{path}:{last[0]}", f"{len(cells)} cells where the header has {len(header)}")
+            continue
+        yield last[0], cells
+
+
+def _json_rows(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, text in read_lines(path, reading):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except json.JSONDecodeError as error:
+            reading.refuse(f"{path}:{number}", f"not valid JSON ({error.msg} at column {error.colno})")
+            continue
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            reading.refuse(f"{path}:{number}", f"a row is a JSON object, and this is {type(row).__name__}")
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Which column of the file gives each column of a fact, and the texts that are the same in every row."""
+
+    columns: Mapping[str, str]
+    constants: Mapping[str, str]
+
+    @property
+    def named_by_id(self) -> tuple[str, ...]:
+        """Ends of a fact for which the file has no names."""
+        given = {*self.columns, *self.constants}
+        return tuple(end for end in ("subject", "object") if f"{end}_label" not in given)
+
+
+def _plan(path: Path, header: Sequence[str], reading: Reading) -> _Plan:
+    mapped = {key[4:]: value for key, value in reading.options.items() if key.startswith("map.")}
+    constants = {key[9:]: value for key, value in reading.options.items() if key.startswith("constant.")}
+    for column in mapped.values():
+        if column not in header:
+            raise InputError(f"{path}:1: there is no column {column!r}; {did_you_mean(column, header)}")
+    taken = set(mapped.values())
+    columns = {name: name for name in header if name in COLUMNS and name not in constants and name not in taken}
+    columns |= mapped
+    unused = [name for name in header if name not in columns.values()]
+    if unused and not mapped and not constants:
+        hint = did_you_mean(unused[0], COLUMNS)
+        raise InputError(
+            f"{path}:1: there is no column {unused[0]!r} in a table of facts; {hint} "
+            f"(or say what it is: --map subject={unused[0]})"
+        )
+    if unused:
+        reading.progress.say(f"  {path.name}: columns not used: {', '.join(name or '(no name)' for name in unused)}")
+    for name in (*_FILLED, "object"):
+        there = {*columns, *constants}
+        if name not in there and not (name == "object" and "value" in there):
+            raise InputError(f"{path}:1: the column {name!r} is missing; say which it is: --map {name}=COLUMN")
+    return _Plan({target: given for target, given in columns.items() if target not in constants}, constants)
+
+
+def _from_rows(
+    path: Path, rows: Iterator[tuple[int, dict[str, Any]]], header: Sequence[str] | None, reading: Reading
+) -> Iterator[Material]:
+    """Chunks of rows; a JSON row has its own columns, so they are looked at in every chunk."""
+    plan = _plan(path, header, reading) if header is not None else None
+    numbers: list[int] = []
+    taken: list[dict[str, Any]] = []
+    for number, row in rows:
+        numbers.append(number)
+        taken.append(row)
+        if len(taken) == ROWS_IN_CHUNK:
+            yield _chunk_of_rows(path, taken, numbers, plan, reading)
+            numbers, taken = [], []
+    if taken:
+        yield _chunk_of_rows(path, taken, numbers, plan, reading)
+
+
+def _chunk_of_rows(
+    path: Path, rows: list[dict[str, Any]], numbers: list[int], plan: _Plan | None, reading: Reading
+) -> Material:
+    plan = plan or _plan(path, list({name: None for row in rows for name in row}), reading)
+    columns: dict[str, list[Any]] = {target: [] for target in plan.columns}
+    places: list[int] = []
+    pairs = list(plan.columns.items())
+    for number, row in zip(numbers, rows, strict=True):
+        try:
+            cells = [_cell(row.get(column), target) for target, column in pairs]
         except ValueError as error:
-            raise InputError(f"{where} is {text!r}, which is no number") from error
-    if kind.startswith("list"):
-        return [part for part in text.split("|") if part]
-    return text
+            reading.refuse(f"{path}:{number}", str(error))
+            continue
+        places.append(number)
+        for (target, _), cell in zip(pairs, cells, strict=True):
+            columns[target].append(cell)
+    table = pa.table({target: pa.array(cells, _type(target)) for target, cells in columns.items()})
+    return _chunk(path, table, plan, reading, lambda row: f"{path}:{places[row]}")
+
+
+def _cell(given: Any, target: str) -> Any:
+    """A cell as its column holds it; raises ValueError with what is wrong."""
+    if given is None or given == "" or (isinstance(given, str) and not given.strip()):
+        return None
+    if target == "value":
+        try:
+            return float(given)
+        except (TypeError, ValueError):
+            raise ValueError(f"value is {given!r}, and should be a number") from None
+    if target == "premises":
+        return given if isinstance(given, list) else str(given).split("|")
+    if isinstance(given, bool | list | dict):
+        raise ValueError(f"{target} is {json.dumps(given, ensure_ascii=False)}, and should be a text")
+    return given.strip() if isinstance(given, str) else str(given)
+
+
+def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
+    plan = _plan(path, file.schema_arrow.names, reading)
+    reading.progress.start(path.name, file.metadata.num_rows, "facts")
+    done = 0
+    columns = sorted(set(plan.columns.values()))
+    try:
+        batches = file.iter_batches(_ROWS_IN_BATCH, columns=columns)
+        while some := list(islice(batches, _BATCHES_IN_CHUNK)):
+            given = pa.Table.from_batches(some)
+            table = pa.table({target: _cast(path, given[column], target) for target, column in plan.columns.items()})
+            yield _chunk(path, table, plan, reading, _row_of(path, done))
+            done += given.num_rows
+            reading.progress.advance(path.name, given.num_rows)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}).") from error
+    reading.progress.finish(path.name)
+
+
+def _row_of(path: Path, first: int) -> Callable[[int], str]:
+    return lambda row: f"{path}, row {first + row + 1}"
+
+
+def _cast(path: Path, column: pa.ChunkedArray, target: str) -> pa.ChunkedArray:
+    try:
+        return column.cast(_type(target))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{path}: column {target!r} holds {column.type}, not {_type(target)}") from error
+
+
+def _type(target: str) -> pa.DataType:
+    return FACTS.schema.field(target).type if target in FACTS.schema.names else pa.string()
+
+
+def _chunk(path: Path, table: pa.Table, plan: _Plan, reading: Reading, where: Callable[[int], str]) -> Material:
+    for target, text in plan.constants.items():
+        try:
+            constant = pa.scalar(_cell(text, target), _type(target))
+        except ValueError as error:
+            raise InputError(f"--constant {target}: {error}") from error
+        table = table.append_column(target, pa.repeat(constant, table.num_rows))
+    for time in ("start", "end"):
+        if time in table.column_names and table[time].null_count < table.num_rows:
+            # A time of day says no more than the day.
+            cut = pc.replace_substring_regex(table[time], r"^([+-]?\d+-\d\d-\d\d)T.*$", r"\1")
+            table = table.set_column(table.column_names.index(time), time, cut)
+    if reading.predicates:
+        kept = pc.is_in(table["predicate"], pa.array(reading.predicates))
+        where = _moved(where, pc.indices_nonzero(kept).to_pylist())
+        table = table.filter(kept)
+    if "source" not in table.column_names:
+        table = table.append_column("source", pa.repeat(pa.scalar(path.name), table.num_rows))
+    facts = table.select([name for name in table.column_names if name in FACTS.schema.names])
+    return Material(
+        facts, _names(table), where=where, named_by_id=plan.named_by_id, language=plan.constants.get("language", "en")
+    )
+
+
+def _moved(where: Callable[[int], str], places: Sequence[int]) -> Callable[[int], str]:
+    return lambda row: where(places[row])
+
+
+def _names(table: pa.Table) -> pa.Table:
+    found = [NAMES.schema.empty_table()]
+    for end in ("subject", "object"):
+        if f"{end}_label" in table.column_names and end in table.column_names:
+            language = table["language"] if "language" in table.column_names else pa.nulls(table.num_rows, pa.string())
+            pairs = pa.table({"entity": table[end], "language": language, "label": table[f"{end}_label"]})
+            pairs = pairs.filter(pc.and_(pc.is_valid(pairs["entity"]), pc.is_valid(pairs["label"])))
+            found.append(pairs.group_by(["entity", "language", "label"]).aggregate([]))
+    return pa.concat_tables(found, promote_options="default")

@@ -1,0 +1,134 @@
+"""An ontology of any size, made from a seed by DuckDB: classes, properties of every kind, instances and their facts.
+
+It is written twice with the same facts: ``facts.parquet`` with the names that gnomon uses, and ``facts.nt``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+BASE = "http://example.org/"
+PROPERTIES = 60
+IRIS = {
+    "rdf:": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs:": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl:": "http://www.w3.org/2002/07/owl#",
+}
+FIRST_ROOT, LAST_ROOT = 0, 9  # Properties that others are below.
+PART_OF, LIVES_IN, BORN_IN, BORDERS = 50, 51, 52, 53
+TRANSITIVE = (PART_OF, 54)
+SYMMETRIC = (BORDERS, 55, 56)
+INVERSE = ((30, 31), (32, 33), (34, 35), (57, PART_OF))
+EQUIVALENT = ((36, 37), (38, 39), (40, 41), (58, LIVES_IN))
+CHAINS = ((LIVES_IN, (LIVES_IN, PART_OF)), (59, (BORN_IN, PART_OF, PART_OF)))
+
+
+@dataclass(frozen=True)
+class World:
+    """Where an ontology was written, and how many facts it has; chains are lists in RDF and one fact in gnomon."""
+
+    parquet: Path
+    ntriples: Path
+    facts: int
+
+
+def property_iri(number: int) -> str:
+    return f"{BASE}p{number}"
+
+
+def schema(classes: int) -> list[tuple[str, str, str]]:
+    """The axioms but for the tree of classes; chains are not among them."""
+    axioms = []
+    for number in range(10, 30):
+        above = (number * 7) % 10 if number < 22 else number - 10
+        axioms.append((property_iri(number), "rdfs:subPropertyOf", property_iri(above)))
+    for number in range(20):
+        place = 3 * number % 50
+        axioms.append((property_iri(place), "rdfs:domain", f"{BASE}c{1 + number % min(classes - 1, 40)}"))
+        axioms.append((property_iri(place + 1), "rdfs:range", f"{BASE}c{1 + number * 2 % min(classes - 1, 40)}"))
+    axioms += [(property_iri(number), "rdf:type", "owl:TransitiveProperty") for number in TRANSITIVE]
+    axioms += [(property_iri(number), "rdf:type", "owl:SymmetricProperty") for number in SYMMETRIC]
+    axioms += [(property_iri(one), "owl:inverseOf", property_iri(other)) for one, other in INVERSE]
+    axioms += [(property_iri(one), "owl:equivalentProperty", property_iri(other)) for one, other in EQUIVALENT]
+    axioms.append((f"{BASE}c{classes - 1}", "owl:equivalentClass", f"{BASE}c{classes // 2}"))
+    return sorted(set(axioms))
+
+
+def make_world(facts: int, folder: Path, seed: int = 1) -> World:
+    """Write an ontology of about so many facts; the same size and seed give the same facts.
+
+    A fifth of the facts are types, a twenty-fifth the edges of a forest of parts, the rest are drawn evenly over the
+    other properties.
+    """
+    import duckdb
+
+    folder.mkdir(parents=True, exist_ok=True)
+    world = World(folder / "facts.parquet", folder / "facts.nt", 0)
+    classes, entities, parts = max(20, facts // 500), facts // 5, facts // 25
+    connection = duckdb.connect()
+    connection.execute(f"create macro draw(i, what) as hash(i * 1000003 + what * 7919 + {seed})")
+    connection.execute("create table facts (subject varchar, predicate varchar, object varchar)")
+    connection.executemany("insert into facts values (?, ?, ?)", schema(classes))
+    tree = f"select '{BASE}c' || i, 'rdfs:subClassOf', '{BASE}c' || ((i - 1) // 3) from range(1, {classes}) t(i)"
+    types = f"select '{BASE}e' || i, 'rdf:type', '{BASE}c' || (draw(i, 1) % {classes}) from range({entities}) t(i)"
+    # The whole is an earlier part, nearer to a fifth of the number than to it: a forest of moderate depth.
+    forest = (
+        f"select '{BASE}e' || i, '{property_iri(PART_OF)}', '{BASE}e' || (i // 5 + draw(i, 2) % 3) "
+        f"from range(10, {parts}) t(i)"
+    )
+    rest = facts - entities - parts - classes
+    # No facts of the transitive ones among those drawn: a random graph's closure is all pairs.
+    drawn = (
+        f"select '{BASE}e' || (draw(i, 3) % {entities}), '{BASE}p' || p, '{BASE}e' || "
+        f"case when p in ({LIVES_IN}, {BORN_IN}) then draw(i, 4) % {parts} else draw(i, 4) % {entities} end "
+        f"from (select i, draw(i, 5) % {PROPERTIES} as p from range({rest}) t(i)) where p not in (50, 54, 57)"
+    )
+    for query in (tree, types, forest, drawn):
+        connection.execute(f"insert into facts {query}")
+    connection.execute("create table given as select distinct * from facts order by all")
+    chains = [
+        (property_iri(head), "owl:propertyChainAxiom", json.dumps([property_iri(step) for step in steps]))
+        for head, steps in CHAINS
+    ]
+    long = "x"
+    for prefix, iri in IRIS.items():
+        long = f"case when starts_with(x, '{prefix}') then '{iri}' || x[{len(prefix) + 1}:] else {long} end"
+    connection.execute(f"create macro iri(x) as '<' || {long} || '>'")
+    connection.execute(
+        "copy (select iri(subject) || ' ' || iri(predicate) || ' ' || iri(object) || ' .' from given) "
+        f"to '{world.ntriples}' (header false, delimiter '', quote '')"
+    )
+    connection.executemany("insert into given values (?, ?, ?)", chains)
+    connection.execute(f"copy given to '{world.parquet}' (format parquet)")
+    [(count,)] = connection.execute("select count(*) from given").fetchall()
+    with open(world.ntriples, "a", encoding="utf-8") as handle:
+        handle.writelines(_chain_lines())
+    connection.close()
+    return World(world.parquet, world.ntriples, int(count))
+
+
+def _chain_lines() -> list[str]:
+    rdf, lines = IRIS["rdf:"], []
+    for number, (head, steps) in enumerate(CHAINS):
+        nodes = [f"_:chain{number}n{place}" for place in range(len(steps))]
+        lines.append(f"<{property_iri(head)}> <{IRIS['owl:']}propertyChainAxiom> {nodes[0]} .\n")
+        for place, (node, step) in enumerate(zip(nodes, steps, strict=True)):
+            rest = nodes[place + 1] if place + 1 < len(nodes) else f"<{rdf}nil>"
+            lines.append(f"{node} <{rdf}first> <{property_iri(step)}> .\n{node} <{rdf}rest> {rest} .\n")
+    return lines
+
+
+def main() -> None:
+    """Make one, for a parent that is to stay small."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--facts", type=int, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    options = parser.parse_args()
+    make_world(options.facts, options.folder)
+
+
+if __name__ == "__main__":
+    main()

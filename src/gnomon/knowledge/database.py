@@ -1,0 +1,157 @@
+"""The tables of a knowledge base in DuckDB, and the SQL that the store, the import and the rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from gnomon.foundation import InputError
+from gnomon.foundation.errors import first_line
+from gnomon.foundation.files import disk_full
+from gnomon.foundation.version import __version__
+
+FORMAT = "1"
+FACT_COLUMNS = (
+    'fact_id, subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'  # as FACTS
+)
+KEY_COLUMNS = ("subject", "predicate", "object", "value", "unit", '"start"', '"end"')
+_ESCAPED = r"[\x0b\x0e\x0f\x1a-\x1f]"
+_SPECIAL = r'[\x00-\x1f"\\]'
+_VALUE = 3  # A number needs no quotes.
+
+TABLES = {
+    "meta": "key varchar, value varchar",
+    "facts": (
+        "fact_id varchar, subject varchar, predicate varchar, object varchar, value double, unit varchar, "
+        '"start" varchar, "end" varchar, domain varchar, source varchar, rule varchar, premises varchar[]'
+    ),
+    "names": "entity varchar, language varchar, label varchar, aliases varchar[], kind varchar",
+    "predicates": 'name varchar, label varchar, functional boolean, "symmetric" boolean',
+    "details": "fact_id varchar, name varchar, text varchar",
+    "imports": (
+        "import_id varchar, place varchar, source varchar, content varchar, options varchar, gnomon varchar, "
+        "done_at varchar, facts bigint, added bigint, names bigint, bad bigint, left_out varchar"
+    ),
+    "inferences": "rules varchar, declared varchar, stated bigint, inferred bigint, rounds bigint, done_at varchar",
+}
+
+
+def fact_id_sql(*columns: str) -> str:
+    """SQL for a fact's id from expressions for subject, predicate, object, value, unit, start and end.
+
+    It is ``foundation.tables.fact_id`` to the letter: the hash of the JSON list of these.
+    """
+    texts = [column for place, column in enumerate(columns) if place != _VALUE]
+
+    def json_list(text: str) -> str:
+        parts = [
+            f"coalesce({column}::varchar, 'null')" if place == _VALUE else f"coalesce({text.format(column)}, 'null')"
+            for place, column in enumerate(columns)
+        ]
+        return "'[' || " + " || ',' || ".join(parts) + " || ']'"
+
+    # Most texts need no escaping, and those that DuckDB and Python escape differently are rarer still.
+    together = f"concat({', '.join(texts)})"
+    plain = "'\"' || {} || '\"'"
+    content = (
+        f"case when not regexp_matches({together}, '{_SPECIAL}') then {json_list(plain)} "
+        f"when not regexp_matches({together}, '{_ESCAPED}') then {json_list('to_json({})::varchar')} "
+        f"else {json_list('json_text({})')} end"
+    )
+    return f"'f_' || left(sha256({content}), 20)"
+
+
+def prepare(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables that are not there yet."""
+    for table, columns in TABLES.items():
+        connection.execute(f"create table if not exists {table} ({columns})")
+    if not connection.execute("select count(*) from meta").fetchall()[0][0]:
+        connection.execute("insert into meta values ('format', ?), ('gnomon', ?)", [FORMAT, __version__])
+
+
+def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """What SQL needs to know of gnomon's texts and times; temporary, so that read-only stores can have it too.
+
+    ``time_key`` makes a number of a year, a month or a day (1957-03 is 19570300) with a filling for what is not
+    said: 0 for a start and 99 for an end, so that numbers compare as times do. ``time_text`` is the way back.
+    """
+    # DuckDB writes \u001F where Python writes \u001f.
+    connection.execute(
+        f"""create or replace temp macro json_text(t) as
+        '"' || array_to_string(list_transform(string_split(t, ''), lambda c:
+            case when regexp_matches(c, '{_ESCAPED}') then lower((to_json(c)::varchar)[2:-2])
+                 else (to_json(c)::varchar)[2:-2] end), '') || '"' """
+    )
+    connection.execute(
+        r"""create or replace temp macro is_time(t) as
+        regexp_full_match(t, '[+-]?\d{1,9}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?')"""
+    )
+    connection.execute(
+        r"""create or replace temp macro time_key(t, missing) as
+        (case when t is null then null else
+            regexp_extract(t, '^[+]?(-?\d{1,9})', 1)::bigint * 10000
+            + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-(\d\d)', 1), '')::bigint, missing) * 100
+            + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-\d\d-(\d\d)', 1), '')::bigint, missing) end)"""
+    )
+
+
+@contextmanager
+def connected(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a knowledge base's file, closed at the end; refuses what is none, or is in use."""
+    connection = connect(path, read_only=read_only)
+    try:
+        yield connection
+    except duckdb.Error as error:
+        raise explained(error, path) from error
+    finally:
+        connection.close()
+
+
+def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """Open a knowledge base's file."""
+    if read_only and not path.is_file():
+        raise InputError(
+            f"there is no knowledge base {path}; make one with: gnomon knowledge import PLACE --into {path}"
+        )
+    try:
+        connection = duckdb.connect(str(path), read_only=read_only)
+    except duckdb.Error as error:
+        raise explained(error, path) from error
+    try:
+        define_macros(connection)
+        if not read_only and not connection.execute("select count(*) from duckdb_tables()").fetchall()[0][0]:
+            prepare(connection)
+        _refuse_other_formats(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def explained(error: duckdb.Error, path: Path) -> Exception:
+    """What a user can do about a database's error; errors that are nobody's fault but ours stay as they are."""
+    text = str(error)
+    if "Could not set lock" in text or "Conflicting lock" in text:
+        return InputError(f"{path} is in use by another process. Wait until it is done, or end it.")
+    if "not a valid DuckDB database" in text or isinstance(error, duckdb.SerializationException):
+        return InputError(f"{path} is no knowledge base of gnomon ({first_line(error)})")
+    if "No space left" in text or "disk is full" in text.lower():
+        return disk_full(path)
+    if isinstance(error, duckdb.IOException):
+        return InputError(f"{path} cannot be opened: {first_line(error)}")
+    own: Exception = error
+    return own
+
+
+def _refuse_other_formats(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    try:
+        found = connection.execute("select value from meta where key = 'format'").fetchall()
+    except duckdb.CatalogException:
+        found = []
+    if not found:
+        raise InputError(f"{path} is a DuckDB file, but no knowledge base of gnomon")
+    if found[0][0] != FORMAT:
+        raise InputError(f"{path} has the format {found[0][0]}, and this gnomon reads {FORMAT}. Import it anew.")

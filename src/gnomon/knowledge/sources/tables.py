@@ -1,0 +1,36 @@
+"""A folder of tables as ``gnomon knowledge export`` writes it: facts.parquet, names.parquet and details.parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gnomon.foundation import InputError
+from gnomon.knowledge.material import Material
+from gnomon.knowledge.reading import ROWS_IN_CHUNK, Reading
+from gnomon.knowledge.sources.table import read_table_file
+
+
+def read_tables(folder: Path, reading: Reading) -> Iterator[Material]:
+    """Facts with their proofs, names in the languages asked for, and details."""
+    for chunk in read_table_file(folder / "facts.parquet", reading):
+        yield replace(chunk, named_by_id=() if (folder / "names.parquet").is_file() else chunk.named_by_id)
+    for batch in _batches(folder / "names.parquet"):
+        kept = [reading.wants_language(language) for language in batch["language"].to_pylist()]
+        yield Material(names=batch.filter(pa.array(kept)))
+    for batch in _batches(folder / "details.parquet"):
+        yield Material(details=batch)
+
+
+def _batches(path: Path) -> Iterator[pa.Table]:
+    if not path.is_file():
+        return
+    try:
+        for batch in pq.ParquetFile(path).iter_batches(ROWS_IN_CHUNK):
+            yield pa.Table.from_batches([batch])
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]})") from error

@@ -1,0 +1,214 @@
+"""From chunks of a source to the tables of a knowledge base: checked, staged aside, then merged in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import duckdb
+import pyarrow as pa
+
+from gnomon.foundation.tables import FACTS, NAMES
+from gnomon.knowledge.database import FACT_COLUMNS, KEY_COLUMNS, fact_id_sql
+from gnomon.knowledge.material import DETAILS_SCHEMA, Material, Predicate
+from gnomon.knowledge.reading import Reading
+
+# What is wrong with a row, in the order in which it is said.
+_PROBLEM = r"""
+case when coalesce(subject, '') = '' then 'the subject is empty'
+     when coalesce(predicate, '') = '' then 'the predicate is empty'
+     when object = '' then 'the object is empty'
+     when (object is null) = (value is null)
+        then 'a fact has either an object or a value, and this one has both or neither'
+     when not isfinite(value) then 'the value ' || value || ' is no number that can be compared'
+     when subject[1] = '"' then 'the subject ' || subject || ' is a literal, and an entity is expected'
+     when not is_time("start") then 'start ''' || "start" || ''' is no year, month or day (1957, 1957-03, 1957-03-15)'
+     when not is_time("end") then 'end ''' || "end" || ''' is no year, month or day (1957, 1957-03, 1957-03-15)'
+     when time_key("start", 0) > time_key("end", 99)
+        then 'end ' || "end" || ' is before start ' || "start" || ' for "' || subject || ' ' || predicate || ' '
+             || coalesce(object, value::varchar) || '"'
+end"""
+# Ids of knowledge bases are no names: nobody would ask about Q42 by that word.
+_IS_NAME = r"""not regexp_full_match(entity, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|".*', 's')"""
+
+
+@dataclass
+class Taken:
+    """What came of a source: how many facts and names it gave, and how many of them were new."""
+
+    facts: int = 0
+    repeated: int = 0
+    added: int = 0
+    stated_now: int = 0
+    names: int = 0
+    ambiguous: int = 0
+    predicates: dict[str, Predicate] = field(default_factory=dict)
+
+
+def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Material], reading: Reading) -> Taken:
+    """Take all chunks into a staging area (a schema), each row checked; a bad row is refused or counted."""
+    connection.execute(f"create or replace schema {area}")
+    connection.execute(
+        f"create or replace table {area}.facts as select {FACT_COLUMNS}, '' as named_by_id, '' as language from facts limit 0"
+    )
+    connection.execute(f"create or replace table {area}.names as select * from names limit 0")
+    connection.execute(f"create or replace table {area}.details as select * from details limit 0")
+    taken = Taken()
+    # What is staged is read once: compressing it would cost more than it saves.
+    connection.execute("set force_compression = 'uncompressed'")
+    connection.execute("begin")
+    for chunk in chunks:
+        taken.predicates.update(chunk.predicates)
+        if chunk.facts.num_rows:
+            taken.facts += _stage_facts(connection, area, chunk, reading)
+        if chunk.names.num_rows:
+            _stage_names(connection, area, chunk.names)
+        if chunk.details.num_rows:
+            _stage_details(connection, area, chunk.details)
+    connection.execute(
+        f"insert into {area}.names select entity, language, entity, [], null from ("
+        f"  select subject as entity, language from {area}.facts where contains(named_by_id, 'subject') "
+        f"  union select object, language from {area}.facts where contains(named_by_id, 'object')"
+        f") where entity is not null and {_IS_NAME}"
+    )
+    connection.execute("commit")
+    connection.execute("set force_compression = 'auto'")
+    return taken
+
+
+def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Taken) -> None:
+    """Bring what was staged into the tables. A fact that was inferred and is now stated becomes a stated one."""
+    connection.execute(
+        # Of the same fact twice, the stated one is kept, then the first by source: not what happened to come first.
+        "create or replace temp table firsts as "
+        f"select arg_min(rowid, (rule is not null, source, rowid)) as place from {area}.facts group by fact_id"
+        if _has_repeats(connection, area)
+        else "create or replace temp table firsts as select 0 as place limit 0"
+    )
+    some_repeat = _count(connection, "firsts") > 0
+    fresh = (
+        f"{area}.facts"
+        if not some_repeat
+        else f"(select * from {area}.facts where rowid in (select place from firsts))"
+    )
+    taken.repeated = taken.facts - (_count(connection, "firsts") if some_repeat else taken.facts)
+    if _count(connection, "facts where rule is not null"):
+        taken.stated_now = _changed(
+            connection,
+            f"delete from facts where rule is not null and fact_id in (select fact_id from {area}.facts "
+            "where rule is null)",
+        )
+    known = "anti join facts using (fact_id)" if _count(connection, "facts") else ""
+    taken.added = _changed(connection, f"insert into facts select {FACT_COLUMNS} from {fresh} {known}")
+    taken.added -= taken.stated_now
+    taken.names = _merge_names(connection, area)
+    _merge_details(connection, area)
+    for one in taken.predicates.values():
+        connection.execute("delete from predicates where name = ?", [one.name])
+        connection.execute(
+            "insert into predicates values (?, ?, ?, ?)", [one.name, one.label, one.functional, one.symmetric]
+        )
+
+
+def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Material, reading: Reading) -> int:
+    connection.register("chunk", _conformed(chunk.facts, FACTS.schema))
+    try:
+        bad = connection.execute(
+            f"select place, problem from (select row_number() over () - 1 as place, {_PROBLEM} as problem from chunk) "
+            "where problem is not null order by place"
+        ).fetchall()
+        for place, problem in bad:
+            reading.refuse(chunk.where(place) if chunk.where else f"row {place + 1}", problem)
+        good = f"where ({_PROBLEM}) is null" if bad else ""
+        columns = FACT_COLUMNS.replace("fact_id", fact_id_sql(*KEY_COLUMNS), 1)
+        named = ",".join(chunk.named_by_id)
+        return _changed(
+            connection,
+            f"insert into {area}.facts select {columns}, '{named}', $language from chunk {good}",
+            {"language": chunk.language},
+        )
+    finally:
+        connection.unregister("chunk")
+
+
+def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table) -> None:
+    connection.register("chunk", _conformed(names, NAMES.schema))
+    connection.execute(
+        f"insert into {area}.names select trim(entity), coalesce(language, 'en'), nullif(trim(label), ''), aliases, "
+        "kind from chunk where entity is not null"
+    )
+    connection.unregister("chunk")
+
+
+def _stage_details(connection: duckdb.DuckDBPyConnection, area: str, details: pa.Table) -> None:
+    connection.register("chunk", _conformed(details, DETAILS_SCHEMA))
+    connection.execute(
+        f"insert into {area}.details select {fact_id_sql(*KEY_COLUMNS)}, name, text from chunk where text is not null"
+    )
+    connection.unregister("chunk")
+
+
+def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
+    """One row an entity and language: what it was called before stays its label, other names become aliases."""
+    if not _count(connection, f"{area}.names"):
+        return 0
+    before = _count(connection, "names")
+    connection.execute(
+        f"""create or replace temp table merged as
+        with given as (
+            select entity, language, label, aliases, kind, false as fresh from names
+            semi join {area}.names using (entity, language)
+            union all select entity, language, label, aliases, kind, true from {area}.names
+        ), gathered as (
+            select entity, language,
+                arg_min(label, (fresh, kind is null, label)) filter (label is not null) as label,
+                list_sort(list_distinct(flatten(array_agg(
+                    coalesce(aliases, []) || case when label is null then [] else [label] end)))) as texts,
+                min(kind) as kind
+            from given group by entity, language
+        ), called as (
+            select entity, language, coalesce(label, texts[1]) as label, texts, kind from gathered
+        ) select entity, language, label, list_filter(texts, lambda text: text != '' and text != label) as aliases, kind
+          from called where label is not null"""
+    )
+    if before:
+        connection.execute(
+            "delete from names using merged where names.entity = merged.entity and names.language = merged.language"
+        )
+    connection.execute("insert into names select entity, language, label, aliases, kind from merged")
+    connection.execute("drop table merged")
+    return _count(connection, "names") - before
+
+
+def _merge_details(connection: duckdb.DuckDBPyConnection, area: str) -> None:
+    if not _count(connection, f"{area}.details"):
+        return
+    connection.execute(
+        f"delete from details using {area}.details fresh "
+        "where details.fact_id = fresh.fact_id and details.name = fresh.name"
+    )
+    connection.execute(
+        f"insert into details select fact_id, name, min(text) from {area}.details "
+        "semi join facts using (fact_id) group by fact_id, name"
+    )
+
+
+def _has_repeats(connection: duckdb.DuckDBPyConnection, area: str) -> bool:
+    [(rows, distinct)] = connection.execute(f"select count(*), count(distinct fact_id) from {area}.facts").fetchall()
+    return bool(rows != distinct)
+
+
+def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        table[one.name].cast(one.type) if one.name in table.column_names else pa.nulls(table.num_rows, one.type)
+        for one in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _count(connection: duckdb.DuckDBPyConnection, what: str) -> int:
+    return int(connection.execute(f"select count(*) from {what}").fetchall()[0][0])
+
+
+def _changed(connection: duckdb.DuckDBPyConnection, statement: str, values: Mapping[str, str] | None = None) -> int:
+    return int(connection.execute(statement, values).fetchall()[0][0])

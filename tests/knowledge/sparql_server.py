@@ -1,0 +1,295 @@
+"""A real SPARQL server on a free port, and a proxy before it that behaves as badly as public endpoints do."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from gnomon.foundation import GnomonError
+from gnomon.knowledge.iris import short_name
+from gnomon.knowledge.reading import Reading
+from gnomon.knowledge.sources.sparql import read_endpoint
+
+pyoxigraph = pytest.importorskip("pyoxigraph")
+
+TRACE = (
+    "SPARQL-QUERY: queryStr=SELECT ?s\njava.util.concurrent.TimeoutException\n"
+    "\tat java.util.concurrent.FutureTask.get(FutureTask.java:205)\n"
+)
+
+
+def oxigraph() -> str:
+    beside = Path(sys.executable).with_name("oxigraph")
+    found = str(beside) if beside.exists() else shutil.which("oxigraph")
+    if not found:
+        pytest.skip("the oxigraph server is not installed")
+    return found
+
+
+@contextmanager
+def serving(*turtle: bytes) -> Iterator[str]:
+    """The address of a server that holds these triples."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [oxigraph(), "serve", "--bind", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        base = f"http://127.0.0.1:{port}"
+        for content in turtle:
+            load(base, content)
+        yield f"{base}/query"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def load(base: str, turtle: bytes) -> None:
+    request = urllib.request.Request(f"{base}/store?default", turtle, {"Content-Type": "text/turtle"}, method="POST")
+    for _ in range(200):
+        try:
+            urllib.request.urlopen(request, timeout=10).close()
+            return
+        except urllib.error.HTTPError:
+            raise
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+class Proxy(ThreadingHTTPServer):
+    """Gives the server's answers, spoiled in the way ``behave`` says for the query and the number of the request.
+
+    A way is None, or a word, or a tuple of a word and what belongs to it; see ``Handler.do_POST``.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, server: str) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.server = server
+        self.address = f"http://127.0.0.1:{self.server_port}/sparql"
+        self.reset()
+
+    def reset(self) -> None:
+        self.asked: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.behave: Callable[[str, int], object] = lambda query, number: None
+
+    @property
+    def pages(self) -> list[str]:
+        return [query for query in self.asked if "gnomonCount" not in query]
+
+    def answer(self, query: str) -> bytes:
+        headers = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
+        with urllib.request.urlopen(urllib.request.Request(self.server, query.encode(), headers), timeout=20) as given:
+            return given.read()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Proxy
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        proxy = self.server
+        query = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())["query"][0]
+        proxy.asked.append(query)
+        proxy.headers.append(dict(self.headers))
+        way = proxy.behave(query, len(proxy.asked))
+        way, *more = way if isinstance(way, tuple) else (way,)
+        if way == "status":
+            code, text, headers = more
+            return self._send(text.encode(), code, headers)
+        if way == "rewrite":
+            query = more[0](query)
+        if way == "delay":
+            time.sleep(more[0])
+        try:
+            body = proxy.answer(query)
+        except urllib.error.HTTPError as error:
+            with error:
+                return self._send(error.read(), error.code, {"Content-Type": "text/plain"})
+        half = body[: len(body) // 2]
+        if way == "cap":
+            answer = json.loads(body)
+            answer["results"]["bindings"] = answer["results"]["bindings"][: more[0]]
+            self._send(json.dumps(answer).encode())
+        elif way == "part":
+            self._send(body, 200, {"X-SQL-State": "S1TAT"})
+        elif way == "gzip":
+            self._send(gzip.compress(body), 200, {"Content-Encoding": "gzip"})
+        elif way == "gzip-cut":
+            self._send(gzip.compress(body)[:-9], 200, {"Content-Encoding": "gzip"})
+        elif way == "cut-length":
+            self._send(half, 200, {"Content-Length": str(len(body))})
+        elif way == "cut-silently":
+            self._send(half)
+        elif way == "cut-bare":
+            self._send(half, 200, {"Content-Length": ""})
+        elif way == "cut-chunked":
+            self.protocol_version = "HTTP/1.1"
+            chunk = f"{len(half):x}\r\n".encode() + half + b"\r\n"
+            self._send(chunk, 200, {"Transfer-Encoding": "chunked", "Content-Length": ""})
+        elif way == "closed":
+            self.connection.shutdown(socket.SHUT_RDWR)
+        elif way == "trace":
+            self._send(half + TRACE.encode())
+        elif way == "trace-after":
+            self._send(body + b"\n" + TRACE.encode())
+        else:
+            self._send(body)
+
+    def _send(self, body: bytes, code: int = 200, headers: dict[str, str] | None = None) -> None:
+        self.close_connection = True
+        self.send_response(code)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            if value:
+                self.send_header(name, value)
+        self.end_headers()
+        with suppress(OSError):
+            self.wfile.write(body)
+
+
+@contextmanager
+def proxying(server: str) -> Iterator[Proxy]:
+    with Proxy(server) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield proxy
+        proxy.shutdown()
+
+
+ALL = "SELECT ?subject ?predicate ?object WHERE { ?subject ?predicate ?object }"
+QUICK = {"wait": "0.001", "retries": "2"}
+PEOPLE = 30
+ROWS = 7 * PEOPLE
+
+
+def small_world() -> bytes:
+    """People with ages, homes, scores and names that tie in every way an order can tie."""
+    lines = ["@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."]
+    for number in range(PEOPLE):
+        person = f":p{number:03d}"
+        lines.append(f'{person} :age {number % 7} ; :home :city{number % 5} ; rdfs:label "Nö {number % 9}"@en .')
+        lines.append(f'{person} :score {number % 3}.0, {number % 3} ; :code "{number % 4}", "a # LIMIT 1 }} \\"x"@fr .')
+    return "\n".join(lines).encode()
+
+
+@pytest.fixture(scope="session")
+def store():
+    store = pyoxigraph.Store()
+    store.load(small_world(), format=pyoxigraph.RdfFormat.TURTLE)
+    return store
+
+
+@pytest.fixture(scope="session")
+def server():
+    with serving(small_world()) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def running(server):
+    with proxying(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxy(running, monkeypatch, tmp_path):
+    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    running.reset()
+    return running
+
+
+class Listener:
+    """Progress that remembers."""
+
+    def __init__(self):
+        self.said, self.started, self.done = [], {}, Counter()
+
+    def start(self, label, total, unit):
+        self.started[label] = total
+
+    def advance(self, label, done):
+        self.done[label] += done
+
+    def finish(self, label):
+        pass
+
+    def say(self, line):
+        self.said.append(line)
+
+
+@pytest.fixture
+def ask(proxy, tmp_path):
+    """Import from an endpoint: facts and names as sets, and the reading."""
+
+    def call(query=ALL, address=None, *, languages=(), predicates=(), skip_bad=False, **options):
+        if query and " " in query:
+            file = tmp_path / "query.rq"
+            file.write_text(query, encoding="utf-8")
+            query = str(file)
+        given = {
+            **QUICK,
+            **({"query": query} if query else {}),
+            **{k.replace("_", "-"): str(v) for k, v in options.items()},
+        }
+        reading = Reading(
+            languages=tuple(languages),
+            predicates=tuple(predicates),
+            options=given,
+            skip_bad=skip_bad,
+            progress=Listener(),
+        )
+        facts, names = [], []
+        for chunk in read_endpoint(address or proxy.address, reading):
+            facts += chunk.facts.to_pylist()
+            names += chunk.names.to_pylist()
+        return facts, names, reading
+
+    return call
+
+
+def triples(facts):
+    return {
+        (one["subject"], one["predicate"], one["object"] if one["value"] is None else one["value"]) for one in facts
+    }
+
+
+def expected(store, query=ALL):
+    """What the rows of a query are in plain words: the slow and obvious way."""
+
+    def word(term):
+        if isinstance(term, pyoxigraph.NamedNode):
+            return short_name(term.value)
+        if term.datatype.value.rpartition("#")[2] in ("integer", "decimal", "double"):
+            return float(term.value)
+        return f'"{term.value}"' + (f"@{term.language}" if term.language else "")
+
+    return {tuple(word(row[name]) for name in ("subject", "predicate", "object")) for row in store.query(query)}
+
+
+def refusal(call, *arguments, kind=GnomonError, **options):
+    with pytest.raises(kind) as refused:
+        call(*arguments, **options)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
