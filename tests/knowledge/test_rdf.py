@@ -1,4 +1,4 @@
-"""RDF files: one graph in every format, random graphs, literals, bad input."""
+"""RDF files: one graph in every format, literals, bad input."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import FACTS
-from gnomon.knowledge.iris import PREFIXES, short_name
+from gnomon.knowledge.iris import PREFIXES
 from gnomon.knowledge.material import Material
 from gnomon.knowledge.reading import Reading
 from gnomon.knowledge.sources import ntriples, triples
@@ -381,80 +379,3 @@ def test_a_literal_where_an_entity_is_expected(predicate: str, tmp_path: Path) -
 def test_triples_as_terms_are_left_out(tmp_path: Path) -> None:
     reading, chunks = read(written(tmp_path / "a.nt", "<a:a> <a:b> <<( <a:a> <a:b> <a:c> )>> .\n<a:a> <a:b> <a:c> .\n"))
     assert (len(facts_of(chunks)), dict(reading.left_out)) == (1, {"statements about statements": 1})
-
-
-# Random graphs
-
-_LOCALS = st.text(st.sampled_from("abzABZ019_-.~é日"), min_size=1, max_size=4)
-_IRIS = st.builds(
-    lambda base, local: ox.NamedNode(base + local),
-    st.sampled_from(
-        ["http://e.org/", "http://dbpedia.org/resource/", "http://e.org/a/b#", "urn:x:", PREFIXES["dbo"] + "x"]
-    ),
-    _LOCALS,
-)
-_TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-_LITERALS = st.one_of(
-    st.builds(ox.Literal, _TEXTS),
-    st.builds(
-        lambda text, tag: ox.Literal(text, language=tag), _TEXTS, st.sampled_from(["en", "fr", "zh-Hans", "en-GB-oed"])
-    ),
-    st.builds(
-        lambda value: ox.Literal(str(value), datatype=ox.NamedNode(XSD + "integer")), st.integers(-(2**53), 2**53)
-    ),
-    st.builds(
-        lambda value: ox.Literal(repr(value), datatype=ox.NamedNode(XSD + "double")),
-        st.floats(allow_nan=False, allow_infinity=False),
-    ),
-    st.builds(lambda day: ox.Literal(day.isoformat(), datatype=ox.NamedNode(XSD + "date")), st.dates()),
-    st.builds(lambda text: ox.Literal(text, datatype=ox.NamedNode("http://e.org/type")), _TEXTS),
-)
-_TRIPLES = st.builds(ox.Triple, _IRIS, _IRIS, st.one_of(_IRIS, _LITERALS))
-
-
-def obvious(triple: Any) -> tuple[str, str, Any]:
-    """What a triple should become, written down the plain way."""
-    subject, predicate, value = triple
-    start = (short_name(subject.value), short_name(predicate.value))
-    if isinstance(value, ox.NamedNode):
-        return (*start, short_name(value.value))
-    if value.language:
-        return (*start, f'"{value.value}"@{value.language}')
-    if value.datatype.value in (XSD + "integer", XSD + "double"):
-        return (*start, (float(value.value), None))
-    return (*start, f'"{value.value}"')
-
-
-@pytest.mark.parametrize("suffix", ["nt", "nq", "ttl", "jsonld"])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(graph=st.lists(_TRIPLES, max_size=12))
-def test_random_triples_come_back(suffix: str, graph: list[Any], tmp_path: Path) -> None:
-    path = written(tmp_path / f"random.{suffix}", ox.serialize(graph, format=SUFFIXES[suffix]))
-    _, chunks = read(path)
-    found, expected = facts_of(chunks), Counter(obvious(triple) for triple in graph)
-    assert set(found) == set(expected)
-    if suffix in ("nt", "nq"):
-        assert found == expected
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    lines=st.lists(
-        st.tuples(
-            _TRIPLES, st.sampled_from(["{} .", "{}\t.", " {} . ", "{}.", "{} . # word", "{}", "{} . .", "x{} ."])
-        ),
-        max_size=8,
-    )
-)
-def test_lines_are_read_as_pyoxigraph_reads_them(lines: list[tuple[Any, str]], tmp_path: Path) -> None:
-    texts = [form.format(str(triple)) for triple, form in lines]
-    expected: Counter[Any] = Counter()
-    bad = 0
-    for text in texts:
-        try:
-            expected.update(obvious(quad.triple) for quad in list(ox.parse(text, format=ox.RdfFormat.N_TRIPLES)))
-        except SyntaxError:
-            bad += 1
-    reading, chunks = read(written(tmp_path / "lines.nt", "\n".join(texts)), skip_bad=True)
-    assert facts_of(chunks) == expected
-    assert reading.bad == bad

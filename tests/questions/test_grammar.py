@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from gnomon.knowledge import embedded_packs
-from gnomon.questions.grammar import capitalised, definite, indefinite, number
+from gnomon.questions.grammar import capitalised, definite, indefinite, number, plain_statement
 
 AN = """hour honest honour honor heir heirloom hourglass umbrella uncle unknown unimportant uninvited unidentified
 usher urn urchin utter ugly ulna undershirt X-ray F-15 M16 H-bomb L-shaped e-mail n-type s-block 8-ball 11 18 80 1812
@@ -73,3 +73,27 @@ def test_capitals_change_the_first_letter_alone():
 )
 def test_numbers_are_written_plainly(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("label", "statement"),
+    [
+        ("capital", "The capital of {the subject} is {the object}."),
+        ("place of birth", "The place of birth of {the subject} is {the object}."),
+        ("capital of", "{the subject} is a capital of {the object}."),
+        ("employer of", "{the subject} is an employer of {the object}."),
+        ("part of", "{the subject} is part of {the object}."),
+        ("was born in", "{the subject} was born in {the object}."),
+        ("plays for", "{the subject} plays for {the object}."),
+        ("died in", "{the subject} died in {the object}."),
+        ("located in", "{the subject} is located in {the object}."),
+        ("discovered by", "{the subject} is discovered by {the object}."),
+        ("owns", "{the subject} owns {the object}."),
+        ("created", "{the subject} created {the object}."),
+        ("has won prize", "{the subject} has won prize {the object}."),
+        ("position held", "The position held of {the subject} is {the object}."),
+        ("Synonym", "The Synonym of {the subject} is {the object}."),
+    ],
+)
+def test_a_predicate_is_worded_by_its_name(label, statement):
+    assert plain_statement(label) == statement

@@ -55,7 +55,7 @@ def test_a_place_that_is_not_there_cannot_be_asked():
 def test_a_predicate_without_templates_gets_a_plain_sentence():
     relation = default_relation("wife_of", "wife of")
     values = {"subject": "Netherlands", "object": "Rome"}
-    assert [fill(text, values) for text in relation.templates] == ["The wife of of the Netherlands is Rome."]
+    assert [fill(text, values) for text in relation.templates] == ["The Netherlands is a wife of Rome."]
     assert relation.predicate == "wife_of"
 
 

@@ -47,7 +47,7 @@ class TerminalBars:
 
     def start(self, label: str, total: int, unit: str) -> None:
         """A new bar."""
-        self.tasks[label] = self.bars.add_task(label, total=total, rate="", unit=unit)
+        self.tasks[label] = self.bars.add_task(label, total=total or None, rate="", unit=unit)
 
     def advance(self, label: str, done: int) -> None:
         """Move a bar."""
@@ -75,6 +75,11 @@ class _Work:
     shown: float
     done: int = 0
 
+    @property
+    def shown_done(self) -> str:
+        """How much is done, of how much if that is known."""
+        return f"{self.done}/{self.total}" if self.total else str(self.done)
+
 
 class PlainLines:
     """A line now and then, and one at the end, for logs and pipes."""
@@ -92,18 +97,18 @@ class PlainLines:
         work = self.work[label]
         work.done += done
         now = time.monotonic()
-        if now - work.shown >= SECONDS_BETWEEN_LINES and work.done < work.total:
+        if now - work.shown >= SECONDS_BETWEEN_LINES and (work.done < work.total or not work.total):
             work.shown = now
             rate = work.done / (now - work.started)
-            left = (work.total - work.done) / rate if rate else 0.0
-            self.say(f"  {label}: {work.done}/{work.total} {work.unit}, {rate:,.1f}/s, {left:,.0f} s left")
+            left = f", {(work.total - work.done) / rate:,.0f} s left" if work.total and rate else ""
+            self.say(f"  {label}: {work.shown_done} {work.unit}, {rate:,.1f}/s{left}")
 
     def finish(self, label: str) -> None:
         """The last line."""
         work = self.work.pop(label)
         seconds = time.monotonic() - work.started
         rate = work.done / seconds if seconds else 0.0
-        self.say(f"  {label}: {work.done}/{work.total} {work.unit} in {seconds:,.1f} s ({rate:,.0f}/s)")
+        self.say(f"  {label}: {work.shown_done} {work.unit} in {seconds:,.1f} s ({rate:,.0f}/s)")
 
     def say(self, line: str) -> None:
         """A line on standard error."""

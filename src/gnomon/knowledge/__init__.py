@@ -1,7 +1,7 @@
 """Facts, names, ontologies and validity times: where they come from, where they are kept, what follows from them."""
 
 from gnomon.foundation.registry import Registry
-from gnomon.knowledge.embedded import PackCard, embedded_packs, pack_card
+from gnomon.knowledge.embedded import PackCard, declared_predicates, embedded_packs, pack_card
 from gnomon.knowledge.material import Gathering, Material, Predicate
 from gnomon.knowledge.places import read_place
 from gnomon.knowledge.reading import Reading
@@ -41,6 +41,7 @@ __all__ = [
     "PackCard",
     "Predicate",
     "Reading",
+    "declared_predicates",
     "embedded_packs",
     "pack_card",
     "read_place",

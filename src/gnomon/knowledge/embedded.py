@@ -43,6 +43,11 @@ def pack_card(folder: Path) -> PackCard:
     )
 
 
+def declared_predicates(folder: Path) -> tuple[str, ...]:
+    """The predicates that a pack declares."""
+    return tuple(read_about(folder).get("predicates") or ())
+
+
 def read_about(folder: Path) -> dict[str, Any]:
     """The content of pack.yaml; refuses a folder without one, or one that says too little."""
     file = folder / "pack.yaml"

@@ -44,6 +44,12 @@ class EndpointError(GnomonError):
     """An endpoint did not give what was asked of it (exit code 1)."""
 
 
+class UnreachableError(EndpointError, InputError):
+    """There is no endpoint at the address, or no way to it (exit code 2)."""
+
+    exit_code = 2
+
+
 class TooMuchError(Exception):
     """The endpoint cannot give so much at once; less may do."""
 
@@ -51,8 +57,9 @@ class TooMuchError(Exception):
 class _AgainError(Exception):
     """Something that may pass: the same request may be answered later, after the pause that was asked for."""
 
-    def __init__(self, reason: str, pause: float | None = None, cut: bool = False) -> None:
+    def __init__(self, reason: str, pause: float | None = None, cut: bool = False, reached: bool = True) -> None:
         super().__init__(reason)
+        self.reached = reached
         self.pause = pause
         self.cut = cut
 
@@ -151,7 +158,7 @@ class Endpoint:
         if trouble.cut:
             return TooMuchError(str(trouble))
         times = "once" if tries == 1 else f"{tries} times"
-        return EndpointError(
+        return (EndpointError if trouble.reached else UnreachableError)(
             f"{self.shown} {trouble} (tried {times}). Nothing was imported. Check the address and the network, "
             "or import again later: pages that came whole are kept and not asked for again."
         )
@@ -171,7 +178,7 @@ class Endpoint:
             if isinstance(error.reason, ssl.SSLCertVerificationError):
                 raise EndpointError(f"{self.shown}: its certificate is not trusted ({error.reason.reason})") from error
             reason = getattr(error.reason, "strerror", None) or error.reason
-            raise _AgainError(f"cannot be reached: {reason}") from error
+            raise _AgainError(f"cannot be reached: {reason}", reached=False) from error
         except TimeoutError as error:
             raise TooMuchError(f"there was no answer in {self.manners.timeout:g} s") from error
         except (http.client.HTTPException, OSError, EOFError, zlib.error) as error:
@@ -235,6 +242,8 @@ class Paging:
         try:
             rows = self.endpoint.ask(self.query.parts.count(), min(1, self.endpoint.manners.retries))
             total = int(rows[0][COUNT]["value"])
+        except UnreachableError:
+            return None  # The first page says so, after all its retries.
         except (TooMuchError, GnomonError, LookupError, ValueError) as error:
             self.endpoint.say(f"{self._where}: the rows could not be counted ({first_line(error)}); going on without")
             return None

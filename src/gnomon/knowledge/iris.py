@@ -27,8 +27,7 @@ PREFIXES = {
 # Wikidata's dump says Q42 and P31: the same thing has the same name when it comes from the query service.
 _BARE = ("http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/")
 _ALSO = {"http://schema.org/": "schema"}
-_NAMESPACES = {**{iri: prefix for prefix, iri in PREFIXES.items()}, **_ALSO}
-_LOCAL = re.compile(r"[^/#\s]+")
+_NAMESPACES = {**{iri: prefix for prefix, iri in PREFIXES.items()}, **_ALSO, **dict.fromkeys(_BARE, "")}
 _WIKIDATA = re.compile(r"[QPL][1-9]\d*")
 _CURIE = re.compile(r"([a-z]+):(\S+)")
 
@@ -36,11 +35,13 @@ _CURIE = re.compile(r"([a-z]+):(\S+)")
 def short_name(iri: str) -> str:
     """The name by which gnomon knows an IRI: with a well-known prefix if there is one, else the IRI itself."""
     cut = max(iri.rfind("/"), iri.rfind("#")) + 1
-    namespace, local = iri[:cut], iri[cut:]
-    if namespace in _BARE and _WIKIDATA.fullmatch(local):
-        return local
-    prefix = _NAMESPACES.get(namespace)
-    return f"{prefix}:{local}" if prefix and _LOCAL.fullmatch(local) else iri
+    prefix = _NAMESPACES.get(iri[:cut])
+    local = iri[cut:]
+    if prefix is None or not local:
+        return iri
+    if prefix:
+        return f"{prefix}:{local}"
+    return local if _WIKIDATA.fullmatch(local) else iri
 
 
 def full_iri(name: str) -> str | None:

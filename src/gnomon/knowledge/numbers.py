@@ -69,7 +69,8 @@ def convert(value: float, given: str | None, wanted: str | None) -> float:
     one, other = UNITS[str(given)], UNITS[str(wanted)]
     if one.measures != other.measures:
         raise InputError(f"{given} measures {one.measures} and {wanted} {other.measures}: they cannot be compared")
-    return (value * one.factor + one.shift - other.shift) / other.factor
+    # Twelve digits: what was 54.4 K less a shift is -218.75 °C, not -218.74999999999997.
+    return float(f"{(value * one.factor + one.shift - other.shift) / other.factor:.12g}")
 
 
 def numbers(knowledge: KnowledgeBase, predicate: str, unit: str | None = None) -> pa.Table:

@@ -18,6 +18,48 @@ _SPELLED_A = re.compile(r"^U[A-Z]+(?![a-z])")
 _THE_WORDS = re.compile(r"\b(Republic|Kingdom|States|Islands|Emirates|Federation|Union|Soviet)\b")
 _THE_NAMES = frozenset({"Netherlands", "Philippines", "Bahamas", "Gambia", "Maldives", "Seychelles", "Comoros"})
 
+_AUXILIARIES = frozenset(("is", "was", "are", "were", "has", "had", "have", "can", "may", "does", "did", "became"))
+_VERBS = frozenset(
+    (
+        "owns",
+        "owned",
+        "plays",
+        "played",
+        "works",
+        "worked",
+        "uses",
+        "causes",
+        "contains",
+        "produces",
+        "borders",
+        "entails",
+        "includes",
+        "makes",
+        "needs",
+        "speaks",
+        "wrote",
+        "won",
+        "studied",
+        "lived",
+        "died",
+        "graduated",
+        "founded",
+        "created",
+        "married",
+        "joined",
+        "belongs",
+        "belonged",
+        "held",
+        "holds",
+        "leads",
+        "led",
+    )
+)
+_PREPOSITIONS = frozenset(
+    ("of", "in", "to", "at", "from", "for", "by", "with", "on", "into", "after", "before", "near", "under", "over")
+)
+_ADJECTIVES = frozenset(("capable", "full", "made", "part"))
+
 
 def indefinite(name: str) -> str:
     """The name with a or an: "an element", "a metal", "a European", "an hour"."""
@@ -37,6 +79,27 @@ def definite(name: str) -> str:
 def capitalised(text: str) -> str:
     """The text with its first letter in upper case, the rest untouched."""
     return text[:1].upper() + text[1:]
+
+
+def plain_statement(label: str) -> str:
+    """A template for a predicate by its name alone: "The capital of X is Y.", "X is a part of Y.", "X was born in Y.".
+
+    A verb stands between subject and object; a noun with "of" or a participle gets "is"; other names are nouns of
+    the subject.
+    """
+    words = label.split()
+    first, last = words[0].lower(), words[-1].lower()
+    if first in _AUXILIARIES or first in _VERBS or (len(words) > 1 and last in _PREPOSITIONS and first.endswith("s")):
+        middle = label
+    elif len(words) > 1 and last == "of" and not first.endswith(("ed", "en")) and first not in _ADJECTIVES:
+        middle = f"is {indefinite(label)}"
+    elif len(words) > 1 and last in _PREPOSITIONS:
+        middle = f"is {label}"
+    elif first.endswith("ed") and len(words) == 1:
+        middle = label
+    else:
+        return f"The {label} of {{the subject}} is {{the object}}."
+    return f"{{the subject}} {middle} {{the object}}."
 
 
 def number(value: float) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from gnomon.foundation import SLOT, InputError, did_you_mean
-from gnomon.questions.grammar import FORMS, capitalised
+from gnomon.questions.grammar import FORMS, capitalised, plain_statement
 
 PLACES = ("subject", "object", "start", "end")
 _PLACE = re.compile(r"\{(?:(\w+) )?(\w+)\}")
@@ -32,7 +32,6 @@ _RELATION_KEYS = (
     "shorten",
 )
 _HIERARCHY_KEYS = ("about", "predicate", "templates", "form")
-_DEFAULT_STATEMENT = "The {predicate} of {{the subject}} is {{the object}}."
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,8 @@ def read_schema(path: Path) -> Schema:
 
 
 def default_relation(predicate: str, label: str) -> Relation:
-    """The relation of a predicate that nobody wrote templates for: "The LABEL of X is Y."."""
-    return Relation(predicate, predicate, (_DEFAULT_STATEMENT.format(predicate=label),), about=label)
+    """The relation of a predicate that nobody wrote templates for, worded by its name."""
+    return Relation(predicate, predicate, (plain_statement(label),), about=label)
 
 
 def fill(template: str, values: Mapping[str, str], asked: str | None = None) -> str:

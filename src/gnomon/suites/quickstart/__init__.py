@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import FREQUENCIES, QUESTIONS, make_table, question_id
-from gnomon.knowledge import KnowledgeBase
+from gnomon.knowledge import KnowledgeBase, declared_predicates, embedded_packs
 from gnomon.questions import (
     Hierarchy,
     MakerOptions,
@@ -31,7 +32,7 @@ _OWN_SCHEMA = Path(__file__).parent / "schema.yaml"
 def build(study: Study, home: Path) -> QuestionSet:
     """Completion, checking and distinction questions from the study's knowledge, as many of each as the limit says.
 
-    A predicate without templates is asked as "The PREDICATE of X is Y."; no other predicate is left out.
+    A predicate without templates is worded by its name; only what an ontology says of its own terms is left out.
     """
     knowledge = KnowledgeBase.load(study.knowledge, home)
     schema = _schema(study, home)
@@ -78,10 +79,21 @@ def _relations(knowledge: KnowledgeBase, schema: Schema, own: bool) -> dict[str,
             f"the templates are for the predicate {missing[0]!r}, and no fact has it; there are: {', '.join(counts)}"
         )
     worded = {one.predicate for one in schema.relations.values()}
+    labels = {name: one.label for name, one in knowledge.predicates.items()} | knowledge.labels()
+    # An embedded pack has templates for what is worth asking.
+    unasked = {name for pack in embedded_packs().values() for name in declared_predicates(pack)}
     for predicate in sorted(counts):
-        if predicate not in worded and predicate not in knowledge.predicates:
-            relations[predicate] = default_relation(predicate, predicate.replace("_", " ").replace("-", " "))
+        # What an ontology says of its own terms is nothing to ask about in these words.
+        vocabulary = predicate.startswith(("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range"))
+        if predicate not in worded and predicate not in unasked and not vocabulary:
+            relations[predicate] = default_relation(predicate, labels.get(predicate) or _words(predicate))
     return relations
+
+
+def _words(predicate: str) -> str:
+    """A predicate's name as words: ``birth place`` for ``dbo:birthPlace`` and ``birth_place``."""
+    local = re.split(r"[/#:]", predicate.rstrip("/#:"))[-1] or predicate
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", local).replace("_", " ").replace("-", " ").strip()
 
 
 def _choices(study: Study) -> int:
