@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import resource
@@ -26,7 +27,19 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "pyarrow", "duckdb", "pydantic", "altair")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "numpy",
+    "pyarrow",
+    "duckdb",
+    "pydantic",
+    "altair",
+    "pyoxigraph",
+    "rdflib",
+)
 
 Way = Callable[[], Any]
 
@@ -65,6 +78,13 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> Ratio:
     """How many times as large the one is as the other, both measured in the same rounds."""
     rounds = [a / b for a, b in zip(above, below, strict=True)]
     return Ratio(statistics.median(above) / statistics.median(below), min(rounds), max(rounds))
+
+
+def fitted_exponent(seconds: Mapping[int, float]) -> float:
+    """The power of its size with which a time grows: the slope of a line through their logarithms, by least squares."""
+    return statistics.linear_regression([math.log(size) for size in seconds], [math.log(t) for t in seconds.values()])[
+        0
+    ]
 
 
 def median_with_spread(values: Sequence[float], digits: int = 3) -> str:

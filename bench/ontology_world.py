@@ -12,16 +12,18 @@ from pathlib import Path
 
 BASE = "http://example.org/"
 PROPERTIES = 60
+TREE = 400
 IRIS = {
     "rdf:": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
     "rdfs:": "http://www.w3.org/2000/01/rdf-schema#",
     "owl:": "http://www.w3.org/2002/07/owl#",
 }
-FIRST_ROOT, LAST_ROOT = 0, 9  # Properties that others are below.
-PART_OF, LIVES_IN, BORN_IN, BORDERS = 50, 51, 52, 53
+# A small geography among the properties: what part, home and birthplace say of where things are.
+LOCATED_IN, LOCATION_OF, RELATED_TO, PART_OF, LIVES_IN, BORN_IN = 44, 45, 46, 50, 51, 52
+BELOW = (*((one, LOCATED_IN) for one in (PART_OF, LIVES_IN, BORN_IN, 59)), (LOCATION_OF, RELATED_TO))
 TRANSITIVE = (PART_OF, 54)
-SYMMETRIC = (BORDERS, 55, 56)
-INVERSE = ((30, 31), (32, 33), (34, 35), (57, PART_OF))
+SYMMETRIC = (RELATED_TO, 53, 55)
+INVERSE = ((30, 31), (32, 33), (34, 35), (57, PART_OF), (LOCATED_IN, LOCATION_OF))
 EQUIVALENT = ((36, 37), (38, 39), (40, 41), (58, LIVES_IN))
 CHAINS = ((LIVES_IN, (LIVES_IN, PART_OF)), (59, (BORN_IN, PART_OF, PART_OF)))
 
@@ -41,7 +43,7 @@ def property_iri(number: int) -> str:
 
 def schema(classes: int) -> list[tuple[str, str, str]]:
     """The axioms but for the tree of classes; chains are not among them."""
-    axioms = []
+    axioms = [(property_iri(low), "rdfs:subPropertyOf", property_iri(high)) for low, high in BELOW]
     for number in range(10, 30):
         above = (number * 7) % 10 if number < 22 else number - 10
         axioms.append((property_iri(number), "rdfs:subPropertyOf", property_iri(above)))
@@ -57,27 +59,27 @@ def schema(classes: int) -> list[tuple[str, str, str]]:
     return sorted(set(axioms))
 
 
-def make_world(facts: int, folder: Path, seed: int = 1) -> World:
+def make_world(facts: int, folder: Path, seed: int = 1, *, ntriples: bool = True) -> World:
     """Write an ontology of about so many facts; the same size and seed give the same facts.
 
-    A fifth of the facts are types, a twenty-fifth the edges of a forest of parts, the rest are drawn evenly over the
+    A fifth of the facts are types, a fiftieth the edges of a forest of parts, the rest are drawn evenly over the
     other properties.
     """
     import duckdb
 
     folder.mkdir(parents=True, exist_ok=True)
     world = World(folder / "facts.parquet", folder / "facts.nt", 0)
-    classes, entities, parts = max(20, facts // 500), facts // 5, facts // 25
+    classes, entities, parts = max(20, facts // 500), facts // 5, facts // 50
     connection = duckdb.connect()
     connection.execute(f"create macro draw(i, what) as hash(i * 1000003 + what * 7919 + {seed})")
     connection.execute("create table facts (subject varchar, predicate varchar, object varchar)")
     connection.executemany("insert into facts values (?, ?, ?)", schema(classes))
     tree = f"select '{BASE}c' || i, 'rdfs:subClassOf', '{BASE}c' || ((i - 1) // 3) from range(1, {classes}) t(i)"
     types = f"select '{BASE}e' || i, 'rdf:type', '{BASE}c' || (draw(i, 1) % {classes}) from range({entities}) t(i)"
-    # The whole is an earlier part, nearer to a fifth of the number than to it: a forest of moderate depth.
+    # Many trees of moderate size: no entity has so many parts that a store without a joint index would suffer.
     forest = (
-        f"select '{BASE}e' || i, '{property_iri(PART_OF)}', '{BASE}e' || (i // 5 + draw(i, 2) % 3) "
-        f"from range(10, {parts}) t(i)"
+        f"select '{BASE}e' || i, '{property_iri(PART_OF)}', '{BASE}e' || (i - i % {TREE} + (i % {TREE} - 1) // 3) "
+        f"from range({parts}) t(i) where i % {TREE} > 0"
     )
     rest = facts - entities - parts - classes
     # No facts of the transitive ones among those drawn: a random graph's closure is all pairs.
@@ -93,21 +95,28 @@ def make_world(facts: int, folder: Path, seed: int = 1) -> World:
         (property_iri(head), "owl:propertyChainAxiom", json.dumps([property_iri(step) for step in steps]))
         for head, steps in CHAINS
     ]
-    long = "x"
-    for prefix, iri in IRIS.items():
-        long = f"case when starts_with(x, '{prefix}') then '{iri}' || x[{len(prefix) + 1}:] else {long} end"
-    connection.execute(f"create macro iri(x) as '<' || {long} || '>'")
-    connection.execute(
-        "copy (select iri(subject) || ' ' || iri(predicate) || ' ' || iri(object) || ' .' from given) "
-        f"to '{world.ntriples}' (header false, delimiter '', quote '')"
-    )
+    connection.execute(iri_macro())
+    if ntriples:
+        connection.execute(
+            "copy (select iri(subject) || ' ' || iri(predicate) || ' ' || iri(object) || ' .' from given) "
+            f"to '{world.ntriples}' (header false, delimiter '', quote '')"
+        )
     connection.executemany("insert into given values (?, ?, ?)", chains)
     connection.execute(f"copy given to '{world.parquet}' (format parquet)")
     [(count,)] = connection.execute("select count(*) from given").fetchall()
-    with open(world.ntriples, "a", encoding="utf-8") as handle:
-        handle.writelines(_chain_lines())
+    if ntriples:
+        with open(world.ntriples, "a", encoding="utf-8") as handle:
+            handle.writelines(_chain_lines())
     connection.close()
     return World(world.parquet, world.ntriples, int(count))
+
+
+def iri_macro() -> str:
+    """SQL that defines ``iri``: a name as N-Triples writes it."""
+    long = "x"
+    for prefix, iri in IRIS.items():
+        long = f"case when starts_with(x, '{prefix}') then '{iri}' || x[{len(prefix) + 1}:] else {long} end"
+    return f"create or replace temp macro iri(x) as '<' || {long} || '>'"
 
 
 def _chain_lines() -> list[str]:
@@ -126,8 +135,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--facts", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--ntriples", action="store_true")
     options = parser.parse_args()
-    make_world(options.facts, options.folder)
+    make_world(options.facts, options.folder, ntriples=options.ntriples)
 
 
 if __name__ == "__main__":

@@ -11,15 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from gnomon.knowledge.rules import RULES
+
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = {"name", "quick", "repeats", "environment", "timings", "ratios", "table", "notes", "details"}
 ENVIRONMENT = {"gnomon", "python", "packages", "cpu", "cores", "system", "date"}
 
 
-def run_benchmark(name: str, results: Path, *options: str) -> tuple[str, dict]:
+def run_benchmark(name: str, results: Path, *options: str, peers: bool = True) -> tuple[str, dict]:
     source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, f"bench/{name}.py", "--quick", "--no-peers", "--results", str(results), *options],
+        [
+            *(sys.executable, f"bench/{name}.py", "--quick", "--results", str(results)),
+            *(["--no-peers"] if peers else []),
+            *options,
+        ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": source, "HF_HUB_OFFLINE": "1"},
         capture_output=True,
@@ -69,3 +75,29 @@ def test_quickstart_rate_finds_the_scores_of_both_ways_equal(tmp_path):
     assert one["counts"]["gnomon"]["rows"] <= one["candidates"]
     assert one["counts"]["gnomon"]["head_positions"] < one["counts"]["plain"]["head_positions"]
     assert set(found["ratios"]) == {"minilm-mlm: plain / gnomon"}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyoxigraph") is None, reason="needs pyoxigraph")
+def test_inference_comes_to_what_the_peers_updates_come_to(tmp_path):
+    printed, found = run_benchmark("inference", tmp_path, "--repeats", "1", peers=False)
+    check_common("inference", printed, found)
+    details = found["details"]
+    assert details["equal"] is True
+    assert details["inferred"] > details["stated"] > 4000
+    assert details["form"] in details["forms tried"]
+    # Every rule has something to do in this world.
+    assert set(details["by rule"]) == {*RULES}
+    assert set(found["timings"]) == {"gnomon infer", "pyoxigraph updates"}
+
+
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("pyoxigraph", "rdflib")),
+    reason="needs pyoxigraph and rdflib",
+)
+def test_importing_tells_time_memory_and_growth(tmp_path):
+    printed, found = run_benchmark("importing", tmp_path, "--repeats", "1", peers=False)
+    check_common("importing", printed, found)
+    assert list(found["details"]["peak_mb"]) == ["2000", "5000", "10000"]
+    assert min(found["details"]["peak_mb"].values()) > 20
+    assert found["details"]["triples"] > 1900
+    assert set(found["ratios"]) == {"N-Triples: rdflib / gnomon", "N-Triples: pyoxigraph / gnomon"}

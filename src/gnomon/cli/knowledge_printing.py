@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from gnomon.foundation import InputError
 from gnomon.knowledge import KnowledgeBase
 from gnomon.knowledge.importing import Imported
 from gnomon.knowledge.rules import RULES, Inference
@@ -26,7 +28,7 @@ def print_imports(done: Sequence[Imported], store: Path, *, as_json: bool) -> No
     for one in done:
         parts = [_many(one.facts, "fact"), f"{one.added:,} new"]
         parts += [f"{one.repeated:,} repeated"] if one.repeated else []
-        parts += [f"{_many(one.names, 'name')} new"] if one.names else []
+        parts += [_many(one.names, "new name")] if one.names else []
         console.print(f"{one.place} ({one.source}): {', '.join(parts)}")
         if one.bad:
             console.print(f"  {_many(one.bad, 'bad row')} left out:")
@@ -39,7 +41,7 @@ def print_imports(done: Sequence[Imported], store: Path, *, as_json: bool) -> No
                 f"{count:,} {what}" for what, count in sorted(one.left_out.items(), key=lambda i: (-i[1], i[0]))
             )
             console.print(f"  not taken: {told}")
-    console.print(f"Store: {store}    What is in it: gnomon knowledge info {store}")
+    console.print(f"Store: {store}    What is in it: gnomon knowledge info {_typed(store)}")
 
 
 def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
@@ -68,7 +70,7 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
     else:
         console.print("no contradictions")
     if result.inferred:
-        console.print(f"Why a fact holds: gnomon knowledge explain {store} SUBJECT PREDICATE OBJECT")
+        console.print(f"Why a fact holds: gnomon knowledge explain {_typed(store)} SUBJECT PREDICATE OBJECT")
 
 
 def _print_contradictions(console: Console, result: Inference, store: Path) -> None:
@@ -91,7 +93,10 @@ def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: b
     with KnowledgeBase.open(store) as knowledge:
         proofs = [prove(knowledge, fact) for fact in find_facts(knowledge, words)]
         if as_json:
-            _print_json([proof.as_dict() for proof in proofs])
+            try:
+                _print_json([proof.as_dict() for proof in proofs])
+            except RecursionError as error:
+                raise InputError("the proof is too deep for JSON; print it without --json") from error
             return
         console = _console()
         for place, proof in enumerate(proofs):
@@ -112,7 +117,7 @@ def print_info(store: Path, *, as_json: bool) -> None:
     console = _console()
     console.print(
         f"{store}: {_many(found['facts'], 'fact')} ({found['stated']:,} stated, {found['inferred']:,} inferred) on "
-        f"{found['subjects']:,} subjects by {_many(found['predicates'], 'predicate')}; "
+        f"{_many(found['subjects'], 'subject')} by {_many(found['predicates'], 'predicate')}; "
         f"{found['numbers']:,} with a number, {found['timed']:,} with times; {found['bytes'] / 1e6:,.1f} MB"
     )
     if found["ontology"]:
@@ -135,7 +140,7 @@ def print_info(store: Path, *, as_json: bool) -> None:
     for row in found["imports"]:
         console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {_many(row['facts'], 'fact')}")
     if found["inference"] and found["inference"]["stale"]:
-        console.print(f"Facts came in after the last inference. Infer anew: gnomon knowledge infer {store}")
+        console.print(f"Facts came in after the last inference. Infer anew: gnomon knowledge infer {_typed(store)}")
 
 
 def _print_predicates(console: Console, found: Mapping[str, Any]) -> None:
@@ -157,9 +162,9 @@ def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> Non
         _print_json({"out": str(out), **written})
         return
     console = _console()
-    console.print(f"{', '.join(f'{count:,} {what}' for what, count in written.items())}: {out}")
+    console.print(f"{', '.join(_many(count, what[:-1]) for what, count in written.items())}: {out}")
     if out.suffix == ".nt":
-        console.print("Validity times, proofs and details have no place in N-Triples; a folder of tables keeps them.")
+        console.print("Times, units, proofs and details have no place in N-Triples; a folder of tables keeps them.")
 
 
 def print_queries(*, as_json: bool) -> None:
@@ -188,7 +193,12 @@ def _print_pairs(pairs: Mapping[str, str], *, as_json: bool) -> None:
 
 
 def _console() -> Console:
-    return Console(highlight=False, soft_wrap=True, markup=False)
+    return Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def _typed(path: Path) -> str:
+    """A path as it is typed in a shell."""
+    return shlex.quote(str(path))
 
 
 def _many(count: int, what: str) -> str:

@@ -100,7 +100,8 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 @contextmanager
 def connected(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to a knowledge base's file, closed at the end; refuses what is none, or is in use."""
+    """A connection to a knowledge base's file, closed at the end; refuses what is not there, is none, or is in use."""
+    _refuse_absent(path)
     connection = connect(path, read_only=read_only)
     try:
         yield connection
@@ -111,11 +112,9 @@ def connected(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnect
 
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    """Open a knowledge base's file."""
-    if read_only and not path.is_file():
-        raise InputError(
-            f"there is no knowledge base {path}; make one with: gnomon knowledge import PLACE --into {path}"
-        )
+    """Open a knowledge base's file; for writing, it is made if it is not there."""
+    if read_only:
+        _refuse_absent(path)
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
     except duckdb.Error as error:
@@ -135,7 +134,9 @@ def explained(error: duckdb.Error, path: Path) -> Exception:
     """What a user can do about a database's error; errors that are nobody's fault but ours stay as they are."""
     text = str(error)
     if "Could not set lock" in text or "Conflicting lock" in text:
-        return InputError(f"{path} is in use by another process. Wait until it is done, or end it.")
+        return in_use(path)
+    if "different configuration" in text:
+        return InputError(f"{path} is open in this program already. Close it first.")
     if "not a valid DuckDB database" in text or isinstance(error, duckdb.SerializationException):
         return InputError(f"{path} is no knowledge base of gnomon ({first_line(error)})")
     if "No space left" in text or "disk is full" in text.lower():
@@ -144,6 +145,18 @@ def explained(error: duckdb.Error, path: Path) -> Exception:
         return InputError(f"{path} cannot be opened: {first_line(error)}")
     own: Exception = error
     return own
+
+
+def in_use(path: Path) -> InputError:
+    """The error for a knowledge base that somebody else reads or writes."""
+    return InputError(f"{path} is in use by another process. Wait until it is done, or end it.")
+
+
+def _refuse_absent(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(
+            f"there is no knowledge base {path}; make one with: gnomon knowledge import PLACE --into {path}"
+        )
 
 
 def _refuse_other_formats(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

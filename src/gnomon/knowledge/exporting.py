@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import duckdb
+
 from gnomon.foundation import InputError
-from gnomon.foundation.files import atomic_path, refuse_foreign_folder
+from gnomon.foundation.errors import first_line
+from gnomon.foundation.files import atomic_path, disk_full, refuse_foreign_folder
 from gnomon.knowledge.database import FACT_COLUMNS, connected
-from gnomon.knowledge.iris import full_iri
+from gnomon.knowledge.iris import OWN_NAMES, PREFIXES, full_iri
 from gnomon.knowledge.reading import ROWS_IN_CHUNK
 
-OWN_NAMES = "urn:gnomon:"
-"""The beginning of an IRI for what is no IRI itself (``capital``)."""
 _FORMATS = {
     ".parquet": "(format parquet, compression zstd)",
     ".csv": "(format csv, header)",
@@ -25,7 +27,18 @@ _FORMATS = {
 }
 _DETAILS = (
     'select subject, predicate, object, value, unit, "start", "end", details.name, details.text '
-    "from details join facts using (fact_id)"
+    "from details join ({facts}) using (fact_id) order by fact_id, details.name"
+)
+_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+_LITERAL = re.compile(r'"(.*)"(?:@([^"]*))?', re.DOTALL)
+# What may not stand in an IRI as it is (RFC 3987), and a percent sign that begins no code.
+_PLANES = "".join(f"{chr(plane << 16)}-{chr(plane << 16 | 0xFFFD)}" for plane in range(1, 14))
+_NOT_IN_IRI = re.compile(
+    rf"[^!#$%&-;=?-Z_a-z~\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef{_PLANES}\U000e1000-\U000efffd]|%(?![0-9A-Fa-f]{{2}})"
+)
+# An address whose host and port can be such; what is none is written as a name of its own.
+_SOUND = re.compile(
+    r"urn:[A-Za-z0-9][A-Za-z0-9-]*:.+|[A-Za-z][A-Za-z0-9+.-]*://([^/?#@]*@)?[^/?#@:]*(:\d*)?([/?#].*)?", re.DOTALL
 )
 
 
@@ -35,13 +48,16 @@ def export_knowledge(
     """Write a knowledge base; how many facts, names and details were written.
 
     A name without a suffix is a folder of Parquet tables that can be imported again; ``.parquet``, ``.csv``, ``.tsv``
-    and ``.jsonl`` hold the facts alone; ``.nt`` holds facts and names as N-Triples, without times.
+    and ``.jsonl`` hold the facts alone; ``.nt`` holds facts and names as N-Triples, without times, and without units
+    but those of DBpedia.
     """
     conditions = ([] if inferred else ["rule is null"]) + (["list_contains($p, predicate)"] if predicates else [])
     where = "where " + " and ".join(conditions) if conditions else ""
     values = {"p": list(predicates)} if predicates else {}
     if out.resolve() == store.resolve():
         raise InputError(f"{out} is the knowledge base itself; choose another name")
+    if out.suffix and out.is_dir():
+        raise InputError(f"{out} is a folder, and a file is to be written; choose another name")
     with connected(store, read_only=True) as connection:
         facts = f"select {FACT_COLUMNS} from facts {where} order by fact_id"
         count = int(connection.execute(f"select count(*) from ({facts})", values or None).fetchall()[0][0])
@@ -70,24 +86,40 @@ def export_knowledge(
 
 def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Path) -> dict[str, int]:
     refuse_foreign_folder(out, "facts.parquet")
+    out = out.resolve()
     made = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     try:
-        _copy(connection, facts, made / "facts.parquet", ".parquet", values)
-        _copy(connection, "select * from names order by entity, language", made / "names.parquet", ".parquet", {})
-        _copy(connection, _DETAILS, made / "details.parquet", ".parquet", {})
-        out.mkdir(parents=True, exist_ok=True)
-        for file in sorted(made.iterdir()):
-            os.replace(file, out / file.name)
+        tables = {
+            "facts": facts,
+            "names": "select * from names order by entity, language",
+            "details": _DETAILS.format(facts=facts),
+            "predicates": "select * from predicates order by name",
+        }
+        for name, query in tables.items():
+            _copy(connection, query, made / f"{name}.parquet", ".parquet", values if "$p" in query else {})
+        counted = connection.execute(
+            f"select (select count(*) from names), count(*) from ({tables['details']})", values or None
+        ).fetchall()[0]
+        if not out.exists() or not any(out.iterdir()):
+            os.replace(made, out)
+        else:
+            for file in sorted(made.iterdir()):
+                os.replace(file, out / file.name)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    counts = connection.execute("select (select count(*) from names), (select count(*) from details)").fetchall()[0]
-    return {"names": int(counts[0]), "details": int(counts[1])}
+    return {"names": int(counted[0]), "details": int(counted[1])}
 
 
 def _copy(connection: Any, query: str, path: Path, suffix: str, values: dict[str, Any]) -> None:
     target = str(path).replace("'", "''")
-    connection.execute(f"copy ({query}) to '{target}' {_FORMATS[suffix]}", values or None)
+    try:
+        connection.execute(f"copy ({query}) to '{target}' {_FORMATS[suffix]}", values or None)
+    except duckdb.IOException as error:
+        if "No space left" in str(error):
+            raise disk_full(path.parent) from error
+        raise InputError(f"{path.parent} cannot be written to ({first_line(error)})") from error
 
 
 def _flat(query: str) -> str:
@@ -96,7 +128,10 @@ def _flat(query: str) -> str:
 
 def _triple(row: dict[str, Any]) -> str:
     if row["object"] is None:
-        end = f'"{row["value"]!r}"^^<http://www.w3.org/2001/XMLSchema#double>'
+        # DBpedia's units are datatypes, and are read as such again.
+        unit = full_iri(row["unit"] or "") or ""
+        datatype = unit if unit.startswith(PREFIXES["dbt"]) else PREFIXES["xsd"] + "double"
+        end = f'"{row["value"]!r}"^^<{_iri(datatype)}>'
     elif row["object"].startswith('"'):
         end = _literal(row["object"])
     else:
@@ -105,24 +140,31 @@ def _triple(row: dict[str, Any]) -> str:
 
 
 def _labels(row: dict[str, Any]) -> Iterator[str]:
+    if not _TAG.fullmatch(row["language"]):
+        return  # RDF has no way to say this language, and without it the name would count as another one's.
     entity = _node(row["entity"])
-    tag = f"@{row['language']}"
-    yield f'{entity} <http://www.w3.org/2000/01/rdf-schema#label> "{_escaped(row["label"])}"{tag} .\n'
-    for alias in row["aliases"] or []:
-        yield f'{entity} <http://www.w3.org/2004/02/skos/core#altLabel> "{_escaped(alias)}"{tag} .\n'
+    for predicate, text in (
+        ("rdfs:label", row["label"]),
+        *(("skos:altLabel", alias) for alias in row["aliases"] or []),
+    ):
+        yield f'{entity} {_node(predicate)} "{_escaped(text)}"@{row["language"]} .\n'
 
 
 def _node(name: str) -> str:
     iri = full_iri(name)
-    return f"<{quote(iri, safe=_SAFE)}>" if iri else f"<{OWN_NAMES}{quote(name, safe='')}>"
+    return f"<{_iri(iri)}>" if iri and _SOUND.fullmatch(iri) else f"<{OWN_NAMES}{quote(name, safe='')}>"
 
 
-_SAFE = "".join(chr(code) for code in range(33, 127) if chr(code) not in '<>"{}|^`\\')
+def _iri(iri: str) -> str:
+    before, mark, fragment = _NOT_IN_IRI.sub(lambda found: quote(found[0], safe=""), iri).partition("#")
+    return before + mark + fragment.replace("#", "%23")
 
 
 def _literal(text: str) -> str:
-    body, _, tag = text[1:].rpartition('"')
-    return f'"{_escaped(body)}"{tag}'
+    found = _LITERAL.fullmatch(text)
+    if found and (found[2] is None or _TAG.fullmatch(found[2])):
+        return f'"{_escaped(found[1])}"' + (f"@{found[2]}" if found[2] else "")
+    return f'"{_escaped(text)}"'
 
 
 def _escaped(text: str) -> str:

@@ -81,7 +81,8 @@ class Categories:
     def _drawn(
         self, given: Sequence[str], count: int, seed: int, purpose: tuple[str, ...], among: Collection[str] | None
     ) -> list[str]:
-        kept = given if among is None else [one for one in given if one in among]
+        wanted = None if among is None else set(among)
+        kept = given if wanted is None else [one for one in given if one in wanted]
         return sorted(kept, key=lambda one: derived_seed(seed, *purpose, one))[:count]
 
     def _refuse_unknown(self, category: str) -> None:
@@ -90,10 +91,19 @@ class Categories:
 
 
 def least_common(categories: Categories, entities: Iterable[str]) -> tuple[str, ...]:
-    """The lowest categories that all entities share: none of them stands above another one."""
+    """The lowest categories that all entities share: none of them stands above another one, but for circles.
+
+    Categories in a circle stand each above the other, and together where one of them would.
+    """
     shared: frozenset[str] | None = None
     for entity in entities:
         above = categories.above.get(entity, frozenset())
         shared = above if shared is None else shared & above
     shared = shared or frozenset()
-    return tuple(sorted(one for one in shared if not any(categories.belongs(other, one) for other in shared - {one})))
+    return tuple(
+        sorted(
+            one
+            for one in shared
+            if not any(categories.belongs(other, one) and not categories.belongs(one, other) for other in shared)
+        )
+    )

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,15 +15,20 @@ from typing import Any
 import duckdb
 
 from gnomon.foundation import InputError, Progress
-from gnomon.foundation.files import file_digest
+from gnomon.foundation.files import disk_full, file_digest, is_disk_full
 from gnomon.foundation.identity import content_id
 from gnomon.foundation.progress import SilentProgress
 from gnomon.foundation.version import __version__
-from gnomon.knowledge.database import connect, explained
+from gnomon.knowledge.database import connect, explained, in_use
 from gnomon.knowledge.endpoint import shown_address
 from gnomon.knowledge.places import STORE_SUFFIX, locate, read_place
 from gnomon.knowledge.reading import Reading
 from gnomon.knowledge.taking import Taken, merge, stage
+
+try:
+    import fcntl
+except ImportError:  # Not a Unix system: two imports that make the same store cannot be kept apart there.
+    fcntl = None  # type: ignore[assignment]
 
 MEMORY = "1GB"
 _REMEDY = "Nothing was imported. Mend it, or pass --skip-bad to leave out such rows (they are counted)."
@@ -67,6 +72,8 @@ def import_knowledge(
     """
     if into.suffix != STORE_SUFFIX:
         raise InputError(f"{into}: a knowledge base is a file that ends in {STORE_SUFFIX}")
+    if into.is_dir():
+        raise InputError(f"{into} is a folder, and a knowledge base is a file. Choose another name with --into.")
     if not places:
         raise InputError("say what to import: a file, a folder, a pack's name or the address of a SPARQL endpoint")
     for place in places:
@@ -97,35 +104,69 @@ def _workshop(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
     The store is touched by one transaction alone. A new one is made in that folder and takes its name at the end.
     """
-    into.parent.mkdir(parents=True, exist_ok=True)
-    _clear_leftovers(into)
-    folder = into.parent / f".{into.name}.{os.getpid()}.importing"
-    folder.mkdir()
-    target = into if into.exists() else folder / into.name
-    connection: duckdb.DuckDBPyConnection | None = None
-    try:
-        connection = connect(target, read_only=False)
-        connection.execute(f"set temp_directory = '{_quoted(folder / 'spilled')}'")
-        connection.execute(f"attach '{_quoted(folder / 'staging.duckdb')}' as staging")
-        yield connection
-        connection.execute("detach staging")
-        connection.close()
-        if target != into:
-            os.replace(target, into)
-    except duckdb.Error as error:
-        raise explained(error, into) from error
-    finally:
-        if connection is not None:
+    with _folder_beside(into) as folder:
+        target = into if into.exists() else folder / into.name
+        connection: duckdb.DuckDBPyConnection | None = None
+        try:
+            connection = connect(target, read_only=False)
+            connection.execute(f"set temp_directory = '{_quoted(folder / 'spilled')}'")
+            connection.execute(f"attach '{_quoted(folder / 'staging.duckdb')}' as staging")
+            yield connection
+            connection.execute("detach staging")
+            if target != into:
+                # A file of its own, without a log beside it, before it takes the name.
+                connection.execute("checkpoint")
             connection.close()
-        shutil.rmtree(folder, ignore_errors=True)
+            if target != into:
+                os.replace(target, into)
+        except duckdb.Error as error:
+            raise explained(error, into) from error
+        finally:
+            if connection is not None:
+                connection.close()
 
 
-def _clear_leftovers(into: Path) -> None:
-    """Remove what a killed import left beside the store."""
-    for folder in into.parent.glob(f".{into.name}.*.importing"):
-        process = folder.name.split(".")[-2]
-        if process.isdigit() and int(process) != os.getpid() and not Path(f"/proc/{process}").exists():
+@contextmanager
+def _folder_beside(into: Path) -> Iterator[Path]:
+    """An empty folder beside the store, for one import at a time; gone at the end, with what a killed one left."""
+    parent = into.parent
+    made = [one for one in (parent, *parent.parents) if not one.exists()]
+    folder = parent / f".{into.name}.importing"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        lock = open(folder / "lock", "a")  # noqa: SIM115
+    except OSError as error:
+        raise (
+            disk_full(into)
+            if is_disk_full(error)
+            else InputError(
+                f"{into} cannot be made: {error.strerror} ({error.filename}). Choose another place with --into."
+            )
+        ) from error
+    with lock:
+        try:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise in_use(into) from error
+        if not os.fstat(lock.fileno()).st_nlink:  # Whoever held it has just cleared it away.
+            raise in_use(into)
+        try:
+            for leftover in folder.iterdir():
+                if leftover.name != "lock":
+                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            yield folder
+        except OSError as error:
+            if is_disk_full(error):
+                raise disk_full(into) from error
+            raise
+        finally:
+            # While the lock is held, so that nobody else's folder is meant.
             shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                for one in made:
+                    one.rmdir()
 
 
 def _record(connection: duckdb.DuckDBPyConnection, place: str, reading: Reading, taken: Taken) -> Imported:
@@ -138,7 +179,10 @@ def _record(connection: duckdb.DuckDBPyConnection, place: str, reading: Reading,
     }
     content = _content(where)
     key = content_id("i", source, content, asked)
-    connection.execute("delete from imports where import_id = ?", [key])
+    # The same again adds nothing, and does not unsay what the first time added.
+    before = connection.execute("delete from imports where import_id = ? returning added, names", [key]).fetchall() or [
+        (0, 0)
+    ]
     connection.execute(
         "insert into imports values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -150,8 +194,8 @@ def _record(connection: duckdb.DuckDBPyConnection, place: str, reading: Reading,
             __version__,
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
             taken.facts,
-            taken.added,
-            taken.names,
+            taken.added + before[0][0],
+            taken.names + before[0][1],
             reading.bad,
             json.dumps(reading.left_out, ensure_ascii=False),
         ],

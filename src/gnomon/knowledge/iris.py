@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 PREFIXES = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -26,6 +27,8 @@ PREFIXES = {
 }
 # Wikidata's dump says Q42 and P31: the same thing has the same name when it comes from the query service.
 _BARE = ("http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/")
+OWN_NAMES = "urn:gnomon:"
+"""The beginning of an IRI for what is no IRI itself (``capital``), so that it can be written as RDF and read again."""
 _ALSO = {"http://schema.org/": "schema"}
 _NAMESPACES = {**{iri: prefix for prefix, iri in PREFIXES.items()}, **_ALSO, **dict.fromkeys(_BARE, "")}
 _WIKIDATA = re.compile(r"[QPL][1-9]\d*")
@@ -38,10 +41,16 @@ def short_name(iri: str) -> str:
     prefix = _NAMESPACES.get(iri[:cut])
     local = iri[cut:]
     if prefix is None or not local:
-        return iri
+        return _own_name(iri) if not cut and iri.startswith(OWN_NAMES) else iri
     if prefix:
         return f"{prefix}:{local}"
     return local if _WIKIDATA.fullmatch(local) else iri
+
+
+def _own_name(iri: str) -> str:
+    """What was written as an IRI with all its signs encoded; but for what would be taken for a blank node."""
+    name = unquote(iri[len(OWN_NAMES) :])
+    return iri if not name or name.startswith("_") else name
 
 
 def full_iri(name: str) -> str | None:

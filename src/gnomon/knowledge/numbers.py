@@ -62,10 +62,10 @@ def convert(value: float, given: str | None, wanted: str | None) -> float:
     if given == wanted:
         return value
     for unit in (given, wanted):
-        if unit is None or unit not in UNITS:
-            raise InputError(
-                f"a value in {given or 'no unit'} cannot be told in {wanted or 'no unit'}: {unit!r} is unknown"
-            )
+        if unit is None:
+            raise InputError(f"a number without a unit cannot be compared with one in {given or wanted}")
+        if unit not in UNITS:
+            raise InputError(f"{given} cannot be told in {wanted}: gnomon does not know the unit {unit!r}")
     one, other = UNITS[str(given)], UNITS[str(wanted)]
     if one.measures != other.measures:
         raise InputError(f"{given} measures {one.measures} and {wanted} {other.measures}: they cannot be compared")

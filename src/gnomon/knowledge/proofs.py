@@ -28,8 +28,15 @@ class Proof:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the fact, and its premises in the same form."""
-        kept = {key: value for key, value in self.fact.items() if value is not None and key != "premises"}
-        return kept | ({"premises": [one.as_dict() for one in self.premises]} if self.premises else {})
+        whole: dict[str, Any] = {}
+        waiting = [(self, whole)]
+        while waiting:
+            proof, row = waiting.pop()
+            row |= {key: value for key, value in proof.fact.items() if value is not None and key != "premises"}
+            if proof.premises:
+                row["premises"] = [{} for _ in proof.premises]
+                waiting += zip(proof.premises, row["premises"], strict=True)
+        return whole
 
 
 def find_facts(knowledge: KnowledgeBase, words: Sequence[str]) -> list[dict[str, Any]]:
@@ -55,41 +62,66 @@ def find_facts(knowledge: KnowledgeBase, words: Sequence[str]) -> list[dict[str,
     if rows:
         return rows
     raise InputError(
-        f"{' '.join(parts)} is neither stated nor inferred here; {_hint(knowledge, subject, predicate, parts)}"
+        f"{' · '.join(parts)} is neither stated nor inferred here; {_hint(knowledge, subject, predicate, parts)}"
     )
 
 
 def prove(knowledge: KnowledgeBase, fact: Mapping[str, Any]) -> Proof:
-    """The proof of a fact; what occurs twice is proved at its first place."""
-    return _prove(knowledge, fact, set())
+    """The proof of a fact; what occurs twice is proved at its first place.
+
+    Refuses a proof of which a premise is gone. Proofs may be deep, so nothing here calls itself.
+    """
+    known = _needed(knowledge, fact)
+    order: list[tuple[Mapping[str, Any], bool, int]] = []  # A fact, whether it stood before, and its depth.
+    waiting, seen = [(fact, 0)], set()
+    while waiting:
+        one, depth = waiting.pop()
+        repeated = one["rule"] is not None and one["fact_id"] in seen
+        seen.add(one["fact_id"])
+        order.append((one, repeated, depth))
+        if not repeated:
+            waiting += [(known[key], depth + 1) for key in reversed(_premises(one))]
+    below: dict[int, list[Proof]] = {}
+    for one, repeated, depth in reversed(order):
+        premises = tuple(reversed(below.pop(depth + 1, [])))
+        below.setdefault(depth, []).append(Proof(one, premises, repeated))
+    return below[0][0]
 
 
-def _prove(knowledge: KnowledgeBase, fact: Mapping[str, Any], seen: set[str]) -> Proof:
-    if fact["rule"] is None:
-        return Proof(fact)
-    if fact["fact_id"] in seen:
-        return Proof(fact, repeated=True)
-    seen.add(fact["fact_id"])
-    premises = []
-    for key in fact["premises"] or []:
-        premise = knowledge.fact(key)
-        if premise is None:
-            raise InputError(f"the premise {key} is gone from the knowledge base; infer anew: gnomon knowledge infer")
-        premises.append(_prove(knowledge, premise, seen))
-    return Proof(fact, tuple(premises))
+def _needed(knowledge: KnowledgeBase, fact: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """All facts of a proof by their ids, fetched level by level."""
+    known: dict[str, Mapping[str, Any]] = {fact["fact_id"]: fact}
+    wanted = set(_premises(fact)) - set(known)
+    while wanted:
+        rows = knowledge.query("select * from facts where fact_id in (select unnest($ids))", {"ids": sorted(wanted)})
+        found = {row["fact_id"]: row for row in rows.to_pylist()}
+        gone = sorted(wanted - set(found))
+        if gone:
+            raise InputError(
+                f"the premise {gone[0]} is gone from the knowledge base; infer anew: gnomon knowledge infer KB"
+            )
+        known |= found
+        wanted = {key for row in found.values() for key in _premises(row)} - set(known)
+    return known
+
+
+def _premises(fact: Mapping[str, Any]) -> list[str]:
+    return list(fact["premises"] or []) if fact["rule"] is not None else []
 
 
 def proof_lines(proof: Proof, labels: Mapping[str, str]) -> Iterator[str]:
     """The tree as text, one fact a line, premises below their conclusion."""
     yield _line(proof, labels)
-    yield from _branches(proof, labels, "")
+    waiting = _branches(proof, "")
+    while waiting:
+        one, indent, last = waiting.pop()
+        yield f"{indent}{'└─ ' if last else '├─ '}{_line(one, labels)}"
+        waiting += _branches(one, indent + ("   " if last else "│  "))
 
 
-def _branches(proof: Proof, labels: Mapping[str, str], indent: str) -> Iterator[str]:
-    for place, premise in enumerate(proof.premises, 1):
-        last = place == len(proof.premises)
-        yield f"{indent}{'└─ ' if last else '├─ '}{_line(premise, labels)}"
-        yield from _branches(premise, labels, indent + ("   " if last else "│  "))
+def _branches(proof: Proof, indent: str) -> list[tuple[Proof, str, bool]]:
+    """The premises, the first one last, each with how far it stands in and whether none stands below it."""
+    return [(one, indent, place == 0) for place, one in enumerate(reversed(proof.premises))]
 
 
 def _line(proof: Proof, labels: Mapping[str, str]) -> str:
@@ -108,7 +140,7 @@ def fact_text(fact: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     if fact["object"] is not None:
         end = labels.get(fact["object"], fact["object"])
     else:
-        end = f"{fact['value']:g}" + (f" {labels.get(fact['unit'], fact['unit'])}" if fact["unit"] else "")
+        end = f"{fact['value']:.15g}" + (f" {labels.get(fact['unit'], fact['unit'])}" if fact["unit"] else "")
     words = " · ".join(
         [labels.get(fact["subject"], fact["subject"]), labels.get(fact["predicate"], fact["predicate"]), end]
     )
@@ -118,15 +150,13 @@ def fact_text(fact: Mapping[str, Any], labels: Mapping[str, str]) -> str:
 
 
 def labels_of(knowledge: KnowledgeBase, proof: Proof, language: str) -> dict[str, str]:
-    """What the entities of a proof are called; an id where there is no name, with the id beside an opaque name."""
+    """What the entities of a proof are called; what has no name in the language is not in it."""
     found: set[str] = set()
-
-    def gather(one: Proof) -> None:
+    waiting = [proof]
+    while waiting:
+        one = waiting.pop()
         found.update(str(one.fact[key]) for key in ("subject", "predicate", "object", "unit") if one.fact[key])
-        for premise in one.premises:
-            gather(premise)
-
-    gather(proof)
+        waiting += one.premises
     rows = knowledge.query(
         "select entity, label from names where language = $l and list_contains($e, entity)",
         {"l": language, "e": sorted(found)},
@@ -141,9 +171,8 @@ def _by_id(knowledge: KnowledgeBase, beginning: str) -> list[dict[str, Any]]:
     if not rows:
         raise InputError(f"there is no fact with the id {beginning}")
     if len(rows) > 1:
-        raise InputError(
-            f"several facts have an id that begins with {beginning}: " + ", ".join(r["fact_id"] for r in rows)
-        )
+        shown = ", ".join(row["fact_id"] for row in rows[:_SHOWN]) + (", …" if len(rows) > _SHOWN else "")
+        raise InputError(f"several facts have an id that begins with {beginning}: {shown}")
     return rows
 
 
@@ -163,9 +192,10 @@ def _hint(knowledge: KnowledgeBase, subject: list[str], predicate: list[str], pa
     if not set(predicate) & set(about):
         return f"nothing is said of {parts[0]!r} by {parts[1]!r}; {did_you_mean(parts[1], about)}"
     others = knowledge.query(
-        "select distinct coalesce(object, value::varchar) as o from facts "
+        "select distinct coalesce(object || coalesce(' (' || label || ')', ''), value::varchar) as o from facts "
+        "left join names on entity = object and language = 'en' and label != object "
         "where list_contains($s, subject) and list_contains($p, predicate) order by o",
         {"s": subject, "p": predicate},
     )["o"].to_pylist()
-    shown = ", ".join(others[:_SHOWN])
-    return f"it is said of {shown}" + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
+    shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
+    return f"what is said of {parts[0]!r} by {parts[1]!r}: {shown}"

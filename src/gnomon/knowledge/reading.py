@@ -64,7 +64,7 @@ class Reading:
 
     def wants_language(self, language: str) -> bool:
         """Whether texts in a language were asked for."""
-        return not self.languages or language in self.languages
+        return not self.languages or language.lower() in (one.lower() for one in self.languages)
 
     def wants_predicate(self, predicate: str) -> bool:
         """Whether facts of a predicate were asked for."""
@@ -144,8 +144,11 @@ def read_blocks(path: Path, reading: Reading) -> Iterator[tuple[int, list[bytes]
             yield number, [rest]
 
 
-def read_lines(path: Path, reading: Reading) -> Iterator[tuple[int, str]]:
-    """Lines as text with their numbers, counted from 1; a line that is not UTF-8 is a bad row."""
+def read_lines(path: Path, reading: Reading, *, whole: bool = False) -> Iterator[tuple[int, str]]:
+    """Lines as text with their numbers, counted from 1; a line that is not UTF-8 is a bad row.
+
+    Without their ends, or ``whole``, for tables whose cells may hold line ends.
+    """
     for first, lines in read_blocks(path, reading):
         for number, line in enumerate(lines, first):
             try:
@@ -153,7 +156,7 @@ def read_lines(path: Path, reading: Reading) -> Iterator[tuple[int, str]]:
             except UnicodeDecodeError as error:
                 reading.refuse(f"{path}:{number}", f"the text is not UTF-8 (byte {error.start + 1} of the line)")
                 continue
-            yield number, text.rstrip("\r")
+            yield number, text + "\n" if whole else text.rstrip("\r")
 
 
 def _unpacked(disk: IO[bytes], path: Path) -> IO[bytes]:

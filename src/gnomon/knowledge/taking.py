@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import duckdb
@@ -29,7 +30,7 @@ case when coalesce(subject, '') = '' then 'the subject is empty'
              || coalesce(object, value::varchar) || '"'
 end"""
 # Ids of knowledge bases are no names: nobody would ask about Q42 by that word.
-_IS_NAME = r"""not regexp_full_match(entity, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|".*', 's')"""
+_IS_NAME = r"""not regexp_full_match(entity, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|urn:.*|_:.*|".*', 's')"""
 
 
 @dataclass
@@ -41,7 +42,6 @@ class Taken:
     added: int = 0
     stated_now: int = 0
     names: int = 0
-    ambiguous: int = 0
     predicates: dict[str, Predicate] = field(default_factory=dict)
 
 
@@ -49,7 +49,8 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Mat
     """Take all chunks into a staging area (a schema), each row checked; a bad row is refused or counted."""
     connection.execute(f"create or replace schema {area}")
     connection.execute(
-        f"create or replace table {area}.facts as select {FACT_COLUMNS}, '' as named_by_id, '' as language from facts limit 0"
+        f"create or replace table {area}.facts as "
+        f"select {FACT_COLUMNS}, '' as named_by_id, '' as language from facts limit 0"
     )
     connection.execute(f"create or replace table {area}.names as select * from names limit 0")
     connection.execute(f"create or replace table {area}.details as select * from details limit 0")
@@ -62,7 +63,7 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Mat
         if chunk.facts.num_rows:
             taken.facts += _stage_facts(connection, area, chunk, reading)
         if chunk.names.num_rows:
-            _stage_names(connection, area, chunk.names)
+            _stage_names(connection, area, chunk.names, reading)
         if chunk.details.num_rows:
             _stage_details(connection, area, chunk.details)
     connection.execute(
@@ -111,8 +112,7 @@ def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Taken) -> Non
 
 
 def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Material, reading: Reading) -> int:
-    connection.register("chunk", _conformed(chunk.facts, FACTS.schema))
-    try:
+    with _given(connection, _conformed(chunk.facts, FACTS.schema)):
         bad = connection.execute(
             f"select place, problem from (select row_number() over () - 1 as place, {_PROBLEM} as problem from chunk) "
             "where problem is not null order by place"
@@ -121,30 +121,38 @@ def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Materi
             reading.refuse(chunk.where(place) if chunk.where else f"row {place + 1}", problem)
         good = f"where ({_PROBLEM}) is null" if bad else ""
         columns = FACT_COLUMNS.replace("fact_id", fact_id_sql(*KEY_COLUMNS), 1)
-        named = ",".join(chunk.named_by_id)
+        named = ",".join(chunk.named_by_id) if reading.wants_language(chunk.language) else ""
         return _changed(
             connection,
             f"insert into {area}.facts select {columns}, '{named}', $language from chunk {good}",
             {"language": chunk.language},
         )
-    finally:
-        connection.unregister("chunk")
 
 
-def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table) -> None:
-    connection.register("chunk", _conformed(names, NAMES.schema))
-    connection.execute(
-        f"insert into {area}.names select trim(entity), coalesce(language, 'en'), nullif(trim(label), ''), aliases, "
-        "kind from chunk where entity is not null"
-    )
-    connection.unregister("chunk")
+def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, reading: Reading) -> None:
+    wanted = "and list_contains($languages, lower(spoken))" if reading.languages else ""
+    with _given(connection, _conformed(names, NAMES.schema)):
+        connection.execute(
+            f"insert into {area}.names select entity, coalesce(language, 'en') as spoken, nullif(trim(label), ''), "
+            f"aliases, kind from chunk where entity != '' {wanted}",
+            {"languages": [language.lower() for language in reading.languages]} if wanted else None,
+        )
 
 
 def _stage_details(connection: duckdb.DuckDBPyConnection, area: str, details: pa.Table) -> None:
-    connection.register("chunk", _conformed(details, DETAILS_SCHEMA))
-    connection.execute(
-        f"insert into {area}.details select {fact_id_sql(*KEY_COLUMNS)}, name, text from chunk where text is not null"
-    )
+    with _given(connection, _conformed(details, DETAILS_SCHEMA)):
+        connection.execute(
+            f"insert into {area}.details "
+            f"select {fact_id_sql(*KEY_COLUMNS)}, name, text from chunk where text is not null"
+        )
+
+
+@contextmanager
+def _given(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
+    """A table that SQL knows as ``chunk``."""
+    connection.register("chunk", table)
+    yield
+    # Not after an error: it would hide it, and the connection is closed then.
     connection.unregister("chunk")
 
 
@@ -162,13 +170,14 @@ def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
         ), gathered as (
             select entity, language,
                 arg_min(label, (fresh, kind is null, label)) filter (label is not null) as label,
-                list_sort(list_distinct(flatten(array_agg(
-                    coalesce(aliases, []) || case when label is null then [] else [label] end)))) as texts,
+                list_sort(list_filter(list_distinct(flatten(array_agg(
+                    coalesce(aliases, []) || case when label is null then [] else [label] end))),
+                    lambda text: trim(text) != '')) as texts,
                 min(kind) as kind
             from given group by entity, language
         ), called as (
             select entity, language, coalesce(label, texts[1]) as label, texts, kind from gathered
-        ) select entity, language, label, list_filter(texts, lambda text: text != '' and text != label) as aliases, kind
+        ) select entity, language, label, list_filter(texts, lambda text: text != label) as aliases, kind
           from called where label is not null"""
     )
     if before:

@@ -73,9 +73,9 @@ def statements(rule: Rule, code: int, axioms: Axioms, now: int, premises: int, *
             yield from _chain(write, length, now)
 
 
-def closing(role: str, code: int, now: int, *, timed: bool) -> str:
+def closing(role: str, code: int, now: int, premises: int, *, timed: bool) -> str:
     """The query that closes an axiom table (subclass, subproperty) over itself, one step along the stated ones."""
-    write = _Writer(code, MOST_PREMISES, timed)
+    write = _Writer(code, premises, timed)
     table = f"axiom_{role}"
     source = f"{table} f join {table} e on e.s = f.o and e.r != {code} where f.g = {now} and f.s != e.o"
     return write("f.s", "f.p", "e.o", source, "f e")
@@ -111,9 +111,7 @@ class _Writer:
             end = f"least({', '.join(f'{name}.b' for name in names)})"
             columns += [f"{start} as a", f"{end} as b"]
             where = (" and " if " where " in source else " where ") + f"{start} <= {end}"
-        data = names[1] if names[0] == "x" else names[0]
         columns += [f"{self.code} as r", *[f"{number} as f{place}" for place, number in enumerate(numbers, 1)]]
-        columns.append(f"{data}.d as d")
         return f"select {', '.join(columns)} from {source}{where}"
 
 

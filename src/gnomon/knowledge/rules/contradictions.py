@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import duckdb
 
+from gnomon.knowledge.rules.numbering import earliest, latest, made
 from gnomon.knowledge.rules.rulebook import KINDS
 
 MOST_SHOWN = 1000
@@ -22,7 +23,11 @@ class Contradiction:
 
 
 def find_contradictions(
-    connection: duckdb.DuckDBPyConnection, roles: Mapping[str, Sequence[str]], numbers: Mapping[str, int], *, timed: bool
+    connection: duckdb.DuckDBPyConnection,
+    roles: Mapping[str, Sequence[str]],
+    numbers: Mapping[str, int],
+    *,
+    timed: bool,
 ) -> tuple[list[Contradiction], int]:
     """Contradictions among stated and inferred facts (the first thousand), and how many there are.
 
@@ -35,7 +40,9 @@ def find_contradictions(
         return f"(select s from facts_now where p in ({types}) and o = {numbers[KINDS[kind]]})"
 
     def pairs(role: str) -> str:
-        return f"(select s, o from facts_now where p in ({', '.join(str(numbers[name]) for name in roles[role])}))"
+        # What is declared both ways is one declaration.
+        predicates = ", ".join(str(numbers[name]) for name in roles[role])
+        return f"(select distinct least(s, o) as s, greatest(s, o) as o from facts_now where p in ({predicates}))"
 
     both = f"and {_certainly_overlap('x', 'y')}" if timed else ""
     few = "select * from facts_now where p in {} qualify row_number() over (partition by {}, p order by n) <= 100"
@@ -54,11 +61,12 @@ def find_contradictions(
         ),
         "irreflexive": f"select p, n, n from facts_now where s = o and p in {declared('irreflexive')}",
         "disjoint properties": (
-            f"select x.p, x.n, y.n from {pairs('disjoint properties')} d join facts_now x on x.p = d.s "
+            f"select d.s, x.n, y.n from {pairs('disjoint properties')} d join facts_now x on x.p = d.s "
             f"join facts_now y on y.p = d.o and y.s = x.s and y.o = x.o {both}"
         ),
         "disjoint classes": (
-            f"select d.s, x.n, y.n from {pairs('disjoint classes')} d join facts_now x on x.o = d.s and x.p in ({types}) "
+            f"select d.s, x.n, y.n from {pairs('disjoint classes')} d "
+            f"join facts_now x on x.o = d.s and x.p in ({types}) "
             f"join facts_now y on y.o = d.o and y.p in ({types}) and y.s = x.s {both}"
         ),
     }
@@ -78,31 +86,63 @@ def find_contradictions(
 
 def find_cycles(connection: duckdb.DuckDBPyConnection, predicates: Sequence[str]) -> list[list[str]]:
     """Classes or properties that are each below the other: every circle of a hierarchy, its members in order."""
-    rows = connection.execute(
-        "with recursive edges as (select distinct subject as low, object as high, predicate from facts "
-        "  where rule is null and list_contains($predicates, predicate) and object is not null and subject != object"
-        "), both_ways as ("
-        # Only what has an edge in and an edge out can be in a circle.
-        "  select low, high, predicate from edges where low in (select high from edges) and high in (select low from edges)"
-        "), above(low, high, predicate) as ("
-        "  select low, high, predicate from both_ways"
-        "  union select above.low, e.high, above.predicate from above join both_ways e "
-        "    on e.low = above.high and e.predicate = above.predicate"
-        ") select low, list(high order by high) from above x "
-        "where exists (from above y where y.low = x.high and y.high = x.low and y.predicate = x.predicate) "
-        "group by low, predicate order by low",
+    connection.execute(
+        "create or replace temp table hierarchy as "
+        "select distinct predicate, subject as low, object as high from facts "
+        "where rule is null and list_contains($predicates, predicate) and object is not null and subject != object",
         {"predicates": list(predicates)},
-    ).fetchall()
-    return [list(members) for members in sorted({tuple(members) for _, members in rows})]
+    )
+    # Only what has an edge in and an edge out can be in a circle; once the rest is gone, that is true of fewer still.
+    narrower = (
+        "from hierarchy semi join (select predicate, high as low from hierarchy) using (predicate, low) "
+        "semi join (select predicate, low as high from hierarchy) using (predicate, high)"
+    )
+    before = -1
+    while before != (left := made(connection, "narrowed", narrower)):
+        before = left
+        made(connection, "hierarchy", "from narrowed")
+    edges: dict[str, dict[str, list[str]]] = {}
+    for predicate, low, high in connection.execute("from hierarchy order by all").fetchall():
+        edges.setdefault(predicate, {}).setdefault(low, []).append(high)
+    circles = {tuple(members) for one in edges.values() for members in _components(one)}
+    return [list(members) for members in sorted(circles)]
+
+
+def _components(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Sets of more than one node each of which leads to each other (Tarjan's algorithm, without recursion)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_nodes: list[str] = []
+    is_open: set[str] = set()
+    found = []
+    for root in edges:
+        path = [] if root in number else [(root, iter(edges[root]))]
+        while path:
+            node, further = path[-1]
+            if node not in number:
+                number[node] = lowest[node] = len(number)
+                open_nodes.append(node)
+                is_open.add(node)
+            for next_node in further:
+                if next_node not in number:
+                    path.append((next_node, iter(edges.get(next_node, ()))))
+                    break
+                if next_node in is_open:
+                    lowest[node] = min(lowest[node], number[next_node])
+            else:
+                path.pop()
+                if path:
+                    lowest[path[-1][0]] = min(lowest[path[-1][0]], lowest[node])
+                if lowest[node] == number[node]:
+                    members = [open_nodes.pop()]
+                    while members[-1] != node:
+                        members.append(open_nodes.pop())
+                    is_open.difference_update(members)
+                    found += [sorted(members)] if len(members) > 1 else []
+    return found
 
 
 def _certainly_overlap(one: str, other: str) -> str:
-    def latest(start: str) -> str:
-        return f"{start} + case when {start} % 10000 = 0 then 9999 when {start} % 100 = 0 then 99 else 0 end"
-
-    def earliest(end: str) -> str:
-        return f"{end} - case when {end} % 10000 = 9999 then 9999 when {end} % 100 = 99 then 99 else 0 end"
-
     starts = f"greatest({latest(f'{one}.a')}, {latest(f'{other}.a')})"
     ends = f"least({earliest(f'{one}.b')}, {earliest(f'{other}.b')})"
     return f"{starts} < {ends}"

@@ -92,12 +92,13 @@ def _pair(path: Path, key: str, given: Any) -> tuple[str, str, str]:
 
 
 def _chain(path: Path, given: Any) -> tuple[str, str, str]:
-    if not isinstance(given, dict) or set(given) != {"if", "then"} or not isinstance(given["then"], str):
+    head = given.get("then") if isinstance(given, dict) and set(given) == {"if", "then"} else None
+    if not isinstance(head, str) or not head:
         raise InputError(f"{path}: a chain is {{if: [country, continent], then: continent}}, and this is {given!r}")
     steps = _names(path, "chain", given["if"])
     if len(steps) < 2:
         raise InputError(f"{path}: a chain has at least two steps, and this is {given['if']!r}")
-    return given["then"], iris.CHAIN, json.dumps(steps, ensure_ascii=False)
+    return head, iris.CHAIN, json.dumps(steps, ensure_ascii=False)
 
 
 def _vocabulary(path: Path, given: Any) -> dict[str, tuple[str, ...]]:

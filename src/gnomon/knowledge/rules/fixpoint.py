@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from gnomon.foundation import InputError, Progress
 from gnomon.foundation.progress import SilentProgress
@@ -19,10 +20,11 @@ from gnomon.knowledge.database import connected
 from gnomon.knowledge.rules.compiling import MOST_PREMISES, Axioms, closing, codes, names_of, statements
 from gnomon.knowledge.rules.contradictions import Contradiction, find_contradictions, find_cycles
 from gnomon.knowledge.rules.declared import Declared
-from gnomon.knowledge.rules.numbering import FIRST, LAST, number_facts, numbers_of, store_conclusions
+from gnomon.knowledge.rules.numbering import earliest, latest, made, number_facts, numbers_of, store_conclusions
 from gnomon.knowledge.rules.rulebook import KINDS, ROLES, Rule, chosen_rules
 
 _CLOSED_BY = {"subclass": "rdfs11", "subproperty": "rdfs5"}
+_RULE_BITS, _PACKED_BITS = 8, 126
 
 
 @dataclass(frozen=True)
@@ -80,17 +82,20 @@ def _forget(connection: duckdb.DuckDBPyConnection) -> None:
 def _declare(connection: duckdb.DuckDBPyConnection, declared: Declared) -> None:
     """Axioms of a rules file, and what sources declared of their predicates, as facts: premises have ids."""
     axioms = [(*axiom, declared.source) for axiom in declared.axioms]
-    kinds = connection.execute('select name, functional, "symmetric" from predicates').fetchall()
+    kinds = connection.execute('select name, functional, "symmetric" from predicates order by name').fetchall()
     for name, functional, symmetric in kinds:
         axioms += [(name, iris.TYPE, iris.SYMMETRIC, "rules/declared by source")] if symmetric else []
         axioms += [(name, iris.TYPE, iris.FUNCTIONAL, "rules/declared by source")] if functional else []
-    for subject, predicate, object, source in axioms:
-        key = fact_id({"subject": subject, "predicate": predicate, "object": object})
+    columns = ("subject", "predicate", "object", "source")
+    rows = [dict(zip(columns, axiom, strict=True)) for axiom in axioms]
+    if rows:
+        given = pa.Table.from_pylist([{"fact_id": fact_id(row), **row} for row in rows])
+        connection.register("declared", given)
         connection.execute(
-            "insert into facts (fact_id, subject, predicate, object, source) select ?, ?, ?, ?, ? "
-            "where not exists (from facts where fact_id = ?)",
-            [key, subject, predicate, object, source, key],
+            "insert into facts by name from declared anti join facts using (fact_id) "
+            "qualify row_number() over (partition by fact_id order by source desc) = 1"
         )
+        connection.unregister("declared")
 
 
 class _Work:
@@ -110,8 +115,10 @@ class _Work:
         steps = [name for _, _, names in chains for name in names]
         self.timed = number_facts(connection, [*vocabulary, *KINDS.values(), *steps], self.premises)
         self.numbers = numbers_of(connection, [*vocabulary, *KINDS.values(), *steps])
-        self._make_chains(chains)
+        self.domains = self._count("domains") > 0
+        self.type = self._usual_type()
         self.chains = tuple(sorted({len(steps) for _, _, steps in chains}))
+        self._make_chains(chains)
 
     def run(self) -> int:
         """Close the axioms, then apply the rules until nothing new follows; again if axioms followed. The rounds."""
@@ -125,15 +132,13 @@ class _Work:
 
     def result(self, rounds: int) -> Inference:
         """What is to be told."""
-        counted = self.connection.execute("select rule, count(*) from facts where rule is not null group by rule").fetchall()
-        by_rule = {rule.name: dict(counted).get(rule.name, 0) for rule in self.rules}
-        [(stated,)] = self.connection.execute("select count(*) from facts where rule is null").fetchall()
-        self._axioms()
+        counts = dict(self.connection.execute("select r, count(*) from facts_now group by r").fetchall())
+        by_rule = {name: counts[code] for name, code in self.codes.items() if code in counts}
         found, contradicted = find_contradictions(self.connection, self.roles, self.numbers, timed=self.timed)
         return Inference(
-            stated=stated,
+            stated=counts.get(0, 0),
             inferred=sum(by_rule.values()),
-            by_rule={name: count for name, count in by_rule.items() if count},
+            by_rule=by_rule,
             rounds=rounds,
             contradictions=found,
             contradicted=contradicted,
@@ -149,38 +154,35 @@ class _Work:
 
     def _axioms(self) -> Axioms:
         """The axioms that hold now, each kind in a table of its own; subclasses and subproperties closed."""
-        filled, closed = set(), set()
-        for role in ROLES:
-            self._table(role, f"p in ({self._ids(role)})")
-        for kind in ("symmetric", "transitive"):
-            self._table(kind, f"p in ({self._ids('type')}) and o = {self.numbers[KINDS[kind]]}")
-        for role, rule in _CLOSED_BY.items():
-            if rule in self.codes:
-                self._close(role, self.codes[rule])
-                closed.add(role)
-        for role in (*ROLES, "symmetric", "transitive"):
-            if self._count(f"axiom_{role.replace(' ', '_')}"):
-                filled.add(role)
+        filled = {
+            role
+            for role in {rule.axiom for rule in self.rules} & {*ROLES}
+            if self._table(role, f"p in ({self._ids(role)})")
+        } | {
+            kind
+            for kind in {rule.axiom for rule in self.rules} & {*KINDS}
+            if self._table(kind, f"p in ({self._ids('type')}) and o = {self.numbers[KINDS[kind]]}")
+        }
+        closed = {role for role, rule in _CLOSED_BY.items() if rule in self.codes}
+        for role in closed & filled:
+            self._close(role, self.codes[_CLOSED_BY[role]])
         return Axioms(
             filled=frozenset(filled),
             closed=frozenset(closed),
             chains=self.chains,
             types=tuple(self.numbers[name] for name in self.roles["type"]),
-            type=self._usual_type(),
+            type=self.type,
         )
 
-    def _table(self, role: str, condition: str) -> None:
-        self.connection.execute(
-            f"create or replace temp table axiom_{role.replace(' ', '_')} as "
-            f"select {self._columns.replace('g,', '0 as g,')} from facts_now where {condition}"
-        )
+    def _table(self, role: str, condition: str) -> int:
+        # A literal is no class and no property: an axiom about it says nothing.
+        query = f"select {self._columns.replace('g,', '0 as g,')} from facts_now where {condition} and o > 0"
+        return made(self.connection, f"axiom_{role.replace(' ', '_')}", query)
 
     def _close(self, role: str, code: int) -> None:
         now = 0
-        while self._add([closing(role, code, now, timed=self.timed)], f"axiom_{role}", now + 1):
-            self.connection.execute(
-                f"insert into facts_now by name select * replace (0 as g) from fresh"
-            )
+        while self._add([closing(role, code, now, len(self.premises), timed=self.timed)], f"axiom_{role}", now + 1):
+            self.connection.execute("insert into facts_now by name select * replace (0 as g) from fresh")
             now += 1
 
     def _rounds(self, axioms: Axioms, rounds: int) -> tuple[int, bool]:
@@ -211,35 +213,33 @@ class _Work:
     def _add(self, queries: Sequence[str], table: str, now: int) -> int:
         """Add what the queries find and the table has not, one proof each, numbered on; leaves it in ``fresh`` too."""
         key = "s, p, o, a, b" if self.timed else "s, p, o"
-        premises = names_of(max(query.count(" as f") for query in queries))
-        fields = ", ".join(f"{name} := {name}" for name in ("r", *premises, "d"))
-        union = " union all ".join(f"({query})" for query in queries)
-        # The least proof, so that it does not depend on the order in which rows were met.
-        self.connection.execute(
-            f"create or replace temp table found as select {key}, min(struct_pack({fields})) as proof "
-            f"from ({union}) group by {key}"
-        )
-        known = (
-            f"anti join {table} k on k.s = c.s and k.p = c.p and k.o = c.o and {_covers('k', 'c')}"
-            if self.timed
-            else f"anti join {table} k on k.s = c.s and k.p = c.p and k.o = c.o"
-        )
         [(last,)] = self.connection.execute("select coalesce(max(n), 0) from facts_now").fetchall()
-        times = "a, b, " if self.timed else ""
-        rest = [f"null::integer as {name}" for name in self.premises if name not in premises]
-        proof = ", ".join([*[f"proof.{name} as {name}" for name in premises], *rest])
-        self.connection.execute(
-            f"create or replace temp table fresh as select ({last} + row_number() over (order by {key}))::integer as n, "
-            f"s, p, o, {times}proof.d as d, {now} as g, proof.r::utinyint as r, {proof} from found c {known}"
+        pack, unpack = _packing(self.premises, int(last))
+        union = " union all ".join(f"({query})" for query in queries)
+        known = f"anti join {table} k on k.s = c.s and k.p = c.p and k.o = c.o"
+        if self.timed:
+            known += f" and k.a <= {latest('c.a')} and k.b >= {earliest('c.b')}"
+        # The least proof, so that it does not depend on the order in which rows were met.
+        fresh = (
+            f"select ({last} + row_number() over (order by {key}))::integer as n, {key}, {now} as g, {unpack} "
+            f"from (select {key}, min({pack}) as proof from ({union}) group by {key}) c {known}"
+        )
+        # Its domain is that of the fact it follows from, which stands behind the axiom where there is one.
+        data = "f2" if table == "facts_now" else "f1"
+        domain = f"join (select n as m, d from facts_now) on m = {data}" if self.domains else ""
+        count = made(
+            self.connection, "fresh", f"select f.*, {'d' if domain else 'null::integer'} as d from ({fresh}) f {domain}"
         )
         columns = self._columns if table != "facts_now" else "*"
         self.connection.execute(f"insert into {table} by name select {columns} from fresh")
-        return self._count("fresh")
+        return count
 
     def _usual_type(self) -> int:
-        """The predicate that says a type here: the one that most facts have, the standard one if none has any."""
+        """The predicate that says a thing's type here: the one that most facts have, the standard one if none has."""
+        kinds = ", ".join(str(self.numbers[name]) for name in KINDS.values())
         rows = self.connection.execute(
-            f"select p from facts_now where p in ({self._ids('type')}) group by p order by count(*) desc, p limit 1"
+            f"select p from facts_now where p in ({self._ids('type')}) and o not in ({kinds}) "
+            f"group by p order by count(*) desc, p = {self.numbers[iris.TYPE]} desc, p limit 1"
         ).fetchall()
         return int(rows[0][0]) if rows else self.numbers[iris.TYPE]
 
@@ -256,36 +256,44 @@ class _Work:
             except json.JSONDecodeError:
                 steps = None
             if not isinstance(steps, list) or len(steps) < 2 or not all(isinstance(step, str) for step in steps):
-                raise InputError(f"the property chain of {head!r} is {text!r}, and should be a list such as [\"p\", \"q\"]")
+                raise InputError(f'the property chain of {head!r} is {text!r}, and should be a list such as ["p", "q"]')
             chains.append((key, head, steps))
         return chains
 
     def _make_chains(self, chains: Sequence[tuple[str, str, list[str]]]) -> None:
-        times = f", {FIRST}::bigint as a, {LAST}::bigint as b" if self.timed else ""
-        for length in {len(steps) for _, _, steps in chains}:
-            columns = ", ".join(f"p{place} integer" for place in range(1, length + 1))
-            self.connection.execute(f"create or replace temp table chain_{length} (n integer, head integer, {columns})")
-        for key, head, steps in chains:
-            [(number,)] = self.connection.execute("select n from ids where fact_id = ?", [key]).fetchall()
-            found = numbers_of(self.connection, [head])
+        columns = ", ".join(f"facts_now.{name}" for name in ("n", "s as head", *(("a", "b") if self.timed else ())))
+        for length in self.chains:
+            steps = ", ".join(f"steps[{place}] as p{place}" for place in range(1, length + 1))
+            given = [(key, [self.numbers[step] for step in names]) for key, _, names in chains if len(names) == length]
             self.connection.execute(
-                f"insert into chain_{len(steps)} values ({', '.join('?' * (len(steps) + 2))})",
-                [number, found[head], *[self.numbers[step] for step in steps]],
-            )
-        for length in {len(steps) for _, _, steps in chains} if times else ():
-            self.connection.execute(
-                f"create or replace temp table chain_{length} as select *{times} from chain_{length}"
+                f"create or replace temp table chain_{length} as select {columns}, {steps} from "
+                "(select unnest($keys) as fact_id, unnest($steps) as steps) join ids using (fact_id) "
+                "join facts_now using (n)",
+                {"keys": [key for key, _ in given], "steps": [numbers for _, numbers in given]},
             )
 
     def _count(self, what: str) -> int:
         return int(self.connection.execute(f"select count(*) from {what}").fetchall()[0][0])
 
 
-def _covers(known: str, new: str) -> str:
-    """Whether what is known holds, as far as its precision tells, at least as long as what is new."""
-    late = f"{new}.a + case when {new}.a % 10000 = 0 then 9999 when {new}.a % 100 = 0 then 99 else 0 end"
-    early = f"{new}.b - case when {new}.b % 10000 = 9999 then 9999 when {new}.b % 100 = 99 then 99 else 0 end"
-    return f"{known}.a <= {late} and {known}.b >= {early}"
+def _packing(premises: Sequence[str], last: int) -> tuple[str, str]:
+    """SQL that makes one number of a rule and its premises' numbers, and SQL that takes it apart again.
+
+    One number is compared several times faster than a row of them, which is what is left where it would not fit.
+    """
+    bits = last.bit_length()
+    if _RULE_BITS + bits * len(premises) > _PACKED_BITS:
+        fields = ("r", *premises)
+        return (
+            f"struct_pack({', '.join(f'{name} := {name}' for name in fields)})",
+            ", ".join(f"proof.{name} as {name}" for name in fields),
+        )
+    shifts = {name: bits * place for place, name in enumerate(reversed(premises))}
+    parts = [f"(r::hugeint << {bits * len(premises)})"]
+    parts += [f"(coalesce({name}, 0)::hugeint << {shift})" for name, shift in shifts.items()]
+    unpacked = [f"(proof >> {bits * len(premises)})::utinyint as r"]
+    unpacked += [f"nullif((proof >> {shifts[name]}) & {(1 << bits) - 1}, 0)::integer as {name}" for name in premises]
+    return " + ".join(parts), ", ".join(unpacked)
 
 
 def _record(

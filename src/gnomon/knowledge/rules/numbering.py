@@ -6,32 +6,45 @@ from collections.abc import Iterable, Sequence
 
 import duckdb
 
-from gnomon.knowledge.database import FACT_COLUMNS, fact_id_sql
+from gnomon.knowledge.database import FACT_COLUMNS
 
 FIRST, LAST = -(10**15), 10**15
 """Before every start and after every end: what a fact without times has."""
+_NO_TIMES = ",null,null]"
+_COLUMNS = FACT_COLUMNS.replace("fact_id, ", "", 1)
+
+
+def made(connection: duckdb.DuckDBPyConnection, table: str, query: str) -> int:
+    """Make a temporary table of a query's rows; how many there are."""
+    return int(connection.execute(f"create or replace temp table {table} as {query}").fetchall()[0][0])
 
 
 def number_facts(connection: duckdb.DuckDBPyConnection, constants: Iterable[str], premises: Sequence[str]) -> bool:
     """Make ``facts_now`` of the stated facts, with the dictionaries ``terms`` and ``literals``; whether any has a time.
 
-    Numbers follow the order of ids and texts, so that the same facts give the same proofs on every machine.
+    Numbers follow the order of ids and texts, so that the same facts give the same proofs on every machine. The
+    dictionaries also hold each text as it stands in what is hashed for an id.
     """
-    connection.execute(
-        "create or replace temp table literals as select (-row_number() over (order by object, value, unit))::integer "
-        "as id, object, value, unit from (select distinct object, value, unit from facts "
-        "where value is not null or object[1] = '\"')"
+    literals = made(
+        connection,
+        "literals",
+        "select (-row_number() over (order by object, value, unit))::integer as id, object, value, unit, "
+        f"{_json('object')} || ',' || coalesce(value::varchar, 'null') || ',' || {_json('unit')} as quoted "
+        "from (select distinct object, value, unit from facts where value is not null or object[1] = '\"')",
     )
     connection.execute(
-        "create or replace temp table terms as select (row_number() over (order by term))::integer as id, term from ("
+        "create or replace temp table terms as select (row_number() over (order by term))::integer as id, term, "
+        f"{_json('term')} as quoted from ("
         "select subject as term from facts union select predicate from facts "
         "union select object from facts where object is not null and object[1] != '\"' "
         "union select unnest($constants::varchar[]))",
         {"constants": sorted(set(constants))},
     )
-    connection.execute(
-        "create or replace temp table domains as select row_number() over (order by domain)::integer as id, domain "
-        "from (select distinct domain from facts where domain is not null)"
+    made(
+        connection,
+        "domains",
+        "select row_number() over (order by domain)::integer as id, domain "
+        "from (select distinct domain from facts where domain is not null)",
     )
     timed = bool(
         connection.execute('select count(*) from facts where "start" is not null or "end" is not null').fetchall()[0][0]
@@ -40,24 +53,21 @@ def number_facts(connection: duckdb.DuckDBPyConnection, constants: Iterable[str]
         f'coalesce(time_key("start", 0), {FIRST}) as a, coalesce(time_key("end", 99), {LAST}) as b, ' if timed else ""
     )
     empty = ", ".join(f"null::integer as {name}" for name in premises)
-    connection.execute(
-        "create or replace temp table ids as select row_number() over (order by fact_id)::integer as n, fact_id from facts"
+    made(connection, "ids", "select row_number() over (order by fact_id)::integer as n, fact_id from facts")
+    object = "coalesce(l.id, o.id)" if literals else "o.id"
+    objects = (
+        "left join terms o on o.term = object left join literals l on l.object is not distinct from facts.object "
+        "and l.value is not distinct from facts.value and l.unit is not distinct from facts.unit "
+        if literals
+        else "join terms o on o.term = object "
     )
-    connection.execute(
-        "create or replace temp table facts_now as "
-        f"select ids.n, s.id as s, p.id as p, coalesce(o.id, l.id) as o, {times}domains.id as d, "
+    made(
+        connection,
+        "facts_now",
+        f"select ids.n, s.id as s, p.id as p, {object} as o, {times}domains.id as d, "
         f"0 as g, 0::utinyint as r, {empty} from facts "
         "join ids using (fact_id) join terms s on s.term = subject join terms p on p.term = predicate "
-        "left join terms o on o.term = object "
-        "left join literals l on l.object is not distinct from facts.object "
-        "  and l.value is not distinct from facts.value and l.unit is not distinct from facts.unit "
-        "left join domains on domains.domain = facts.domain"
-        if connection.execute("select count(*) from literals").fetchall()[0][0]
-        else "create or replace temp table facts_now as "
-        f"select ids.n, s.id as s, p.id as p, o.id as o, {times}domains.id as d, "
-        f"0 as g, 0::utinyint as r, {empty} from facts "
-        "join ids using (fact_id) join terms s on s.term = subject join terms p on p.term = predicate "
-        "join terms o on o.term = object left join domains on domains.domain = facts.domain"
+        f"{objects} left join domains on domains.domain = facts.domain",
     )
     return timed
 
@@ -68,36 +78,62 @@ def numbers_of(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> d
     return {str(term): int(number) for term, number in rows}
 
 
+def latest(start: str) -> str:
+    """SQL for the last moment at which something may have begun: a year alone may mean its last day."""
+    return f"{start} + case when {start} % 10000 = 0 then 9999 when {start} % 100 = 0 then 99 else 0 end"
+
+
+def earliest(end: str) -> str:
+    """SQL for the first moment at which something may have ended: a year alone may mean its first day."""
+    # Years before Christ are negative, and so would be their remainders.
+    of_year, of_month = f"({end} % 10000 + 10000) % 10000", f"({end} % 100 + 100) % 100"
+    return f"{end} - case when {of_year} = 9999 then 9999 when {of_month} = 99 then 99 else 0 end"
+
+
 def store_conclusions(
     connection: duckdb.DuckDBPyConnection, rules: Sequence[str], premises: Sequence[str], *, timed: bool
 ) -> None:
     """Write what was inferred into the table of facts, with rule and premises; ``rules`` names the numbers."""
-    start, end = "null", "null"
-    times = ""
+    times, joins, hashed = "null, null", "", f"'{_NO_TIMES}'"
     if timed:
         # Texts as they stand in the premises: a conclusion's times are always some premise's.
         for name, column, missing in (("starts", '"start"', 0), ("ends", '"end"', 99)):
-            connection.execute(
-                f"create or replace temp table {name} as select time_key({column}, {missing}) as key, "
-                f"min({column}) as text from facts where {column} is not null group by key"
+            made(
+                connection,
+                name,
+                f"select time_key({column}, {missing}) as key, min({column}) as text "
+                f"from facts where {column} is not null group by key",
             )
-        start, end = "starts.text", "ends.text"
-        times = "left join starts on starts.key = f.a left join ends on ends.key = f.b"
+        times = "starts.text, ends.text"
+        joins = "left join starts on starts.key = f.a left join ends on ends.key = f.b"
+        hashed = f"',' || {_json('starts.text')} || ',' || {_json('ends.text')} || ']'"
     connection.execute(
-        "create or replace temp table worded as select f.n, s.term as subject, p.term as predicate, "
-        "coalesce(o.term, l.object) as object, l.value as value, l.unit as unit, "
-        f'{start}::varchar as "start", {end}::varchar as "end", domains.domain as domain, f.r, '
-        f"{', '.join(f'f.{name}' for name in premises)} "
-        f"from facts_now f join terms s on s.id = f.s join terms p on p.id = f.p left join terms o on o.id = f.o "
-        f"left join literals l on l.id = f.o left join domains on domains.id = f.d {times} where f.r != 0"
+        # What foundation.tables.fact_id hashes, put together from texts that were quoted once.
+        "create or replace temp table concluded as select f.*, 'f_' || left(sha256('[' || s.quoted || ',' || p.quoted "
+        f"|| ',' || coalesce(o.quoted || ',null,null', l.quoted) || {hashed}), 20) as fact_id "
+        "from facts_now f join terms s on s.id = f.s join terms p on p.id = f.p left join terms o on o.id = f.o "
+        f"left join literals l on l.id = f.o {joins} where f.r != 0"
     )
-    columns = ("subject", "predicate", "object", "value", "unit", '"start"', '"end"')
-    connection.execute(f"insert into ids select n, {fact_id_sql(*columns)} from worded")
-    joins = " ".join(f"left join ids i_{name} on i_{name}.n = w.{name}" for name in premises)
-    found = ", ".join(f"i_{name}.fact_id" for name in premises)
+    connection.execute("insert into ids select n, fact_id from concluded")
     names = "[" + ", ".join("'" + name.replace("'", "''") + "'" for name in rules) + "]"
-    connection.execute(
-        f"insert into facts ({FACT_COLUMNS}) select own.fact_id, {', '.join(columns)}, domain, 'inferred', {names}[r], "
-        f"list_filter([{found}], lambda id: id is not null) "
-        f"from worded w join ids own on own.n = w.n {joins}"
+    for count in range(2, len(premises) + 1):
+        used, rest = premises[:count], premises[count:]
+        proofs = " ".join(f"join ids i_{name} on i_{name}.n = f.{name}" for name in used)
+        ends = f"and f.{rest[0]} is null" if rest else ""
+        connection.execute(
+            f"insert into facts (fact_id, {_COLUMNS}) select f.fact_id, s.term, p.term, coalesce(o.term, l.object), "
+            f"l.value, l.unit, {times}, domains.domain, 'inferred', {names}[f.r], "
+            f"[{', '.join(f'i_{name}.fact_id' for name in used)}] from concluded f {proofs} "
+            "join terms s on s.id = f.s join terms p on p.id = f.p left join terms o on o.id = f.o "
+            f"left join literals l on l.id = f.o left join domains on domains.id = f.d {joins} "
+            f"where f.{used[-1]} is not null {ends}"
+        )
+
+
+def _json(text: str) -> str:
+    """SQL for a text as JSON writes it; most need no escaping."""
+    special = r"""[\x00-\x1f"\\]"""
+    return (
+        f"case when {text} is null then 'null' when regexp_matches({text}, '{special}') then json_text({text}) "
+        f"else '\"' || {text} || '\"' end"
     )

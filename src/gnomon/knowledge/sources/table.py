@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gnomon.foundation import InputError, did_you_mean
+from gnomon.foundation.errors import first_line
 from gnomon.foundation.tables import FACTS, NAMES
 from gnomon.knowledge.material import Material
 from gnomon.knowledge.reading import ROWS_IN_CHUNK, Reading, plain_suffix, read_lines
@@ -55,24 +56,30 @@ def delimited_rows(path: Path, reading: Reading, delimiter: str) -> Iterator[tup
     A row with another number of cells than the header is a bad row.
     """
     delimiter = {"tab": "\t", "\\t": "\t"}.get(reading.option("delimiter"), reading.option("delimiter", delimiter))
-    quoted = reading.option("quotes", "yes") != "no"
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise InputError(f"the option delimiter is {delimiter!r}, and should be one character, or tab")
+    if reading.option("quotes", "yes") not in ("yes", "no"):
+        raise InputError(f"the option quotes is {reading.option('quotes')!r}, and should be yes or no")
+    quoted = reading.option("quotes", "yes") == "yes"
     last = [0]
 
     def texts() -> Iterator[str]:
-        for number, text in read_lines(path, reading):
+        for number, text in read_lines(path, reading, whole=True):
             last[0] = number
-            yield text + "\n"
+            yield text
 
     reader = csv.reader(
         texts(), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=quoted
     )
     header: list[str] | None = None
     while True:
+        first = last[0] + 1
         try:
             cells = next(reader, None)
         except csv.Error as error:
+            # A quote that is never closed takes the rest of the file: what is to be mended is where the row began.
             reading.refuse(
-                f"{path}:{last[0]}", f"not a row of a table ({error}); if quotes are part of the text, set quotes=no"
+                f"{path}:{first}", f"not a row of a table ({error}); if quotes are part of the text, set quotes=no"
             )
             continue
         if cells is None:
@@ -81,10 +88,18 @@ def delimited_rows(path: Path, reading: Reading, delimiter: str) -> Iterator[tup
             continue
         if header is None:
             header = cells
+            refuse_twice(path, header)
         elif len(cells) != len(header):
             reading.refuse(f"{path}:{last[0]}", f"{len(cells)} cells where the header has {len(header)}")
             continue
         yield last[0], cells
+
+
+def refuse_twice(path: Path, header: Sequence[str]) -> None:
+    """Refuse a header in which a column with a name stands twice: which of them is meant?"""
+    for place, name in enumerate(header):
+        if name and name in header[:place]:
+            raise InputError(f"{path}:1: the column {name!r} stands twice in the header. Rename or remove one.")
 
 
 def _json_rows(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -95,6 +110,9 @@ def _json_rows(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, An
             row = json.loads(text)
         except json.JSONDecodeError as error:
             reading.refuse(f"{path}:{number}", f"not valid JSON ({error.msg} at column {error.colno})")
+            continue
+        except (ValueError, RecursionError) as error:
+            reading.refuse(f"{path}:{number}", f"JSON that is too large to read ({first_line(error)})")
             continue
         if isinstance(row, dict):
             yield number, row
@@ -184,14 +202,30 @@ def _cell(given: Any, target: str) -> Any:
         return None
     if target == "value":
         try:
+            if isinstance(given, bool) or "_" in str(given):  # Python takes these for numbers.
+                raise ValueError
             return float(given)
-        except (TypeError, ValueError):
-            raise ValueError(f"value is {given!r}, and should be a number") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"value is {_shown(given)}, and should be a number") from None
     if target == "premises":
-        return given if isinstance(given, list) else str(given).split("|")
-    if isinstance(given, bool | list | dict):
-        raise ValueError(f"{target} is {json.dumps(given, ensure_ascii=False)}, and should be a text")
-    return given.strip() if isinstance(given, str) else str(given)
+        return [_text(one, target) for one in (given if isinstance(given, list) else str(given).split("|"))]
+    return _text(given, target)
+
+
+def _text(given: Any, target: str) -> str:
+    if given is None or isinstance(given, bool | list | dict):
+        raise ValueError(f"{target} is {_shown(given)}, and should be a text")
+    text = given.strip() if isinstance(given, str) else str(given)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{target} is {text!a}, which has half of a character") from None
+    return text
+
+
+def _shown(given: Any) -> str:
+    text = repr(given) if isinstance(given, str) else json.dumps(given)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
@@ -200,6 +234,7 @@ def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
     except (pa.ArrowInvalid, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
+    refuse_twice(path, file.schema_arrow.names)
     plan = _plan(path, file.schema_arrow.names, reading)
     reading.progress.start(path.name, file.metadata.num_rows, "facts")
     done = 0
@@ -223,9 +258,18 @@ def _row_of(path: Path, first: int) -> Callable[[int], str]:
 
 def _cast(path: Path, column: pa.ChunkedArray, target: str) -> pa.ChunkedArray:
     try:
-        return column.cast(_type(target))
+        cast = column.cast(_type(target))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"{path}: column {target!r} holds {column.type}, not {_type(target)}") from error
+    try:
+        cast.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path}: column {target!r} holds text that is not UTF-8 ({first_line(error)})") from error
+    if not pa.types.is_string(cast.type):
+        return cast
+    # An empty cell says nothing, in Parquet as in CSV.
+    empty = pc.equal(cast, "")
+    return pc.if_else(empty, pa.scalar(None, pa.string()), cast) if pc.any(empty).as_py() else cast
 
 
 def _type(target: str) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""A folder of tables as ``gnomon knowledge export`` writes it: facts.parquet, names.parquet and details.parquet."""
+"""A folder of tables as ``gnomon knowledge export`` writes it: facts, names, details and predicates, in Parquet."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gnomon.foundation import InputError
-from gnomon.knowledge.material import Material
+from gnomon.knowledge.material import Material, Predicate
 from gnomon.knowledge.reading import ROWS_IN_CHUNK, Reading
 from gnomon.knowledge.sources.table import read_table_file
 
 
 def read_tables(folder: Path, reading: Reading) -> Iterator[Material]:
-    """Facts with their proofs, names in the languages asked for, and details."""
+    """Facts with their proofs, names in the languages asked for, details, and what is declared of predicates."""
     for chunk in read_table_file(folder / "facts.parquet", reading):
         yield replace(chunk, named_by_id=() if (folder / "names.parquet").is_file() else chunk.named_by_id)
     for batch in _batches(folder / "names.parquet"):
-        kept = [reading.wants_language(language) for language in batch["language"].to_pylist()]
-        yield Material(names=batch.filter(pa.array(kept)))
+        yield Material(names=batch)
     for batch in _batches(folder / "details.parquet"):
         yield Material(details=batch)
+    for batch in _batches(folder / "predicates.parquet"):
+        yield Material(predicates={row["name"]: Predicate(**row) for row in batch.to_pylist()})
 
 
 def _batches(path: Path) -> Iterator[pa.Table]:

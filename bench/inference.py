@@ -1,0 +1,141 @@
+"""Measures inference: gnomon's rules with proofs, written to the file, against pyoxigraph's SPARQL updates."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from measuring import Table, arguments, finish, fitted_exponent, interleave, median_with_spread, parse, ratio
+from ontology_world import World, iri_macro, make_world
+from sparql_rules import FORMS, load, run_updates
+
+FACTS, QUICK_FACTS = 1_000_000, 5_000
+NEEDED = 20
+GNOMON, PEER = "gnomon infer", "pyoxigraph updates"
+
+
+class Compared:
+    """A world on which both infer; what each came to is kept for the comparison."""
+
+    def __init__(self, world: World, place: Path, form: str) -> None:
+        from gnomon.knowledge.importing import import_knowledge
+
+        self.world, self.place, self.form = world, place, form
+        self.store, self.given = place / "inferred.duckdb", place / "given.duckdb"
+        import_knowledge([str(world.parquet)], self.given)
+        self.told: dict[str, Any] = {}
+
+    def gnomon(self) -> float:
+        """The whole call on a fresh copy of the file: numbering, rounds, ids, proofs, contradictions, writing."""
+        from gnomon.knowledge.rules import infer
+
+        shutil.copy(self.given, self.store)
+        started = time.perf_counter()
+        result = infer(self.store)
+        seconds = time.perf_counter() - started
+        self.told |= {"stated": result.stated, "inferred": result.inferred, "rounds": result.rounds}
+        self.told["by rule"] = result.by_rule
+        return seconds
+
+    def peer(self) -> float:
+        """The updates alone; the triples are loaded before and written for the comparison after."""
+        store = load(self.world.ntriples)
+        seconds, rounds = run_updates(store, self.form)
+        self.told["peer's rounds"] = rounds
+        self._write(store)
+        return seconds
+
+    def _write(self, store: Any) -> None:
+        import pyoxigraph
+
+        store.dump(str(self.place / "peer.nt"), pyoxigraph.RdfFormat.N_TRIPLES, from_graph=pyoxigraph.DefaultGraph())
+
+    def differences(self) -> tuple[int, int]:
+        """How many triples gnomon alone has, and how many the peer alone; chains and their lists are left out."""
+        import duckdb
+
+        connection = duckdb.connect()
+        connection.execute(iri_macro())
+        connection.execute(f"attach '{self.store}' as kb (read_only)")
+        connection.execute(
+            "create table ours as select iri(subject) || ' ' || iri(predicate) || ' ' || iri(object) || ' .' as line "
+            "from kb.facts where predicate != 'owl:propertyChainAxiom'"
+        )
+        connection.execute(
+            "create table theirs as select distinct line from read_csv(?, columns = {'line': 'varchar'}, "
+            "header = false, delim = '', quote = '', escape = '', auto_detect = false) "
+            "where not starts_with(line, '_:') and not contains(line, 'propertyChainAxiom')",
+            [str(self.place / "peer.nt")],
+        )
+        counts = [
+            connection.execute(f"select count(*) from {one} anti join {other} using (line)").fetchall()[0][0]
+            for one, other in (("ours", "theirs"), ("theirs", "ours"))
+        ]
+        connection.close()
+        return int(counts[0]), int(counts[1])
+
+
+def faster_form(facts: int, place: Path) -> tuple[str, dict[str, float]]:
+    """The peer's form that is the faster one on a smaller world, and the seconds of each."""
+    world = make_world(facts, place)
+    seconds = {form: run_updates(load(world.ntriples), form)[0] for form in FORMS}
+    return min(seconds, key=lambda form: seconds[form]), seconds
+
+
+def growth(sizes: list[int], place: Path, repeats: int) -> tuple[dict[int, float], float]:
+    """The median seconds of gnomon's inference for worlds of each size, and the exponent fitted to them."""
+    seconds: dict[int, float] = {}
+    for size in sizes:
+        folder = place / str(size)
+        compared = Compared(make_world(size, folder, ntriples=False), folder, "")
+        seconds[compared.world.facts] = statistics.median(compared.gnomon() for _ in range(repeats))
+        shutil.rmtree(folder)
+    return seconds, fitted_exponent(seconds)
+
+
+def main() -> None:
+    options = parse(arguments(__doc__, repeats=2, peers=False))
+    facts = QUICK_FACTS if options.quick else FACTS
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        form, tried = faster_form(max(facts // 10, 2000), place / "trial")
+        grown, exponent = growth([facts // 10, facts // 3, facts], place / "growth", options.repeats)
+        compared = Compared(make_world(facts, place / "world"), place, form)
+        ways: dict[str, Callable[[], float]] = {GNOMON: compared.gnomon, PEER: compared.peer}
+        timings = interleave(ways, options.repeats, warmups=0)
+        ours, theirs = compared.differences()
+    told = compared.told
+    ratios = {f"{PEER} / {GNOMON}": ratio(timings[PEER], timings[GNOMON])}
+    rounds = {GNOMON: told["rounds"], PEER: told["peer's rounds"]}
+    rows = [
+        [
+            name,
+            median_with_spread(seconds),
+            f"{told['inferred'] / statistics.median(seconds):,.0f}",
+            str(rounds[name]),
+            str(ratios[f"{PEER} / {GNOMON}"]) if name == PEER else "1",
+        ]
+        for name, seconds in timings.items()
+    ]
+    notes = [
+        f"{told['stated']:,} facts stated, {told['inferred']:,} inferred. Results equal: "
+        f"{'yes' if ours == theirs == 0 else f'NO ({ours} facts of gnomon alone, {theirs} of the peer alone)'}.",
+        f"gnomon's time holds ids, proofs, contradictions and writing; the peer, in memory, {FORMS[form]} "
+        f"(the faster of two forms on a tenth: {', '.join(f'{name} {value:.2f} s' for name, value in tried.items())}).",
+        f"Needed: {NEEDED} times as fast. gnomon's seconds: "
+        + ", ".join(f"{size:,} facts {value:.2f}" for size, value in grown.items())
+        + f"; they grow with the facts to the power of {exponent:.2f}.",
+    ]
+    title = f"Inference over {told['stated']:,} facts, {options.repeats} rounds"
+    table = Table(title, ("way", "seconds", "conclusions/s", "rounds", "× gnomon's time"), rows, notes)
+    details = {**told, "equal": ours == theirs == 0, "form": form, "forms tried": tried, "exponent": exponent}
+    finish("inference", options, table, timings, ratios, {**details, "growth": grown})
+
+
+if __name__ == "__main__":
+    main()
