@@ -60,8 +60,11 @@ def test_a_table_of_facts_is_read_in_any_format(tmp_path, name, content):
     names = {row["entity"]: row["label"] for row in found.names().to_pylist()}
     assert names == {text: text for text in ("Oslo", "Norway", "Rome", "Italy")}
     write_table(FACTS, found.facts(), tmp_path / "again.parquet")
-    assert KnowledgeBase.load(["again.parquet"], tmp_path).facts().drop_columns("source").equals(
-        found.facts().drop_columns("source")
+    assert (
+        KnowledgeBase.load(["again.parquet"], tmp_path)
+        .facts()
+        .drop_columns("source")
+        .equals(found.facts().drop_columns("source"))
     )
 
 
@@ -87,7 +90,7 @@ def test_cells_may_hold_commas_numbers_times_and_lists(tmp_path):
         ("subject,predicate,object,value\na,p,,\n", ":2: a fact has either an object or a value"),
         (
             "subject,predicate,object,start,end\na,p,b,,\n\na,p,c,1961,1957\n",
-            ":4: end 1957 is before start 1961 for \"a p c\". Mend the row.",
+            ':4: end 1957 is before start 1961 for "a p c". Mend the row.',
         ),
         (b"subject,predicate,object\ncaf\xe9,p,b\n", ":2: the text is not UTF-8 (byte 4 of the line). Mend the row."),
         ('subject,predicate,object\n\n"two\nlines",p,b\na,p,b,c\n', ":5: 4 cells"),

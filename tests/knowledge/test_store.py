@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,3 +129,20 @@ def test_a_pack_is_a_material():
     (found,) = read_place("elements", Reading())
     assert found.facts.schema.names == FACTS.schema.names
     assert set(found.predicates) >= {"symbol", "category"}
+
+
+def test_a_label_takes_the_place_of_an_id_or_an_alias():
+    by_id = Material(
+        make_table(FACTS, [{"subject": "FRA", "predicate": "p", "object": "EUR"}]), named_by_id=("subject", "object")
+    )
+    alias = Material(
+        names=pa.table({"entity": ["EUR"], "language": ["en"], "label": [None], "aliases": [["the Union"]]})
+    )
+    label = material([], names=[("FRA", "France"), ("EUR", "Europe")])
+    for order in ([by_id, alias, label], [label, alias, by_id]):
+        knowledge = KnowledgeBase(order)
+        assert knowledge.labels() == {"FRA": "France", "EUR": "Europe"}
+        assert {row["entity"]: row["aliases"] for row in knowledge.names().to_pylist()} == {
+            "FRA": ["FRA"],
+            "EUR": ["EUR", "the Union"],
+        }

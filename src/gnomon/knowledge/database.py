@@ -17,6 +17,8 @@ FORMAT = "1"
 FACT_COLUMNS = (
     'fact_id, subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'  # as FACTS
 )
+NAME_COLUMNS = "entity, language, label, aliases, kind"
+"""As NAMES. Besides, ``worth`` is 0 for a label that a source gave, 1 for an id taken as a name, 2 for an alias."""
 KEY_COLUMNS = ("subject", "predicate", "object", "value", "unit", '"start"', '"end"')
 _ESCAPED = r"[\x0b\x0e\x0f\x1a-\x1f]"
 _SPECIAL = r'[\x00-\x1f"\\]'
@@ -28,7 +30,7 @@ TABLES = {
         "fact_id varchar, subject varchar, predicate varchar, object varchar, value double, unit varchar, "
         '"start" varchar, "end" varchar, domain varchar, source varchar, rule varchar, premises varchar[]'
     ),
-    "names": "entity varchar, language varchar, label varchar, aliases varchar[], kind varchar",
+    "names": "entity varchar, language varchar, label varchar, aliases varchar[], kind varchar, worth tinyint",
     "predicates": 'name varchar, label varchar, functional boolean, "symmetric" boolean',
     "details": "fact_id varchar, name varchar, text varchar",
     "imports": (

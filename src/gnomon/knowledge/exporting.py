@@ -15,7 +15,7 @@ import duckdb
 from gnomon.foundation import InputError
 from gnomon.foundation.errors import first_line
 from gnomon.foundation.files import atomic_path, disk_full, refuse_foreign_folder
-from gnomon.knowledge.database import FACT_COLUMNS, connected
+from gnomon.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connected
 from gnomon.knowledge.iris import OWN_NAMES, PREFIXES, full_iri
 from gnomon.knowledge.reading import ROWS_IN_CHUNK
 
@@ -70,9 +70,9 @@ def export_knowledge(
                 names = 0
                 for batch in connection.sql(facts, params=values or None).to_arrow_reader(ROWS_IN_CHUNK):
                     handle.writelines(_triple(row) for row in batch.to_pylist())
-                for batch in connection.sql("select * from names order by entity, language").to_arrow_reader(
-                    ROWS_IN_CHUNK
-                ):
+                for batch in connection.sql(
+                    f"select {NAME_COLUMNS} from names order by entity, language"
+                ).to_arrow_reader(ROWS_IN_CHUNK):
                     for row in batch.to_pylist():
                         lines = list(_labels(row))
                         names += len(lines)
@@ -93,7 +93,7 @@ def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Pat
     try:
         tables = {
             "facts": facts,
-            "names": "select * from names order by entity, language",
+            "names": f"select {NAME_COLUMNS} from names order by entity, language",
             "details": _DETAILS.format(facts=facts),
             "predicates": "select * from predicates order by name",
         }

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from gnomon.foundation.tables import FACTS, NAMES, validate
-from gnomon.knowledge.database import FACT_COLUMNS, connect, define_macros, prepare
+from gnomon.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, define_macros, prepare
 from gnomon.knowledge.material import Material, Predicate
 from gnomon.knowledge.places import STORE_SUFFIX, locate, read_place
 from gnomon.knowledge.reading import Reading
@@ -113,7 +113,9 @@ class KnowledgeBase:
 
     def names(self, language: str = "en") -> pa.Table:
         """Names of entities in a language, by entity."""
-        return validate(NAMES, self._arrow("select * from names where language = $l order by entity", {"l": language}))
+        return validate(
+            NAMES, self._arrow(f"select {NAME_COLUMNS} from names where language = $l order by entity", {"l": language})
+        )
 
     def labels(self, language: str = "en") -> dict[str, str]:
         """What each entity is called; an entity without a name is not in it."""

@@ -67,7 +67,7 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Mat
         if chunk.details.num_rows:
             _stage_details(connection, area, chunk.details)
     connection.execute(
-        f"insert into {area}.names select entity, language, entity, [], null from ("
+        f"insert into {area}.names select entity, language, entity, [], null, 1 from ("
         f"  select subject as entity, language from {area}.facts where contains(named_by_id, 'subject') "
         f"  union select object, language from {area}.facts where contains(named_by_id, 'object')"
         f") where entity is not null and {_IS_NAME}"
@@ -134,7 +134,7 @@ def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Tab
     with _given(connection, _conformed(names, NAMES.schema)):
         connection.execute(
             f"insert into {area}.names select entity, coalesce(language, 'en') as spoken, nullif(trim(label), ''), "
-            f"aliases, kind from chunk where entity != '' {wanted}",
+            f"aliases, kind, 0 from chunk where entity != '' {wanted}",
             {"languages": [language.lower() for language in reading.languages]} if wanted else None,
         )
 
@@ -157,34 +157,38 @@ def _given(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[N
 
 
 def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
-    """One row an entity and language: what it was called before stays its label, other names become aliases."""
+    """One row an entity and language, other names as its aliases.
+
+    What it was called before stays its label, unless that was but an id or an alias and now there is a label.
+    """
     if not _count(connection, f"{area}.names"):
         return 0
     before = _count(connection, "names")
     connection.execute(
         f"""create or replace temp table merged as
         with given as (
-            select entity, language, label, aliases, kind, false as fresh from names
-            semi join {area}.names using (entity, language)
-            union all select entity, language, label, aliases, kind, true from {area}.names
+            select *, false as fresh from names semi join {area}.names using (entity, language)
+            union all select *, true from {area}.names
         ), gathered as (
             select entity, language,
-                arg_min(label, (fresh, kind is null, label)) filter (label is not null) as label,
+                arg_min(label, (worth, fresh, kind is null, label)) filter (label is not null) as label,
+                min(worth) filter (label is not null) as worth,
                 list_sort(list_filter(list_distinct(flatten(array_agg(
                     coalesce(aliases, []) || case when label is null then [] else [label] end))),
                     lambda text: trim(text) != '')) as texts,
                 min(kind) as kind
             from given group by entity, language
         ), called as (
-            select entity, language, coalesce(label, texts[1]) as label, texts, kind from gathered
-        ) select entity, language, label, list_filter(texts, lambda text: text != label) as aliases, kind
+            select entity, language, coalesce(label, texts[1]) as label, texts, kind, coalesce(worth, 2) as worth
+            from gathered
+        ) select entity, language, label, list_filter(texts, lambda text: text != label) as aliases, kind, worth
           from called where label is not null"""
     )
     if before:
         connection.execute(
             "delete from names using merged where names.entity = merged.entity and names.language = merged.language"
         )
-    connection.execute("insert into names select entity, language, label, aliases, kind from merged")
+    connection.execute("insert into names select * from merged")
     connection.execute("drop table merged")
     return _count(connection, "names") - before
 

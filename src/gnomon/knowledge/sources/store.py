@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gnomon.knowledge.database import FACT_COLUMNS, connected
+from gnomon.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connected
 from gnomon.knowledge.material import Material, Predicate
 from gnomon.knowledge.reading import ROWS_IN_CHUNK, Reading
 
@@ -23,9 +23,9 @@ def read_store(place: Path, reading: Reading) -> Iterator[Material]:
         for batch in connection.sql(query, params=values or None).to_arrow_reader(ROWS_IN_CHUNK):
             yield Material(facts=_table(batch))
         values = {"wanted": list(reading.languages)} if spoken else {}
-        for batch in connection.sql(f"select * from names {spoken}", params=values or None).to_arrow_reader(
-            ROWS_IN_CHUNK
-        ):
+        for batch in connection.sql(
+            f"select {NAME_COLUMNS} from names {spoken}", params=values or None
+        ).to_arrow_reader(ROWS_IN_CHUNK):
             yield Material(names=_table(batch))
         query = (
             'select subject, predicate, object, value, unit, "start", "end", details.name, details.text '
