@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ontology_world import CHAINS, IRIS, property_iri
+from ontology_world import BASE, CHAINS, IRIS, property_name
 
 FORMS = {
     "by axiom": "an update for each axiom, with constants in it",
@@ -79,5 +79,5 @@ def _of_properties(store: Any, form: str, rules: tuple[tuple[str, str], ...]) ->
 
 def _of_chains() -> Iterator[str]:
     for head, steps in CHAINS:
-        path = " . ".join(f"?x{place} <{property_iri(step)}> ?x{place + 1}" for place, step in enumerate(steps))
-        yield f"INSERT {{ ?x0 <{property_iri(head)}> ?x{len(steps)} }} WHERE {{ {path} }}"
+        path = " . ".join(f"?x{place} <{BASE}{property_name(step)}> ?x{place + 1}" for place, step in enumerate(steps))
+        yield f"INSERT {{ ?x0 <{BASE}{property_name(head)}> ?x{len(steps)} }} WHERE {{ {path} }}"

@@ -218,6 +218,14 @@ def test_other_rules_forget_what_followed_and_what_a_file_declared(tmp_path):
     assert triples(table(store)) == {("a", "likes", "b"), ("likes", DOMAIN, "person")}
 
 
+def test_facts_of_a_source_that_is_called_like_a_rules_file_stay(tmp_path):
+    fact = {"subject": "a", "predicate": "p", "object": "b", "source": "rules/mine"}
+    rows, _ = inferred_from(tmp_path, [fact], declared=Declared((("p", TYPE, SYMMETRIC),), source="rules/one.yaml"))
+    assert triples(rows) == {("a", "p", "b"), ("p", TYPE, SYMMETRIC), ("b", "p", "a")}
+    infer(tmp_path / "kb.duckdb")
+    assert triples(table(tmp_path / "kb.duckdb")) == {("a", "p", "b")}
+
+
 def test_declared_facts_that_are_stated_too_stay_when_the_declaration_goes(tmp_path):
     store = import_facts(tmp_path, [("likes", TYPE, SYMMETRIC), ("a", "likes", "b")])
     infer(store, declared=Declared((("likes", TYPE, SYMMETRIC),), source="rules/one.yaml"))

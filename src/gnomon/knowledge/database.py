@@ -14,20 +14,22 @@ from gnomon.foundation.files import disk_full
 from gnomon.foundation.version import __version__
 
 FORMAT = "1"
-FACT_COLUMNS = (
-    'fact_id, subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'  # as FACTS
-)
+GIVEN_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'
+FACT_COLUMNS = f"fact_id, {GIVEN_COLUMNS}"  # As FACTS.
 NAME_COLUMNS = "entity, language, label, aliases, kind"
 """As NAMES. Besides, ``worth`` is 0 for a label that a source gave, 1 for an id taken as a name, 2 for an alias."""
 KEY_COLUMNS = ("subject", "predicate", "object", "value", "unit", '"start"', '"end"')
 _ESCAPED = r"[\x0b\x0e\x0f\x1a-\x1f]"
 _SPECIAL = r'[\x00-\x1f"\\]'
+_QUOTED = "'\"' || {} || '\"'"
 _VALUE = 3  # A number needs no quotes.
 
 TABLES = {
     "meta": "key varchar, value varchar",
     "facts": (
-        "fact_id varchar, subject varchar, predicate varchar, object varchar, value double, unit varchar, "
+        # An id is random text: compressing it costs much and saves little.
+        "fact_id varchar using compression uncompressed, subject varchar, predicate varchar, object varchar, "
+        "value double, unit varchar, "
         '"start" varchar, "end" varchar, domain varchar, source varchar, rule varchar, premises varchar[]'
     ),
     "names": "entity varchar, language varchar, label varchar, aliases varchar[], kind varchar, worth tinyint",
@@ -53,13 +55,12 @@ def fact_id_sql(*columns: str) -> str:
             f"coalesce({column}::varchar, 'null')" if place == _VALUE else f"coalesce({text.format(column)}, 'null')"
             for place, column in enumerate(columns)
         ]
-        return "'[' || " + " || ',' || ".join(parts) + " || ']'"
+        return "concat('[', " + ", ',', ".join(parts) + ", ']')"
 
     # Most texts need no escaping, and those that DuckDB and Python escape differently are rarer still.
     together = f"concat({', '.join(texts)})"
-    plain = "'\"' || {} || '\"'"
     content = (
-        f"case when not regexp_matches({together}, '{_SPECIAL}') then {json_list(plain)} "
+        f"case when not regexp_matches({together}, '{_SPECIAL}') then {json_list(_QUOTED)} "
         f"when not regexp_matches({together}, '{_ESCAPED}') then {json_list('to_json({})::varchar')} "
         f"else {json_list('json_text({})')} end"
     )
@@ -123,6 +124,7 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         raise explained(error, path) from error
     try:
         define_macros(connection)
+        connection.execute("set preserve_insertion_order = false")  # Nothing is asked for without an order.
         if not read_only and not connection.execute("select count(*) from duckdb_tables()").fetchall()[0][0]:
             prepare(connection)
         _refuse_other_formats(connection, path)

@@ -30,7 +30,7 @@ try:
 except ImportError:  # Not a Unix system: two imports that make the same store cannot be kept apart there.
     fcntl = None  # type: ignore[assignment]
 
-MEMORY = "1GB"
+MEMORY = "800MB"
 _REMEDY = "Nothing was imported. Mend it, or pass --skip-bad to leave out such rows (they are counted)."
 _DIGESTED = 1 << 30  # Larger files are known by their size: reading a whole dump twice costs minutes.
 
@@ -112,6 +112,7 @@ def _workshop(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute(f"set temp_directory = '{_quoted(folder / 'spilled')}'")
             connection.execute(f"attach '{_quoted(folder / 'staging.duckdb')}' as staging")
             yield connection
+            _drop_staged(connection)
             connection.execute("detach staging")
             if target != into:
                 # A file of its own, without a log beside it, before it takes the name.
@@ -167,6 +168,13 @@ def _folder_beside(into: Path) -> Iterator[Path]:
             with suppress(OSError):
                 for one in made:
                     one.rmdir()
+
+
+def _drop_staged(connection: duckdb.DuckDBPyConnection) -> None:
+    """Empty the staging area: else it would be written out in full once more, only to be deleted."""
+    areas = "select schema_name from duckdb_schemas() where database_name = 'staging' and schema_name != 'main'"
+    for (area,) in connection.execute(f"{areas} and not internal").fetchall():
+        connection.execute(f"drop schema staging.{area} cascade")
 
 
 def _record(connection: duckdb.DuckDBPyConnection, place: str, reading: Reading, taken: Taken) -> Imported:

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from gnomon.foundation.tables import FACTS, NAMES
-from gnomon.knowledge.database import FACT_COLUMNS, KEY_COLUMNS, fact_id_sql
+from gnomon.knowledge.database import GIVEN_COLUMNS, KEY_COLUMNS, fact_id_sql
 from gnomon.knowledge.material import DETAILS_SCHEMA, Material, Predicate
 from gnomon.knowledge.reading import Reading
 
@@ -30,7 +30,7 @@ case when coalesce(subject, '') = '' then 'the subject is empty'
              || coalesce(object, value::varchar) || '"'
 end"""
 # Ids of knowledge bases are no names: nobody would ask about Q42 by that word.
-_IS_NAME = r"""not regexp_full_match(entity, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|urn:.*|_:.*|".*', 's')"""
+_IS_NAME = r"""not regexp_full_match({}, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|urn:.*|_:.*|".*', 's')"""
 
 
 @dataclass
@@ -50,7 +50,7 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Mat
     connection.execute(f"create or replace schema {area}")
     connection.execute(
         f"create or replace table {area}.facts as "
-        f"select {FACT_COLUMNS}, '' as named_by_id, '' as language from facts limit 0"
+        f"select {GIVEN_COLUMNS}, '' as named_by_id, '' as language from facts limit 0"
     )
     connection.execute(f"create or replace table {area}.names as select * from names limit 0")
     connection.execute(f"create or replace table {area}.details as select * from details limit 0")
@@ -66,12 +66,6 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Mat
             _stage_names(connection, area, chunk.names, reading)
         if chunk.details.num_rows:
             _stage_details(connection, area, chunk.details)
-    connection.execute(
-        f"insert into {area}.names select entity, language, entity, [], null, 1 from ("
-        f"  select subject as entity, language from {area}.facts where contains(named_by_id, 'subject') "
-        f"  union select object, language from {area}.facts where contains(named_by_id, 'object')"
-        f") where entity is not null and {_IS_NAME}"
-    )
     connection.execute("commit")
     connection.execute("set force_compression = 'auto'")
     return taken
@@ -79,29 +73,27 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Mat
 
 def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Taken) -> None:
     """Bring what was staged into the tables. A fact that was inferred and is now stated becomes a stated one."""
-    connection.execute(
-        # Of the same fact twice, the stated one is kept, then the first by source: not what happened to come first.
-        "create or replace temp table firsts as "
-        f"select arg_min(rowid, (rule is not null, source, rowid)) as place from {area}.facts group by fact_id"
-        if _has_repeats(connection, area)
-        else "create or replace temp table firsts as select 0 as place limit 0"
-    )
-    some_repeat = _count(connection, "firsts") > 0
-    fresh = (
-        f"{area}.facts"
-        if not some_repeat
-        else f"(select * from {area}.facts where rowid in (select place from firsts))"
-    )
-    taken.repeated = taken.facts - (_count(connection, "firsts") if some_repeat else taken.facts)
-    if _count(connection, "facts where rule is not null"):
-        taken.stated_now = _changed(
+    identified = f"select {fact_id_sql(*KEY_COLUMNS)} as fact_id, {GIVEN_COLUMNS} from {area}.facts"
+    # Of the same fact twice, the stated one is kept, then the first by source: not what happened to come first.
+    firsts = "select arg_min(rowid, (rule is not null, source, rowid)) from {} group by fact_id"
+    if not _count(connection, "facts"):
+        connection.execute(f"insert into facts {identified}")
+        if _has_repeats(connection, "facts"):
+            connection.execute(f"delete from facts where rowid not in ({firsts.format('facts')})")
+        taken.added = _count(connection, "facts")
+        taken.repeated = taken.facts - taken.added
+    else:
+        connection.execute(f"create or replace temp table fresh as {identified}")
+        if _has_repeats(connection, "fresh"):
+            connection.execute(f"delete from fresh where rowid not in ({firsts.format('fresh')})")
+        taken.repeated = taken.facts - _count(connection, "fresh")
+        stated_now = _changed(
             connection,
-            f"delete from facts where rule is not null and fact_id in (select fact_id from {area}.facts "
-            "where rule is null)",
+            "delete from facts where rule is not null and fact_id in (select fact_id from fresh where rule is null)",
         )
-    known = "anti join facts using (fact_id)" if _count(connection, "facts") else ""
-    taken.added = _changed(connection, f"insert into facts select {FACT_COLUMNS} from {fresh} {known}")
-    taken.added -= taken.stated_now
+        added = _changed(connection, "insert into facts select * from fresh anti join facts using (fact_id)")
+        taken.added = added - stated_now
+        connection.execute("drop table fresh")
     taken.names = _merge_names(connection, area)
     _merge_details(connection, area)
     for one in taken.predicates.values():
@@ -112,21 +104,23 @@ def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Taken) -> Non
 
 
 def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Material, reading: Reading) -> int:
-    with _given(connection, _conformed(chunk.facts, FACTS.schema)):
-        bad = connection.execute(
-            f"select place, problem from (select row_number() over () - 1 as place, {_PROBLEM} as problem from chunk) "
-            "where problem is not null order by place"
-        ).fetchall()
+    named = ",".join(chunk.named_by_id) if reading.wants_language(chunk.language) else ""
+    given = _conformed(chunk.facts, FACTS.schema)
+    with _given(connection, given):
+        good = _changed(
+            connection,
+            f"insert into {area}.facts select {GIVEN_COLUMNS}, $named, $language from chunk where ({_PROBLEM}) is null",
+            {"named": named, "language": chunk.language},
+        )
+    if good < given.num_rows:
+        with _given(connection, given.append_column("place", pa.array(range(given.num_rows)))):
+            bad = connection.execute(
+                f"select place, problem from (select place, {_PROBLEM} as problem from chunk) "
+                "where problem is not null order by place"
+            ).fetchall()
         for place, problem in bad:
             reading.refuse(chunk.where(place) if chunk.where else f"row {place + 1}", problem)
-        good = f"where ({_PROBLEM}) is null" if bad else ""
-        columns = FACT_COLUMNS.replace("fact_id", fact_id_sql(*KEY_COLUMNS), 1)
-        named = ",".join(chunk.named_by_id) if reading.wants_language(chunk.language) else ""
-        return _changed(
-            connection,
-            f"insert into {area}.facts select {columns}, '{named}', $language from chunk {good}",
-            {"language": chunk.language},
-        )
+    return good
 
 
 def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, reading: Reading) -> None:
@@ -161,9 +155,20 @@ def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
 
     What it was called before stays its label, unless that was but an id or an alias and now there is a label.
     """
-    if not _count(connection, f"{area}.names"):
-        return 0
     before = _count(connection, "names")
+    if _count(connection, f"{area}.names"):
+        _merge_given_names(connection, area)
+    for end in ("subject", "object"):
+        connection.execute(
+            f"insert into names select {end}, language, {end}, [], null, 1 from ("
+            f"  select distinct {end}, language from {area}.facts where contains(named_by_id, '{end}')"
+            f") called anti join names on names.entity = called.{end} and names.language = called.language "
+            f"where {end} is not null and {_IS_NAME.format(end)}"
+        )
+    return _count(connection, "names") - before
+
+
+def _merge_given_names(connection: duckdb.DuckDBPyConnection, area: str) -> None:
     connection.execute(
         f"""create or replace temp table merged as
         with given as (
@@ -174,7 +179,7 @@ def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
                 arg_min(label, (worth, fresh, kind is null, label)) filter (label is not null) as label,
                 min(worth) filter (label is not null) as worth,
                 list_sort(list_filter(list_distinct(flatten(array_agg(
-                    coalesce(aliases, []) || case when label is null then [] else [label] end))),
+                    coalesce(aliases, []) || case when label is null or worth = 1 then [] else [label] end))),
                     lambda text: trim(text) != '')) as texts,
                 min(kind) as kind
             from given group by entity, language
@@ -184,13 +189,12 @@ def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
         ) select entity, language, label, list_filter(texts, lambda text: text != label) as aliases, kind, worth
           from called where label is not null"""
     )
-    if before:
+    if _count(connection, "names"):
         connection.execute(
             "delete from names using merged where names.entity = merged.entity and names.language = merged.language"
         )
     connection.execute("insert into names select * from merged")
     connection.execute("drop table merged")
-    return _count(connection, "names") - before
 
 
 def _merge_details(connection: duckdb.DuckDBPyConnection, area: str) -> None:
@@ -206,8 +210,8 @@ def _merge_details(connection: duckdb.DuckDBPyConnection, area: str) -> None:
     )
 
 
-def _has_repeats(connection: duckdb.DuckDBPyConnection, area: str) -> bool:
-    [(rows, distinct)] = connection.execute(f"select count(*), count(distinct fact_id) from {area}.facts").fetchall()
+def _has_repeats(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
+    [(rows, distinct)] = connection.execute(f"select count(*), count(distinct fact_id) from {table}").fetchall()
     return bool(rows != distinct)
 
 

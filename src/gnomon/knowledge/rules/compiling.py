@@ -82,14 +82,30 @@ def closing(role: str, code: int, now: int, premises: int, *, timed: bool) -> st
 
 
 def _chain(write: _Writer, length: int, now: int) -> Iterator[str]:
-    atoms = [f"f{place}" for place in range(1, length + 1)]
-    for fresh in range(length):
-        joins = []
-        for place, atom in enumerate(atoms):
-            age = "=" if place == fresh else "<" if place < fresh else "<="
-            link = f" and {atom}.s = {atoms[place - 1]}.o" if place else ""
-            joins.append(f"join facts_now {atom} on {atom}.p = x.p{place + 1}{link} and {atom}.g {age} {now}")
-        yield write("f1.s", "x.head", f"f{length}.o", f"chain_{length} x {' '.join(joins)}", " ".join(["x", *atoms]))
+    """One query for each step of the chain that may be the new one: from it to the right end, then to the left.
+
+    Each join is written out before the next, since a plan that joins both ends first meets all their pairs.
+    """
+    for fresh in range(1, length + 1):
+        order = [*range(fresh, length + 1), *range(fresh - 1, 0, -1)]
+        parts = []
+        for place, step in enumerate(order):
+            age = "=" if step == fresh else "<" if step < fresh else "<="
+            on = f"f.p = x.p{step} and f.g {age} {now}"
+            if place == 0:
+                ends = "f.s as low, f.o as high"
+            elif step > fresh:
+                on, ends = f"{on} and f.s = x.high", "x.low, f.o as high"
+            else:
+                on, ends = f"{on} and f.o = x.low", "f.s as low, x.high"
+            times = "greatest(x.a, f.a) as a, least(x.b, f.b) as b" if write.timed else ""
+            dropped = "a, b, " * write.timed + ("low, high" if place else "")
+            kept = f"x.* exclude ({dropped.rstrip(', ')})" if dropped else "x.*"
+            source = f"step{place - 1}" if place else f"chain_{length}"
+            columns = ", ".join(part for part in (kept, ends, times, f"f.n as n{step}") if part)
+            parts.append(f"step{place} as materialized (select {columns} from {source} x join facts_now f on {on})")
+        numbers = ["n", *[f"n{step}" for step in range(1, length + 1)]]
+        yield f"with {', '.join(parts)} " + write.given(numbers, f"step{length - 1}")
 
 
 @dataclass(frozen=True)
@@ -113,6 +129,13 @@ class _Writer:
             where = (" and " if " where " in source else " where ") + f"{start} <= {end}"
         columns += [f"{self.code} as r", *[f"{number} as f{place}" for place, number in enumerate(numbers, 1)]]
         return f"select {', '.join(columns)} from {source}{where}"
+
+    def given(self, numbers: Sequence[str], source: str) -> str:
+        """The same from a table that holds the conclusion as (low, head, high), its times and its premises."""
+        numbers = [*numbers, *["null::integer"] * (self.premises - len(numbers))]
+        columns = ["low as s", "head as p", "high as o", *(["a", "b"] if self.timed else []), f"{self.code} as r"]
+        columns += [f"{number} as f{place}" for place, number in enumerate(numbers, 1)]
+        return f"select {', '.join(columns)} from {source}" + (" where a <= b" if self.timed else "")
 
 
 def names_of(premises: int) -> Sequence[str]:

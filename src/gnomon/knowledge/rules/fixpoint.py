@@ -20,10 +20,12 @@ from gnomon.knowledge.database import connected
 from gnomon.knowledge.rules.compiling import MOST_PREMISES, Axioms, closing, codes, names_of, statements
 from gnomon.knowledge.rules.contradictions import Contradiction, find_contradictions, find_cycles
 from gnomon.knowledge.rules.declared import Declared
-from gnomon.knowledge.rules.numbering import earliest, latest, made, number_facts, numbers_of, store_conclusions
+from gnomon.knowledge.rules.numbering import earliest, latest, made, number_facts, numbers_of
 from gnomon.knowledge.rules.rulebook import KINDS, ROLES, Rule, chosen_rules
+from gnomon.knowledge.rules.wording import store_conclusions
 
 _CLOSED_BY = {"subclass": "rdfs11", "subproperty": "rdfs5"}
+_BY_SOURCE = "rules/declared by source"
 _RULE_BITS, _PACKED_BITS = 8, 126
 
 
@@ -76,7 +78,10 @@ def infer(
 
 
 def _forget(connection: duckdb.DuckDBPyConnection) -> None:
-    connection.execute("delete from facts where rule is not null or starts_with(source, 'rules/')")
+    connection.execute(
+        "delete from facts where rule is not null or source = ? or source in (select declared from inferences)",
+        [_BY_SOURCE],
+    )
 
 
 def _declare(connection: duckdb.DuckDBPyConnection, declared: Declared) -> None:
@@ -84,8 +89,8 @@ def _declare(connection: duckdb.DuckDBPyConnection, declared: Declared) -> None:
     axioms = [(*axiom, declared.source) for axiom in declared.axioms]
     kinds = connection.execute('select name, functional, "symmetric" from predicates order by name').fetchall()
     for name, functional, symmetric in kinds:
-        axioms += [(name, iris.TYPE, iris.SYMMETRIC, "rules/declared by source")] if symmetric else []
-        axioms += [(name, iris.TYPE, iris.FUNCTIONAL, "rules/declared by source")] if functional else []
+        axioms += [(name, iris.TYPE, iris.SYMMETRIC, _BY_SOURCE)] if symmetric else []
+        axioms += [(name, iris.TYPE, iris.FUNCTIONAL, _BY_SOURCE)] if functional else []
     columns = ("subject", "predicate", "object", "source")
     rows = [dict(zip(columns, axiom, strict=True)) for axiom in axioms]
     if rows:

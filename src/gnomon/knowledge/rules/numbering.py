@@ -6,12 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import duckdb
 
-from gnomon.knowledge.database import FACT_COLUMNS
-
 FIRST, LAST = -(10**15), 10**15
 """Before every start and after every end: what a fact without times has."""
-_NO_TIMES = ",null,null]"
-_COLUMNS = FACT_COLUMNS.replace("fact_id, ", "", 1)
 
 
 def made(connection: duckdb.DuckDBPyConnection, table: str, query: str) -> int:
@@ -88,46 +84,6 @@ def earliest(end: str) -> str:
     # Years before Christ are negative, and so would be their remainders.
     of_year, of_month = f"({end} % 10000 + 10000) % 10000", f"({end} % 100 + 100) % 100"
     return f"{end} - case when {of_year} = 9999 then 9999 when {of_month} = 99 then 99 else 0 end"
-
-
-def store_conclusions(
-    connection: duckdb.DuckDBPyConnection, rules: Sequence[str], premises: Sequence[str], *, timed: bool
-) -> None:
-    """Write what was inferred into the table of facts, with rule and premises; ``rules`` names the numbers."""
-    times, joins, hashed = "null, null", "", f"'{_NO_TIMES}'"
-    if timed:
-        # Texts as they stand in the premises: a conclusion's times are always some premise's.
-        for name, column, missing in (("starts", '"start"', 0), ("ends", '"end"', 99)):
-            made(
-                connection,
-                name,
-                f"select time_key({column}, {missing}) as key, min({column}) as text "
-                f"from facts where {column} is not null group by key",
-            )
-        times = "starts.text, ends.text"
-        joins = "left join starts on starts.key = f.a left join ends on ends.key = f.b"
-        hashed = f"',' || {_json('starts.text')} || ',' || {_json('ends.text')} || ']'"
-    connection.execute(
-        # What foundation.tables.fact_id hashes, put together from texts that were quoted once.
-        "create or replace temp table concluded as select f.*, 'f_' || left(sha256('[' || s.quoted || ',' || p.quoted "
-        f"|| ',' || coalesce(o.quoted || ',null,null', l.quoted) || {hashed}), 20) as fact_id "
-        "from facts_now f join terms s on s.id = f.s join terms p on p.id = f.p left join terms o on o.id = f.o "
-        f"left join literals l on l.id = f.o {joins} where f.r != 0"
-    )
-    connection.execute("insert into ids select n, fact_id from concluded")
-    names = "[" + ", ".join("'" + name.replace("'", "''") + "'" for name in rules) + "]"
-    for count in range(2, len(premises) + 1):
-        used, rest = premises[:count], premises[count:]
-        proofs = " ".join(f"join ids i_{name} on i_{name}.n = f.{name}" for name in used)
-        ends = f"and f.{rest[0]} is null" if rest else ""
-        connection.execute(
-            f"insert into facts (fact_id, {_COLUMNS}) select f.fact_id, s.term, p.term, coalesce(o.term, l.object), "
-            f"l.value, l.unit, {times}, domains.domain, 'inferred', {names}[f.r], "
-            f"[{', '.join(f'i_{name}.fact_id' for name in used)}] from concluded f {proofs} "
-            "join terms s on s.id = f.s join terms p on p.id = f.p left join terms o on o.id = f.o "
-            f"left join literals l on l.id = f.o left join domains on domains.id = f.d {joins} "
-            f"where f.{used[-1]} is not null {ends}"
-        )
 
 
 def _json(text: str) -> str:
