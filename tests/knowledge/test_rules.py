@@ -233,6 +233,14 @@ def test_declared_facts_that_are_stated_too_stay_when_the_declaration_goes(tmp_p
     assert ("b", "likes", "a") in triples(table(store), rule=True)
 
 
+def test_a_declared_fact_that_is_imported_later_stays_too(tmp_path):
+    store = import_facts(tmp_path, [("a", "likes", "b")])
+    infer(store, declared=Declared((("likes", TYPE, SYMMETRIC),), source="rules/one.yaml"))
+    import_facts(tmp_path, [("likes", TYPE, SYMMETRIC)], name="axioms.csv")
+    infer(store)
+    assert triples(table(store), rule=True) == {("b", "likes", "a")}
+
+
 @pytest.mark.parametrize("text", ["p then q", "{}", '["p"]', '["p", 3]', '"p"'])
 def test_a_chain_that_cannot_be_read_is_refused_and_nothing_changes(tmp_path, text):
     store = import_facts(tmp_path, [("likes", TYPE, SYMMETRIC), ("a", "likes", "b")])

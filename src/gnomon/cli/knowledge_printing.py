@@ -61,7 +61,7 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
             table.add_row(name, f"{count:,}", RULES[name].says)
         console.print(table)
     for cycle in result.cycles[:_SHOWN]:
-        console.print(f"circle in the hierarchy: {' → '.join([*cycle, cycle[0]])}")
+        console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
     if len(result.cycles) > _SHOWN:
         console.print(f"… and {len(result.cycles) - _SHOWN} more circles")
     if result.contradicted:
@@ -136,7 +136,7 @@ def print_info(store: Path, *, as_json: bool) -> None:
     if found["shared_labels"]:
         console.print(f"ambiguous: {_many(found['shared_labels'], 'label')} shared by several entities of one language")
     for cycle in found["cycles"][:_SHOWN]:
-        console.print(f"circle in the hierarchy: {' → '.join([*cycle, cycle[0]])}")
+        console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
     for row in found["imports"]:
         console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {_many(row['facts'], 'fact')}")
     if found["inference"] and found["inference"]["stale"]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import IO
 
 from gnomon.foundation import InputError, Progress, did_you_mean
@@ -38,6 +39,7 @@ class Reading:
     bad: int = 0
     examples: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def knows(self, *names: str) -> None:
         """Say which options the source has; any other that was given is refused."""
@@ -53,9 +55,10 @@ class Reading:
         """A bad row: it ends the import, or is counted and left out if that was asked for."""
         if not self.skip_bad:
             raise InputError(f"{where}: {reason}. {self.remedy}")
-        self.bad += 1
-        if len(self.examples) < _EXAMPLES:
-            self.examples.append(f"{where}: {reason}")
+        with self._lock:  # Rows are read and taken in at the same time.
+            self.bad += 1
+            if len(self.examples) < _EXAMPLES:
+                self.examples.append(f"{where}: {reason}")
 
     def leave_out(self, what: str, count: int = 1) -> None:
         """Rows that are well-formed but of no use here: counted by what they are, and told at the end."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -58,17 +59,36 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Mat
     # What is staged is read once: compressing it would cost more than it saves.
     connection.execute("set force_compression = 'uncompressed'")
     connection.execute("begin")
-    for chunk in chunks:
-        taken.predicates.update(chunk.predicates)
-        if chunk.facts.num_rows:
-            taken.facts += _stage_facts(connection, area, chunk, reading)
-        if chunk.names.num_rows:
-            _stage_names(connection, area, chunk.names, reading)
-        if chunk.details.num_rows:
-            _stage_details(connection, area, chunk.details)
+    with ThreadPoolExecutor(1) as worker:
+        # While one chunk is taken in, the next is read: the one is DuckDB's work, the other Python's.
+        waiting: list[Future[int]] = []
+        for chunk in _after(chunks, waiting):
+            taken.predicates.update(chunk.predicates)
+            taken.facts += sum(one.result() for one in waiting)
+            waiting[:] = [worker.submit(_stage_chunk, connection, area, chunk, reading)]
+        taken.facts += sum(one.result() for one in waiting)
     connection.execute("commit")
     connection.execute("set force_compression = 'auto'")
     return taken
+
+
+def _after(chunks: Iterable[Material], waiting: Sequence[Future[int]]) -> Iterator[Material]:
+    """The chunks; where reading fails, what was read before is taken in first, so that the first bad row is told."""
+    try:
+        yield from chunks
+    except Exception:
+        for one in waiting:
+            one.result()
+        raise
+
+
+def _stage_chunk(connection: duckdb.DuckDBPyConnection, area: str, chunk: Material, reading: Reading) -> int:
+    facts = _stage_facts(connection, area, chunk, reading) if chunk.facts.num_rows else 0
+    if chunk.names.num_rows:
+        _stage_names(connection, area, chunk.names, reading)
+    if chunk.details.num_rows:
+        _stage_details(connection, area, chunk.details)
+    return facts
 
 
 def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Taken) -> None:
@@ -89,7 +109,9 @@ def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Taken) -> Non
         taken.repeated = taken.facts - _count(connection, "fresh")
         stated_now = _changed(
             connection,
-            "delete from facts where rule is not null and fact_id in (select fact_id from fresh where rule is null)",
+            # Inferred before, or declared by the last inference's file of rules; stated now.
+            "delete from facts where (rule is not null or source in (select declared from inferences)) "
+            "and fact_id in (select fact_id from fresh where rule is null)",
         )
         added = _changed(connection, "insert into facts select * from fresh anti join facts using (fact_id)")
         taken.added = added - stated_now

@@ -21,7 +21,7 @@ from gnomon.knowledge.sources.triples import Triples
 BOM_8 = b"\xef\xbb\xbf"
 BOM_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINES_AT_ONCE = 10_000
-_KEPT = 100_000
+_KEPT = 400_000
 # Fewer language tags than there are: those that are surely well-formed.
 _TAG = rb"[A-Za-z]{2,3}(?:-[A-Za-z]{4})?(?:-[A-Za-z]{2})?"
 _LITERAL = re.compile(rb'"([^"\\\r]*)"(?:@(%b)|\^\^(<[^ <>"]+>))?' % _TAG)
