@@ -31,8 +31,10 @@ def test_out_of_memory_halves_until_it_fits(rows: int, fits: int) -> None:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
         done.extend(batch)
 
-    run_batches([list(range(rows))], forward)
+    found = run_batches([3] * rows, 3 * rows, forward)
     assert done == list(range(rows))
+    assert found <= 3 * rows
+    assert found == 3 * rows or found // 3 <= fits
 
 
 def test_a_single_row_that_does_not_fit_is_an_error() -> None:
@@ -40,7 +42,7 @@ def test_a_single_row_that_does_not_fit_is_an_error() -> None:
         raise MemoryError
 
     with pytest.raises(GnomonError, match="out of memory on a single row"):
-        run_batches([[1, 2, 3]], forward)
+        run_batches([1, 2, 3], 100, forward)
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
@@ -51,8 +53,8 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        run_batches([[1, 2]], forward)
-    assert calls == [[1, 2]]
+        run_batches([1, 1], 100, forward)
+    assert calls == [[0, 1]]
 
 
 LIMITED = """

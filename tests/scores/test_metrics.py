@@ -116,7 +116,7 @@ def test_every_metric_has_a_name_values_chance_and_a_word_about_it(name):
         ("r@1.5", "r@1.5: after r@ stands a positive whole number, as in r@5"),
         ("r@²", "r@²: after r@ stands a positive whole number, as in r@5"),
         ("accurcy", "there is no metric called 'accurcy'; did you mean 'accuracy'?"),
-        ("p@5", "there is no metric called 'p@5'; "),
+        ("q@5", "there is no metric called 'q@5'; "),
     ],
 )
 def test_a_metric_that_is_none_is_refused(name, said):

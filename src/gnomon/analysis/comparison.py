@@ -60,8 +60,9 @@ def compare_models(
             own = np.array([clusters[question_id] for question_id in shared], dtype=np.str_)
             if len(set(own.tolist())) < 2:
                 continue
+            sign = 1.0 if metric.higher_is_better else -1.0
             values = [
-                metric.values(gather([by_model[name][question_id] for question_id in shared], questions))
+                sign * metric.values(gather([by_model[name][question_id] for question_id in shared], questions))
                 for name in (model, other)
             ]
             pair = (model, other) if values[0].mean() >= values[1].mean() else (other, model)

@@ -33,12 +33,13 @@ def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return batches
 
 
-def run_batches(batches: Sequence[list[int]], forward: Callable[[list[int]], None]) -> None:
-    """Run every batch; one that does not fit into memory is halved until it does.
+def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int]], None]) -> int:
+    """Run every row in batches; one that does not fit into memory is halved, and so are those after it.
 
-    A single row that does not fit is an error: nothing is left out in silence.
+    Returns the budget that was found to fit. A single row that does not fit is an error: nothing is left out in
+    silence.
     """
-    waiting = list(reversed(batches))
+    waiting = list(reversed(fill_batches(lengths, budget)))
     while waiting:
         batch = waiting.pop()
         try:
@@ -53,7 +54,16 @@ def run_batches(batches: Sequence[list[int]], forward: Callable[[list[int]], Non
             half = len(batch) // 2
             logger.warning("out of memory with %d rows: going on with %d", len(batch), half)
             release_memory()
-            waiting.extend([batch[half:], batch[:half]])
+            budget = half * max(lengths[row] for row in batch)
+            rest = [row for other in [batch, *reversed(waiting)] for row in other]
+            refilled = fill_batches([lengths[row] for row in rest], budget)
+            waiting = [[rest[place] for place in one] for one in reversed(refilled)]
+    return budget
+
+
+def usual_budget(device: str, on_cpu: int) -> int:
+    """How many tokens a batch begins with: what keeps the device busy; too much is halved when memory runs out."""
+    return on_cpu if device == "cpu" else 8 * on_cpu
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -7,15 +7,16 @@ once, and the last token of each sentence not at all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from gnomon.foundation import SLOT
 from gnomon.foundation.records import Question
-from gnomon.models.batching import fill_batches, run_batches
+from gnomon.models.batching import run_batches, usual_budget
 from gnomon.models.heads import describe_weights, log_probabilities, logits_at
 from gnomon.models.placing import Placed, Placer
 from gnomon.models.protocol import CandidateScores, FloatArray
@@ -26,29 +27,60 @@ logger = logging.getLogger(__name__)
 NODES_PER_TREE = 1024
 
 
+_POOLINGS: dict[str, Callable[[FloatArray, int], float]] = {
+    "sum": lambda values, characters: float(values.sum()),
+    "mean": lambda values, characters: float(values.mean()),
+    "per-character": lambda values, characters: float(values.sum()) / max(1, characters),
+}
+METHODS: dict[str, tuple[str, str]] = {
+    **{pooling: ("given", pooling) for pooling in _POOLINGS},
+    "first-token": ("candidate", "first-token"),
+    **{f"{part}-{pooling}": (part, pooling) for part in ("candidate", "sentence") for pooling in _POOLINGS},
+}
+"""Each method as the part of the sentence that is scored and a pooling of its log-probabilities."""
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    """A candidate's sentence as the model gets it: tokens, which are the candidate's, and characters of each part."""
+
+    ids: tuple[int, ...]
+    start: int
+    stop: int
+    characters: dict[str, int]
+
+
 @dataclass(frozen=True)
 class _Piece:
-    """Some candidates of one question: their tree, and from which edge on each path counts."""
+    """Some candidates of one question: their tree, and from which edge on a path counts."""
 
     index: int
     numbers: range
+    sentences: list[_Sentence]
     tree: TokenTree
     first_edge: int
 
 
 class CausalModel:
-    """A causal language model from the Hugging Face library."""
+    """A causal language model from the Hugging Face library.
+
+    Parts of a sentence that can be scored: the candidate and the text after it, given the text before (the usual one);
+    the ``candidate`` alone, given the text before; the whole ``sentence``, given the model's own beginning.
+    """
 
     kind = "causal"
-    methods: tuple[str, ...] = ("sum", "mean")
+    methods: tuple[str, ...] = tuple(METHODS)
 
-    def __init__(self, name: str, fingerprint: str, model: Any, tokenizer: Any, token_budget: int = 2048) -> None:
+    def __init__(
+        self, name: str, fingerprint: str, model: Any, tokenizer: Any, token_budget: int | None = None
+    ) -> None:
         self.name = name
         self.fingerprint = fingerprint
         self.model = model
         self.tokenizer = tokenizer
+        self.special = frozenset(tokenizer.all_special_ids)
         self.placer = Placer(name, tokenizer, model.config)
-        self.token_budget = token_budget
+        self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
         self.share_prefixes = self._sees_trees()
 
     def describe(self) -> dict[str, str | int | float]:
@@ -56,32 +88,50 @@ class CausalModel:
         return describe_weights(self.model)
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Log-probability of each candidate and the text after it, given the text before: its sum, or mean a token."""
-        pieces: list[_Piece] = []
+        """Log-probabilities of each candidate's sentence, or a part of it, pooled by every method."""
         scores: dict[int, dict[str, FloatArray]] = {}
         usable, unusable = self.placer.place(questions)
         yield from unusable
         for index, placed in usable.items():
             scores[index] = {method: np.empty(len(placed)) for method in methods}
-            pieces += self._pieces(index, placed)
-        self._score(pieces, scores)
+        for whole in (False, True):
+            chosen = [method for method in methods if (METHODS[method][0] == "sentence") == whole]
+            if chosen:
+                pieces = [
+                    piece
+                    for index, placed in usable.items()
+                    for piece in self._pieces(index, questions[index], placed, whole)
+                ]
+                self._score(pieces, chosen, scores)
         for index, by_method in scores.items():
             yield CandidateScores(index, by_method)
 
-    def _pieces(self, index: int, placed: list[Placed]) -> Iterator[_Piece]:
-        sequences = [candidate.ids for candidate in placed]
-        start = min(_common_prefix(sequences), *(candidate.start for candidate in placed))
-        if start == 0:
-            # Nothing stands before the first token: the model's own beginning does.
-            sequences = [(self._beginning(), *ids) for ids in sequences]
+    def _pieces(self, index: int, question: Question, placed: list[Placed], whole: bool) -> Iterator[_Piece]:
+        before, after = (len(part) for part in question.prompt.split(SLOT))
+        start = 0 if whole else min(_common_prefix([one.ids for one in placed]), *(one.start for one in placed))
+        if whole and placed[0].ids[0] in self.special:
             start = 1
-        step = len(sequences) if self.share_prefixes else 1
+        # Nothing stands before the first token: the model's own beginning does.
+        beginning = () if start else (self._beginning(),)
+        start = start or 1
+        shift = len(beginning)
+        sentences = [
+            _Sentence(
+                (*beginning, *one.ids),
+                one.start + shift,
+                one.stop + shift,
+                {"given": len(text) + after, "candidate": len(text), "sentence": before + len(text) + after},
+            )
+            for text, one in zip(question.candidates, placed, strict=True)
+        ]
+        step = 1
         if self.share_prefixes:
-            widest = max(len(ids) for ids in sequences) - start
+            widest = max(len(one.ids) for one in sentences) - start
             step = max(1, (NODES_PER_TREE - start) // max(1, widest))
-        for first in range(0, len(sequences), step):
-            numbers = range(first, min(first + step, len(sequences)))
-            yield _Piece(index, numbers, build_tree([sequences[n] for n in numbers]), start - 1)
+        for first in range(0, len(sentences), step):
+            some = sentences[first : first + step]
+            tree = build_tree([one.ids for one in some])
+            yield _Piece(index, range(first, first + len(some)), some, tree, start - 1)
 
     def _beginning(self) -> int:
         """The token that a document begins after; a chat model's own beginning would announce a speaker instead."""
@@ -91,17 +141,26 @@ class CausalModel:
                 return int(token)
         return 0
 
-    def _score(self, pieces: list[_Piece], scores: dict[int, dict[str, FloatArray]]) -> None:
+    def _score(self, pieces: list[_Piece], methods: Sequence[str], scores: dict[int, dict[str, FloatArray]]) -> None:
+        ways = [(method, *METHODS[method]) for method in methods]
+
         def forward(batch: list[int]) -> None:
             chosen = [pieces[i] for i in batch]
             values = self._edge_log_probabilities(chosen, self.share_prefixes)
             for piece, edges in zip(chosen, values, strict=True):
-                for number, path in zip(piece.numbers, piece.tree.paths, strict=True):
-                    own = edges[path[piece.first_edge :]]
-                    for method, array in scores[piece.index].items():
-                        array[number] = own.sum() if method == "sum" else own.mean()
+                found = scores[piece.index]
+                for number, sentence, path in zip(piece.numbers, piece.sentences, piece.tree.paths, strict=True):
+                    own = edges[path]
+                    for method, part, pooling in ways:
+                        if part == "candidate":
+                            some = own[sentence.start - 1 : sentence.stop - 1]
+                        else:
+                            some = own[piece.first_edge :]
+                        found[method][number] = (
+                            some[0] if pooling == "first-token" else _POOLINGS[pooling](some, sentence.characters[part])
+                        )
 
-        run_batches(fill_batches([len(piece.tree.tokens) for piece in pieces], self.token_budget), forward)
+        self.token_budget = run_batches([len(piece.tree.tokens) for piece in pieces], self.token_budget, forward)
 
     def _edge_log_probabilities(self, pieces: list[_Piece], as_trees: bool) -> list[FloatArray]:
         """Log-probability of each edge of each tree; NaN for edges of the prompt, which the head is not asked for."""
@@ -158,10 +217,10 @@ class CausalModel:
         vocabulary = int(self.model.config.get_text_config().vocab_size)
         first, *others = (7 % vocabulary, 11 % vocabulary, 13 % vocabulary, 17 % vocabulary)
         sequences = [[first, others[i % 3], others[(i + j) % 3], first, others[j]] for i in range(3) for j in range(3)]
-        plain = [_Piece(0, range(1), build_tree([sequence]), 0) for sequence in sequences]
+        plain = [_Piece(0, range(1), [], build_tree([sequence]), 0) for sequence in sequences]
         try:
             tree = build_tree(sequences)
-            edges = self._edge_log_probabilities([_Piece(0, range(len(sequences)), tree, 0)], as_trees=True)[0]
+            edges = self._edge_log_probabilities([_Piece(0, range(len(sequences)), [], tree, 0)], as_trees=True)[0]
             shared = np.array([edges[path].sum() for path in tree.paths])
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
             logger.info("%s does not take trees of tokens (%s): one row a candidate", self.name, error)

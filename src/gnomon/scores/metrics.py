@@ -25,7 +25,8 @@ class Responses:
 
     ``top`` holds the candidates with the best score: one, or several if they are tied. ``candidates`` are all that
     could have been given, ``answers`` the right ones, ``gold_ranks`` and ``gold_ties`` the expected ranks of the right
-    answers among the candidates and the sizes of their tie groups.
+    answers among the candidates and the sizes of their tie groups. ``targets`` says which of the right answers (by its
+    place in gold_ranks) is the one that was left out of the sentence; None if none of them is.
     """
 
     top: Sequence[Sequence[str]]
@@ -33,11 +34,23 @@ class Responses:
     candidates: Sequence[Sequence[str]]
     gold_ranks: Sequence[Sequence[float]]
     gold_ties: Sequence[Sequence[int]]
+    targets: Sequence[int | None] = ()
 
     @cached_property
     def best(self) -> BestGold:
         """Where the best right answers stand."""
         return best_gold([list(r) for r in self.gold_ranks], [list(t) for t in self.gold_ties])
+
+    @cached_property
+    def target(self) -> BestGold:
+        """Where the very answer that was left out stands; the best right answer where it is not told."""
+        if not len(self.targets):
+            return self.best
+        chosen = [
+            ([ranks[place]], [ties[place]]) if place is not None else (list(ranks), list(ties))
+            for ranks, ties, place in zip(self.gold_ranks, self.gold_ties, self.targets, strict=True)
+        ]
+        return best_gold([ranks for ranks, _ in chosen], [ties for _, ties in chosen])
 
     @cached_property
     def candidate_counts(self) -> FloatArray:
@@ -55,12 +68,17 @@ Values = Callable[[Responses], FloatArray]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: its values, what guessing would give, and a line for the list of metrics."""
+    """A metric: its values, what guessing would give, and a line for the list of metrics.
+
+    ``share`` says that it lies between 0 and 1 and is shown in percent; ``higher_is_better`` is false for ranks.
+    """
 
     name: str
     values: Values
     chance: Values | None
     about: str
+    share: bool = True
+    higher_is_better: bool = True
 
 
 def recall_at(responses: Responses, k: int) -> FloatArray:
@@ -104,6 +122,95 @@ def reciprocal_rank_chance(responses: Responses) -> FloatArray:
     return values
 
 
+def mean_reciprocal_rank_of_all(responses: Responses) -> FloatArray:
+    r"""One over the mean rank of all right answers of a question: they must all stand high.
+
+    .. math:: \mathrm{MRR_a} = \tfrac{1}{n} \sum_i \left( \tfrac{1}{|G_i|} \sum_{g \in G_i} r_i(g) \right)^{-1}
+
+    In (0, 1], higher is better; 2 / (g + 1) if g right answers stand first. By chance: 2 / (m + 1).
+    """
+    return np.array([1.0 / (sum(ranks) / len(ranks)) for ranks in responses.gold_ranks])
+
+
+def mean_reciprocal_rank_of_all_chance(responses: Responses) -> FloatArray:
+    """One over the mean rank of a random order of m candidates, (m + 1) / 2."""
+    return 2.0 / (responses.candidate_counts + 1.0)
+
+
+def hit_at(responses: Responses, k: int) -> FloatArray:
+    r"""Whether the very answer that was left out is among the first k candidates, in expectation over ties.
+
+    .. math:: \mathrm{Hit@}k = \tfrac{1}{n} \sum_i P(r_i(t_i) \le k)
+
+    In [0, 1], higher is better; never above R@k, which any right answer satisfies. By chance: min(k, m) / m.
+    """
+    return responses.target.chance_within(k)
+
+
+def hit_at_chance(responses: Responses, k: int) -> FloatArray:
+    """Hit@k of a random order of the candidates."""
+    return np.minimum(float(k), responses.candidate_counts) / responses.candidate_counts
+
+
+def rank_of_best(responses: Responses) -> FloatArray:
+    r"""The expected rank of the best right answer.
+
+    .. math:: \mathrm{MR} = \tfrac{1}{n} \sum_i \min_{g \in G_i} r_i(g)
+
+    In [1, m], lower is better. By chance with g right among m: (m + 1) / (g + 1).
+    """
+    return responses.best.rank
+
+
+def rank_of_best_chance(responses: Responses) -> FloatArray:
+    """Expected rank of the best of g right answers in a random order of m candidates: (m + 1) / (g + 1)."""
+    return (responses.candidate_counts + 1.0) / (responses.gold_counts + 1.0)
+
+
+def optimistic_rank(responses: Responses) -> FloatArray:
+    """The rank of the best right answer if ties are broken in its favour. In [1, m], lower is better."""
+    return responses.best.first
+
+
+def pessimistic_rank(responses: Responses) -> FloatArray:
+    """The rank of the best right answer if ties are broken against it. In [1, m], lower is better."""
+    return responses.best.first + responses.best.ties - responses.best.golds
+
+
+def rank_index(responses: Responses) -> FloatArray:
+    r"""The rank of the best right answer against that of guessing.
+
+    .. math:: 1 - \tfrac{r - 1}{E[r] - 1}
+
+    1 is the first place, 0 is what guessing gives, below 0 is worse than guessing; higher is better. A question whose
+    candidates are all right counts as 1.
+    """
+    beyond = rank_of_best_chance(responses) - 1.0
+    return np.where(beyond > 0, 1.0 - (responses.best.rank - 1.0) / np.where(beyond > 0, beyond, 1.0), 1.0)
+
+
+def adjusted(metric: Metric) -> Metric:
+    r"""A metric against guessing: 1 is perfect, 0 is what guessing gives, below 0 is worse.
+
+    .. math:: \tfrac{v_i - c_i}{1 - c_i}
+
+    for each question's value v and chance c; a question that guessing always gets right counts as its value.
+    """
+    if metric.chance is None or not metric.share:
+        raise InputError(f"adjusted-{metric.name}: there is no chance level that it could be adjusted by")
+    chance = metric.chance
+
+    def values(responses: Responses) -> FloatArray:
+        found, guessed = metric.values(responses), chance(responses)
+        room = 1.0 - guessed
+        return np.where(room > 1e-12, (found - guessed) / np.where(room > 1e-12, room, 1.0), found)
+
+    def nothing(responses: Responses) -> FloatArray:
+        return np.zeros(len(responses.gold_ranks))
+
+    return Metric(f"adjusted-{metric.name}", values, nothing, f"{metric.about}, less chance")
+
+
 def f1(responses: Responses) -> FloatArray:
     """Word F1 of the top candidate with the nearest right answer (mean over tied tops). In [0, 1], higher is better."""
     return _agreement(word_f1, responses.top, responses.answers)
@@ -138,23 +245,66 @@ def _agreement(
     return values
 
 
-def make_recall(k: str) -> Metric:
-    """R@k for a k given as text; refuses what is not a positive whole number."""
+def _whole(name: str, k: str) -> int:
     if not k.isdecimal() or int(k) < 1:
-        raise InputError(f"r@{k}: after r@ stands a positive whole number, as in r@5")
-    count = int(k)
+        raise InputError(f"{name}@{k}: after {name}@ stands a positive whole number, as in {name}@5")
+    return int(k)
+
+
+def _make_recall(name: str, k: str) -> Metric:
+    count = _whole(name, k)
     return Metric(
-        f"r@{count}",
+        f"{name}@{count}",
         partial(recall_at, k=count),
         partial(recall_at_chance, k=count),
         f"a right answer among the first {count}",
     )
 
 
+def make_recall(k: str) -> Metric:
+    """R@k for a k given as text; refuses what is not a positive whole number."""
+    return _make_recall("r", k)
+
+
+def make_precision(k: str) -> Metric:
+    """P@k as LAMA and ChnEval call it: a right answer among the first k, the same as R@k."""
+    return _make_recall("p", k)
+
+
+def make_accuracy(k: str) -> Metric:
+    """Acc@k as LAMA-TK calls it: a right answer among the first k, the same as R@k."""
+    return _make_recall("acc", k)
+
+
+def make_hit(k: str) -> Metric:
+    """Hit@k for a k given as text: the very answer that was left out is among the first k."""
+    count = _whole("hit", k)
+    about = f"the answer that was left out among the first {count}"
+    return Metric(f"hit@{count}", partial(hit_at, k=count), partial(hit_at_chance, k=count), about)
+
+
 ACCURACY = Metric(
     "accuracy", partial(recall_at, k=1), partial(recall_at_chance, k=1), "the top candidate is a right answer"
 )
 MRR = Metric("mrr", reciprocal_rank, reciprocal_rank_chance, "one over the rank of the best right answer")
+MRR_ALL = Metric(
+    "mrr_a",
+    mean_reciprocal_rank_of_all,
+    mean_reciprocal_rank_of_all_chance,
+    "one over the mean rank of all right answers",
+)
+MEAN_RANK = Metric(
+    "mean-rank", rank_of_best, rank_of_best_chance, "rank of the best right answer", share=False, higher_is_better=False
+)
+OPTIMISTIC_RANK = Metric(
+    "optimistic-rank", optimistic_rank, None, "rank, ties in its favour", share=False, higher_is_better=False
+)
+PESSIMISTIC_RANK = Metric(
+    "pessimistic-rank", pessimistic_rank, None, "rank, ties against it", share=False, higher_is_better=False
+)
+RANK_INDEX = Metric(
+    "rank-index", rank_index, lambda r: np.zeros(len(r.gold_ranks)), "rank against guessing, 1 is first"
+)
 F1 = Metric("f1", f1, f1_chance, "word F1 of the top candidate")
 EXACT = Metric("exact", exact, exact_chance, "the top candidate equals a right answer, word by word")
 
@@ -182,6 +332,8 @@ def get_metric(name: str, folder: Path | None = None) -> Metric:
     """The metric called so: ``accuracy``, ``r@5``, one that was added, or ``file.py:function``."""
     from gnomon.scores import METRICS
 
+    if name.startswith("adjusted-"):
+        return adjusted(get_metric(name.removeprefix("adjusted-"), folder))
     family, at, parameter = name.partition("@")
     if at and f"{family}@k" in METRICS:
         made: Metric = METRICS.get(f"{family}@k")(parameter)

@@ -24,6 +24,16 @@ def expected_ranks(scores: FloatArray, golds: IntArray) -> tuple[FloatArray, Int
     return better + (ties + 1) / 2.0, ties.astype(np.int64)
 
 
+def optimistic_ranks(ranks: FloatArray, ties: FloatArray) -> FloatArray:
+    """Ranks if every tie is broken in favour of the right answer: rank - (ties - 1) / 2."""
+    return ranks - (ties - 1.0) / 2.0
+
+
+def pessimistic_ranks(ranks: FloatArray, ties: FloatArray) -> FloatArray:
+    """Ranks if every tie is broken against the right answer: rank + (ties - 1) / 2."""
+    return ranks + (ties - 1.0) / 2.0
+
+
 @dataclass(frozen=True)
 class BestGold:
     """Where the best-ranked right answers stand: one entry a question.

@@ -64,7 +64,15 @@ def gather(answers: Sequence[Row], questions: Mapping[str, Question]) -> Respons
         candidates=[question.candidates for question in asked],
         gold_ranks=[answer["gold_ranks"] for answer in answers],
         gold_ties=[answer["gold_ties"] for answer in answers],
+        targets=[_target(question, answer["gold_ranks"]) for question, answer in zip(asked, answers, strict=True)],
     )
+
+
+def _target(question: Question, ranks: Sequence[float]) -> int | None:
+    """Which of the ranked right answers is the one that was left out: they stand in the order of the candidates."""
+    right = set(question.answers)
+    golds = [text for text in question.candidates if text in right]
+    return golds.index(question.target) if question.target in golds and len(golds) == len(ranks) else None
 
 
 def _score(metric: Metric, responses: Responses, clusters: Any, seed: int) -> Row:
