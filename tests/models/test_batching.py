@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon.foundation import GnomonError
@@ -22,6 +22,7 @@ def test_every_row_once_and_within_the_budget(lengths: list[int], budget: int) -
         assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= budget
 
 
+@settings(deadline=None)
 @given(rows=st.integers(1, 40), fits=st.integers(1, 40))
 def test_out_of_memory_halves_until_it_fits(rows: int, fits: int) -> None:
     done: list[int] = []

@@ -70,8 +70,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on any device."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    text = str(error)
-    return "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
+    # The last is what oneDNN says when it gets no memory for its work.
+    signs = ("out of memory", "can't allocate memory", "not enough memory", "could not create a primitive")
+    return any(sign in str(error) for sign in signs)
 
 
 def release_memory() -> None:
