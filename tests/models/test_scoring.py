@@ -172,9 +172,26 @@ def test_batches_and_order_change_nothing(model_folders: dict[str, Path], family
 
 def test_equal_tokens_are_exactly_tied(model_folders: dict[str, Path]) -> None:
     model = load_model(str(model_folders["bert-uncased"]))
-    asked = [Question("q", "t", "The capital is [MASK].", ("Paris",), "Paris", ("Paris", "PARIS", "Rome"))]
-    scores = next(iter(model.score_candidates(asked, ("multiple-mean",)))).by_method["multiple-mean"]
-    assert scores[0] == scores[1] != scores[2]
+    asked = [
+        Question("wrong", "t", "The capital is [MASK].", ("Rome",), "Rome", ("Paris", "PARIS", "Rome")),
+        Question("right", "t", "The capital is [MASK].", ("Paris", "PARIS"), "Paris", ("Paris", "PARIS", "Rome")),
+    ]
+    for result in model.score_candidates(asked, ("multiple-mean",)):
+        scores = result.by_method["multiple-mean"]
+        assert scores[0] == scores[1] != scores[2]
+
+
+@pytest.mark.parametrize("others", [("Rome",), ("Rome", "Berlin", "New York", "New Delhi", "a metal")])
+def test_a_right_and_a_wrong_answer_with_equal_tokens_cannot_be_told_apart(
+    model_folders: dict[str, Path], others: tuple[str, ...]
+) -> None:
+    model = load_model(str(model_folders["bert-uncased"]))
+    asked = [Question("q", "t", "The capital is [MASK].", ("Paris",), "Paris", ("Paris", *others, "paris"))]
+    (result,) = model.score_candidates(asked, ("multiple-mean",))
+    assert result.unusable == "the candidates 'Paris' and 'paris' have the same tokens, and only one of them is right"
+    cased = load_model(str(model_folders["bert-cased"]))
+    (result,) = cased.score_candidates(asked, ("multiple-mean",))
+    assert result.unusable is None
 
 
 def test_unusable_questions_say_why(model_folders: dict[str, Path]) -> None:
@@ -197,13 +214,13 @@ def test_unusable_questions_say_why(model_folders: dict[str, Path]) -> None:
 def test_trees_are_tried_before_they_are_trusted(model_folders: dict[str, Path], monkeypatch) -> None:
     from gnomon.models.causal import CausalModel
 
-    original = CausalModel._edge_log_probabilities
+    original = CausalModel._edges
 
-    def wrong(self, trees, as_trees):
-        values = original(self, trees, as_trees)
-        return [v + 1.0 for v in values] if as_trees else values
+    def wrong(self, some, as_trees, with_prompts):
+        values = original(self, some, as_trees, with_prompts)
+        return [(prompt, edges + 1.0) for prompt, edges in values] if as_trees else values
 
-    monkeypatch.setattr(CausalModel, "_edge_log_probabilities", wrong)
+    monkeypatch.setattr(CausalModel, "_edges", wrong)
     model = load_model(str(model_folders["llama"]))
     assert not model.share_prefixes
     check(model, causal_oracle)

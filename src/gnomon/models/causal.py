@@ -1,14 +1,15 @@
 """Causal language models: candidates scored in their sentence, the text after the slot included.
 
-All candidates of a prompt go through the model as one tree of tokens: the prompt is computed once, common beginnings
-once, and the last token of each sentence not at all.
+All candidates of a prompt go through the model as trees of tokens: the prompt is computed once a tree, common
+beginnings once, and the last token of each sentence not at all.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,20 +19,16 @@ from gnomon.foundation import SLOT
 from gnomon.foundation.records import Question
 from gnomon.models.batching import run_batches, usual_budget
 from gnomon.models.heads import describe_weights, log_probabilities, logits_at
-from gnomon.models.placing import Placed, Placer
+from gnomon.models.placing import PlacedList, Placer, Windows
 from gnomon.models.protocol import CandidateScores, FloatArray
-from gnomon.models.trie import TokenTree, build_tree
+from gnomon.models.reading import Row
+from gnomon.models.trie import IntArray, TokenTree, plant
 
 logger = logging.getLogger(__name__)
 
-NODES_PER_TREE = 1024
+NODES_PER_TREE = 256
 
-
-_POOLINGS: dict[str, Callable[[FloatArray, int], float]] = {
-    "sum": lambda values, characters: float(values.sum()),
-    "mean": lambda values, characters: float(values.mean()),
-    "per-character": lambda values, characters: float(values.sum()) / max(1, characters),
-}
+_POOLINGS = ("sum", "mean", "per-character")
 METHODS: dict[str, tuple[str, str]] = {
     **{pooling: ("given", pooling) for pooling in _POOLINGS},
     "first-token": ("candidate", "first-token"),
@@ -41,24 +38,25 @@ METHODS: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class _Sentence:
-    """A candidate's sentence as the model gets it: tokens, which are the candidate's, and characters of each part."""
+class _Branches:
+    """The candidates of a list from where they begin to differ: where that is, and their own tokens from there on."""
 
-    ids: tuple[int, ...]
-    start: int
-    stop: int
-    characters: dict[str, int]
+    shared: Row
+    each: list[Row]
+    starts: IntArray
+    stops: IntArray
 
 
 @dataclass(frozen=True)
-class _Piece:
-    """Some candidates of one question: their tree, and from which edge on a path counts."""
+class _Rooted:
+    """A tree of candidates of one question below the tokens of its prompt."""
 
     index: int
-    numbers: range
-    sentences: list[_Sentence]
+    prompt: Row
     tree: TokenTree
-    first_edge: int
+
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.tree.tokens)
 
 
 class CausalModel:
@@ -89,49 +87,52 @@ class CausalModel:
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Log-probabilities of each candidate's sentence, or a part of it, pooled by every method."""
-        scores: dict[int, dict[str, FloatArray]] = {}
         usable, unusable = self.placer.place(questions)
         yield from unusable
-        for index, placed in usable.items():
-            scores[index] = {method: np.empty(len(placed)) for method in methods}
+        scores: dict[int, dict[str, FloatArray]] = {index: {} for index in usable}
         for whole in (False, True):
             chosen = [method for method in methods if (METHODS[method][0] == "sentence") == whole]
             if chosen:
-                pieces = [
-                    piece
-                    for index, placed in usable.items()
-                    for piece in self._pieces(index, questions[index], placed, whole)
-                ]
-                self._score(pieces, chosen, scores)
+                self._score(questions, usable, chosen, whole, scores)
         for index, by_method in scores.items():
-            yield CandidateScores(index, by_method)
+            yield CandidateScores(index, {method: by_method[method] for method in methods})
 
-    def _pieces(self, index: int, question: Question, placed: list[Placed], whole: bool) -> Iterator[_Piece]:
-        before, after = (len(part) for part in question.prompt.split(SLOT))
-        start = 0 if whole else min(_common_prefix([one.ids for one in placed]), *(one.start for one in placed))
-        if whole and placed[0].ids[0] in self.special:
-            start = 1
-        # Nothing stands before the first token: the model's own beginning does.
-        beginning = () if start else (self._beginning(),)
-        start = start or 1
-        shift = len(beginning)
-        sentences = [
-            _Sentence(
-                (*beginning, *one.ids),
-                one.start + shift,
-                one.stop + shift,
-                {"given": len(text) + after, "candidate": len(text), "sentence": before + len(text) + after},
-            )
-            for text, one in zip(question.candidates, placed, strict=True)
-        ]
-        step = 1
-        if self.share_prefixes:
-            widest = max(len(one.ids) for one in sentences) - start
-            step = max(1, (NODES_PER_TREE - start) // max(1, widest))
-        for first in range(0, len(sentences), step):
-            some = sentences[first : first + step]
-            tree = build_tree([one.ids for one in some])
-            yield _Piece(index, range(first, first + len(some)), some, tree, start - 1)
+    def _score(
+        self,
+        questions: Sequence[Question],
+        usable: dict[int, PlacedList],
+        methods: Sequence[str],
+        whole: bool,
+        scores: dict[int, dict[str, FloatArray]],
+    ) -> None:
+        """The scores by methods that all score the whole sentence, or all a part that is given its beginning."""
+        rooted = []
+        for index, placed in usable.items():
+            scores[index].update({method: np.empty(len(placed)) for method in methods})
+            branches = _branches_of(placed)
+            prompt = (*placed.before, *branches.shared)
+            if not prompt or (whole and prompt[0] not in self.special):
+                # Nothing stands before the first token: the model's own beginning does.
+                prompt = (self._beginning(), *prompt)
+            rooted += [_Rooted(index, prompt, tree) for tree in self._trees(placed, branches)]
+
+        def forward(batch: list[int]) -> None:
+            some = [rooted[i] for i in batch]
+            for one, (prompts, edges) in zip(some, self._edges(some, self.share_prefixes, whole), strict=True):
+                branches = _branches_of(usable[one.index])
+                own = _Values(one.tree, edges, branches, prompts)
+                for method in methods:
+                    part, pooling = METHODS[method]
+                    characters = _characters(questions[one.index], one.tree.members, part)
+                    scores[one.index][method][one.tree.members] = own.pooled(part, pooling, characters)
+
+        self.token_budget = run_batches([len(one) for one in rooted], self.token_budget, forward)
+
+    def _trees(self, placed: PlacedList, branches: _Branches) -> list[TokenTree]:
+        """The candidates with the text after them as trees; prompts that go on alike have the same."""
+        most = NODES_PER_TREE if self.share_prefixes else 0
+        make = partial(plant, [(*one, *placed.after) for one in branches.each], most)
+        return placed.windows.kept(("trees", most, placed.after), make)
 
     def _beginning(self) -> int:
         """The token that a document begins after; a chat model's own beginning would announce a speaker instead."""
@@ -141,96 +142,131 @@ class CausalModel:
                 return int(token)
         return 0
 
-    def _score(self, pieces: list[_Piece], methods: Sequence[str], scores: dict[int, dict[str, FloatArray]]) -> None:
-        ways = [(method, *METHODS[method]) for method in methods]
-
-        def forward(batch: list[int]) -> None:
-            chosen = [pieces[i] for i in batch]
-            values = self._edge_log_probabilities(chosen, self.share_prefixes)
-            for piece, edges in zip(chosen, values, strict=True):
-                found = scores[piece.index]
-                for number, sentence, path in zip(piece.numbers, piece.sentences, piece.tree.paths, strict=True):
-                    own = edges[path]
-                    for method, part, pooling in ways:
-                        if part == "candidate":
-                            some = own[sentence.start - 1 : sentence.stop - 1]
-                        else:
-                            some = own[piece.first_edge :]
-                        found[method][number] = (
-                            some[0] if pooling == "first-token" else _POOLINGS[pooling](some, sentence.characters[part])
-                        )
-
-        self.token_budget = run_batches([len(piece.tree.tokens) for piece in pieces], self.token_budget, forward)
-
-    def _edge_log_probabilities(self, pieces: list[_Piece], as_trees: bool) -> list[FloatArray]:
-        """Log-probability of each edge of each tree; NaN for edges of the prompt, which the head is not asked for."""
-        trees = [piece.tree for piece in pieces]
-        longest = max(len(tree.tokens) for tree in trees)
-        ids = torch.zeros((len(trees), longest), dtype=torch.long)
-        positions = torch.zeros((len(trees), longest), dtype=torch.long)
-        seen = torch.eye(longest, dtype=torch.bool).repeat(len(trees), 1, 1)
-        for line, tree in enumerate(trees):
-            size = len(tree.tokens)
-            ids[line, :size] = torch.tensor(tree.tokens)
-            positions[line, :size] = torch.tensor(tree.depths)
-            if as_trees:
-                seen[line, :size, :size] = torch.from_numpy(tree.attention())
+    def _edges(
+        self, some: Sequence[_Rooted], as_trees: bool, with_prompts: bool
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Log-probabilities of each tree's edges; before them, if asked for, of its prompt's tokens after the first."""
+        longest = max(len(one) for one in some)
+        ids = np.zeros((len(some), longest), dtype=np.int64)
+        places = np.zeros((len(some), longest), dtype=np.int64)
+        seen = np.broadcast_to(np.eye(longest, dtype=np.bool_), (len(some), longest, longest)).copy()
+        nodes, lines, columns, targets = 0, [], [], []
+        ends = [0]
+        for line, one in enumerate(some):
+            first, size = len(one.prompt), len(one)
+            ids[line, :first], ids[line, first:size] = one.prompt, one.tree.tokens
+            places[line, :first], places[line, first:size] = np.arange(first), first + one.tree.depths
+            seen[line, :first, :first] = np.tri(first, dtype=np.bool_)
+            seen[line, first:size, :first] = True
+            seen[line, first:size, first:size] = one.tree.seen
+            sources, tokens = first + one.tree.sources, one.tree.targets
+            if with_prompts:
+                sources = np.concatenate([np.arange(first - 1), sources])
+                tokens = np.concatenate([np.array(one.prompt[1:], dtype=np.int64), tokens])
+            # Every node that predicts something, once; several edges may leave it.
+            distinct, at = np.unique(sources, return_inverse=True)
+            columns.append(distinct)
+            lines.append(nodes + at)
+            targets.append(tokens)
+            nodes += len(distinct)
+            ends.append(ends[-1] + len(tokens))
         device = self.model.device
-        inputs: dict[str, Any] = {"input_ids": ids.to(device)}
+        inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids).to(device)}
         if as_trees:
             # Additive, so that every attention implementation reads it the same way.
-            mask = torch.zeros(seen.shape, dtype=self.model.dtype)
-            mask.masked_fill_(~seen, torch.finfo(self.model.dtype).min)
-            inputs["attention_mask"] = mask.unsqueeze(1).to(device)
-            inputs["position_ids"] = positions.to(device)
+            hidden = torch.from_numpy(~seen).unsqueeze(1).to(device)
+            mask = torch.zeros(hidden.shape, dtype=self.model.dtype, device=device)
+            inputs["attention_mask"] = mask.masked_fill_(hidden, torch.finfo(self.model.dtype).min)
+            inputs["position_ids"] = torch.from_numpy(places).to(device)
         else:
-            inputs["attention_mask"] = torch.tensor(
-                [[1] * len(tree.tokens) + [0] * (longest - len(tree.tokens)) for tree in trees], device=device
-            )
-        # Every (tree, node) that predicts something, once; several edges may leave it.
-        edges = [
-            (line, source, target, number)
-            for line, (piece, tree) in enumerate(zip(pieces, trees, strict=True))
-            for number, (source, target) in enumerate(zip(tree.sources, tree.targets, strict=True))
-            if tree.depths[source] >= piece.first_edge
-        ]
-        nodes = sorted({(line, source) for line, source, _, _ in edges})
-        place = {node: i for i, node in enumerate(nodes)}
-        at = torch.tensor([place[line, source] for line, source, _, _ in edges])
-        targets = torch.tensor([target for _, _, target, _ in edges])
+            filled = np.arange(longest) < np.array([len(one) for one in some])[:, None]
+            inputs["attention_mask"] = torch.from_numpy(filled.astype(np.int64)).to(device)
+        rows = np.repeat(np.arange(len(some)), [len(own) for own in columns])
         with torch.inference_mode():
             logits = logits_at(
                 self.model,
-                torch.tensor([line for line, _ in nodes], device=device),
-                torch.tensor([node for _, node in nodes], device=device),
+                torch.from_numpy(rows).to(device),
+                torch.from_numpy(np.concatenate(columns)).to(device),
                 use_cache=False,
                 **inputs,
             )
-            values = log_probabilities(logits, at.to(device), targets.to(device))
-        found = [np.full(len(tree.targets), np.nan) for tree in trees]
-        for (line, _, _, number), value in zip(edges, values, strict=True):
-            found[line][number] = value
+            values = log_probabilities(
+                logits,
+                torch.from_numpy(np.concatenate(lines)).to(device),
+                torch.from_numpy(np.concatenate(targets)).to(device),
+            )
+        found = []
+        for one, first, last in zip(some, ends[:-1], ends[1:], strict=True):
+            split = first + (len(one.prompt) - 1 if with_prompts else 0)
+            found.append((values[first:split], values[split:last]))
         return found
 
     def _sees_trees(self) -> bool:
         """Whether this architecture reads a tree of tokens rightly: tried on a small one against plain rows."""
         vocabulary = int(self.model.config.get_text_config().vocab_size)
         first, *others = (7 % vocabulary, 11 % vocabulary, 13 % vocabulary, 17 % vocabulary)
-        sequences = [[first, others[i % 3], others[(i + j) % 3], first, others[j]] for i in range(3) for j in range(3)]
-        plain = [_Piece(0, range(1), [], build_tree([sequence]), 0) for sequence in sequences]
+        sequences = [(others[i % 3], others[(i + j) % 3], first, others[j]) for i in range(3) for j in range(3)]
+        plain = [_Rooted(0, (first,), tree) for tree in plant(sequences, 0)]
         try:
-            tree = build_tree(sequences)
-            edges = self._edge_log_probabilities([_Piece(0, range(len(sequences)), [], tree, 0)], as_trees=True)[0]
-            shared = np.array([edges[path].sum() for path in tree.paths])
+            tree = plant(sequences, 100)[0]
+            shared = _sums(tree, self._edges([_Rooted(0, (first,), tree)], True, False)[0][1])
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
             logger.info("%s does not take trees of tokens (%s): one row a candidate", self.name, error)
             return False
-        single = np.array([values.sum() for values in self._edge_log_probabilities(plain, as_trees=False)])
+        single = [_sums(one.tree, edges[1]) for one, edges in zip(plain, self._edges(plain, False, False), strict=True)]
         tolerance = 1e-3 if self.model.dtype == torch.float32 else 0.25
-        same = bool(np.allclose(shared, single, atol=tolerance))
+        same = bool(np.allclose(shared, np.concatenate(single), atol=tolerance))
         if not same:
             logger.info("%s reads trees of tokens wrongly: one row a candidate", self.name)
         return same
+
+
+class _Values:
+    """The log-probabilities of one tree's edges, to be pooled over parts of each candidate's sentence."""
+
+    def __init__(self, tree: TokenTree, edges: FloatArray, branches: _Branches, prompt: FloatArray) -> None:
+        self.tree = tree
+        # One value a token of each path, then a zero that ranges may end at.
+        self.values = np.append(edges[tree.paths], 0.0)
+        self.prompt = prompt
+        self.branches = branches
+
+    def pooled(self, part: str, pooling: str, characters: FloatArray) -> FloatArray:
+        first, last = self.tree.starts[:-1], self.tree.starts[1:]
+        if part == "candidate":
+            last = first + self.branches.stops[self.tree.members]
+            first = first + self.branches.starts[self.tree.members]
+        if pooling == "first-token":
+            return self.values[first]
+        sums: FloatArray = np.add.reduceat(self.values, np.stack([first, last], axis=1).ravel())[::2]
+        tokens = (last - first).astype(np.float64)
+        if part == "sentence":
+            sums = sums + self.prompt.sum()
+            tokens = tokens + len(self.prompt)
+        if pooling == "mean":
+            return sums / tokens
+        return sums / np.maximum(1.0, characters) if pooling == "per-character" else sums
+
+
+def _sums(tree: TokenTree, edges: FloatArray) -> FloatArray:
+    sums: FloatArray = np.add.reduceat(edges[tree.paths], tree.starts[:-1])
+    return sums
+
+
+def _branches_of(placed: PlacedList) -> _Branches:
+    return placed.windows.kept("branches", partial(_branches, placed.windows))
+
+
+def _branches(windows: Windows) -> _Branches:
+    """Candidates begin to differ where their tokens do, or where the first of them begins."""
+    each = [one.ids for one in windows.each]
+    shared = min(_common_prefix(each), *(one.start for one in windows.each))
+    return _Branches(
+        each[0][:shared],
+        [ids[shared:] for ids in each],
+        np.array([one.start - shared for one in windows.each]),
+        np.array([one.stop - shared for one in windows.each]),
+    )
 
 
 def _common_prefix(sequences: Sequence[Sequence[int]]) -> int:
@@ -238,3 +274,10 @@ def _common_prefix(sequences: Sequence[Sequence[int]]) -> int:
         if len(set(tokens)) > 1:
             return place
     return min(len(ids) for ids in sequences)
+
+
+def _characters(question: Question, members: IntArray, part: str) -> FloatArray:
+    """How many characters the scored part of each candidate's sentence has."""
+    before, after = (len(text) for text in question.prompt.split(SLOT))
+    more = {"given": after, "candidate": 0, "sentence": before + after}[part]
+    return np.array([len(question.candidates[number]) + more for number in members], dtype=np.float64)

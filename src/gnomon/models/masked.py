@@ -6,19 +6,19 @@ number of candidates, prompts and methods that read them; the head works at the 
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from gnomon.foundation import InputError
 from gnomon.foundation.records import Question
-from gnomon.models.batching import run_batches, usual_budget
-from gnomon.models.heads import describe_weights, log_probabilities, logits_at
+from gnomon.models.batching import usual_budget
+from gnomon.models.heads import describe_weights
 from gnomon.models.placing import Placed, Placer
 from gnomon.models.protocol import CandidateScores, FloatArray
+from gnomon.models.reading import IntArray, Plan, Reads
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
     "mean": lambda values, starts: np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values))),
@@ -59,6 +59,7 @@ class MaskedModel:
         self.model = model
         self.tokenizer = tokenizer
         self.mask = int(tokenizer.mask_token_id)
+        self.pad = int(tokenizer.pad_token_id or 0)
         self.special = frozenset(tokenizer.all_special_ids)
         self.placer = Placer(name, tokenizer, model.config)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=4096)
@@ -70,81 +71,52 @@ class MaskedModel:
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Pooled log-probabilities of each candidate by every method, all from as few rows as there are."""
         ways = list(dict.fromkeys(METHODS[method][0] for method in methods))
-        usable, unusable = self.placer.place(questions, words=any(way.endswith("l2r") for way in ways))
+        usable, unusable = self.placer.place(questions)
         yield from unusable
-        reads = _Reads()
-        spans: dict[tuple[int, str], list[int]] = {}
+        reads = Reads()
+        spans: dict[tuple[int, str], tuple[int, IntArray]] = {}
         for index, placed in usable.items():
             for way in ways:
-                starts = [len(reads.tokens)]
-                for one in placed:
-                    self._read(one, way, reads)
-                    starts.append(len(reads.tokens))
-                spans[index, way] = starts
-        values = self.read(reads)
+                if way.startswith("sentence"):
+                    plan = self._plan(placed, way)
+                    first = reads.add(plan)
+                else:
+                    plan = placed.windows.kept(way, partial(self._plan, placed.windows.each, way))
+                    first = reads.add(plan, placed.before, placed.after)
+                spans[index, way] = first, plan.starts
+        values, self.token_budget = reads.values(self.model, self.pad, self.token_budget)
         for index in usable:
             by_method = {}
             for method in methods:
                 way, pooling = METHODS[method]
-                starts = spans[index, way]
-                own = values[starts[0] : starts[-1]]
-                by_method[method] = _POOLINGS[pooling](own, np.array(starts[:-1]) - starts[0])
+                first, starts = spans[index, way]
+                by_method[method] = _POOLINGS[pooling](values[first : first + starts[-1]], starts[:-1])
             yield CandidateScores(index, by_method)
 
-    def _read(self, one: Placed, way: str, reads: _Reads) -> None:
+    def _plan(self, candidates: Iterable[Placed], way: str) -> Plan:
+        """Which rows a way of masking makes of candidates in place, and what it reads there."""
+        plan = Plan()
+        for one in candidates:
+            self._read(one, way, plan)
+            plan.begin_next()
+        return plan
+
+    def _read(self, one: Placed, way: str, plan: Plan) -> None:
         ids, start, stop = one.ids, one.start, one.stop
         if way == "multiple":
-            row = reads.row((*ids[:start], *[self.mask] * (stop - start), *ids[stop:]))
-            reads.add([row] * (stop - start), range(start, stop), ids[start:stop])
+            row = plan.row((*ids[:start], *[self.mask] * (stop - start), *ids[stop:]))
+            plan.read([row] * (stop - start), range(start, stop), ids[start:stop])
         elif way == "single":
-            row = reads.row((*ids[:start], self.mask, *ids[stop:]))
-            reads.add([row] * (stop - start), [start] * (stop - start), ids[start:stop])
+            row = plan.row((*ids[:start], self.mask, *ids[stop:]))
+            plan.read([row] * (stop - start), [start] * (stop - start), ids[start:stop])
         else:
             sentence = way.startswith("sentence")
             span = [i for i, token in enumerate(ids) if token not in self.special] if sentence else range(start, stop)
             ends = _word_ends(one.joined) if way.endswith("l2r") else None
             for place in span:
                 end = place + 1 if ends is None else min(ends[place], span[-1] + 1)
-                row = reads.row((*ids[:place], *[self.mask] * (end - place), *ids[end:]))
-                reads.add([row], [place], [ids[place]])
-
-    def read(self, reads: _Reads) -> FloatArray:
-        """The log-probability of every token that is read, in the order of the reads."""
-        rows = list(reads.rows)
-        values = np.empty(len(reads.tokens))
-        order = np.argsort(np.frombuffer(reads.numbers, dtype=np.int64), kind="stable") if rows else np.empty(0, int)
-        columns = np.frombuffer(reads.columns, dtype=np.int64) if rows else order
-        tokens = np.frombuffer(reads.tokens, dtype=np.int64) if rows else order
-        counts = np.bincount(np.frombuffer(reads.numbers, dtype=np.int64), minlength=len(rows)) if rows else order
-        firsts = np.concatenate([[0], np.cumsum(counts)])
-        pad = self.tokenizer.pad_token_id or 0
-        device = self.model.device
-
-        def forward(batch: list[int]) -> None:
-            longest = max(len(rows[i]) for i in batch)
-            ids = np.full((len(batch), longest), pad, dtype=np.int64)
-            seen = np.zeros((len(batch), longest), dtype=np.int64)
-            for line, i in enumerate(batch):
-                ids[line, : len(rows[i])] = rows[i]
-                seen[line, : len(rows[i])] = 1
-            own = np.concatenate([order[firsts[i] : firsts[i + 1]] for i in batch])
-            lines = np.repeat(np.arange(len(batch)), [counts[i] for i in batch])
-            # Several tokens may be read at one mask: the head works there once.
-            flat, places = np.unique(lines * longest + columns[own], return_inverse=True)
-            with torch.inference_mode():
-                logits = logits_at(
-                    self.model,
-                    torch.from_numpy(flat // longest).to(device),
-                    torch.from_numpy(flat % longest).to(device),
-                    input_ids=torch.from_numpy(ids).to(device),
-                    attention_mask=torch.from_numpy(seen).to(device),
-                )
-                values[own] = log_probabilities(
-                    logits, torch.from_numpy(places).to(device), torch.from_numpy(tokens[own]).to(device)
-                )
-
-        self.token_budget = run_batches([len(row) for row in rows], self.token_budget, forward)
-        return values
+                row = plan.row((*ids[:place], *[self.mask] * (end - place), *ids[end:]))
+                plan.read([row], [place], [ids[place]])
 
 
 def _word_ends(joined: Sequence[bool]) -> list[int]:
@@ -154,23 +126,3 @@ def _word_ends(joined: Sequence[bool]) -> list[int]:
         if joined[place]:
             ends[place - 1] = ends[place]
     return ends
-
-
-class _Reads:
-    """Tokens to be read at columns of rows; equal rows are one."""
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[int, ...], int] = {}
-        self.numbers = array("q")
-        self.columns = array("q")
-        self.tokens = array("q")
-
-    def row(self, ids: tuple[int, ...]) -> int:
-        """The number of a row of tokens."""
-        return self.rows.setdefault(ids, len(self.rows))
-
-    def add(self, numbers: Sequence[int], columns: Sequence[int], tokens: Sequence[int]) -> None:
-        """Read tokens, each at its column of its row."""
-        self.numbers.extend(numbers)
-        self.columns.extend(columns)
-        self.tokens.extend(tokens)

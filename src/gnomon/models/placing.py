@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from gnomon.foundation import SLOT, InputError
 from gnomon.foundation.records import Question
@@ -13,10 +13,17 @@ from gnomon.models.protocol import CandidateScores
 
 _CHECKED = 3
 _KEPT_WINDOWS = 200_000
-_KEPT_SURROUNDINGS = 1000
+_KEPT_LISTS = 1000
+_CHINESE = "\u2e80-\u2fdf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
+_KINDS_OF_WORD = {"blanks": r"\S+", "characters": rf"(?:[{_CHINESE}]|[^\s{_CHINESE}]+)"}
 # Before the slot: a word as surroundings, then the last word. After it: the rest of a word, then a word.
-_TAIL = re.compile(r"(\S*)((?:\s+\S+)?\s*)$")
-_HEAD = re.compile(r"(\S*)(\s*\S*)")
+_TAILS = {kind: re.compile(rf"((?:{word})?)(\s*(?:{word})?\s*)$") for kind, word in _KINDS_OF_WORD.items()}
+_HEADS = {kind: re.compile(rf"((?:{word})?)(\s*(?:{word})?)") for kind, word in _KINDS_OF_WORD.items()}
+# A piece of a vocabulary in which a blank follows something else; and blanks that some tokens do reach over.
+_OVER_A_BLANK = re.compile(r"[^\sĠ▁Ċĉč][Ġ▁ ]")
+_ODD_BLANKS = re.compile(r"[^\S ]|  ")
+
+Made = TypeVar("Made")
 
 
 class UnusableError(Exception):
@@ -25,20 +32,10 @@ class UnusableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A sentence with one candidate in the slot: its token ids, and the range of tokens that touch the candidate.
+    """Tokens with one candidate among them: their ids, and the range of those that touch the candidate.
 
-    ``joined`` says of each token whether it goes on with the word of the token before; empty if that was not asked.
+    ``joined`` says of each token whether it goes on with the word of the token before.
     """
-
-    ids: tuple[int, ...]
-    start: int
-    stop: int
-    joined: tuple[bool, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """The tokens around a slot that depend on the candidate, and which of them touch it."""
 
     ids: tuple[int, ...]
     start: int
@@ -46,35 +43,86 @@ class _Window:
     joined: tuple[bool, ...]
 
 
+@dataclass(frozen=True)
+class Windows:
+    """For each candidate of a list the tokens around the slot that depend on it; shared by prompts.
+
+    ``problem`` says why this model cannot be asked about the list; ``same`` holds, for each candidate whose tokens are
+    those of an earlier one, the number of that one. What models work out from a list of windows they keep here.
+    """
+
+    each: list[Placed]
+    problem: str | None
+    same: dict[int, int]
+    _kept: dict[Hashable, Any] = field(default_factory=dict)
+
+    def kept(self, name: Hashable, make: Callable[[], Made]) -> Made:
+        """What was worked out under this name, made on first use."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        made: Made = self._kept[name]
+        return made
+
+
+@dataclass(frozen=True)
+class PlacedList:
+    """The candidates of one prompt in its slot: the tokens before and after that all have in common, and windows."""
+
+    before: tuple[int, ...]
+    windows: Windows
+    after: tuple[int, ...]
+    joined_before: tuple[bool, ...] = ()
+    joined_after: tuple[bool, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.windows.each)
+
+    def __iter__(self) -> Iterator[Placed]:
+        """Every candidate in its whole sentence."""
+        return (self.sentence(number) for number in range(len(self)))
+
+    def sentence(self, number: int) -> Placed:
+        """One candidate in its whole sentence."""
+        one, shift = self.windows.each[number], len(self.before)
+        return Placed(
+            (*self.before, *one.ids, *self.after),
+            shift + one.start,
+            shift + one.stop,
+            (*self.joined_before, *one.joined, *self.joined_after),
+        )
+
+
 class Placer:
     """Places the candidates of questions by one model's tokenizer, within what the model takes.
 
     A sentence is tokenised whole for one candidate; for the others only the words around the slot are tokenised
-    anew, and once for all prompts that end and go on with the same words. Tokens do not reach over a blank, so
-    this is the same; for some candidates of every prompt it is checked, and a prompt that fails is tokenised whole
-    for each candidate.
+    anew, and once for all prompts that end and go on with the same words. Where no token of the vocabulary reaches
+    over a blank this is the same; for some candidates of every prompt it is checked, and a prompt that fails is
+    tokenised whole for each candidate.
     """
 
     def __init__(self, name: str, tokenizer: Any, config: Any) -> None:
         self.backend = fast_backend(tokenizer, name)
         self.unknown = tokenizer.unk_token_id
         self.longest = longest_input(config, tokenizer)
-        self._windows: dict[tuple[str, str, str, str], dict[str, _Window | None]] = {}
+        self.words = _kind_of_word(self.backend)
+        self._windows: dict[tuple[str, ...], dict[str, Placed]] = {}
+        self._lists: dict[tuple[tuple[str, ...], tuple[str, ...]], Windows] = {}
 
-    def place(
-        self, questions: Sequence[Question], *, words: bool = False
-    ) -> tuple[dict[int, list[Placed]], list[CandidateScores]]:
+    def place(self, questions: Sequence[Question]) -> tuple[dict[int, PlacedList], list[CandidateScores]]:
         """The placed candidates of each question that can be asked, by its index, and why the others cannot."""
-        usable: dict[int, list[Placed]] = {}
+        usable: dict[int, PlacedList] = {}
         unusable: list[CandidateScores] = []
         for index, question in enumerate(questions):
             try:
-                usable[index] = self.place_candidates(question.prompt, question.candidates, words=words)
+                placed = self.place_candidates(question.prompt, question.candidates)
+                _refuse_the_same(question, placed.windows)
+                usable[index] = placed
             except UnusableError as reason:
                 unusable.append(CandidateScores(index, unusable=str(reason)))
         return usable, unusable
 
-    def place_candidates(self, prompt: str, candidates: Sequence[str], *, words: bool = False) -> list[Placed]:
+    def place_candidates(self, prompt: str, candidates: Sequence[str]) -> PlacedList:
         """Every candidate in the prompt's slot, tokenised with its sentence.
 
         Tokens are mapped by characters, so a token that spans the join belongs to the candidate and is never lost.
@@ -84,81 +132,105 @@ class Placer:
         if not candidates:
             raise UnusableError("the list of candidates is empty")
         before, after = prompt.split(SLOT)
-        placed = self._by_windows(before, after, candidates, words) or self._whole(before, after, candidates, words)
-        for text, one in zip(candidates, placed, strict=True):
-            if one.start == one.stop:
-                raise UnusableError(f"the candidate {text!r} has no token in this model's vocabulary")
-            if self.unknown is not None and self.unknown in one.ids[one.start : one.stop]:
-                raise UnusableError(f"the candidate {text!r} holds a token that this model does not know")
-            if len(one.ids) > self.longest:
-                raise UnusableError(f"too long: {len(one.ids)} tokens, and the model takes {self.longest}")
+        placed = self._by_windows(before, after, tuple(candidates))
+        if placed is None:
+            placed = PlacedList((), self._gathered(candidates, self._whole(before, after, candidates)), ())
+        if placed.windows.problem:
+            raise UnusableError(placed.windows.problem)
+        longest = placed.windows.kept("longest", lambda: max(len(one.ids) for one in placed.windows.each))
+        tokens = len(placed.before) + longest + len(placed.after)
+        if tokens > self.longest:
+            raise UnusableError(f"too long: {tokens} tokens, and the model takes {self.longest}")
         return placed
 
-    def _whole(self, before: str, after: str, candidates: Sequence[str], words: bool) -> list[Placed]:
+    def _whole(self, before: str, after: str, candidates: Sequence[str]) -> list[Placed]:
         """Every sentence tokenised from end to end."""
         encodings = self.backend.encode_batch([before + text + after for text in candidates], add_special_tokens=True)
         return [
             Placed(
                 tuple(encoding.ids),
                 *_touching(encoding, len(before), len(before) + len(text)),
-                _joined(encoding) if words else (),
+                tuple(_joined(encoding)),
             )
             for text, encoding in zip(candidates, encodings, strict=True)
         ]
 
-    def _by_windows(self, before: str, after: str, candidates: Sequence[str], words: bool) -> list[Placed] | None:
+    def _gathered(self, candidates: Sequence[str], windows: list[Placed]) -> Windows:
+        first: dict[tuple[tuple[int, ...], int, int], int] = {}
+        same = {}
+        for number, one in enumerate(windows):
+            earlier = first.setdefault((one.ids, one.start, one.stop), number)
+            if earlier != number:
+                same[number] = earlier
+        return Windows(windows, self._problem(candidates, windows), same)
+
+    def _problem(self, candidates: Sequence[str], windows: Sequence[Placed]) -> str | None:
+        for text, one in zip(candidates, windows, strict=True):
+            if one.start == one.stop:
+                return f"the candidate {text!r} has no token in this model's vocabulary"
+            if self.unknown is not None and self.unknown in one.ids[one.start : one.stop]:
+                return f"the candidate {text!r} holds a token that this model does not know"
+        return None
+
+    def _by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> PlacedList | None:
         """The same from one whole sentence and the windows of all candidates; None where that cannot be trusted."""
-        if len(candidates) <= _CHECKED + 1:
+        if len(candidates) <= _CHECKED + 1 or self.words is None or _ODD_BLANKS.search(before + after):
             return None
         windows = self._windows_for(before, after, candidates)
-        if windows is None:
-            return None
         checked = _spread(candidates)
-        sentences = self._whole(before, after, [candidates[number] for number in checked], words)
-        reference, own = sentences[0], windows[checked[0]]
+        sentences = self._whole(before, after, [candidates[number] for number in checked])
+        reference, own = sentences[0], windows.each[checked[0]]
         left = reference.start - own.start
         right = len(reference.ids) - (reference.stop + len(own.ids) - own.stop)
-        if left < 0 or right < 0 or reference.ids[left : len(reference.ids) - right] != own.ids:
+        if left < 0 or right < 0 or own.start == own.stop:
             return None
-        first, last = reference.ids[:left], reference.ids[len(reference.ids) - right :]
-        if words:
-            early, late = reference.joined[:left], reference.joined[len(reference.ids) - right :]
-            placed = [
-                Placed((*first, *one.ids, *last), left + one.start, left + one.stop, (*early, *one.joined, *late))
-                for one in windows
-            ]
-        else:
-            placed = [Placed((*first, *one.ids, *last), left + one.start, left + one.stop) for one in windows]
-        return placed if all(placed[n] == whole for n, whole in zip(checked, sentences, strict=True)) else None
+        end = len(reference.ids) - right
+        placed = PlacedList(
+            reference.ids[:left], windows, reference.ids[end:], reference.joined[:left], reference.joined[end:]
+        )
+        same = all(placed.sentence(n) == whole for n, whole in zip(checked, sentences, strict=True))
+        return placed if same else None
 
-    def _windows_for(self, before: str, after: str, candidates: Sequence[str]) -> list[_Window] | None:
-        tail, head = _TAIL.search(before), _HEAD.match(after)
-        if tail is None or head is None:
-            return None
+    def _windows_for(self, before: str, after: str, candidates: tuple[str, ...]) -> Windows:
+        assert self.words is not None
+        tail, head = _TAILS[self.words].search(before), _HEADS[self.words].match(after)
+        assert tail is not None and head is not None
         surroundings = (tail[1], tail[2], head[1], head[2])
-        known = self._windows.setdefault(surroundings, {})
-        if len(known) > _KEPT_WINDOWS or len(self._windows) > _KEPT_SURROUNDINGS:
-            known = {}
-            self._windows = {surroundings: known}
-        missing = [text for text in dict.fromkeys(candidates) if text not in known]
-        if missing:
-            texts = [tail[0] + text + head[0] for text in missing]
-            for text, encoding in zip(missing, self.backend.encode_batch(texts, add_special_tokens=False), strict=True):
+        if (surroundings, candidates) not in self._lists:
+            if len(self._lists) >= _KEPT_LISTS or sum(map(len, self._windows.values())) > _KEPT_WINDOWS:
+                self._windows.clear()
+                self._lists.clear()
+            known = self._windows.setdefault(surroundings, {})
+            missing = [text for text in dict.fromkeys(candidates) if text not in known]
+            encodings = self.backend.encode_batch(
+                [tail[0] + text + head[0] for text in missing], add_special_tokens=False
+            )
+            for text, encoding in zip(missing, encodings, strict=True):
                 known[text] = _window(encoding, len(tail[1]), len(tail[0]), text, len(head[1]))
-        found = [known[text] for text in candidates]
-        return [one for one in found if one is not None] if None not in found else None
+            self._lists[surroundings, candidates] = self._gathered(candidates, [known[text] for text in candidates])
+        return self._lists[surroundings, candidates]
 
 
-def _window(encoding: Any, outer: int, first: int, text: str, head: int) -> _Window | None:
-    """The tokens of the words around the slot, without those of their surroundings; None if the candidate has none."""
+def _refuse_the_same(question: Question, windows: Windows) -> None:
+    """Refuse a question whose right answer has the very tokens of a wrong one: the model cannot tell them apart."""
+    for later, earlier in windows.same.items():
+        texts = question.candidates[earlier], question.candidates[later]
+        if len({text in question.answers for text in texts}) > 1:
+            raise UnusableError(
+                f"the candidates {texts[0]!r} and {texts[1]!r} have the same tokens, and only one of them is right"
+            )
+
+
+def _window(encoding: Any, outer: int, first: int, text: str, head: int) -> Placed:
+    """The tokens of the words around the slot, without those of their surroundings."""
     offsets = encoding.offsets
     end = first + len(text) + head
     inner = [i for i, (start, stop) in enumerate(offsets) if stop > outer and start < end and stop > start]
     own = [i for i in inner if offsets[i][0] < first + len(text) and offsets[i][1] > first]
     if not own:
-        return None
+        return Placed((), 0, 0, ())
     low, high = inner[0], inner[-1] + 1
-    return _Window(tuple(encoding.ids[low:high]), own[0] - low, own[-1] + 1 - low, _joined(encoding)[low:high])
+    return Placed(tuple(encoding.ids[low:high]), own[0] - low, own[-1] + 1 - low, tuple(_joined(encoding)[low:high]))
 
 
 def _spread(candidates: Sequence[str]) -> list[int]:
@@ -173,9 +245,16 @@ def _touching(encoding: Any, first: int, last: int) -> tuple[int, int]:
     return (touching[0], touching[-1] + 1) if touching else (0, 0)
 
 
-def _joined(encoding: Any) -> tuple[bool, ...]:
+def _joined(encoding: Any) -> list[bool]:
     words = encoding.word_ids
-    return tuple(word is not None and word == before for word, before in zip(words, [None, *words], strict=False))
+    return [word is not None and word == before for word, before in zip(words, [None, *words], strict=False)]
+
+
+def _kind_of_word(backend: Any) -> str | None:
+    """What no token of this vocabulary reaches over: blanks, or Chinese characters too; None if nothing is sure."""
+    if any(_OVER_A_BLANK.search(piece) for piece in backend.get_vocab(False)):
+        return None
+    return "characters" if getattr(backend.normalizer, "handle_chinese_chars", False) else "blanks"
 
 
 def fast_backend(tokenizer: Any, name: str) -> Any:
