@@ -38,6 +38,8 @@ class Bench:
                     "probe": "rank",
                     "method": method,
                     "ranked": [] if reason else [{"candidate": c, "score": -float(i)} for i, c in enumerate(order)],
+                    "golds": [] if reason else list(self.questions[name].answers),
+                    "among": None,
                     "gold_ranks": [] if reason else [rank],
                     "gold_ties": [] if reason else [1],
                     "unusable": reason,

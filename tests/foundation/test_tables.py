@@ -186,7 +186,7 @@ def test_scores_may_carry_further_columns():
 
 
 def test_an_answer_is_a_row_of_the_table():
-    answer = Answer("q_1", "m", "rank", "mean", "a", (("a", -1.5), ("b", -2.0)), (1.0,), (1,), seconds=0.1)
+    answer = Answer("q_1", "m", "rank", "mean", "a", (("a", -1.5), ("b", -2.0)), ("a",), (1.0,), (1,), seconds=0.1)
     (row,) = make_table(ANSWERS, [answer.as_row()]).to_pylist()
     assert row["ranked"] == [{"candidate": "a", "score": -1.5}, {"candidate": "b", "score": -2.0}]
     assert (row["gold_ranks"], row["gold_ties"], row["unusable"], row["seconds"]) == ([1.0], [1], None, 0.1)

@@ -30,8 +30,10 @@ def answer(question, model="m", *, right=True, unusable=None, ranked=None, rank=
         "probe": "rank",
         "method": method,
         "ranked": [] if unusable else [{"candidate": name, "score": float(score)} for name, score in order],
+        "golds": [] if unusable else ["New York"],
         "gold_ranks": [] if unusable else [rank or (1.0 if right else 4.0)],
         "gold_ties": [] if unusable else [ties],
+        "among": None,
         "unusable": unusable,
     }
 

@@ -137,6 +137,8 @@ def _reason(text: str) -> str:
         return "a candidate holds an unknown token"
     if "has no token" in text:
         return "a candidate has no token"
+    if "have the same tokens" in text:
+        return "a right and a wrong candidate have the same tokens"
     return text
 
 

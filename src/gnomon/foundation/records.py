@@ -30,7 +30,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model gave for a question by one probe and one method; ``unusable`` says why there is nothing."""
+    """What a model gave for a question by one probe and one method; ``unusable`` says why there is nothing.
+
+    ``golds`` are the right answers that were ranked, ``gold_ranks`` their expected ranks and ``gold_ties`` the sizes of
+    their tie groups; ``among`` is how many things were ranked, where these are not the question's own candidates.
+    """
 
     question_id: str
     model: str
@@ -38,8 +42,10 @@ class Answer:
     method: str
     prediction: str | None = None
     ranked: tuple[tuple[str, float], ...] = ()
+    golds: tuple[str, ...] = ()
     gold_ranks: tuple[float, ...] = ()
     gold_ties: tuple[int, ...] = ()
+    among: int | None = None
     unusable: str | None = None
     seconds: float | None = None
 

@@ -158,8 +158,10 @@ ANSWERS = TableKind(
         [
             *_strings("question_id", "model", "probe", "method", "prediction"),
             ("ranked", _RANKED),
+            ("golds", _STRINGS),
             ("gold_ranks", pa.list_(pa.float64())),
             ("gold_ties", pa.list_(pa.int32())),
+            ("among", pa.int64()),
             ("unusable", pa.string()),
             ("seconds", pa.float64()),
         ]

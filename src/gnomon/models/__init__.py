@@ -9,7 +9,7 @@ from gnomon.foundation.registry import Registry
 
 if TYPE_CHECKING:
     from gnomon.models.loading import load_model
-    from gnomon.models.protocol import CandidateScores, Model, NeedsAllQuestions
+    from gnomon.models.protocol import CandidateScores, FilledSlot, FillsSlots, Model, NeedsAllQuestions
     from gnomon.models.resolving import ModelSpec, ResolvedModel, resolve_model
 
 MODELS = Registry(
@@ -27,6 +27,8 @@ __getattr__ = lazy_names(
     {
         "load_model": "gnomon.models.loading",
         "CandidateScores": "gnomon.models.protocol",
+        "FilledSlot": "gnomon.models.protocol",
+        "FillsSlots": "gnomon.models.protocol",
         "Model": "gnomon.models.protocol",
         "NeedsAllQuestions": "gnomon.models.protocol",
         "ModelSpec": "gnomon.models.resolving",
@@ -38,6 +40,8 @@ __getattr__ = lazy_names(
 __all__ = [
     "MODELS",
     "CandidateScores",
+    "FilledSlot",
+    "FillsSlots",
     "Model",
     "ModelSpec",
     "NeedsAllQuestions",

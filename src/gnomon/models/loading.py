@@ -55,9 +55,8 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
     except Exception as error:  # Broken files make the libraries raise anything.
         raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {first_line(error)}") from error
     network = network.to(device).eval()
-    budget = 16384 if device.type == "cuda" else (4096 if resolved.kind == "masked" else 2048)
     family = MaskedModel if resolved.kind == "masked" else CausalModel
-    return family(resolved.name, resolved.fingerprint, network, tokenizer, budget)
+    return family(resolved.name, resolved.fingerprint, network, tokenizer)
 
 
 def _device(wanted: str) -> torch.device:

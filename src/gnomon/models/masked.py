@@ -15,9 +15,10 @@ import numpy as np
 from gnomon.foundation import InputError
 from gnomon.foundation.records import Question
 from gnomon.models.batching import usual_budget
+from gnomon.models.filling import SlotFiller
 from gnomon.models.heads import describe_weights
 from gnomon.models.placing import Placed, Placer
-from gnomon.models.protocol import CandidateScores, FloatArray
+from gnomon.models.protocol import CandidateScores, FilledSlot, FloatArray
 from gnomon.models.reading import IntArray, Plan, Reads
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
@@ -62,7 +63,8 @@ class MaskedModel:
         self.pad = int(tokenizer.pad_token_id or 0)
         self.special = frozenset(tokenizer.all_special_ids)
         self.placer = Placer(name, tokenizer, model.config)
-        self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=4096)
+        self.filler = SlotFiller(model, tokenizer, self.placer)
+        self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
 
     def describe(self) -> dict[str, str | int | float]:
         """Parameters, dtype and device."""
@@ -92,6 +94,11 @@ class MaskedModel:
                 first, starts = spans[index, way]
                 by_method[method] = _POOLINGS[pooling](values[first : first + starts[-1]], starts[:-1])
             yield CandidateScores(index, by_method)
+
+    def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
+        """The likeliest pieces of the whole vocabulary at one mask in each slot."""
+        filled, self.token_budget = self.filler.fill(questions, count, self.token_budget)
+        yield from filled
 
     def _plan(self, candidates: Iterable[Placed], way: str) -> Plan:
         """Which rows a way of masking makes of candidates in place, and what it reads there."""

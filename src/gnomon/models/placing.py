@@ -149,7 +149,7 @@ class Placer:
         return [
             Placed(
                 tuple(encoding.ids),
-                *_touching(encoding, len(before), len(before) + len(text)),
+                *touching(encoding, len(before), len(before) + len(text)),
                 tuple(_joined(encoding)),
             )
             for text, encoding in zip(candidates, encodings, strict=True)
@@ -239,7 +239,7 @@ def _spread(candidates: Sequence[str]) -> list[int]:
     return list(dict.fromkeys((0, longest, len(candidates) - 1)))
 
 
-def _touching(encoding: Any, first: int, last: int) -> tuple[int, int]:
+def touching(encoding: Any, first: int, last: int) -> tuple[int, int]:
     """The range of tokens that touch the characters from first to last; empty if none does."""
     touching = [i for i, (start, stop) in enumerate(encoding.offsets) if start < last and stop > first and stop > start]
     return (touching[0], touching[-1] + 1) if touching else (0, 0)

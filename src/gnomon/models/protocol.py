@@ -46,6 +46,31 @@ class Model(Protocol):
         """Facts about the model for the record of a run: parameters, dtype, device."""
 
 
+@dataclass(frozen=True)
+class FilledSlot:
+    """What a model says in a question's slot when nothing is offered to it, or the reason why there is nothing.
+
+    ``pieces`` are the likeliest pieces of its vocabulary with their log-probabilities; ``golds`` are the right
+    answers that are such a piece, ``gold_ranks`` and ``gold_ties`` say where they stand among all (``among``).
+    """
+
+    index: int
+    pieces: tuple[tuple[str, float], ...] = ()
+    golds: tuple[str, ...] = ()
+    gold_ranks: tuple[float, ...] = ()
+    gold_ties: tuple[int, ...] = ()
+    among: int = 0
+    unusable: str | None = None
+
+
+@runtime_checkable
+class FillsSlots(Protocol):
+    """A model that ranks its whole vocabulary in a slot."""
+
+    def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
+        """The likeliest pieces for each slot, as many as asked for, in whatever order is fastest."""
+
+
 @runtime_checkable
 class NeedsAllQuestions(Protocol):
     """A model that must see all the questions of a run before the first is asked (the frequency baseline)."""

@@ -8,19 +8,28 @@ from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.registry import Registry
 
 if TYPE_CHECKING:
-    from gnomon.probes.ranking import Probe, rank_candidates
+    from gnomon.probes.asking import Probe
+    from gnomon.probes.filling import fill_slots
+    from gnomon.probes.ranking import rank_candidates
 
 PROBES = Registry(
     "probe",
-    {"rank": ("gnomon.probes.ranking:rank_candidates", "rank a closed list of candidates in the question's sentence")},
+    {
+        "rank": (
+            "gnomon.probes.ranking:rank_candidates",
+            "rank a closed list of candidates in the question's sentence",
+        ),
+        "fill": ("gnomon.probes.filling:fill_slots", "rank the model's whole vocabulary in the slot (masked models)"),
+    },
 )
 
 __getattr__ = lazy_names(
     __name__,
     {
-        "Probe": "gnomon.probes.ranking",
+        "Probe": "gnomon.probes.asking",
+        "fill_slots": "gnomon.probes.filling",
         "rank_candidates": "gnomon.probes.ranking",
     },
 )
 
-__all__ = ["PROBES", "Probe", "rank_candidates"]
+__all__ = ["PROBES", "Probe", "fill_slots", "rank_candidates"]

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from gnomon.foundation import InputError, did_you_mean
 from gnomon.foundation.records import Answer, Question
 from gnomon.models import Model
 from gnomon.models.protocol import FloatArray
+from gnomon.probes.asking import KEPT, known_methods
 from gnomon.scores import expected_ranks
-
-KEPT = 25
-"""How many ranked candidates an answer keeps."""
-
-
-class Probe(Protocol):
-    """What a probe is: a function from a model and questions to answers, one for each question and method."""
-
-    def __call__(self, model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
-        """Ask the questions, in any order."""
 
 
 def rank_candidates(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
@@ -30,10 +19,7 @@ def rank_candidates(model: Model, questions: Sequence[Question], methods: Sequen
 
     A question that the model cannot be asked gives an answer that says why (``unusable``), never none.
     """
-    wanted = tuple(methods) or model.methods[:1]
-    for method in wanted:
-        if method not in model.methods:
-            raise InputError(f"{model.name} has no method {method!r}; {did_you_mean(method, model.methods)}")
+    wanted = known_methods(model, methods, model.methods)
     started = time.perf_counter()
     scored = list(model.score_candidates(questions, wanted))
     seconds = (time.perf_counter() - started) / max(1, len(questions))
@@ -55,15 +41,26 @@ def _answer(model: Model, question: Question, method: str, scores: FloatArray, s
         reason = "no right answer among the candidates" if not len(golds) else "a score is not a number"
         return Answer(question.question_id, model.name, "rank", method, unusable=reason, seconds=seconds)
     ranks, ties = expected_ranks(scores, golds)
-    order = sorted(range(len(scores)), key=lambda i: (-scores[i], question.candidates[i]))
+    order = _best(scores, question.candidates)
     return Answer(
         question_id=question.question_id,
         model=model.name,
         probe="rank",
         method=method,
         prediction=question.candidates[order[0]],
-        ranked=tuple((question.candidates[i], float(scores[i])) for i in order[:KEPT]),
+        ranked=tuple((question.candidates[i], float(scores[i])) for i in order),
+        golds=tuple(question.candidates[i] for i in golds),
         gold_ranks=tuple(float(rank) for rank in ranks),
         gold_ties=tuple(int(size) for size in ties),
         seconds=seconds,
     )
+
+
+def _best(scores: FloatArray, candidates: Sequence[str]) -> list[int]:
+    """The first candidates in the order of their scores, those that are tied by their texts."""
+    if len(scores) > KEPT:
+        least = np.partition(scores, -KEPT)[-KEPT]
+        places: Sequence[int] = np.flatnonzero(scores >= least).tolist()
+    else:
+        places = range(len(scores))
+    return sorted(places, key=lambda i: (-scores[i], candidates[i]))[:KEPT]

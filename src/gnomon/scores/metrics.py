@@ -26,7 +26,8 @@ class Responses:
     ``top`` holds the candidates with the best score: one, or several if they are tied. ``candidates`` are all that
     could have been given, ``answers`` the right ones, ``gold_ranks`` and ``gold_ties`` the expected ranks of the right
     answers among the candidates and the sizes of their tie groups. ``targets`` says which of the right answers (by its
-    place in gold_ranks) is the one that was left out of the sentence; None if none of them is.
+    place in gold_ranks) is the one that was left out of the sentence; None if none of them is. ``among`` says how many
+    things were ranked where that is not the number of candidates.
     """
 
     top: Sequence[Sequence[str]]
@@ -35,6 +36,7 @@ class Responses:
     gold_ranks: Sequence[Sequence[float]]
     gold_ties: Sequence[Sequence[int]]
     targets: Sequence[int | None] = ()
+    among: Sequence[int | None] = ()
 
     @cached_property
     def best(self) -> BestGold:
@@ -55,7 +57,10 @@ class Responses:
     @cached_property
     def candidate_counts(self) -> FloatArray:
         """How many candidates each question had."""
-        return np.array([len(candidates) for candidates in self.candidates], dtype=np.float64)
+        counts = [len(candidates) for candidates in self.candidates]
+        if len(self.among):
+            counts = [own or count for own, count in zip(self.among, counts, strict=True)]
+        return np.array(counts, dtype=np.float64)
 
     @cached_property
     def gold_counts(self) -> FloatArray:

@@ -61,18 +61,18 @@ def gather(answers: Sequence[Row], questions: Mapping[str, Question]) -> Respons
     return Responses(
         top=[_tied_first(answer["ranked"]) for answer in answers],
         answers=[question.answers for question in asked],
-        candidates=[question.candidates for question in asked],
+        candidates=[
+            question.candidates if answer["among"] is None else ()
+            for question, answer in zip(asked, answers, strict=True)
+        ],
         gold_ranks=[answer["gold_ranks"] for answer in answers],
         gold_ties=[answer["gold_ties"] for answer in answers],
-        targets=[_target(question, answer["gold_ranks"]) for question, answer in zip(asked, answers, strict=True)],
+        targets=[
+            answer["golds"].index(question.target) if question.target in answer["golds"] else None
+            for question, answer in zip(asked, answers, strict=True)
+        ],
+        among=[answer["among"] for answer in answers],
     )
-
-
-def _target(question: Question, ranks: Sequence[float]) -> int | None:
-    """Which of the ranked right answers is the one that was left out: they stand in the order of the candidates."""
-    right = set(question.answers)
-    golds = [text for text in question.candidates if text in right]
-    return golds.index(question.target) if question.target in golds and len(golds) == len(ranks) else None
 
 
 def _score(metric: Metric, responses: Responses, clusters: Any, seed: int) -> Row:

@@ -1,0 +1,133 @@
+"""The whole vocabulary ranked at one mask in the slot: what a masked model says of its own accord."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from gnomon.foundation import SLOT
+from gnomon.foundation.records import Question
+from gnomon.models.placing import Placer, touching
+from gnomon.models.protocol import FilledSlot
+from gnomon.models.reading import IntArray, Row, read_positions
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A prompt with one mask in its slot, where the mask stands, and the right answers that are one token there."""
+
+    row: Row
+    column: int
+    golds: dict[int, str] = field(default_factory=dict)
+
+
+class SlotFiller:
+    """Fills slots by one masked model: one row a distinct prompt, the head at its mask alone."""
+
+    def __init__(self, model: Any, tokenizer: Any, placer: Placer) -> None:
+        self.model = model
+        self.placer = placer
+        self.mask = int(tokenizer.mask_token_id)
+        self.pad = int(tokenizer.pad_token_id or 0)
+        self.special = sorted(set(tokenizer.all_special_ids))
+        self.tokenizer = tokenizer
+        self._texts: dict[int, str] = {}
+
+    def fill(self, questions: Sequence[Question], count: int, budget: int) -> tuple[list[FilledSlot], int]:
+        """The likeliest pieces of each slot, the ranks of right answers among all, and the budget that was found."""
+        slots: dict[int, _Slot] = {}
+        filled: list[FilledSlot] = []
+        asked: dict[Row, list[int]] = {}
+        for index, slot in enumerate(self._place(questions)):
+            if slot is None:
+                filled.append(
+                    FilledSlot(index, unusable="no right answer is a single piece of this model's vocabulary")
+                )
+            elif len(slot.row) > self.placer.longest:
+                reason = f"too long: {len(slot.row)} tokens, and the model takes {self.placer.longest}"
+                filled.append(FilledSlot(index, unusable=reason))
+            else:
+                asked.setdefault(slot.row, []).append(index)
+                slots[index] = slot
+        rows = list(asked)
+
+        def take(some: IntArray, logits: torch.Tensor) -> None:
+            wanted = [(line, index) for line, number in enumerate(some) for index in asked[rows[number]]]
+            filled.extend(self._filled(logits, wanted, slots, count))
+
+        if rows:
+            places = np.array([slots[asked[row][0]].column for row in rows], dtype=np.int64)
+            budget = read_positions(self.model, rows, np.arange(len(rows)), places, self.pad, budget, take)
+        return sorted(filled, key=lambda one: one.index), budget
+
+    def _filled(
+        self, logits: torch.Tensor, wanted: list[tuple[int, int]], slots: dict[int, _Slot], count: int
+    ) -> Iterator[FilledSlot]:
+        normalisers = torch.logsumexp(logits, dim=1)
+        # A special token is no answer: it neither stands in the list nor takes a place before a right answer.
+        logits[:, self.special] = -torch.inf
+        among = logits.shape[1] - len(self.special)
+        top = torch.topk(logits, min(count, among), dim=1)
+        scores = (top.values - normalisers[:, None]).double().cpu().numpy()
+        pieces = top.indices.cpu().numpy()
+        lines = [line for line, index in wanted for _ in slots[index].golds]
+        tokens = [token for _, index in wanted for token in slots[index].golds]
+        own = logits[lines, tokens]
+        # Line by line, so that no second table of the vocabulary's size is made.
+        above = (
+            torch.stack([(logits[line] > value).sum() for line, value in zip(lines, own, strict=True)]).cpu().numpy()
+        )
+        equal = torch.stack([(logits[line] == value).sum() for line, value in zip(lines, own, strict=True)])
+        ties = equal.cpu().numpy()
+        done = 0
+        for line, index in wanted:
+            part = slice(done, done + len(slots[index].golds))
+            done = part.stop
+            yield FilledSlot(
+                index,
+                pieces=tuple(zip(self._named(pieces[line]), scores[line].tolist(), strict=True)),
+                golds=tuple(slots[index].golds.values()),
+                gold_ranks=tuple((above[part] + (ties[part] + 1) / 2).tolist()),
+                gold_ties=tuple(ties[part].tolist()),
+                among=among,
+            )
+
+    def _place(self, questions: Sequence[Question]) -> list[_Slot | None]:
+        """Each question's slot as the right answers that are one piece leave it; None where there is none."""
+        answers = [
+            (index, text) for index, question in enumerate(questions) for text in dict.fromkeys(question.answers)
+        ]
+        sentences = [questions[index].prompt.replace(SLOT, text) for index, text in answers]
+        slots: list[_Slot | None] = [None] * len(questions)
+        for (index, text), sentence, encoding in zip(
+            answers, sentences, self.placer.backend.encode_batch(sentences), strict=True
+        ):
+            first = questions[index].prompt.index(SLOT)
+            start, stop = touching(encoding, first, first + len(text))
+            # One token of the answer alone, but for a blank before it that the family joins to its tokens.
+            if stop - start == 1 and encoding.ids[start] not in self.special:
+                low, high = encoding.offsets[start]
+                if high <= first + len(text) and not sentence[low:first].strip():
+                    ids = encoding.ids
+                    slot = slots[index] or _Slot((*ids[:start], self.mask, *ids[stop:]), start)
+                    if slot.row == (*ids[:start], self.mask, *ids[stop:]):
+                        slot.golds.setdefault(ids[start], text)
+                    slots[index] = slot
+        return slots
+
+    def _named(self, pieces: Sequence[int]) -> list[str]:
+        """Pieces as a reader sees them; where two look alike, as the vocabulary spells them."""
+        texts = [self._texts.get(token) or self._text(int(token)) for token in pieces]
+        return [
+            text if texts.count(text) == 1 else str(self.tokenizer.convert_ids_to_tokens(int(token)))
+            for token, text in zip(pieces, texts, strict=True)
+        ]
+
+    def _text(self, token: int) -> str:
+        text = self.tokenizer.decode([token]).strip() or str(self.tokenizer.convert_ids_to_tokens(token))
+        self._texts[token] = text
+        return text
