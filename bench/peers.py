@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / ".venv-bench"
-STEPS = (("torch==2.13.0",), ("lm-eval[hf]", "lm-pub-quiz", "requests"))
+STEPS = (("torch==2.13.0",), ("lm-eval[hf]", "lm-pub-quiz", "requests", "minicons"))
 """What is installed, in this order: torch is pinned and there before another package asks for it."""
-PACKAGES = ("lm_eval", "lm-pub-quiz", "torch", "transformers", "tokenizers", "numpy")
+PACKAGES = ("lm_eval", "lm-pub-quiz", "minicons", "torch", "transformers", "tokenizers", "numpy")
 PAUSES = (20.0, 60.0, 120.0)
 FAILED = "GNOMON_BENCH_PEERS_FAILED"
 """An environment variable with the reason why there are no peers, so that a failed installation is tried once."""

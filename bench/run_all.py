@@ -10,7 +10,15 @@ from pathlib import Path
 from measuring import child_environment
 from peers import FAILED, find_peers
 
-BENCHMARKS = {"startup": True, "quickstart_rate": True, "memory": False, "importing": False, "inference": False}
+BENCHMARKS = {
+    "startup": True,
+    "quickstart_rate": True,
+    "ranking": True,
+    "agreement": True,
+    "memory": False,
+    "importing": False,
+    "inference": False,
+}
 """The benchmarks in their order, and whether each is measured against peers."""
 
 

@@ -15,6 +15,9 @@ from gnomon.models.placing import Placer, touching
 from gnomon.models.protocol import FilledSlot
 from gnomon.models.reading import IntArray, Row, read_positions
 
+AT_ONCE = 64
+"""Right answers that are ranked at once, so that no second table of logits for a whole batch is made."""
+
 
 @dataclass(frozen=True)
 class _Slot:
@@ -76,13 +79,11 @@ class SlotFiller:
         pieces = top.indices.cpu().numpy()
         lines = [line for line, index in wanted for _ in slots[index].golds]
         tokens = [token for _, index in wanted for token in slots[index].golds]
-        own = logits[lines, tokens]
-        # Line by line, so that no second table of the vocabulary's size is made.
-        above = (
-            torch.stack([(logits[line] > value).sum() for line, value in zip(lines, own, strict=True)]).cpu().numpy()
-        )
-        equal = torch.stack([(logits[line] == value).sum() for line, value in zip(lines, own, strict=True)])
-        ties = equal.cpu().numpy()
+        counts = [
+            _above_and_equal(logits[lines[first : first + AT_ONCE]], tokens[first : first + AT_ONCE])
+            for first in range(0, len(lines), AT_ONCE)
+        ]
+        above, ties = torch.cat(counts, dim=1).cpu().numpy()
         done = 0
         for line, index in wanted:
             part = slice(done, done + len(slots[index].golds))
@@ -131,3 +132,9 @@ class SlotFiller:
         text = self.tokenizer.decode([token]).strip() or str(self.tokenizer.convert_ids_to_tokens(token))
         self._texts[token] = text
         return text
+
+
+def _above_and_equal(logits: torch.Tensor, tokens: list[int]) -> torch.Tensor:
+    """How many logits of each line are above that of its token, and how many equal it."""
+    own = logits.gather(1, torch.tensor(tokens, device=logits.device)[:, None])
+    return torch.stack([(logits > own).sum(1), (logits == own).sum(1)])

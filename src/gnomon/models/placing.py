@@ -14,11 +14,22 @@ from gnomon.models.protocol import CandidateScores
 _CHECKED = 3
 _KEPT_WINDOWS = 200_000
 _KEPT_LISTS = 1000
-_CHINESE = "\u2e80-\u2fdf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
-_KINDS_OF_WORD = {"blanks": r"\S+", "characters": rf"(?:[{_CHINESE}]|[^\s{_CHINESE}]+)"}
+# The characters that a BERT normalizer makes words of their own.
+_CHINESE = (
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f"
+)
+# For each kind a word, and a word that the slot cannot touch: another one stands between.
+_WORDS = {
+    "blanks": (r"\S+", r"\S+(?=\s+\S)"),
+    "characters": (
+        rf"(?:[{_CHINESE}]|[^\s{_CHINESE}]+)",
+        rf"(?:[{_CHINESE}](?=\s*\S)|[^\s{_CHINESE}]+(?=\s+\S|[{_CHINESE}]))",
+    ),
+}
 # Before the slot: a word as surroundings, then the last word. After it: the rest of a word, then a word.
-_TAILS = {kind: re.compile(rf"((?:{word})?)(\s*(?:{word})?\s*)$") for kind, word in _KINDS_OF_WORD.items()}
-_HEADS = {kind: re.compile(rf"((?:{word})?)(\s*(?:{word})?)") for kind, word in _KINDS_OF_WORD.items()}
+_TAILS = {kind: re.compile(rf"((?:{apart})?)(\s*(?:{word})?\s*)$") for kind, (word, apart) in _WORDS.items()}
+_HEADS = {kind: re.compile(rf"((?:{word})?)(\s*(?:{word})?)") for kind, (word, _) in _WORDS.items()}
 # A piece of a vocabulary in which a blank follows something else; and blanks that some tokens do reach over.
 _OVER_A_BLANK = re.compile(r"[^\sĠ▁Ċĉč][Ġ▁ ]")
 _ODD_BLANKS = re.compile(r"[^\S ]|  ")
@@ -177,7 +188,9 @@ class Placer:
         if len(candidates) <= _CHECKED + 1 or self.words is None or _ODD_BLANKS.search(before + after):
             return None
         windows = self._windows_for(before, after, candidates)
-        checked = _spread(candidates)
+        if windows.kept("ends in a blank", lambda: any(not text[-1:].strip() for text in candidates)):
+            return None  # It may share a token with a blank after the slot.
+        checked = windows.kept("checked", lambda: _spread(candidates))
         sentences = self._whole(before, after, [candidates[number] for number in checked])
         reference, own = sentences[0], windows.each[checked[0]]
         left = reference.start - own.start
@@ -225,12 +238,13 @@ def _window(encoding: Any, outer: int, first: int, text: str, head: int) -> Plac
     """The tokens of the words around the slot, without those of their surroundings."""
     offsets = encoding.offsets
     end = first + len(text) + head
-    inner = [i for i, (start, stop) in enumerate(offsets) if stop > outer and start < end and stop > start]
-    own = [i for i in inner if offsets[i][0] < first + len(text) and offsets[i][1] > first]
-    if not own:
+    own, past = touching(encoding, first, first + len(text))
+    if own == past:
         return Placed((), 0, 0, ())
-    low, high = inner[0], inner[-1] + 1
-    return Placed(tuple(encoding.ids[low:high]), own[0] - low, own[-1] + 1 - low, tuple(_joined(encoding)[low:high]))
+    # What lies between is meant too: a blank may be a token without characters.
+    low = max((i + 1 for i, (start, stop) in enumerate(offsets) if start < stop <= outer), default=0)
+    high = min((i for i, (start, stop) in enumerate(offsets) if end <= start < stop), default=len(offsets))
+    return Placed(tuple(encoding.ids[low:high]), own - low, past - low, tuple(_joined(encoding)[low:high]))
 
 
 def _spread(candidates: Sequence[str]) -> list[int]:
