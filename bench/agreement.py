@@ -14,7 +14,7 @@ from ranking import TOLERANCE, Way, largest_difference, make_material, start_wor
 
 RULES = {
     "minilm-mlm": {
-        "gnomon pll-l2r-sum": ("LM Pub Quiz PLL", "minicons PLL"),
+        "gnomon pll-l2r-sum": ("LM Pub Quiz, float32, batches of 32", "minicons PLL"),
         "gnomon pll-sum": ("LM Pub Quiz PLL, original", "minicons PLL, original"),
         "gnomon sentence-pll-l2r-sum": ("LM Pub Quiz sentence PLL", "minicons sentence PLL"),
         "gnomon sentence-pll-sum": ("LM Pub Quiz sentence PLL, original",),

@@ -51,13 +51,23 @@ JOBS = (
         "masks",
         "masked: mean over multiple masks",
         "minilm-mlm",
-        (Way("gnomon multiple-mean", 200), Way("plain masked", 4), Way("LM Pub Quiz TyQ", 20, same_rule=False)),
+        (
+            Way("gnomon multiple-mean", 200),
+            Way("plain masked", 4),
+            Way("LM Pub Quiz TyQ, defaults", 10, same_rule=False),
+            Way("LM Pub Quiz TyQ, float32, batches of 32", 20, same_rule=False),
+        ),
     ),
     Job(
         "pll",
         "masked: PLL of the candidate, within-word l2r",
         "minilm-mlm",
-        (Way("gnomon pll-l2r-sum", 50), Way("LM Pub Quiz PLL", 2), Way("minicons PLL", 2)),
+        (
+            Way("gnomon pll-l2r-sum", 50),
+            Way("LM Pub Quiz, defaults", 1, same_rule=False),
+            Way("LM Pub Quiz, float32, batches of 32", 2),
+            Way("minicons PLL", 2),
+        ),
     ),
     Job(
         "causal",
@@ -66,7 +76,7 @@ JOBS = (
         (
             Way("gnomon sum", 50),
             Way("plain causal", 2),
-            Way("lm-eval", 1),
+            Way("lm-eval, defaults", 1),
             Way("lm-eval, batches of 32", 2),
         ),
     ),
@@ -232,6 +242,7 @@ def main() -> int:
         "tokens (padding included) that go through the model, and positions at which its head works. Peak resident",
         "memory of the way's process. Largest difference of a score from gnomon's.",
         "TyQ has a rule of its own: special tokens count as the candidate's, and every token is read at every mask.",
+        "By default LM Pub Quiz computes in the precision of the weights (here float16), row by row.",
         *([f"Peers not installed: {peers.reason}"] if peers.python is None else []),
         *(f"UNEQUAL SCORES: {name} differs from gnomon by more than {TOLERANCE}" for name in unequal),
     ]

@@ -88,39 +88,38 @@ def pipeline_fills(folder: str, material: Material) -> tuple[Ask, Any]:
     return ask, network
 
 
-def pub_quiz_tyq(folder: str, material: Material) -> tuple[Ask, Any]:
+def pub_quiz_tyq(folder: str, material: Material, batch: int | None = None) -> tuple[Ask, Any]:
     """LM Pub Quiz in its TyQ mode, one item a call."""
     from lm_pub_quiz.evaluators import TyQEvaluator
 
-    return _pub_quiz(TyQEvaluator.from_model(folder, **_pub_quiz_settings()), material, "tyq")
+    evaluator = TyQEvaluator.from_model(folder, **_pub_quiz_settings(exact=batch is not None))
+    return _pub_quiz(evaluator, material, "tyq", batch)
 
 
-def pub_quiz(folder: str, material: Material, **settings: Any) -> tuple[Ask, Any]:
+def pub_quiz(folder: str, material: Material, batch: int | None = None, **settings: Any) -> tuple[Ask, Any]:
     """LM Pub Quiz's pseudo-log-likelihoods, one item a call."""
     from lm_pub_quiz import Evaluator
 
-    return _pub_quiz(Evaluator.from_model(folder, **_pub_quiz_settings(), **settings), material, "sum")
+    evaluator = Evaluator.from_model(folder, **_pub_quiz_settings(exact=batch is not None), **settings)
+    return _pub_quiz(evaluator, material, "sum", batch)
 
 
-def _pub_quiz_settings() -> dict[str, Any]:
+def _pub_quiz_settings(exact: bool) -> dict[str, Any]:
+    """Its defaults take the weights in the precision they are kept in; ``exact`` takes them as float32."""
     import torch
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return {"model_type": "MLM", "device": device, "model_kw": {"dtype": torch.float32}}
+    return {"model_type": "MLM", "device": device, "model_kw": {"dtype": torch.float32} if exact else {}}
 
 
-def _pub_quiz(evaluator: Any, material: Material, reduction: str) -> tuple[Ask, Any]:
+def _pub_quiz(evaluator: Any, material: Material, reduction: str, batch: int | None) -> tuple[Ask, Any]:
+    given = {"reduction": reduction} | ({"batch_size": batch} if batch else {})
+
     def ask(numbers: list[int]) -> list[list[float]]:
+        templates = [material["prompts"][i].replace(plain.SLOT, "[Y]") for i in numbers]
         return [
-            list(
-                evaluator.evaluate_instance(
-                    template=material["prompts"][i].replace(plain.SLOT, "[Y]"),
-                    answers=material["candidates"],
-                    reduction=reduction,
-                    batch_size=BATCH,
-                )
-            )
-            for i in numbers
+            list(evaluator.evaluate_instance(template=template, answers=material["candidates"], **given))
+            for template in templates
         ]
 
     return ask, evaluator.model
@@ -184,15 +183,17 @@ WAYS: dict[str, Load] = {
     "plain masked": partial(plain_ranks, kind="masked"),
     "plain causal": partial(plain_ranks, kind="causal"),
     "fill-mask pipeline": pipeline_fills,
-    "LM Pub Quiz TyQ": pub_quiz_tyq,
-    "LM Pub Quiz PLL": partial(pub_quiz, conditional_score=True, pll_metric=L2R),
-    "LM Pub Quiz PLL, original": partial(pub_quiz, conditional_score=True, pll_metric="original"),
-    "LM Pub Quiz sentence PLL": partial(pub_quiz, pll_metric=L2R),
-    "LM Pub Quiz sentence PLL, original": partial(pub_quiz, pll_metric="original"),
+    "LM Pub Quiz TyQ, defaults": pub_quiz_tyq,
+    "LM Pub Quiz TyQ, float32, batches of 32": partial(pub_quiz_tyq, batch=BATCH),
+    "LM Pub Quiz, defaults": partial(pub_quiz, conditional_score=True, pll_metric=L2R),
+    "LM Pub Quiz, float32, batches of 32": partial(pub_quiz, batch=BATCH, conditional_score=True, pll_metric=L2R),
+    "LM Pub Quiz PLL, original": partial(pub_quiz, batch=BATCH, conditional_score=True, pll_metric="original"),
+    "LM Pub Quiz sentence PLL": partial(pub_quiz, batch=BATCH, pll_metric=L2R),
+    "LM Pub Quiz sentence PLL, original": partial(pub_quiz, batch=BATCH, pll_metric="original"),
     "minicons PLL": partial(minicons, metric=L2R, whole=False),
     "minicons PLL, original": partial(minicons, metric="original", whole=False),
     "minicons sentence PLL": partial(minicons, metric=L2R, whole=True),
-    "lm-eval": partial(lm_eval, batch=1),
+    "lm-eval, defaults": partial(lm_eval, batch=1),
     "lm-eval, batches of 32": partial(lm_eval, batch=BATCH),
 }
 """Every way by its name; ``gnomon METHOD`` is one too."""

@@ -21,11 +21,20 @@ PROMPTS = (
     "Is [MASK]",
     'They call it "[MASK]", a city.',
 )
+CHINESE_CANDIDATES = ("巴黎", "柏林", "罗马", "北京", "一座城市", "Paris", "New York")
+CHINESE_PROMPTS = ("法国的首都是[MASK]。", "[MASK]是德国的首都。", "金属和[MASK] is 中国的首都")
 
 
 def questions() -> list[Question]:
     found = [Question(f"q{i}", "t", prompt, ("Paris",), "Paris", CANDIDATES) for i, prompt in enumerate(PROMPTS)]
     return [*found, Question("yes", "t", "This is [MASK].", ("true",), "true", ("true", "false"))]
+
+
+def chinese_questions() -> list[Question]:
+    return [
+        Question(f"z{i}", "t", prompt, ("巴黎",), "巴黎", CHINESE_CANDIDATES)
+        for i, prompt in enumerate(CHINESE_PROMPTS)
+    ]
 
 
 def encode(model, question: Question, candidate: str):
@@ -90,7 +99,8 @@ def causal_oracle(model, question: Question, candidate: str, method: str) -> flo
     shift = 0
     if start == 0:
         vocabulary = model.tokenizer.get_vocab()
-        beginning = vocabulary.get("<|endoftext|>", model.tokenizer.bos_token_id)
+        possible = (vocabulary.get("<|endoftext|>"), model.tokenizer.bos_token_id, model.tokenizer.eos_token_id)
+        beginning = next(token for token in possible if token is not None)
         ids, start, shift = [beginning, *ids], 1, 1
     logits = distributions(model, tuple(ids))
     scored = range(start, len(ids))
@@ -100,8 +110,8 @@ def causal_oracle(model, question: Question, candidate: str, method: str) -> flo
     return pool([logits[i - 1, ids[i]].item() for i in scored], pooling, len(text))
 
 
-def check(model, oracle) -> None:
-    asked = questions()
+def check(model, oracle, asked: list[Question] | None = None) -> None:
+    asked = asked or questions()
     results = {result.index: result for result in model.score_candidates(asked, model.methods)}
     assert sorted(results) == list(range(len(asked)))
     for index, question in enumerate(asked):
@@ -116,23 +126,29 @@ def check(model, oracle) -> None:
             assert found == pytest.approx(wanted, abs=near, rel=1e-5), (question.prompt, method)
 
 
-@pytest.mark.parametrize("family", ["bert-uncased", "bert-cased", "roberta"])
+@pytest.mark.parametrize("family", ["bert-uncased", "bert-cased", "roberta", "albert", "xlm-roberta", "bert-chinese"])
 def test_masked_families(model_folders: dict[str, Path], family: str) -> None:
     check(load_model(str(model_folders[family])), masked_oracle)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-sentencepiece", "t5-like"])
 def test_causal_families(model_folders: dict[str, Path], family: str) -> None:
     model = load_model(str(model_folders[family]))
     assert model.share_prefixes
     check(model, causal_oracle)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-sentencepiece", "t5-like"])
 def test_causal_without_trees_gives_the_same(model_folders: dict[str, Path], family: str) -> None:
     model = load_model(str(model_folders[family]))
     model.share_prefixes = False
     check(model, causal_oracle)
+
+
+@pytest.mark.parametrize("family", ["bert-chinese", "xlm-roberta", "llama-sentencepiece", "gpt2"])
+def test_chinese_questions(model_folders: dict[str, Path], family: str) -> None:
+    model = load_model(str(model_folders[family]))
+    check(model, masked_oracle if model.kind == "masked" else causal_oracle, chinese_questions())
 
 
 def test_a_tree_larger_than_allowed_is_cut_into_pieces(model_folders: dict[str, Path], monkeypatch) -> None:

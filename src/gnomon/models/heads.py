@@ -9,11 +9,11 @@ import torch
 from gnomon.models.protocol import FloatArray
 
 
-def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, **inputs: Any) -> torch.Tensor:
+def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, early: Any = None, **inputs: Any) -> torch.Tensor:
     """Logits at the positions (rows, columns) of a batch, in float32, one line a position.
 
     The hidden states are picked out between the body and the head, whatever the architecture: the head then works
-    on the chosen positions alone.
+    on the chosen positions alone. Picked after an ``early`` module of the body, all that follows it does so too.
     """
 
     def pick(_module: Any, _arguments: Any, output: Any) -> Any:
@@ -22,12 +22,34 @@ def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, **inputs: A
         output.last_hidden_state = output.last_hidden_state[rows, columns].unsqueeze(0)
         return output
 
-    handle = model.base_model.register_forward_hook(pick)
+    handle = (early or model.base_model).register_forward_hook(pick)
     try:
         logits: torch.Tensor = model(**inputs).logits
     finally:
         handle.remove()
     return logits[0].float()
+
+
+def last_attention(model: Any) -> Any:
+    """The attention of an encoder's last layer, if what follows it works position by position; else None.
+
+    Tried on two rows: with positions picked after it, the logits must be the same as with all of them.
+    """
+    lists = [part for part in model.base_model.modules() if isinstance(part, torch.nn.ModuleList) and len(part)]
+    found = next((part[-1].attention for part in lists if hasattr(part[-1], "attention")), None)
+    if found is None:
+        return None
+    vocabulary = int(model.config.get_text_config().vocab_size)
+    ids = (torch.arange(12, device=model.device).reshape(2, 6) * 7 + 5) % vocabulary
+    rows, columns = (torch.tensor(places, device=model.device) for places in ([0, 1, 1], [4, 1, 5]))
+    with torch.inference_mode():
+        try:
+            picked = logits_at(model, rows, columns, found, input_ids=ids)
+        except (TypeError, ValueError, RuntimeError, IndexError):
+            return None
+        whole = logits_at(model, rows, columns, input_ids=ids)
+    tolerance = 1e-4 if model.dtype == torch.float32 else 0.05
+    return found if picked.shape == whole.shape and torch.allclose(picked, whole, atol=tolerance) else None
 
 
 def log_probabilities(logits: torch.Tensor, lines: torch.Tensor, tokens: torch.Tensor) -> FloatArray:

@@ -16,7 +16,7 @@ from gnomon.foundation import InputError
 from gnomon.foundation.records import Question
 from gnomon.models.batching import usual_budget
 from gnomon.models.filling import SlotFiller
-from gnomon.models.heads import describe_weights
+from gnomon.models.heads import describe_weights, last_attention
 from gnomon.models.placing import Placed, Placer
 from gnomon.models.protocol import CandidateScores, FilledSlot, FloatArray
 from gnomon.models.reading import IntArray, Plan, Reads
@@ -63,7 +63,8 @@ class MaskedModel:
         self.pad = int(tokenizer.pad_token_id or 0)
         self.special = frozenset(tokenizer.all_special_ids)
         self.placer = Placer(name, tokenizer, model.config)
-        self.filler = SlotFiller(model, tokenizer, self.placer)
+        self.early = last_attention(model)
+        self.filler = SlotFiller(model, tokenizer, self.placer, self.early)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
 
     def describe(self) -> dict[str, str | int | float]:
@@ -86,7 +87,7 @@ class MaskedModel:
                     plan = placed.windows.kept(way, partial(self._plan, placed.windows.each, way))
                     first = reads.add(plan, placed.before, placed.after)
                 spans[index, way] = first, plan.starts
-        values, self.token_budget = reads.values(self.model, self.pad, self.token_budget)
+        values, self.token_budget = reads.values(self.model, self.pad, self.token_budget, self.early)
         for index in usable:
             by_method = {}
             for method in methods:

@@ -185,7 +185,7 @@ class Placer:
 
     def _by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> PlacedList | None:
         """The same from one whole sentence and the windows of all candidates; None where that cannot be trusted."""
-        if len(candidates) <= _CHECKED + 1 or self.words is None or _ODD_BLANKS.search(before + after):
+        if len(candidates) <= _CHECKED + 1 or self.words is None or _ODD_BLANKS.search(before + SLOT + after):
             return None
         windows = self._windows_for(before, after, candidates)
         if windows.kept("ends in a blank", lambda: any(not text[-1:].strip() for text in candidates)):

@@ -83,7 +83,7 @@ class Reads:
         self.size += len(plan.tokens)
         return self.size - len(plan.tokens)
 
-    def values(self, model: Any, pad: int, budget: int) -> tuple[FloatArray, int]:
+    def values(self, model: Any, pad: int, budget: int, early: Any = None) -> tuple[FloatArray, int]:
         """The log-probability of every token that is read, in the order of reading, and the budget that was found."""
         values = np.empty(self.size)
         if not self.size:
@@ -105,7 +105,7 @@ class Reads:
             )
 
         rows = list(self.rows)
-        budget = read_positions(model, rows, positions // width, positions % width, pad, budget, take)
+        budget = read_positions(model, rows, positions // width, positions % width, pad, budget, take, early)
         return values, budget
 
 
@@ -117,6 +117,7 @@ def read_positions(
     pad: int,
     budget: int,
     take: Callable[[IntArray, torch.Tensor], None],
+    early: Any = None,
 ) -> int:
     """Run rows through a model; ``take`` gets, batch by batch, numbers of positions and the logits there.
 
@@ -140,9 +141,8 @@ def read_positions(
         if not seen.all():
             inputs["attention_mask"] = torch.from_numpy(seen).to(device)
         with torch.inference_mode():
-            logits = logits_at(
-                model, torch.from_numpy(lines).to(device), torch.from_numpy(columns[own]).to(device), **inputs
-            )
+            places = torch.from_numpy(lines).to(device), torch.from_numpy(columns[own]).to(device)
+            logits = logits_at(model, *places, early, **inputs)
             take(own, logits)
 
     return run_batches(lengths, budget, forward)
