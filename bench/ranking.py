@@ -42,6 +42,7 @@ class Job:
     key: str
     name: str
     model: str
+    prompts: int
     ways: tuple[Way, ...]
     ranks: bool = True
 
@@ -51,6 +52,7 @@ JOBS = (
         "masks",
         "masked: mean over multiple masks",
         "minilm-mlm",
+        200,
         (
             Way("gnomon multiple-mean", 200),
             Way("plain masked", 4),
@@ -62,8 +64,9 @@ JOBS = (
         "pll",
         "masked: PLL of the candidate, within-word l2r",
         "minilm-mlm",
+        50,
         (
-            Way("gnomon pll-l2r-sum", 50),
+            Way("gnomon pll-l2r-sum", 20),
             Way("LM Pub Quiz, defaults", 1, same_rule=False),
             Way("LM Pub Quiz, float32, batches of 32", 2),
             Way("minicons PLL", 2),
@@ -73,17 +76,19 @@ JOBS = (
         "causal",
         "causal: candidate and what follows",
         "smollm2-135m",
+        50,
         (
-            Way("gnomon sum", 50),
-            Way("plain causal", 2),
+            Way("gnomon sum", 20),
+            Way("plain causal", 1),
             Way("lm-eval, defaults", 1),
-            Way("lm-eval, batches of 32", 2),
+            Way("lm-eval, batches of 32", 1),
         ),
     ),
     Job(
         "vocabulary",
         "masked: slot over the whole vocabulary",
         "minilm-mlm",
+        5000,
         (Way("gnomon fill", 5000), Way("fill-mask pipeline", 1000)),
         ranks=False,
     ),
@@ -221,11 +226,11 @@ def main() -> int:
             if options.material:
                 content = json.loads(options.material.read_text(encoding="utf-8"))
             else:
-                content = make_material(max(way.prompts for way in JOBS[-1].ways), CANDIDATES)
+                content = make_material(max(job.prompts for job in JOBS), CANDIDATES)
             if options.write_material:
                 options.write_material.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
                 return 0
-            limit = 2 if options.quick else job.ways[0].prompts
+            limit = 2 if options.quick else job.prompts
             content["candidates"] = content["candidates"][: 40 if options.quick else CANDIDATES]
             content["prompts"], content["answers"] = content["prompts"][:limit], content["answers"][:limit]
             material.write_text(json.dumps(content), encoding="utf-8")
