@@ -96,12 +96,12 @@ def pub_quiz_tyq(folder: str, material: Material, batch: int | None = None) -> t
     return _pub_quiz(evaluator, material, "tyq", batch)
 
 
-def pub_quiz(folder: str, material: Material, batch: int | None = None, **settings: Any) -> tuple[Ask, Any]:
-    """LM Pub Quiz's pseudo-log-likelihoods, one item a call."""
+def pub_quiz(folder: str, material: Material, **settings: Any) -> tuple[Ask, Any]:
+    """LM Pub Quiz's pseudo-log-likelihoods in float32 and batches, one item a call."""
     from lm_pub_quiz import Evaluator
 
-    evaluator = Evaluator.from_model(folder, **_pub_quiz_settings(exact=batch is not None), **settings)
-    return _pub_quiz(evaluator, material, "sum", batch)
+    evaluator = Evaluator.from_model(folder, **_pub_quiz_settings(exact=True), **settings)
+    return _pub_quiz(evaluator, material, "sum", BATCH)
 
 
 def _pub_quiz_settings(exact: bool) -> dict[str, Any]:
@@ -185,11 +185,10 @@ WAYS: dict[str, Load] = {
     "fill-mask pipeline": pipeline_fills,
     "LM Pub Quiz TyQ, defaults": pub_quiz_tyq,
     "LM Pub Quiz TyQ, float32, batches of 32": partial(pub_quiz_tyq, batch=BATCH),
-    "LM Pub Quiz, defaults": partial(pub_quiz, conditional_score=True, pll_metric=L2R),
-    "LM Pub Quiz, float32, batches of 32": partial(pub_quiz, batch=BATCH, conditional_score=True, pll_metric=L2R),
-    "LM Pub Quiz PLL, original": partial(pub_quiz, batch=BATCH, conditional_score=True, pll_metric="original"),
-    "LM Pub Quiz sentence PLL": partial(pub_quiz, batch=BATCH, pll_metric=L2R),
-    "LM Pub Quiz sentence PLL, original": partial(pub_quiz, batch=BATCH, pll_metric="original"),
+    "LM Pub Quiz, float32, batches of 32": partial(pub_quiz, conditional_score=True, pll_metric=L2R),
+    "LM Pub Quiz PLL, original": partial(pub_quiz, conditional_score=True, pll_metric="original"),
+    "LM Pub Quiz sentence PLL": partial(pub_quiz, pll_metric=L2R),
+    "LM Pub Quiz sentence PLL, original": partial(pub_quiz, pll_metric="original"),
     "minicons PLL": partial(minicons, metric=L2R, whole=False),
     "minicons PLL, original": partial(minicons, metric="original", whole=False),
     "minicons sentence PLL": partial(minicons, metric=L2R, whole=True),

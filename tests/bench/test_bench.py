@@ -101,3 +101,18 @@ def test_importing_tells_time_memory_and_growth(tmp_path):
     assert min(found["details"]["peak_mb"].values()) > 20
     assert found["details"]["triples"] > 1900
     assert set(found["ratios"]) == {"N-Triples: rdflib / gnomon", "N-Triples: pyoxigraph / gnomon"}
+
+
+def test_ranking_gives_equal_scores_by_every_way(tmp_path):
+    printed, found = run_benchmark("ranking", tmp_path, "--jobs", "masks", "vocabulary")
+    check_common("ranking", printed, found)
+    assert found["details"]["equal"] is True
+    ways = {outcome["way"]: outcome for outcome in found["details"]["outcomes"]}
+    assert set(ways) == {"gnomon multiple-mean", "plain masked", "gnomon fill", "fill-mask pipeline"}
+    for own, other in (("gnomon multiple-mean", "plain masked"), ("gnomon fill", "fill-mask pipeline")):
+        assert ways[other]["difference"] < 1e-3
+        assert ways[own]["per_prompt"]["rows"] <= ways[other]["per_prompt"]["rows"]
+        assert ways[own]["per_prompt"]["head_positions"] < ways[other]["per_prompt"]["head_positions"]
+    assert ways["gnomon multiple-mean"]["per_prompt"]["rows"] < 10 < ways["plain masked"]["per_prompt"]["rows"]
+    assert all(outcome["peak_mb"] > 100 for outcome in ways.values())
+    assert "Peers not installed: left out (--no-peers)" in printed

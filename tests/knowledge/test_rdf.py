@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
+from rdf_files import facts_of, names_of, read, written
+
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import FACTS
 from gnomon.knowledge.iris import PREFIXES
-from gnomon.knowledge.material import Material
-from gnomon.knowledge.reading import Reading
 from gnomon.knowledge.sources import ntriples, triples
 from gnomon.knowledge.sources.literals import read_literal
-from gnomon.knowledge.sources.rdf import read_rdf
 
 ox = pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
 
@@ -85,26 +86,6 @@ class Listener:
     def finish(self, label: str) -> None: ...
     def say(self, line: str) -> None:
         self.said.append(line)
-
-
-def read(path: Path, **asked: Any) -> tuple[Reading, list[Material]]:
-    reading = Reading(**asked)
-    return reading, list(read_rdf(path, reading))
-
-
-def facts_of(chunks: list[Material]) -> Counter[tuple[str, str, Any]]:
-    rows = (row for chunk in chunks for row in chunk.facts.to_pylist())
-    return Counter((r["subject"], r["predicate"], r["object"] or (r["value"], r["unit"])) for r in rows)
-
-
-def names_of(chunks: list[Material]) -> set[tuple[str, str, Any]]:
-    rows = (row for chunk in chunks for row in chunk.names.to_pylist())
-    return {(row["entity"], row["language"], row["label"] or tuple(row["aliases"])) for row in rows}
-
-
-def written(path: Path, text: str | bytes) -> Path:
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

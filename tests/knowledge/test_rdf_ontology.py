@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
+from rdf_files import facts_of, names_of, read, written
+
 from gnomon.foundation import InputError
 from gnomon.knowledge.iris import PREFIXES, short_name
-from gnomon.knowledge.material import Material
 from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.sources.rdf import read_rdf
 
 ox = pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
 
 HEAD = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in PREFIXES.items()) + "@prefix : <http://e.org/> .\n"
 E_ORG = "http://e.org/"
-
-
-def read(path: Path, **asked: Any) -> tuple[Reading, list[Material]]:
-    reading = Reading(**asked)
-    return reading, list(read_rdf(path, reading))
-
-
-def facts_of(chunks: list[Material]) -> Counter[tuple[str, str, Any]]:
-    rows = (row for chunk in chunks for row in chunk.facts.to_pylist())
-    return Counter((r["subject"], r["predicate"], r["object"] or (r["value"], r["unit"])) for r in rows)
-
-
-def names_of(chunks: list[Material]) -> set[tuple[str, str, Any]]:
-    rows = (row for chunk in chunks for row in chunk.names.to_pylist())
-    return {(row["entity"], row["language"], row["label"] or tuple(row["aliases"])) for row in rows}
-
-
-def written(path: Path, text: str | bytes) -> Path:
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
 
 
 def turtle_facts(tmp_path: Path, text: str, **asked: Any) -> tuple[Reading, set[tuple[str, str, Any]]]:

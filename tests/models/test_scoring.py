@@ -89,6 +89,8 @@ def causal_oracle(model, question: Question, candidate: str, method: str) -> flo
     before, after = question.prompt.split("[MASK]")
     encoded, own = placed[question.candidates.index(candidate)]
     ids = encoded["input_ids"]
+    while ids[-1] in model.tokenizer.all_special_ids:  # What is set after a sentence is no text.
+        ids = ids[:-1]
     part, _, pooling = method.partition("-") if method.startswith(("candidate", "sentence")) else ("", "", method)
     if part == "sentence":
         start = 1 if ids[0] in model.tokenizer.all_special_ids else 0

@@ -19,7 +19,7 @@ PROMPTS = (
     'They call it "[MASK]", a city.',
     "Is [MASK]",
 )
-FAMILIES = ["bert-uncased", "bert-cased", "roberta"]
+FAMILIES = ["bert-uncased", "bert-cased", "roberta", "albert", "xlm-roberta"]
 
 
 def asked(model) -> list[Question]:

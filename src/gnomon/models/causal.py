@@ -131,8 +131,18 @@ class CausalModel:
     def _trees(self, placed: PlacedList, branches: _Branches) -> list[TokenTree]:
         """The candidates with the text after them as trees; prompts that go on alike have the same."""
         most = NODES_PER_TREE if self.share_prefixes else 0
-        make = partial(plant, [(*one, *placed.after) for one in branches.each], most)
+
+        def make() -> list[TokenTree]:
+            ends = zip(branches.each, branches.stops, strict=True)
+            return plant([self._without_end((*one, *placed.after), stop) for one, stop in ends], most)
+
         return placed.windows.kept(("trees", most, placed.after), make)
+
+    def _without_end(self, ids: Row, stop: int) -> Row:
+        """Tokens without those that a tokenizer sets after a sentence: they are no text to be scored."""
+        while len(ids) > stop and ids[-1] in self.special:
+            ids = ids[:-1]
+        return ids
 
     def _beginning(self) -> int:
         """The token that a document begins after; a chat model's own beginning would announce a speaker instead."""

@@ -98,7 +98,10 @@ class SlotFiller:
     def _place(self, questions: Sequence[Question]) -> list[_Slot | None]:
         """Each question's slot as the right answers that are one piece leave it; None where there is none."""
         answers = [
-            (index, text) for index, question in enumerate(questions) for text in dict.fromkeys(question.answers)
+            (index, text)
+            for index, question in enumerate(questions)
+            for text in dict.fromkeys(question.answers)
+            if self.placer.words is None or " " not in text.strip()  # Else it is more than one token.
         ]
         sentences = [questions[index].prompt.replace(SLOT, text) for index, text in answers]
         slots: list[_Slot | None] = [None] * len(questions)
@@ -106,16 +109,18 @@ class SlotFiller:
             answers, sentences, self.placer.backend.encode_batch(sentences), strict=True
         ):
             first = questions[index].prompt.index(SLOT)
-            start, stop = touching(encoding, first, first + len(text))
-            # One token of the answer alone, but for a blank before it that the family joins to its tokens.
-            if stop - start == 1 and encoding.ids[start] not in self.special:
-                low, high = encoding.offsets[start]
-                if high <= first + len(text) and not sentence[low:first].strip():
-                    ids = encoding.ids
-                    slot = slots[index] or _Slot((*ids[:start], self.mask, *ids[stop:]), start)
-                    if slot.row == (*ids[:start], self.mask, *ids[stop:]):
-                        slot.golds.setdefault(ids[start], text)
-                    slots[index] = slot
+            place = _only_token(encoding, first, first + len(text))
+            if place is None or encoding.ids[place] in self.special:
+                continue
+            low, high = encoding.offsets[place]
+            # Of the answer alone, but for a blank before it that the family joins to its tokens.
+            if high <= first + len(text) and not sentence[low:first].strip():
+                ids = encoding.ids
+                row = (*ids[:place], self.mask, *ids[place + 1 :])
+                slot = slots[index] or _Slot(row, place)
+                if slot.row == row:
+                    slot.golds.setdefault(ids[place], text)
+                slots[index] = slot
         return slots
 
     def _named(self, pieces: Sequence[int]) -> list[str]:
@@ -130,6 +135,15 @@ class SlotFiller:
         text = self.tokenizer.decode([token]).strip() or str(self.tokenizer.convert_ids_to_tokens(token))
         self._texts[token] = text
         return text
+
+
+def _only_token(encoding: Any, first: int, last: int) -> int | None:
+    """The one token that touches the characters from first to last; None if there are several or none."""
+    start, stop = encoding.char_to_token(first), encoding.char_to_token(last - 1)
+    if start is not None and stop is not None and start != stop:
+        return None
+    start, stop = touching(encoding, first, last)
+    return start if stop - start == 1 else None
 
 
 def _above_and_equal(logits: torch.Tensor, lines: list[int], tokens: list[int]) -> tuple[IntArray, IntArray]:

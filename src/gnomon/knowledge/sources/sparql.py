@@ -8,9 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from gnomon.foundation import InputError, did_you_mean
-from gnomon.knowledge.endpoint import USER_AGENT, Endpoint, Manners, Paging, Row
+from gnomon.knowledge.endpoint import USER_AGENT, Endpoint, Manners, Row
 from gnomon.knowledge.iris import full_iri, short_name
 from gnomon.knowledge.material import Gathering, Material
+from gnomon.knowledge.paging import Paging
 from gnomon.knowledge.reading import Reading
 from gnomon.knowledge.ready_queries import Query, check_languages, fill_query, find_query, iri_of, schema_queries
 from gnomon.knowledge.sources.literals import STRING, read_literal

@@ -1,0 +1,40 @@
+"""What tests of large files have in common: files packed in every way, all that came of one, and its refusal."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+
+import pyarrow as pa
+import pytest
+
+from gnomon.foundation import InputError
+from gnomon.knowledge.reading import Reading
+
+
+def pack(path, data):
+    if path.suffix == ".zst":
+        with pa.CompressedOutputStream(str(path), "zstd") as out:
+            out.write(data)
+    else:
+        path.write_bytes({".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)(data))
+    return path
+
+
+def gathered(chunks):
+    chunks = list(chunks)
+    facts = [row for chunk in chunks for row in chunk.facts.to_pylist()]
+    names = [row for chunk in chunks for row in chunk.names.to_pylist()]
+    details = {}
+    for chunk in chunks:
+        for row in chunk.details.to_pylist():
+            key = row["subject"], row["predicate"], row["object"], row["start"]
+            details.setdefault(key, {})[row["name"]] = row["text"]
+    return facts, names, details
+
+
+def refusal(read, path, **asked):
+    with pytest.raises(InputError) as refused:
+        list(read(path, Reading(**asked)))
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
