@@ -19,7 +19,9 @@ def blocks() -> list[tuple[str, str]]:
 
 
 def commands() -> list[str]:
-    return [line for language, text in blocks() if language == "sh" for line in text.splitlines()]
+    """Every command line; one that ends in a backslash goes on in the next line."""
+    shown = [text.replace("\\\n", " ") for language, text in blocks() if language == "sh"]
+    return [line for text in shown for line in text.splitlines()]
 
 
 @pytest.fixture(scope="module")
