@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from counting import Counter
 from material import MODELS, model_folder, quickstart_questions, read_questions, write_questions
 from measuring import Ratio, Table, arguments, finish, interleave, median_with_spread, parse, ratio
 from peers import Peers, find_peers, peer_environment, peer_versions
+from worker import Worker
 
 if TYPE_CHECKING:
     from gnomon.foundation.records import Question
@@ -63,65 +63,26 @@ class GnomonWay:
         return list(rank_candidates(self.model, questions))
 
 
-class PeerWay:
-    """lm-eval's HFLM.loglikelihood in a process of its own, which times the scoring alone."""
-
-    def __init__(self, peers: Peers, folder: Path, questions: Sequence[Question], place: Path) -> None:
-        pairs = []
-        for question in questions:
-            before, after = question.prompt.split(plain.SLOT)
-            pairs += [(before, candidate + after) for candidate in question.candidates]
-        file = place / "pairs.json"
-        file.write_text(json.dumps(pairs), encoding="utf-8")
-        worker = Path(__file__).with_name("lm_eval_worker.py")
-        self.errors = open(place / "lm-eval.txt", "w+", encoding="utf-8")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [str(peers.python), str(worker), str(folder), str(plain.BATCH), str(file)],
-            env=peer_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            text=True,
-        )
-        self._answer()
-
-    def ask(self, what: str = "score") -> dict[str, Any]:
-        """One pass over all the pairs."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(what + "\n")
-        self.process.stdin.flush()
-        return self._answer()
-
-    def close(self) -> None:
-        """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
-        self.errors.close()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            self.process.wait()
-            self.errors.seek(0)
-            raise RuntimeError("lm-eval: " + (self.errors.read().strip().splitlines() or ["ended"])[-1])
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-
 @contextmanager
-def peer_way(peers: Peers, kind: str, folder: Path, questions: Sequence[Question]) -> Iterator[PeerWay | None]:
-    """The peer for a causal model, if there is one."""
+def peer_way(peers: Peers, kind: str, folder: Path, questions: Sequence[Question]) -> Iterator[Worker | None]:
+    """lm-eval's loglikelihood for a causal model, in a process of its own, if it is installed."""
     if peers.python is None or kind != "causal":
         yield None
         return
-    with tempfile.TemporaryDirectory() as place:
-        way = PeerWay(peers, folder, questions, Path(place))
+    pairs = []
+    for question in questions:
+        before, after = question.prompt.split(plain.SLOT)
+        pairs += [(before, candidate + after) for candidate in question.candidates]
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        (place / "pairs.json").write_text(json.dumps(pairs), encoding="utf-8")
+        script = str(Path(__file__).with_name("lm_eval_worker.py"))
+        command = [str(peers.python), script, str(folder), str(plain.BATCH), str(place / "pairs.json")]
+        worker = Worker(PEER, command, peer_environment(), len(pairs), place)
         try:
-            yield way
+            yield worker
         finally:
-            way.close()
+            worker.close()
 
 
 def measure(name: str, questions: list[Question], peers: Peers, repeats: int) -> Outcome:
@@ -148,13 +109,13 @@ def measure(name: str, questions: list[Question], peers: Peers, repeats: int) ->
             PLAIN: lambda: plain.score(network, tokenizer, kind, given),
         }
         if peer is not None:
-            answer = peer.ask("count")
+            answer = peer.ask(range(peer.count), count=True, scores=True)
             theirs = iter(answer["scores"])
             outcome.counts[PEER] = answer["counts"]
             regrouped = [[next(theirs) for _ in row] for row in scores]
             outcome.differences[PEER] = largest_difference(centred(scores), centred(regrouped))
             outcome.differences[f"{PEER}, raw"] = largest_difference(scores, regrouped)
-            ways[PEER] = lambda: float(peer.ask()["seconds"])
+            ways[PEER] = lambda: float(peer.ask(range(peer.count))["seconds"])
         outcome.timings = interleave(ways, repeats, warmups=0)  # Counting was the warm-up.
     return outcome
 

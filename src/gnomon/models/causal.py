@@ -20,9 +20,9 @@ from gnomon.foundation.records import Question
 from gnomon.models.batching import run_batches, usual_budget
 from gnomon.models.heads import describe_weights, log_probabilities, logits_at
 from gnomon.models.placing import PlacedList, Placer, Windows
-from gnomon.models.protocol import CandidateScores, FloatArray
+from gnomon.models.protocol import CandidateScores, FloatArray, IntArray
 from gnomon.models.reading import Row
-from gnomon.models.trie import IntArray, TokenTree, plant
+from gnomon.models.trie import TokenTree, plant
 
 logger = logging.getLogger(__name__)
 

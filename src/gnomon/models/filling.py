@@ -12,8 +12,8 @@ import torch
 from gnomon.foundation import SLOT
 from gnomon.foundation.records import Question
 from gnomon.models.placing import Placer, touching
-from gnomon.models.protocol import FilledSlot
-from gnomon.models.reading import IntArray, Row, read_positions
+from gnomon.models.protocol import FilledSlot, IntArray
+from gnomon.models.reading import Row, read_positions
 
 AT_ONCE = 64
 """Right answers that are ranked at once, so that no second table of logits for a whole batch is made."""

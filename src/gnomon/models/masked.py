@@ -18,8 +18,8 @@ from gnomon.models.batching import usual_budget
 from gnomon.models.filling import SlotFiller
 from gnomon.models.heads import describe_weights, last_attention
 from gnomon.models.placing import Placed, Placer
-from gnomon.models.protocol import CandidateScores, FilledSlot, FloatArray
-from gnomon.models.reading import IntArray, Plan, Reads
+from gnomon.models.protocol import CandidateScores, FilledSlot, FloatArray, IntArray
+from gnomon.models.reading import Plan, Reads
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
     "mean": lambda values, starts: np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values))),

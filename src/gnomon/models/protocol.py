@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gnomon.foundation.records import Question
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

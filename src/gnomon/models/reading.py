@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from gnomon.models.batching import run_batches
 from gnomon.models.heads import log_probabilities, logits_at
-from gnomon.models.protocol import FloatArray
+from gnomon.models.protocol import FloatArray, IntArray
 
-IntArray = NDArray[np.int64]
 Row = tuple[int, ...]
 
 

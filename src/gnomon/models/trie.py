@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from gnomon.models.protocol import IntArray
+
 ROOT = -1
 """Stands for the token that all sequences follow."""
 
