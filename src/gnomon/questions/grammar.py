@@ -18,6 +18,40 @@ _SPELLED_A = re.compile(r"^U[A-Z]+(?![a-z])")
 _THE_WORDS = re.compile(r"\b(Republic|Kingdom|States|Islands|Emirates|Federation|Union|Soviet)\b")
 _THE_NAMES = frozenset({"Netherlands", "Philippines", "Bahamas", "Gambia", "Maldives", "Seychelles", "Comoros"})
 
+_UNCHANGED = frozenset(("sheep", "deer", "fish", "aircraft", "series", "species", "means", "bison", "salmon", "trout"))
+_MANS = frozenset(("human", "german", "roman", "shaman", "ottoman", "talisman", "caiman"))
+_IRREGULAR = {
+    "child": "children",
+    "foot": "feet",
+    "tooth": "teeth",
+    "goose": "geese",
+    "mouse": "mice",
+    "louse": "lice",
+    "ox": "oxen",
+    "knife": "knives",
+    "life": "lives",
+    "wife": "wives",
+    "leaf": "leaves",
+    "loaf": "loaves",
+    "wolf": "wolves",
+    "calf": "calves",
+    "half": "halves",
+    "shelf": "shelves",
+    "thief": "thieves",
+    "scarf": "scarves",
+    "hoof": "hooves",
+    "potato": "potatoes",
+    "tomato": "tomatoes",
+    "hero": "heroes",
+    "phenomenon": "phenomena",
+    "bacterium": "bacteria",
+    "nucleus": "nuclei",
+    "fungus": "fungi",
+    "cactus": "cacti",
+    "axis": "axes",
+    "crisis": "crises",
+}
+
 _AUXILIARIES = frozenset(("is", "was", "are", "were", "has", "had", "have", "can", "may", "does", "did", "became"))
 _VERBS = frozenset(
     (
@@ -107,5 +141,25 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.10f}".rstrip("0")
 
 
-FORMS: dict[str, Callable[[str], str]] = {"": str, "a": indefinite, "the": definite}
+def plural(name: str) -> str:
+    """The plural of a noun phrase, by its last word or the noun before "of": "alkali metals", "kinds of tea"."""
+    head, preposition, rest = name.partition(" of ")
+    first, blank, word = head.rpartition(" ")
+    lower = word.lower()
+    if lower in _UNCHANGED:
+        many = word
+    elif lower in _IRREGULAR:
+        many = word[:1] + _IRREGULAR[lower][1:]
+    elif re.search(r"(?:[^aeiou]|qu)y$", lower):
+        many = f"{word[:-1]}ies"
+    elif re.search(r"(?:s|x|z|ch|sh)$", lower):
+        many = f"{word}es"
+    elif lower.endswith("man") and lower not in _MANS:
+        many = f"{word[:-3]}men"
+    else:
+        many = f"{word}s"
+    return f"{first}{blank}{many}{preposition}{rest}"
+
+
+FORMS: dict[str, Callable[[str], str]] = {"": str, "a": indefinite, "the": definite, "plural": plural}
 """What may stand before a placeholder's name, as in ``{a object}``."""

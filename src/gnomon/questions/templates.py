@@ -90,7 +90,7 @@ def read_schema(path: Path) -> Schema:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: templates stand under 'relations' and 'hierarchies', and neither is there")
-    _refuse_unknown(content, ("relations", "hierarchies"), str(path))
+    refuse_unknown(content, ("relations", "hierarchies"), str(path))
     for key, found in content.items():
         if found is not None and not isinstance(found, dict):
             raise InputError(f"{path}: under {key!r} stand names, each with its templates, and not a {_kind(found)}")
@@ -140,7 +140,7 @@ def _relation(name: str, body: Any, path: Path) -> Relation:
     for template in body["templates"]:
         if SLOT in template:
             raise InputError(f"{where}: {template!r} has a slot; write {{{ask}}} there, and it is asked for")
-        _check_places(template, PLACES, {"subject", ask} if ask != "subject" else {"subject", "object"}, where)
+        check_places(template, PLACES, {"subject", ask} if ask != "subject" else {"subject", "object"}, where)
     return Relation(
         name=name,
         predicate=body.get("predicate", name),
@@ -162,7 +162,7 @@ def _hierarchy(name: str, body: Any, path: Path) -> Hierarchy:
     for template in body["templates"]:
         if template.count(SLOT) != 1:
             raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} exactly once")
-        _check_places(template, ("members", "category"), {"members", "category"}, where)
+        check_places(template, ("members", "category"), {"members", "category"}, where)
         if "{members}" not in template:
             raise InputError(f"{where}: {template!r} must write {{members}} plainly; 'form' says how each is written")
     form = body.get("form", "")
@@ -180,13 +180,14 @@ def _hierarchy(name: str, body: Any, path: Path) -> Hierarchy:
 def _body(body: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
     if not isinstance(body, dict) or not body.get("templates"):
         raise InputError(f"{where} has no templates; write at least one under 'templates'")
-    _refuse_unknown(body, keys, where)
+    refuse_unknown(body, keys, where)
     if not isinstance(body["templates"], list) or not all(isinstance(text, str) for text in body["templates"]):
         raise InputError(f"{where}: 'templates' is a list of sentences")
     return body
 
 
-def _check_places(template: str, known: tuple[str, ...], wanted: set[str], where: str) -> None:
+def check_places(template: str, known: tuple[str, ...], wanted: set[str], where: str) -> None:
+    """Refuse a template that names a place or form which is none, or a wanted place not exactly once."""
     for found in _PLACE.finditer(template):
         if found[2] not in known:
             raise InputError(f"{where}: {found[0]} in {template!r} is no place; {did_you_mean(found[2], known)}")
@@ -201,7 +202,8 @@ def _check_places(template: str, known: tuple[str, ...], wanted: set[str], where
             raise InputError(f"{where}: {template!r} must name {{{place}}} exactly once")
 
 
-def _refuse_unknown(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+def refuse_unknown(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Refuse a key that is not known, with the nearest known one."""
     for key in content:
         if key not in known:
             raise InputError(f"{where}: there is no key {key!r}; {did_you_mean(str(key), known)}")

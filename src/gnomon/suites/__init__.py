@@ -18,6 +18,10 @@ SUITES = Registry(
             "gnomon.suites.quickstart:SUITE",
             "a first look: completion, checking and distinction on the embedded packs or your own facts",
         ),
+        "kmir": (
+            "gnomon.suites.kmir:SUITE",
+            "memorization, identification and reasoning: four question types over ten domains, built from any knowledge",
+        ),
     },
 )
 

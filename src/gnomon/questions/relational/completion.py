@@ -1,0 +1,172 @@
+"""Triple completion: each fact in each paraphrase, each askable place left out, if the answer is unique."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gnomon.foundation.tables import candidate_set_id
+from gnomon.questions.relational.wording import (
+    column,
+    context,
+    form_in_slot,
+    in_slot,
+    places_of,
+    quoted,
+    sentence,
+    usable,
+)
+from gnomon.questions.relational.workshop import Workshop
+from gnomon.questions.schema import Relation
+
+
+@dataclass(frozen=True)
+class Ambiguity:
+    """How a template fared: facts that it could word, how many of them have a unique answer, how many were saved.
+
+    ``ambiguous`` facts have several right answers in this wording; ``scoped`` of them were asked with a scope
+    phrase instead, ``dropped`` were not asked. ``mean_answers`` is the mean number of right answers of a wording.
+    """
+
+    template: str
+    ask: str
+    facts: int
+    unique: int
+    ambiguous: int
+    scoped: int
+    dropped: int
+    mean_answers: float
+
+
+def make_completions(workshop: Workshop) -> list[Ambiguity]:
+    """Completion questions of all relations, and how ambiguous each template was.
+
+    A wording has several answers if several stated facts share all that it says besides the asked place. Then the
+    relation's scope phrases are tried, which narrow the answer to one kind of entity; else the question is dropped.
+    What follows from the facts is right too, and stands among the answers.
+    """
+    found: list[Ambiguity] = []
+    for relation in workshop.present:
+        if relation.completion:
+            for ask in relation.asks:
+                found += _of_place(workshop, relation, ask)
+    return found
+
+
+def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[Ambiguity]:
+    templates = [template for template in relation.templates if ask in places_of(template)]
+    found = []
+    for number, template in enumerate(templates):
+        chosen = _chosen(workshop, relation, ask, number, len(templates))
+        label = f"{relation.name}/{relation.templates.index(template) + 1}"
+        [(facts, unique, mean)] = _rights(workshop, relation, template, ask)
+        scoped = 0
+        if facts > unique and relation.scopes:
+            scoped = _scoped(workshop, relation, template, ask, label, chosen)
+        if unique:
+            _insert(workshop, relation, template, ask, label, f"n = 1 and {chosen}")
+        found.append(
+            Ambiguity(label, ask, facts, unique, facts - unique, scoped, facts - unique - scoped, round(mean or 0, 3))
+        )
+    return found
+
+
+def _chosen(workshop: Workshop, relation: Relation, ask: str, number: int, count: int) -> str:
+    """SQL for the facts that get this paraphrase, if a fact gets only some of them."""
+    wanted = workshop.options.paraphrases
+    if wanted is None or wanted >= count:
+        return "true"
+    first = f"({workshop.draw(quoted('paraphrase ' + ask), 'fact_id')} % {count})::bigint"
+    return f"(({number} - {first} + {count}) % {count}) < {wanted}"
+
+
+def _rights(
+    workshop: Workshop, relation: Relation, template: str, ask: str, kind: str | None = None
+) -> Sequence[tuple[int, int, float | None]]:
+    """Right answers of each wording into the table ``rights``; how many facts, how many with a unique answer."""
+    kinds = {"subject": "s_kind", "object": "o_kind"}
+    of_kind = f" and {kinds[ask]} = {quoted(kind)}" if kind is not None and ask in kinds else ""
+    number = workshop.numbers[relation.name]
+    workshop.run(
+        f"""create or replace temp table rights as
+        select {context(template, ask)} as ctx, count(distinct {column(ask)}) filter (stated) as n,
+            list(distinct {in_slot(template, ask)} order by {in_slot(template, ask)}) as answers,
+            count(distinct fact_id) filter (stated) as facts
+        from worded where rel = {number} and {usable(template)}{of_kind} and {column(ask)} is not null group by ctx"""
+    )
+    if relation.transitive and ask == "object" and kind is None and set(places_of(template)) == {"subject", "object"}:
+        form, begins = form_in_slot(template, ask)
+        if not form:
+            shown = "capital(t.o)" if begins else "t.o"
+            workshop.run(
+                f"""create or replace temp table rights as
+                select ctx, any_value(n) as n, any_value(facts) as facts,
+                    list(distinct answer order by answer) as answers from (
+                    select ctx, n, facts, unnest(answers) as answer from rights
+                    union all select r.ctx, r.n, r.facts, {shown} from rights r join pairs t
+                    on t.rel = {number} and t.s = r.ctx) group by ctx"""
+            )
+    return workshop.rows(
+        "select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts) filter (n = 1), 0)::bigint, avg(len(answers)) from rights where n > 0"
+    )
+
+
+def _scoped(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> int:
+    """Ask ambiguous facts with scope phrases, if these make the answer unique; how many facts were asked so."""
+    workshop.run(
+        f"""create or replace temp table unclear as
+        select w.fact_id from worded w join rights r on r.ctx = {context(template, ask)}
+        where w.rel = {workshop.numbers[relation.name]} and {usable(template)} and r.n > 1 and w.stated"""
+    )
+    before = workshop.rows("select count(*) from made")[0][0]
+    asked = 0
+    for scope in relation.scopes:
+        narrower = scope.templates[(int(label.rpartition("/")[2]) - 1) % len(scope.templates)]
+        if ask not in places_of(narrower):
+            continue
+        _rights(workshop, relation, narrower, ask, scope.kind)
+        kinds = {"subject": "s_kind", "object": "o_kind"}
+        condition = (
+            f"n = 1 and {kinds[ask]} = {quoted(scope.kind)} and {chosen} and fact_id in (select fact_id from unclear)"
+        )
+        _insert(workshop, relation, narrower, ask, f"{label}-{scope.kind}", condition)
+        asked = workshop.rows("select count(*) from made")[0][0] - before
+    _rights(workshop, relation, template, ask)
+    return int(asked)
+
+
+def _insert(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, condition: str) -> None:
+    shown = in_slot(template, ask)
+    head = workshop.put(
+        task="'completion'",
+        prompt=sentence(template, ask),
+        answers=f"list_prepend({shown}, list_filter(r.answers, lambda x: x != {shown}))",
+        target=shown,
+        candidate_set=quoted(candidate_set(workshop, relation, template, ask)),
+        facts="[fact_id]",
+        qset="fact_id",
+        domain="domain",
+        template=quoted(label),
+        split="split",
+    )
+    workshop.run(
+        f"""{head} {workshop.relation_rows(relation)} w join rights r on r.ctx = {context(template, ask)}
+        where stated and {usable(template)} and {condition}"""
+    )
+
+
+def candidate_set(workshop: Workshop, relation: Relation, template: str, ask: str) -> str:
+    """The id of the set of all answers of a relation and place, as they stand in the slot of this template."""
+    form, begins = form_in_slot(template, ask)
+    key = (relation.name, ask, form, begins)
+    known = workshop.sets_by_form
+    if key not in known:
+        shown = in_slot(template, ask)
+        rows = workshop.rows(
+            f"select distinct {shown} as shown from {workshop.relation_rows(relation)} "
+            f"where {column(ask)} is not null order by shown"
+        )
+        texts = tuple(row[0] for row in rows)
+        known[key] = candidate_set_id(f"{relation.name}-{ask}", texts)
+        workshop.candidate_sets[known[key]] = texts
+    return known[key]

@@ -1,0 +1,180 @@
+"""Entity distinction: three of a category and one that stands out, its place balanced, every other reading excluded."""
+
+from __future__ import annotations
+
+from gnomon.questions.grammar import FORMS
+from gnomon.questions.relational.wording import enumerated, listed, quoted
+from gnomon.questions.relational.workshop import Workshop, balanced
+from gnomon.questions.schema import Hierarchy
+
+TRIES = 24
+
+
+def make_distinctions(workshop: Workshop) -> list[str]:
+    """Distinction questions of all hierarchies; what could not be made, in words."""
+    remarks = []
+    for hierarchy in workshop.schema.hierarchies.values():
+        remarks += _of_hierarchy(workshop, hierarchy)
+    return remarks
+
+
+def _of_hierarchy(workshop: Workshop, hierarchy: Hierarchy) -> list[str]:
+    _tables(workshop, hierarchy)
+    [(facts, categories, example)] = workshop.rows(
+        "select count(*), count(distinct category), min(category) from members"
+    )
+    if not facts:
+        return []
+    if categories < 2:
+        return [
+            f"the hierarchy {hierarchy.name!r} has one category only ({example}): nothing stands out, "
+            "so no distinction questions are made of it"
+        ]
+    _groups(workshop)
+    _odd_ones(workshop)
+    _insert(workshop, hierarchy)
+    [(groups, found)] = workshop.rows("select (select count(*) from trios), (select count(*) from odd_ones)")
+    if not groups:
+        return [f"the hierarchy {hierarchy.name!r} has no category with three members: no distinction questions"]
+    if found < groups:
+        return [f"{hierarchy.name}: {groups - found:,} groups of three have nothing that clearly stands out; left out"]
+    return []
+
+
+def _tables(workshop: Workshop, hierarchy: Hierarchy) -> None:
+    """Members with their categories by name, and who is above whom: stated or inferred, however far."""
+    predicates = listed(hierarchy.predicates)
+    domain = "f.domain" if hierarchy.domain is None else quoted(hierarchy.domain)
+    workshop.run(
+        f"""create or replace temp table members as
+        select f.fact_id, a.name, coalesce(b.name, v.text) as category, {domain} as domain,
+            split_of(a.name, coalesce(b.name, v.text)) as split
+        from facts f join named a on a.entity = f.subject left join named b on b.entity = f.object
+        left join value_texts v on v.value = f.value
+        where f.predicate in ({predicates}) and f.rule is null and a.name != coalesce(b.name, v.text)
+        qualify row_number() over (partition by a.name, category order by f.fact_id) = 1"""
+    )
+    workshop.run(
+        f"""create or replace temp table above as
+        with recursive edges as (
+            select name as low, category as high from members union
+            select a.name, b.name from facts f join named a on a.entity = f.subject
+            join named b on b.entity = f.object where f.predicate in ({predicates})
+        ), above(low, high) as (
+            select low, high from edges union
+            select above.low, edges.high from above join edges on edges.low = above.high
+        ) select distinct low, high from above"""
+    )
+
+
+def _groups(workshop: Workshop) -> None:
+    """Three at a time of each category and split.
+
+    In a hierarchy of several levels only what is no category itself is a member, and what stands at the top is too
+    wide to group by: that a peg and an appliance are both devices is no answer that comes to mind.
+    """
+    workshop.run(
+        """create or replace temp table grouped as
+        with categories as (select distinct category as name from members), levels as (
+            select avg((name in (select name from members))::int) > 0.1 as several from categories)
+        select m.* from members m, levels where not levels.several or (
+            not exists (select 1 from members x where x.category = m.name)
+            and exists (select 1 from above a where a.low = m.category))"""
+    )
+    drawn = workshop.draw("'trio'", "round", "fact_id")
+    workshop.run(
+        f"""create or replace temp table trios as
+        with placed as (
+            select *, row_number() over (partition by round, category, split order by {drawn}, fact_id) - 1 as place
+            from grouped cross join range({workshop.options.rounds}) as rounds(round)
+        )
+        select md5(concat_ws(chr(31), category, list(name order by name)::varchar)) as id, category, split,
+            list(name order by place) as names, list(fact_id order by place) as facts, any_value(domain) as domain
+        from placed group by round, category, split, place // 3 having count(*) = 3
+        qualify row_number() over (partition by id order by facts) = 1"""
+    )
+
+
+def _odd_ones(workshop: Workshop) -> None:
+    """One for each trio: not in its category, nor above it, and in no category with just two of the three."""
+    drawn = workshop.draw("'odd'", "g.id", "k")
+    workshop.run(
+        f"""create or replace temp table odd_ones as
+        with pool as (
+            select name, split, min(fact_id) as fact_id,
+                row_number() over (partition by split order by md5(name), name) - 1 as place,
+                count(*) over (partition by split) as size
+            from grouped group by name, split
+        ), sizes as (select split, any_value(size) as size from pool group by split),
+        tried as (
+            select distinct g.id, g.category, g.names, p.name as odd, p.fact_id
+            from trios g join sizes z using (split) cross join range({2 * TRIES}) as numbers(k)
+            join pool p on p.split = g.split
+                and p.place = case when z.size <= {2 * TRIES} then k else ({drawn} % z.size)::bigint end
+            where k < case when z.size <= {2 * TRIES} then z.size else {TRIES} end
+        ), fitting as (
+            select * from tried t where not list_contains(names, odd) and odd != category
+            and not exists (select 1 from above a where a.low = t.odd and a.high = t.category)
+            and not exists (select 1 from above a where a.low = t.category and a.high = t.odd)
+            and not exists (select 1 from above a where a.high = t.odd and list_contains(t.names, a.low))
+            and not exists (select 1 from above a where a.low = t.odd and list_contains(t.names, a.high))
+        ), shared as (
+            select f.id, f.odd, a.high, count(*) filter (a.low != f.odd) as others
+            from (select id, odd, unnest(list_append(names, odd)) as name from fitting) f
+            join above a on a.low = f.name
+            group by f.id, f.odd, a.high having bool_or(a.low = f.odd)
+        ), judged as (
+            select id, odd, bool_or(others = 2) as confusing, count(*) filter (others = 3) as near
+            from shared group by id, odd
+        )
+        select f.id, f.odd, f.fact_id from fitting f join judged j using (id, odd) where not j.confusing
+        qualify row_number() over (
+            partition by f.id order by j.near desc, {workshop.draw("'nearest'", 'f.id', 'f.odd')}, f.odd) = 1"""
+    )
+
+
+def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
+    shape = FORMS[hierarchy.form]
+    if hierarchy.form:
+        names = workshop.connection.sql("select distinct name from members order by name").to_arrow_table()
+        shown = [shape(name) for name in names["name"].to_pylist()]
+        workshop.connection.register("given_forms", names.append_column("shown", [shown]))
+        workshop.run("create or replace temp table member_forms as select * from given_forms")
+        workshop.connection.unregister("given_forms")
+    else:
+        workshop.run("create or replace temp table member_forms as select distinct name, name as shown from members")
+    workshop.run(
+        f"""create or replace temp table quartets as
+        with four as (
+            select g.*, o.odd, o.fact_id as odd_fact,
+                (row_number() over (order by {workshop.draw("'place'", 'g.id')}, g.id) - 1) % 4 as place
+            from trios g join odd_ones o using (id)
+        )
+        select q.id, q.facts, q.odd_fact, q.domain, q.split, q.place, f.shown as odd,
+            a.shown as a, b.shown as b, c.shown as c
+        from four q join member_forms f on f.name = q.odd join member_forms a on a.name = q.names[1]
+        join member_forms b on b.name = q.names[2] join member_forms c on c.name = q.names[3]"""
+    )
+    templates = hierarchy.templates or workshop.schema.frames["distinction"]
+    orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
+    members = balanced([enumerated(order) for order in orders], "place")
+    drawn = workshop.draw("'template'", "id")
+    for number, template in enumerate(templates):
+        text = template.replace("{aspect}", hierarchy.aspect)
+        before, _, after = text.partition("{members}")
+        listing = f"({members})"
+        if not before:
+            listing = f"capital({members})"
+        head = workshop.put(
+            task="'distinction'",
+            prompt=f"concat({quoted(before)}, {listing}, {quoted(after)})",
+            answers="[odd]",
+            target="odd",
+            choices=balanced([f"[{', '.join(order)}]" for order in orders], "place"),
+            facts="list_append(facts, odd_fact)",
+            qset="id",
+            domain="domain",
+            template=quoted(f"{hierarchy.name}/{number + 1}"),
+            split="split",
+        )
+        workshop.run(f"{head} quartets where {drawn} % {len(templates)} = {number}")

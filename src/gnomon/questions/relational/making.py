@@ -1,0 +1,190 @@
+"""All question kinds of a schema made from a knowledge base: a question set with its data card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from gnomon.foundation.tables import CANDIDATES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
+from gnomon.knowledge import KnowledgeBase
+from gnomon.knowledge.database import FACT_COLUMNS
+from gnomon.questions.files import QuestionSet
+from gnomon.questions.relational.checking import make_checks
+from gnomon.questions.relational.comparison import make_comparisons
+from gnomon.questions.relational.completion import make_completions
+from gnomon.questions.relational.distinction import make_distinctions
+from gnomon.questions.relational.reasoning import make_reasoning
+from gnomon.questions.relational.wording import listed, quoted
+from gnomon.questions.relational.workshop import MakingOptions, Workshop
+from gnomon.questions.schema import BenchmarkSchema
+
+TASKS = ("completion", "distinction", "checking", "reasoning")
+Filter = Callable[[pa.Table], tuple[pa.Table, Sequence[Mapping[str, Any]]]]
+
+
+def make_benchmark(
+    knowledge: KnowledgeBase,
+    schema: BenchmarkSchema,
+    options: MakingOptions,
+    tasks: Sequence[str] = (),
+    control: Filter | None = None,
+    limit: int | None = None,
+    splits: Sequence[str] = (),
+) -> QuestionSet:
+    """Questions of the tasks (all for none), after quality control, at most ``limit`` of each task and split.
+
+    What follows must have been inferred before (``knowledge infer``): conclusions are asked about as reasoning, count
+    as right elsewhere, and are never offered as wrong. The card (``about``) tells what was made, left out and why.
+    """
+    workshop = Workshop(knowledge, schema, options)
+    wanted = tuple(tasks) or TASKS
+    remarks: list[str] = []
+    ambiguity: list[dict[str, Any]] = []
+    if "completion" in wanted:
+        ambiguity = [asdict(one) for one in make_completions(workshop)]
+    if "distinction" in wanted:
+        remarks += make_distinctions(workshop)
+    if "checking" in wanted:
+        remarks += make_checks(workshop)
+    if "reasoning" in wanted:
+        remarks += make_reasoning(workshop) + make_comparisons(workshop)
+    remarks += _unworded(workshop)
+    questions = _identified(workshop)
+    counts: Sequence[Mapping[str, Any]] = ()
+    if control is not None:
+        questions, counts = control(questions)
+    made = _by_domain(questions)
+    if limit is not None or splits:
+        questions = _drawn(workshop, questions, limit, splits)
+    domains = list(schema.domains) + sorted(set(made) - set(schema.domains) - {"None"})
+    return QuestionSet(
+        questions,
+        candidates=_candidates(workshop, questions),
+        facts=_facts(workshop, questions),
+        frequencies=_frequencies(workshop, wanted),
+        about={
+            "domains": domains,
+            "knowledge_types": dict(schema.domains),
+            "empty_domains": [name for name in domains if not made.get(name)],
+            "filters": [dict(count) for count in counts],
+            "ambiguity": ambiguity,
+            "remarks": remarks,
+        },
+    )
+
+
+def _identified(workshop: Workshop) -> pa.Table:
+    """The questions made, with ids, each once, by id: what ``foundation.tables.question_id`` gives."""
+    suite, language = quoted(workshop.options.suite), quoted(workshop.options.language)
+    parts = ["prompt", "answers", "target", "choices", "candidate_set"]
+    texts = ", ',', ".join(f"coalesce(to_json({name})::varchar, 'null')" for name in parts)
+    heads = f"'[', to_json({suite})::varchar, ',', to_json(task)::varchar, ',', to_json({language})::varchar, ',', "
+    columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("question_id", "suite", "language"))
+    found = workshop.connection.sql(
+        f"""select question_id, {suite} as suite, {language} as language, {columns} from (
+            select 'q_' || left(sha256(concat({heads}{texts}, ']')), 20) as question_id, * from made
+        ) qualify row_number() over (partition by question_id order by facts, template) = 1 order by question_id"""
+    ).to_arrow_table()
+    return validate(QUESTIONS, found)
+
+
+def _by_domain(questions: pa.Table) -> dict[str, int]:
+    counted = questions.group_by("domain").aggregate([("question_id", "count")]).to_pylist()
+    return {str(row["domain"]): row["question_id_count"] for row in counted}
+
+
+def _drawn(workshop: Workshop, questions: pa.Table, limit: int | None, splits: Sequence[str]) -> pa.Table:
+    """Some questions of each task and split: whole Q-sets, in turn from each domain and relation."""
+    kept = f"where split in ({listed(splits)})" if splits else ""
+    workshop.connection.register("all_questions", questions)
+    turn = workshop.draw("'drawn'", "qset")
+    relation = "split_part(template, '/', 1)"
+    some = "" if limit is None else f"where reached - size < {limit}"
+    found = workshop.connection.sql(
+        f"""with sets as (
+            select task, split, domain, {relation} as relation, qset, count(*) as size,
+                row_number() over (partition by task, split, domain, {relation} order by {turn}, qset) as turn
+            from all_questions {kept} group by task, split, domain, {relation}, qset
+        ), within as (
+            select *, row_number() over (partition by task, split, domain order by turn, md5(relation)) as later
+            from sets
+        ), placed as (
+            select *, sum(size) over (
+                partition by task, split order by later, md5(domain), relation, qset rows unbounded preceding) as reached
+            from within
+        )
+        select q.* from all_questions q join placed p
+        on p.task = q.task and p.split = q.split and p.qset = q.qset and p.relation = {relation.replace('template', 'q.template')}
+        {some} order by q.question_id"""
+    ).to_arrow_table()
+    workshop.connection.unregister("all_questions")
+    return validate(QUESTIONS, found)
+
+
+def _candidates(workshop: Workshop, questions: pa.Table) -> pa.Table:
+    used = set(questions["candidate_set"].unique().to_pylist())
+    return make_table(
+        CANDIDATES,
+        [
+            {"candidate_set": name, "candidates": list(texts)}
+            for name, texts in sorted(workshop.candidate_sets.items())
+            if name in used
+        ],
+    )
+
+
+def _facts(workshop: Workshop, questions: pa.Table) -> pa.Table:
+    """The stated facts, and of the inferred ones those that questions are about, with all that they follow from."""
+    workshop.connection.register("all_questions", questions)
+    found = workshop.connection.sql(
+        f"""with recursive used(fact_id) as (
+            select unnest(facts) from all_questions
+            union
+            select unnest(f.premises) from used join facts f using (fact_id) where f.rule is not null
+        ) select {FACT_COLUMNS} from facts where rule is null or fact_id in (select fact_id from used)
+        order by fact_id"""
+    ).to_arrow_table()
+    workshop.connection.unregister("all_questions")
+    return validate(FACTS, found)
+
+
+def _frequencies(workshop: Workshop, tasks: Sequence[str]) -> pa.Table:
+    """How many facts of a relation have each name in a place, as it stands in the slot of some template."""
+    parts = []
+    for (name, ask, form, begins), _ in workshop.sets_by_form.items():
+        plain = {"subject": "s", "object": "o", "start": '"start"', "end": '"end"'}[ask]
+        column = f"{plain}_{form}" if form else plain
+        shown = f"capital({column})" if begins else column
+        for task in ("completion", "reasoning"):
+            if task in tasks:
+                parts.append(
+                    f"select {quoted(task)} as task, {quoted(name)} as relation, {shown} as answer, "
+                    f"count(*) as count from worded where rel = {workshop.numbers[name]} and {shown} is not null "
+                    "group by answer"
+                )
+    if not parts:
+        return make_table(FREQUENCIES, [])
+    found = workshop.connection.sql(
+        f"select task, relation, answer, max(count) as count from ({' union all '.join(parts)}) group by all order by all"
+    ).to_arrow_table()
+    return validate(FREQUENCIES, found)
+
+
+def _unworded(workshop: Workshop) -> list[str]:
+    """Predicates that no relation has templates for: nothing is asked about their facts."""
+    worded = {name for one in workshop.relations.values() for name in one.predicates}
+    worded |= {name for one in workshop.schema.hierarchies.values() for name in one.predicates}
+    worded |= {name for one in workshop.schema.comparisons.values() for name in one.predicates}
+    rows = workshop.rows("select predicate, count(*) from facts where rule is null group by predicate order by all")
+    missing = [
+        (predicate, count)
+        for predicate, count in rows
+        if predicate not in worded and not predicate.startswith(("rdf:", "rdfs:", "owl:", "skos:", "schema:"))
+    ]
+    return [
+        f"the predicate {predicate!r} has no templates: nothing is asked about its {count:,} facts"
+        for predicate, count in missing
+    ]

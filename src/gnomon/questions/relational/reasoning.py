@@ -1,0 +1,143 @@
+"""Predicate reasoning: facts that were never stated but follow, asked openly or among four choices."""
+
+from __future__ import annotations
+
+from gnomon.knowledge.rules import RULES
+from gnomon.questions.relational.completion import candidate_set
+from gnomon.questions.relational.wording import (
+    column,
+    enumerated,
+    form_in_slot,
+    in_slot,
+    places_of,
+    quoted,
+    sentence,
+    usable,
+)
+from gnomon.questions.relational.workshop import Workshop, balanced
+from gnomon.questions.schema import Relation
+
+WRONG = 3
+
+
+def make_reasoning(workshop: Workshop) -> list[str]:
+    """Reasoning questions of all conclusions that are in no stated fact; what could not be made, in words.
+
+    Where the answer is unique among all that is stated or follows, it is asked openly; else with three choices that
+    are verified to be wrong.
+    """
+    kmir = "case rule " + " ".join(
+        f"when {quoted(name)} then {quoted(rule.also)}" for name, rule in RULES.items() if rule.also
+    )
+    workshop.run(
+        f"""create or replace temp table concluded as
+        select *, {kmir} else rule end as axiom from worded w where not stated
+        and not exists (select 1 from worded x where x.stated and x.rel = w.rel and x.s = w.s and x.o = w.o)
+        qualify row_number() over (partition by rel, s, o order by fact_id) = 1"""
+    )
+    present = {row[0] for row in workshop.rows("select distinct rel from concluded")}
+    remarks = []
+    for relation in workshop.present:
+        if workshop.numbers[relation.name] in present:
+            for ask in relation.asks:
+                remarks += _of_place(workshop, relation, ask)
+    return remarks
+
+
+def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
+    number = workshop.numbers[relation.name]
+    templates = [text for text in relation.templates if set(places_of(text)) == {"subject", "object"}]
+    other = column("subject" if ask == "object" else "object")
+    workshop.run(
+        f"""create or replace temp table unclear_asked as
+        select fact_id as id, rel, {quoted(ask)} as ask, {other} as said, domain from concluded c where rel = {number}
+        and (select count(distinct {column(ask)}) from worded w where w.rel = c.rel and w.{other} = c.{other}) > 1"""
+    )
+    workshop.wrong_names("unclear_asked", "wrong_choices", WRONG, f"choices {ask}")
+    wanted = workshop.options.paraphrases
+    for place, template in enumerate(templates):
+        chosen = "true"
+        if wanted is not None and wanted < len(templates):
+            first = f"({workshop.draw(quoted('paraphrase ' + ask), 'fact_id')} % {len(templates)})::bigint"
+            chosen = f"(({place} - {first} + {len(templates)}) % {len(templates)}) < {wanted}"
+        label = f"{relation.name}/{relation.templates.index(template) + 1}"
+        _open(workshop, relation, template, ask, label, chosen)
+        _closed(workshop, relation, template, ask, label, chosen)
+    [(few, all_)] = workshop.rows(
+        f"""select count(*) filter (n < {WRONG}), count(*) from (
+        select a.id, count(w.name) as n from unclear_asked a left join wrong_choices w using (id) group by a.id)"""
+    )
+    if few:
+        return [
+            f"{relation.name}, asked for its {ask}: {few:,} of {all_:,} conclusions have fewer than {WRONG} names that "
+            "are certainly wrong; they are not asked"
+        ]
+    return []
+
+
+def _open(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
+    head = workshop.put(
+        task="'reasoning'",
+        prompt=sentence(template, ask),
+        answers=f"[{in_slot(template, ask)}]",
+        target=in_slot(template, ask),
+        candidate_set=quoted(candidate_set(workshop, relation, template, ask)),
+        facts="list_prepend(fact_id, premises)",
+        qset="fact_id",
+        domain="domain",
+        rule="axiom",
+        template=quoted(label),
+        split="split",
+    )
+    workshop.run(
+        f"""{head} concluded c where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}
+        and not exists (select 1 from unclear_asked u where u.id = c.fact_id)"""
+    )
+
+
+def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
+    frames = workshop.schema.frames.get("choices", ())
+    if not frames:
+        return
+    form, begins = form_in_slot(template, ask)
+    shown, join = ("n.name", "") if not form else ("f.shown", f"join form_{form} f on f.name = n.name")
+    order = workshop.draw(quoted(f"choice order {ask}"), "n.id", "n.name")
+    workshop.run(
+        f"""create or replace temp table offered as
+        with n as (
+            select id, name from wrong_choices union all
+            select c.fact_id, {column(ask)} from concluded c where fact_id in (select id from unclear_asked)
+        ) select n.id, list({shown} order by {order}, n.name) as names from n {join} group by n.id
+        having count(*) = {WRONG + 1} and count(distinct lower({shown})) = {WRONG + 1}"""
+    )
+    listing = enumerated([f"names[{place}]" for place in range(1, WRONG + 2)], "or")
+    statement = sentence(template, ask)
+    drawn = workshop.draw("'frame'", "fact_id", quoted(label))
+    prompts = []
+    for frame in frames:
+        parts = []
+        for text in frame.replace("{choices}", "\x1f{choices}\x1f").replace("{statement}", "\x1f{statement}\x1f").split("\x1f"):
+            if text == "{choices}":
+                parts.append(f"({listing})")
+            elif text == "{statement}":
+                parts.append(statement)
+            elif text:
+                parts.append(quoted(text))
+        prompts.append(f"capital({' || '.join(parts)})")
+    head = workshop.put(
+        task="'reasoning'",
+        prompt=balanced(prompts, drawn),
+        answers=f"[{in_slot(template, ask)}]",
+        target=in_slot(template, ask),
+        choices="list_transform(names, lambda x: capital(x))" if begins else "names",
+        facts="list_prepend(fact_id, premises)",
+        qset="fact_id",
+        domain="domain",
+        rule="axiom",
+        template=quoted(label),
+        split="split",
+    )
+    workshop.run(
+        f"""{head} concluded c join offered on offered.id = c.fact_id
+        where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}"""
+    )

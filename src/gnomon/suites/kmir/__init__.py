@@ -1,0 +1,115 @@
+"""kmir: memorization, identification and reasoning, built from any knowledge base at the paper's scale."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gnomon.foundation import InputError
+from gnomon.knowledge import KnowledgeBase
+from gnomon.knowledge.importing import import_knowledge
+from gnomon.knowledge.rules import infer, read_rules
+from gnomon.questions import QuestionSet
+from gnomon.questions.quality import apply_filters, quality_filters, sensitive_words
+from gnomon.questions.relational import TASKS, MakingOptions, make_benchmark
+from gnomon.questions.schema import BenchmarkSchema, read_benchmark_schema
+from gnomon.questions.splits import check_splits
+from gnomon.runs import Study
+from gnomon.suites.suite import Suite
+
+_HERE = Path(__file__).parent
+SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
+
+
+def build(study: Study, home: Path) -> QuestionSet:
+    """Questions of the four types from the study's knowledge, after quality control, split by fact."""
+    schema = _schema(study, home)
+    options = MakingOptions(
+        "kmir",
+        seed=study.seed,
+        paraphrases=_whole(study, "paraphrases", None),
+        checks=_whole(study, "checks", 10_000) or 10_000,
+        rounds=_whole(study, "rounds", 4) or 4,
+        shares=_shares(study),
+    )
+    own_words = study.options.get("sensitive")
+    filters = quality_filters(words=sensitive_words(home / str(own_words) if own_words else None), tasks=TASKS)
+
+    def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
+        return apply_filters(table, filters)
+
+    with tempfile.TemporaryDirectory(prefix="gnomon-kmir-") as folder:
+        store = Path(folder) / "knowledge.duckdb"
+        import_knowledge([_place(place, home) for place in study.knowledge], store)
+        given = study.options.get("rules")
+        infer(store, declared=read_rules(home / str(given) if given else _HERE / "rules.yaml"))
+        with KnowledgeBase.open(store) as knowledge:
+            made = make_benchmark(knowledge, schema, options, study.tasks, control, study.limit)
+    check_splits(made.questions, made.facts)
+    return made
+
+
+def names(study: Study, home: Path) -> Mapping[str, str]:
+    """What relations, hierarchies and comparisons are called in sentences."""
+    return _schema(study, home).names()
+
+
+def _schema(study: Study, home: Path) -> BenchmarkSchema:
+    given = study.options.get("schema")
+    return read_benchmark_schema(home / str(given) if given else _HERE / "schema.yaml")
+
+
+def _place(place: str, home: Path) -> str:
+    return str(home / place) if (home / place).exists() else place
+
+
+def _whole(study: Study, key: str, usual: int | None) -> int | None:
+    given = study.options.get(key, usual)
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+        raise InputError(f"kmir: {key} is {given!r}, and should be a whole number from 1 on")
+    return given
+
+
+def _shares(study: Study) -> Mapping[str, float]:
+    given = study.options.get("splits", SHARES)
+    if not isinstance(given, dict) or not all(isinstance(share, int | float) for share in given.values()):
+        raise InputError(f"kmir: splits is {given!r}, and should be shares such as {{train: 0.6, dev: 0.1, test: 0.3}}")
+    return {str(name): float(share) for name, share in given.items()}
+
+
+SUITE = Suite(
+    name="kmir",
+    title="KMIR: what a model memorizes, identifies and can reason about",
+    about="triple completion, entity distinction, statement checking and predicate reasoning over ten domains",
+    build=build,
+    tasks=TASKS,
+    headline=tuple((task, "f1") for task in TASKS),
+    defaults={
+        "knowledge": ["elements", "countries", "offices", "taxonomy"],
+        "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
+        "probes": ["rank"],
+        "metrics": ["f1", "exact", "accuracy"],
+        "groups": ["domain", "relation", "rule"],
+        "options": {},
+    },
+    options={
+        "schema": "a YAML file with your own domains, relations and templates",
+        "rules": "a YAML file with your own rules, by which reasoning questions follow",
+        "sensitive": "a YAML file with further sensitive words",
+        "paraphrases": "how many templates a fact gets at most for each place asked for (all)",
+        "checks": "how many statements are checked, half of them false (10,000)",
+        "rounds": "how often categories and numbers are grouped anew for distinction and comparison (4)",
+        "splits": "shares of the facts by split ({train: 0.6, dev: 0.1, test: 0.3})",
+    },
+    file_options=("schema", "rules", "sensitive"),
+    names=names,
+    methods="",
+    citations=(
+        "Gao et al. KMIR: A Benchmark for Evaluating Knowledge Memorization, Identification and Reasoning Abilities "
+        "of Language Models. 2022.",
+    ),
+)
