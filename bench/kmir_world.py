@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 
 ENTITIES, TRIPLES = 95_532, 192_078
-_SYLLABLES = "ba de fi go lu ma ne pi ro su ta ve wi xo za ka le mi no ru".split()
+_SYLLABLES = [first + second for first in "bdfglmnprst" for second in "aeiou"][:20]
 # kind: share of the entities, and what follows its made-up name.
 KINDS = {
     "country": (0.002, ""),
@@ -119,7 +119,7 @@ def _facts(
     if object_ is None:
         return f"{head} null, 300 + (hash(n, {number}) % 30000) / 10.0, 'K', {tail}"
     count = counts[object_]
-    if predicate == "P171" or predicate == "P279":  # A tree: everything lies below something with a smaller number.
+    if predicate in ("P171", "P279"):  # A tree: everything lies below something with a smaller number.
         other = f"(case when n < 20 then null else hash(n, {number}) % greatest(n // 12, 1) end)"
     elif predicate in ("P26", "P461"):  # Pairs, stated once.
         return f"{head} '{object_}:' || (n + 1), null, null, {tail} and n % 2 = 0 and n + 1 < {count}"

@@ -192,7 +192,7 @@ class _Reader:
         body = self._body(body, _HIERARCHY_KEYS, where)
         if not body.get("aspect"):
             raise InputError(f"{where} has no 'aspect'; say what its categories are of, as in 'chemical category'")
-        templates = ()
+        templates: tuple[str, ...] = ()
         if body.get("templates"):
             templates = _framed(body["templates"], *_FRAMES["distinction"], where)
         elif not has_frames:

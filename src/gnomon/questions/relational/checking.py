@@ -24,7 +24,8 @@ def make_checks(workshop: Workshop) -> list[str]:
     workshop.run(
         f"""create or replace temp table to_check as
         with facts as (
-            select *, row_number() over (partition by rel order by {workshop.draw("'check'", "fact_id")}, fact_id) as turn
+            select *, row_number() over (
+                partition by rel order by {workshop.draw("'check'", "fact_id")}, fact_id) as turn
             from worded where stated and rel in ({numbers})
             qualify row_number() over (partition by rel, s, o order by fact_id) = 1
         ) select *, case when object is null or {workshop.draw("'corrupt'", "fact_id")} % 2 = 0 then 'object'
@@ -63,7 +64,13 @@ def make_checks(workshop: Workshop) -> list[str]:
     used = {row[0] for row in workshop.rows("select distinct rel from judged")}
     for relation in (one for one in relations if workshop.numbers[one.name] in used):
         for number, template in enumerate(relation.templates):
-            _insert(workshop, f"rel = {workshop.numbers[relation.name]} and number = {number}", relation.name, number, template)
+            _insert(
+                workshop,
+                f"rel = {workshop.numbers[relation.name]} and number = {number}",
+                relation.name,
+                number,
+                template,
+            )
     return _remarks(workshop)
 
 
@@ -110,8 +117,4 @@ def _remarks(workshop: Workshop) -> list[str]:
         group by rel order by rel"""
     )
     names = list(workshop.relations)
-    return [
-        f"{names[rel]}: {count:,} facts have no wrong name to put in; they are not checked" for rel, count in rows
-    ]
-
-
+    return [f"{names[rel]}: {count:,} facts have no wrong name to put in; they are not checked" for rel, count in rows]

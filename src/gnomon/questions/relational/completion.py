@@ -107,7 +107,8 @@ def _rights(
                     on t.rel = {number} and t.s = r.ctx) group by ctx"""
             )
     return workshop.rows(
-        "select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts) filter (n = 1), 0)::bigint, avg(len(answers)) from rights where n > 0"
+        "select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts) filter (n = 1), 0)::bigint, avg(len(answers)) "
+        "from rights where n > 0"
     )
 
 

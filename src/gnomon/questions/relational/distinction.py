@@ -7,7 +7,8 @@ from gnomon.questions.relational.wording import enumerated, listed, quoted
 from gnomon.questions.relational.workshop import Workshop, balanced
 from gnomon.questions.schema import Hierarchy
 
-TRIES = 24
+TRIES, TURNS = 6, 8
+"""How many odd ones are tried at a time for each three, and how often."""
 
 
 def make_distinctions(workshop: Workshop) -> list[str]:
@@ -96,40 +97,64 @@ def _groups(workshop: Workshop) -> None:
 
 
 def _odd_ones(workshop: Workshop) -> None:
-    """One for each trio: not in its category, nor above it, and in no category with just two of the three."""
-    drawn = workshop.draw("'odd'", "g.id", "k")
+    """One for each trio: not in its category, nor above it, and in no category with just two of the three.
+
+    Some are tried at a time, and the nearest that fits is taken: the one that shares most categories with all three.
+    """
     workshop.run(
-        f"""create or replace temp table odd_ones as
-        with pool as (
-            select name, split, min(fact_id) as fact_id,
-                row_number() over (partition by split order by md5(name), name) - 1 as place,
-                count(*) over (partition by split) as size
-            from grouped group by name, split
-        ), sizes as (select split, any_value(size) as size from pool group by split),
-        tried as (
-            select distinct g.id, g.category, g.names, p.name as odd, p.fact_id
-            from trios g join sizes z using (split) cross join range({2 * TRIES}) as numbers(k)
-            join pool p on p.split = g.split
-                and p.place = case when z.size <= {2 * TRIES} then k else ({drawn} % z.size)::bigint end
-            where k < case when z.size <= {2 * TRIES} then z.size else {TRIES} end
+        """create or replace temp table pool_of_members as
+        select name, split, min(fact_id) as fact_id,
+            row_number() over (partition by split order by md5(name), name) - 1 as place,
+            count(*) over (partition by split) as size
+        from grouped group by name, split"""
+    )
+    workshop.run("create or replace temp table trio_names as select id, unnest(names) as name from trios")
+    workshop.run(
+        """create or replace temp table trio_categories as
+        select t.id, a.high, count(*) as members from trio_names t join above a on a.low = t.name group by all"""
+    )
+    workshop.run(
+        """create or replace temp table trio_below as
+        select distinct t.id, a.low from trio_names t join above a on a.high = t.name"""
+    )
+    workshop.run("create or replace temp table odd_ones (id varchar, odd varchar, fact_id varchar)")
+    for turn in range(TURNS):
+        before = workshop.rows("select count(*) from odd_ones")[0][0]
+        _try_odd_ones(workshop, turn)
+        if turn and before == workshop.rows("select count(*) from odd_ones")[0][0]:
+            break
+
+
+def _try_odd_ones(workshop: Workshop, turn: int) -> None:
+    """Further tries for the trios that have no odd one yet."""
+    drawn = workshop.draw("'odd'", "g.id", "k")
+    first = turn * TRIES
+    workshop.run(
+        f"""insert into odd_ones
+        with sizes as (select split, any_value(size) as size from pool_of_members group by split),
+        places as materialized (
+            select distinct g.id, g.category, g.split,
+                case when z.size <= {TURNS * TRIES} then k else ({drawn} % z.size)::bigint end as place
+            from trios g join sizes z using (split) cross join range({first}, {first + TRIES}) as numbers(k)
+            where g.id not in (select id from odd_ones)
+        ), tried as materialized (
+            select g.id, g.category, p.name as odd, p.fact_id from places g join pool_of_members p using (split, place)
         ), fitting as (
-            select * from tried t where not list_contains(names, odd) and odd != category
+            select * from tried t where odd != category
+            and not exists (select 1 from trio_names n where n.id = t.id and n.name = t.odd)
             and not exists (select 1 from above a where a.low = t.odd and a.high = t.category)
             and not exists (select 1 from above a where a.low = t.category and a.high = t.odd)
-            and not exists (select 1 from above a where a.high = t.odd and list_contains(t.names, a.low))
-            and not exists (select 1 from above a where a.low = t.odd and list_contains(t.names, a.high))
-        ), shared as (
-            select f.id, f.odd, a.high, count(*) filter (a.low != f.odd) as others
-            from (select id, odd, unnest(list_append(names, odd)) as name from fitting) f
-            join above a on a.low = f.name
-            group by f.id, f.odd, a.high having bool_or(a.low = f.odd)
+            and not exists (select 1 from trio_categories c where c.id = t.id and c.high = t.odd)
+            and not exists (select 1 from trio_below b where b.id = t.id and b.low = t.odd)
         ), judged as (
-            select id, odd, bool_or(others = 2) as confusing, count(*) filter (others = 3) as near
-            from shared group by id, odd
+            select f.id, f.odd, f.fact_id, coalesce(bool_or(c.members = 2), false) as confusing,
+                count(*) filter (c.members = 3) as near
+            from fitting f join above a on a.low = f.odd
+            left join trio_categories c on c.id = f.id and c.high = a.high group by all
         )
-        select f.id, f.odd, f.fact_id from fitting f join judged j using (id, odd) where not j.confusing
+        select id, odd, fact_id from judged where not confusing
         qualify row_number() over (
-            partition by f.id order by j.near desc, {workshop.draw("'nearest'", 'f.id', 'f.odd')}, f.odd) = 1"""
+            partition by id order by near desc, {workshop.draw("'nearest'", "id", "odd")}, odd) = 1"""
     )
 
 
@@ -147,7 +172,7 @@ def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
         f"""create or replace temp table quartets as
         with four as (
             select g.*, o.odd, o.fact_id as odd_fact,
-                (row_number() over (order by {workshop.draw("'place'", 'g.id')}, g.id) - 1) % 4 as place
+                (row_number() over (order by {workshop.draw("'place'", "g.id")}, g.id) - 1) % 4 as place
             from trios g join odd_ones o using (id)
         )
         select q.id, q.facts, q.odd_fact, q.domain, q.split, q.place, f.shown as odd,

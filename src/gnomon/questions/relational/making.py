@@ -101,7 +101,7 @@ def _drawn(workshop: Workshop, questions: pa.Table, limit: int | None, splits: S
     kept = f"where split in ({listed(splits)})" if splits else ""
     workshop.connection.register("all_questions", questions)
     turn = workshop.draw("'drawn'", "qset")
-    relation = "split_part(template, '/', 1)"
+    relation, own = ("split_part(" + table + "template, '/', 1)" for table in ("", "q."))
     some = "" if limit is None else f"where reached - size < {limit}"
     found = workshop.connection.sql(
         f"""with sets as (
@@ -113,11 +113,12 @@ def _drawn(workshop: Workshop, questions: pa.Table, limit: int | None, splits: S
             from sets
         ), placed as (
             select *, sum(size) over (
-                partition by task, split order by later, md5(domain), relation, qset rows unbounded preceding) as reached
+                partition by task, split order by later, md5(domain), relation, qset rows unbounded preceding
+            ) as reached
             from within
         )
         select q.* from all_questions q join placed p
-        on p.task = q.task and p.split = q.split and p.qset = q.qset and p.relation = {relation.replace('template', 'q.template')}
+        on p.task = q.task and p.split = q.split and p.qset = q.qset and p.relation = {own}
         {some} order by q.question_id"""
     ).to_arrow_table()
     workshop.connection.unregister("all_questions")
@@ -168,7 +169,8 @@ def _frequencies(workshop: Workshop, tasks: Sequence[str]) -> pa.Table:
     if not parts:
         return make_table(FREQUENCIES, [])
     found = workshop.connection.sql(
-        f"select task, relation, answer, max(count) as count from ({' union all '.join(parts)}) group by all order by all"
+        f"select task, relation, answer, max(count) as count from ({' union all '.join(parts)}) "
+        "group by all order by all"
     ).to_arrow_table()
     return validate(FREQUENCIES, found)
 

@@ -116,7 +116,9 @@ def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, lab
     prompts = []
     for frame in frames:
         parts = []
-        for text in frame.replace("{choices}", "\x1f{choices}\x1f").replace("{statement}", "\x1f{statement}\x1f").split("\x1f"):
+        for text in (
+            frame.replace("{choices}", "\x1f{choices}\x1f").replace("{statement}", "\x1f{statement}\x1f").split("\x1f")
+        ):
             if text == "{choices}":
                 parts.append(f"({listing})")
             elif text == "{statement}":

@@ -69,7 +69,8 @@ class Workshop:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        return self.connection.execute(sql).fetchall()
+        found: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
+        return found
 
     def draw(self, *parts: str) -> str:
         """SQL for a number in [0, 2^64) that belongs to the seed and these expressions."""
@@ -112,12 +113,8 @@ class Workshop:
             {
                 "rel": pa.array([rel for rel, _ in pairs], pa.int32()),
                 "predicate": pa.array([predicate for _, predicate in pairs], pa.string()),
-                "domain": pa.array(
-                    [list(self.relations.values())[rel].domain for rel, _ in pairs], pa.string()
-                ),
-                "shorten": pa.array(
-                    [list(self.relations.values())[rel].shorten for rel, _ in pairs], pa.string()
-                ),
+                "domain": pa.array([list(self.relations.values())[rel].domain for rel, _ in pairs], pa.string()),
+                "shorten": pa.array([list(self.relations.values())[rel].shorten for rel, _ in pairs], pa.string()),
             }
         )
         self.connection.register("given_relations", table)
@@ -144,7 +141,8 @@ class Workshop:
             self._form_table(form)
         self._forms = sorted(used)
         self.run(
-            f"create or replace temp table worded as select *, split_of(s, o) as split from {self.formed('worded_plain')}"
+            "create or replace temp table worded as "
+            f"select *, split_of(s, o) as split from {self.formed('worded_plain')}"
         )
         self.run("drop table worded_plain")
 
@@ -250,7 +248,7 @@ class Workshop:
         self.run(
             f"""create or replace temp table {into} as
             select id, name, row_number() over (
-                partition by id order by later, {self.draw(quoted(purpose + ' order'), 'id', 'name')}, name) as nth
+                partition by id order by later, {self.draw(quoted(purpose + " order"), "id", "name")}, name) as nth
             from tried t where (t.id, t.name) not in (
                 select t.id, t.name from tried t join kin on kin.b = t.name join truths r
                 on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a where t.rel in ({kinship}))
