@@ -18,6 +18,7 @@ BENCHMARKS = {
     "memory": False,
     "importing": False,
     "inference": False,
+    "kmir": False,
 }
 """The benchmarks in their order, and whether each is measured against peers."""
 

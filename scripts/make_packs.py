@@ -14,7 +14,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from packs import countries, elements, names_zh, offices, taxonomy
+from packs import countries, domains, elements, everyday, history, names_zh, offices, physics, taxonomy
 from packs.writing import Pack, write_pack
 
 DEFAULT_OUT = Path(__file__).parent.parent / "src" / "gnomon" / "knowledge" / "packs"
@@ -27,6 +27,10 @@ def build_all(wordnet: Path) -> list[Pack]:
         country_pack,
         taxonomy.build(wordnet),
         offices.build(),
+        physics.build(),
+        everyday.build(),
+        history.build(),
+        *domains.build(),
         names_zh.build(country_pack),
     ]
 

@@ -30,6 +30,15 @@ def model_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return build_models(tmp_path_factory.mktemp("models"))
 
 
+@pytest.fixture(scope="session")
+def writer_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Tiny trained models of every family that is tuned to write."""
+    from tiny_models import build_models
+    from writing_models import WRITERS
+
+    return build_models(tmp_path_factory.mktemp("writers"), WRITERS)
+
+
 @pytest.fixture
 def gnomon(tmp_path: Path):
     """The command line in its own process: returns what it printed and its exit code."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class Family:
     tokenizer: Callable[[tuple[str, ...]], hf.PreTrainedTokenizerFast]
     network: Any
     configuration: Any
-    settings: dict[str, int | None]
+    settings: dict[str, int | float | None]
     sentences: tuple[str, ...] = SENTENCES
 
 
@@ -219,23 +219,23 @@ CAUSAL = {
 FAMILIES = {**MASKED, **CAUSAL}
 
 
-def build_models(folder: Path) -> dict[str, Path]:
+def build_models(folder: Path, families: Mapping[str, Family] = FAMILIES) -> dict[str, Path]:
     """Every family in the Hugging Face layout, by its name: the same weights every time."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # Threads only wait for each other where so little is to be done.
     try:
-        for seed, (name, family) in enumerate(FAMILIES.items()):
+        for seed, (name, family) in enumerate(families.items()):
             torch.manual_seed(seed)
             tokenizer = family.tokenizer(family.sentences)
             ids = {f"{part}_token_id": getattr(tokenizer, f"{part}_token_id") for part in ("bos", "eos", "pad")}
-            settings = {**ids, **family.settings, "vocab_size": len(tokenizer), "initializer_range": 0.4}
+            settings = {**ids, "initializer_range": 0.4, **family.settings, "vocab_size": len(tokenizer)}
             network = family.network(family.configuration(**settings))
             _train(network, tokenizer, family.sentences)
             network.save_pretrained(folder / name)
             tokenizer.save_pretrained(folder / name)
     finally:
         torch.set_num_threads(threads)
-    return {name: folder / name for name in FAMILIES}
+    return {name: folder / name for name in families}
 
 
 def _train(network: Any, tokenizer: hf.PreTrainedTokenizerFast, sentences: tuple[str, ...], steps: int = 30) -> None:

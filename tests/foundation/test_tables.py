@@ -35,6 +35,7 @@ ROWS = {
     ],
     "candidates": [{"candidate_set": "c-1", "candidates": ["a", "b"]}],
     "frequencies": [{"task": "completion", "relation": "capital", "answer": "Paris", "count": 3}],
+    "entities": [{"question_id": "q_1", "entities": ["Paris", "New York"]}, {"question_id": "q_2", "entities": []}],
     "answers": [
         {"question_id": "q_1", "model": "m", "probe": "rank", "method": "mean", "prediction": "a", "gold_ties": [1]}
         | {"ranked": [{"candidate": "a", "score": -1.5}, {"candidate": "b", "score": -2.0}], "gold_ranks": [1.0]},

@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[2]
 PACKS = ROOT / "src/gnomon/knowledge/packs"
 POSITIONS = ROOT.parent / "shared/data/temporal/positions.tsv"
 
-PACK_NAMES = ("countries", "elements", "names-zh", "offices", "taxonomy")
+PACK_NAMES = (
+    *("countries", "elements", "everyday", "film-tv", "history", "law", "medicine", "military", "music", "names-zh"),
+    *("offices", "physics", "taxonomy"),
+)
 FACT_HEADER = ["subject", "predicate", "object", "value", "unit", "start", "end", "domain", "source"]
 NAME_HEADER = ["entity", "language", "label", "aliases", "kind"]
 ENTITY = re.compile(r"[a-z]+:[A-Za-z0-9-]+")
@@ -184,10 +187,48 @@ def test_symmetric_predicates_hold_both_directions():
         ("countries", "country:CH", "official-language", {"language:de", "language:fr", "language:it", "language:rm"}),
         ("countries", "city:osaka-JP", "city-in", {"country:JP"}),
         ("offices", "office:president-of-france", "office-of", {"country:FR"}),
+        ("physics", "quantity:force", "si-unit", {"unit:newton"}),
+        ("physics", "unit:ohm", "unit-symbol", {"sign:CAPITAL-LETTER-OMEGA"}),
+        ("physics", "body:mars", "planet-order", {"4"}),
+        ("physics", "body:titan", "orbits", {"body:saturn"}),
+        ("physics", "prefix:micro", "prefix-exponent", {"-6"}),
+        ("everyday", "word:hot", "opposite-of", {"word:cold"}),
+        ("everyday", "animal:kitten", "young-of", {"animal:cat"}),
+        ("everyday", "thing:knife", "used-for", {"activity:cutting"}),
+        ("history", "event:the-battle-of-waterloo", "event-year", {"1815"}),
+        ("history", "event:the-battle-of-waterloo", "event-country", {"country:BE"}),
+        ("history", "realm:the-byzantine-empire", "empire-capital", {"place:constantinople"}),
     ],
 )
 def test_well_known_facts(pack, subject, predicate, expected):
     assert objects(pack, subject, predicate) == expected
+
+
+def test_a_word_has_one_opposite_and_a_pair_is_stated_once():
+    words = [
+        row[place] for row in facts("everyday") if row["predicate"] == "opposite-of" for place in ("subject", "object")
+    ]
+    assert len(words) == len(set(words)) >= 300
+
+
+def test_wars_end_after_they_began_and_their_battles_lie_between():
+    years = {(row["subject"], row["predicate"]): int(row["value"]) for row in facts("history") if row["unit"] == "year"}
+    wars = {row["subject"] for row in facts("history") if row["predicate"] == "war-start"}
+    battles = {row["subject"]: row["object"] for row in facts("history") if row["predicate"] == "battle-of-war"}
+    between = 0
+    for war in wars:
+        assert years[war, "war-start"] < years.get((war, "war-end"), 9999)
+    for battle, war in battles.items():
+        if (battle, "event-year") in years and war in wars:
+            between += 1
+            assert years[war, "war-start"] <= years[battle, "event-year"] <= years.get((war, "war-end"), 9999)
+    assert between > 15
+
+
+def test_discoverers_agree_with_the_elements_pack():
+    """A person who is in two packs is one person: the ids of namesakes and discoverers are the same."""
+    people = {row["entity"] for row in names("elements") if row["kind"] == "person"}
+    assert {"person:albert-einstein", "person:wilhelm-rontgen"} <= people & {row["entity"] for row in names("physics")}
 
 
 @pytest.mark.parametrize(

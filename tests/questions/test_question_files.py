@@ -97,6 +97,21 @@ def test_a_wrong_question_is_named_by_file_and_row(tmp_path, row, said):
     assert said in found
 
 
+@pytest.mark.parametrize(
+    ("candidates", "said"),
+    [
+        (["a", "c"], ", row 3: the target 'b' is not among the candidates"),
+        (["a", "b", "c", "c"], ", row 1: the candidate 'c' is there twice"),
+    ],
+)
+def test_a_wrong_candidate_set_is_named_by_the_first_question_that_shares_it(tmp_path, candidates, said):
+    rows = [{"prompt": f"{text} [MASK]", "answers": [text], "candidate_set": "letters"} for text in "ab"]
+    written(tmp_path, *rows)
+    unused = {"candidate_set": "unused", "candidates": ["x", "x"]}
+    written(tmp_path, {"candidate_set": "letters", "candidates": candidates}, unused, name="candidates.jsonl")
+    assert said in refusal(tmp_path)
+
+
 def test_a_place_without_questions_is_refused(tmp_path):
     assert "holds no questions.parquet or questions.jsonl" in refusal(tmp_path)
     assert "there is no folder or file" in refusal(tmp_path / "absent")

@@ -2,5 +2,42 @@
 
 from gnomon.analysis.comparison import Comparison, compare_models
 from gnomon.analysis.findings import find_out
+from gnomon.analysis.inquiry import Analysis, AnalysisInput
+from gnomon.analysis.options import OPTIONS, Option, options_of
+from gnomon.foundation.registry import Registry
 
-__all__ = ["Comparison", "compare_models", "find_out"]
+ANALYSES = Registry(
+    "analysis",
+    {
+        "distribution": (
+            "gnomon.analysis.distribution:distribution",
+            "how many questions there are of each type, domain and kind of knowledge",
+        ),
+        "domains": ("gnomon.analysis.domains:domains", "scores by question type and domain, one table a model"),
+        "consistency": (
+            "gnomon.analysis.consistency:consistency",
+            "Q-sets all, partly and not at all right, against what independent answers would give",
+        ),
+        "compression": (
+            "gnomon.analysis.compression:compression",
+            "models against their distilled versions: difference, share of the score and of Q-sets kept",
+        ),
+        "cooccurrence": (
+            "gnomon.analysis.cooccurrence:cooccurrence",
+            "scores against how often a question's names meet the answer in a corpus",
+        ),
+    },
+    plural="analyses",
+)
+
+__all__ = [
+    "ANALYSES",
+    "OPTIONS",
+    "Analysis",
+    "AnalysisInput",
+    "Comparison",
+    "Option",
+    "compare_models",
+    "find_out",
+    "options_of",
+]

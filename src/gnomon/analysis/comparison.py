@@ -12,7 +12,7 @@ import numpy as np
 
 from gnomon.foundation import derived_seed
 from gnomon.foundation.records import Question
-from gnomon.scores import Metric, paired_difference
+from gnomon.scores import Metric, NoRanksError, paired_difference
 from gnomon.scores.table import gather
 
 Row = dict[str, Any]
@@ -61,20 +61,23 @@ def compare_models(
             if len(set(own.tolist())) < 2:
                 continue
             sign = 1.0 if metric.higher_is_better else -1.0
-            values = [
-                sign * metric.values(gather([by_model[name][question_id] for question_id in shared], questions))
-                for name in (model, other)
-            ]
+            try:
+                values = [
+                    sign * metric.values(gather([by_model[name][question_id] for question_id in shared], questions))
+                    for name in (model, other)
+                ]
+            except NoRanksError:
+                continue
             pair = (model, other) if values[0].mean() >= values[1].mean() else (other, model)
             ahead, behind = values if pair[0] == model else values[::-1]
             result = paired_difference(ahead, behind, own, seed=derived_seed(seed, task, metric.name))
             found.append(
                 Comparison(task, metric.name, *pair, result.difference, result.low, result.high, result.p, len(shared))
             )
-    return _holm(found)
+    return holm(found)
 
 
-def _holm(comparisons: list[Comparison]) -> list[Comparison]:
+def holm(comparisons: list[Comparison]) -> list[Comparison]:
     """Holm's step-down correction: the i-th smallest of m p-values times m - i, never falling."""
     corrected: dict[int, float] = {}
     highest = 0.0

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from gnomon.cli.knowledge import knowledge_app
+from gnomon.cli.review import review
 
 app = typer.Typer(
     name="gnomon",
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 
 app.add_typer(knowledge_app)
+app.command()(review)
 
 What = Annotated[
     str, typer.Argument(metavar="SUITE_OR_STUDY", help="A suite's name or a study.yaml.", show_default=False)
@@ -40,7 +42,7 @@ Knowledge = Annotated[
 Model = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME_OR_FOLDER", help="An alias, a folder, a .gguf file or a hub name. May be given several times."
+        metavar="NAME_OR_FOLDER", help="An alias, a folder, a .gguf file, predictions.csv or a hub name; several times."
     ),
 ]
 Task = Annotated[list[str] | None, typer.Option(metavar="TASK", help="Only this task. May be given several times.")]
@@ -150,6 +152,9 @@ def report(
         Path | None,
         typer.Option(metavar="FILE", help="The file [default: report.html in the first run].", show_default=False),
     ] = None,
+    predictions: Annotated[
+        bool, typer.Option("--predictions", help="Write predictions-MODEL.csv (id,ret) of every model into its run.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write the report of a run anew, or one report of several runs of the same suite."""
@@ -157,11 +162,14 @@ def report(
     from gnomon.foundation import write_text
     from gnomon.reports import render_html
     from gnomon.runs import combine_runs, open_run
+    from gnomon.runs.predictions import write_all_predictions
 
-    combined = combine_runs([open_run(folder) for folder in runs])
+    opened = [open_run(folder) for folder in runs]
+    combined = combine_runs(opened)
     file = out or runs[0] / ("report.html" if len(runs) == 1 else "report-combined.html")
     write_text(file, render_html(combined))
-    print_report(combined, file, as_json=json)
+    written = [path for run in opened for path in write_all_predictions(run)] if predictions else []
+    print_report(combined, file, written, as_json=json)
 
 
 @app.command()

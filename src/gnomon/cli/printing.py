@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,22 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     console.print(f"Questions: {folder / 'questions.parquet'}", soft_wrap=True)
 
 
-def print_report(data: ReportData, file: Path, *, as_json: bool) -> None:
-    """Where the report is."""
+def print_report(data: ReportData, file: Path, predictions: Sequence[Path] = (), *, as_json: bool) -> None:
+    """Where the report is, and the files of predictions if there are any."""
+    content: dict[str, Any] = {"report": str(file), "models": sorted(set(data.scores["model"].to_pylist()))}
+    if predictions:
+        content["predictions"] = [str(path) for path in predictions]
+    print_lines([f"Report: {file}", *(f"Predictions: {path}" for path in predictions)], content, as_json=as_json)
+
+
+def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
+    """Lines for people, or the same as JSON."""
     if as_json:
-        _print_json({"report": str(file), "models": sorted(set(data.scores["model"].to_pylist()))})
-    else:
-        Console(highlight=False).print(f"Report: {file}", soft_wrap=True)
+        _print_json(content)
+        return
+    console = Console(highlight=False, markup=False)
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 def print_comparison(data: ReportData, *, as_json: bool) -> None:

@@ -16,12 +16,13 @@ from gnomon.foundation.files import file_digest
 class Registry:
     """Names of parts of one kind, each with the place it is loaded from and a line that says what it is.
 
-    A part comes from gnomon itself, from another distribution (entry points of the group ``gnomon.<kind>s``),
+    A part comes from gnomon itself, from another distribution (entry points of the group ``gnomon.<plural>``),
     from :meth:`add`, or is named in place: ``package.module:attribute`` or ``path/to/file.py:attribute``.
     """
 
-    def __init__(self, kind: str, parts: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, kind: str, parts: Mapping[str, tuple[str, str]], plural: str | None = None) -> None:
         self.kind = kind
+        self.plural = plural or f"{kind}s"
         self._own = dict(parts)
         self._added: dict[str, tuple[Any, str]] = {}
 
@@ -75,7 +76,7 @@ class Registry:
     def _foreign(self) -> dict[str, Any]:
         from importlib.metadata import entry_points  # Slow to import, and not needed for most names.
 
-        return {point.name: point for point in entry_points(group=f"gnomon.{self.kind}s")}
+        return {point.name: point for point in entry_points(group=f"gnomon.{self.plural}")}
 
 
 def load_part(place: str, folder: Path | None = None) -> Any:

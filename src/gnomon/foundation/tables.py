@@ -152,6 +152,12 @@ FREQUENCIES = TableKind(
     pa.schema([*_strings("task", "relation", "answer"), ("count", pa.int64())]),
     required=frozenset({"task", "relation", "answer", "count"}),
 )
+ENTITIES = TableKind(
+    "entities",
+    pa.schema([("question_id", pa.string()), ("entities", _STRINGS)]),
+    required=frozenset({"question_id", "entities"}),
+    unique="question_id",
+)
 ANSWERS = TableKind(
     "answers",
     pa.schema(
@@ -183,7 +189,9 @@ SCORES = TableKind(
     open=True,
 )
 
-TABLE_KINDS = {kind.name: kind for kind in (FACTS, NAMES, QUESTIONS, CANDIDATES, FREQUENCIES, ANSWERS, SCORES)}
+TABLE_KINDS = {
+    kind.name: kind for kind in (FACTS, NAMES, QUESTIONS, CANDIDATES, FREQUENCIES, ENTITIES, ANSWERS, SCORES)
+}
 
 
 def make_table(

@@ -9,7 +9,15 @@ from gnomon.foundation.registry import Registry
 
 if TYPE_CHECKING:
     from gnomon.models.loading import load_model
-    from gnomon.models.protocol import CandidateScores, FilledSlot, FillsSlots, Model, NeedsAllQuestions
+    from gnomon.models.protocol import (
+        CandidateScores,
+        FilledSlot,
+        FillsSlots,
+        Model,
+        NeedsAllQuestions,
+        WritesAnswers,
+        WrittenAnswer,
+    )
     from gnomon.models.resolving import ModelSpec, ResolvedModel, resolve_model
 
 MODELS = Registry(
@@ -31,6 +39,8 @@ __getattr__ = lazy_names(
         "FillsSlots": "gnomon.models.protocol",
         "Model": "gnomon.models.protocol",
         "NeedsAllQuestions": "gnomon.models.protocol",
+        "WritesAnswers": "gnomon.models.protocol",
+        "WrittenAnswer": "gnomon.models.protocol",
         "ModelSpec": "gnomon.models.resolving",
         "ResolvedModel": "gnomon.models.resolving",
         "resolve_model": "gnomon.models.resolving",
@@ -46,6 +56,8 @@ __all__ = [
     "ModelSpec",
     "NeedsAllQuestions",
     "ResolvedModel",
+    "WritesAnswers",
+    "WrittenAnswer",
     "load_model",
     "resolve_model",
 ]

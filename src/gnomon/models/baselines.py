@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon.foundation import derived_seed, digest
 from gnomon.foundation.records import Question
-from gnomon.models.protocol import CandidateScores
+from gnomon.models.protocol import ANSWER_LENGTH, CandidateScores, WrittenAnswer
 
 
 class RandomBaseline:
@@ -18,6 +18,7 @@ class RandomBaseline:
 
     kind = "baseline"
     methods: tuple[str, ...] = ("uniform",)
+    writing_methods = methods
 
     def __init__(self, name: str = "random", seed: int = 0) -> None:
         self.name = name
@@ -29,6 +30,12 @@ class RandomBaseline:
         for index, question in enumerate(questions):
             draws = [derived_seed(self.seed, question.question_id, text) / 2.0**64 for text in question.candidates]
             yield CandidateScores(index, {method: np.array(draws) for method in methods})
+
+    def write_answers(
+        self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
+    ) -> Iterator[WrittenAnswer]:
+        """One of the candidates, each as likely as another."""
+        return _best_candidates(questions, self.score_candidates(questions, methods))
 
     def describe(self) -> dict[str, str | int | float]:
         """What it is."""
@@ -45,6 +52,7 @@ class FrequencyBaseline:
 
     kind = "baseline"
     methods: tuple[str, ...] = ("count",)
+    writing_methods = methods
 
     def __init__(self, name: str = "frequency") -> None:
         self.name = name
@@ -66,6 +74,24 @@ class FrequencyBaseline:
             scores = np.array([float(counts[text]) for text in question.candidates])
             yield CandidateScores(index, dict.fromkeys(methods, scores))
 
+    def write_answers(
+        self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
+    ) -> Iterator[WrittenAnswer]:
+        """The most frequent answer among the candidates."""
+        return _best_candidates(questions, self.score_candidates(questions, methods))
+
     def describe(self) -> dict[str, str | int | float]:
         """What it is."""
         return {}
+
+
+def _best_candidates(questions: Sequence[Question], scored: Iterator[CandidateScores]) -> Iterator[WrittenAnswer]:
+    """The candidate with the best score; of those that are tied the first by its text."""
+    for one in scored:
+        candidates = questions[one.index].candidates
+        for method, scores in (one.by_method or {}).items():
+            if candidates:
+                best = min(range(len(candidates)), key=lambda i: (-scores[i], candidates[i]))
+                yield WrittenAnswer(one.index, method, candidates[best], float(scores[best]))
+            else:
+                yield WrittenAnswer(one.index, method, unusable="the list of candidates is empty")

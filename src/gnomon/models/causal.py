@@ -20,9 +20,10 @@ from gnomon.foundation.records import Question
 from gnomon.models.batching import run_batches, usual_budget
 from gnomon.models.heads import describe_weights, log_probabilities, logits_at
 from gnomon.models.placing import PlacedList, Placer, Windows
-from gnomon.models.protocol import CandidateScores, FloatArray, IntArray
+from gnomon.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, IntArray, WrittenAnswer
 from gnomon.models.reading import Row
 from gnomon.models.trie import TokenTree, plant
+from gnomon.models.writing import CAUSAL_METHODS, TextWriter
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class CausalModel:
 
     kind = "causal"
     methods: tuple[str, ...] = tuple(METHODS)
+    writing_methods: tuple[str, ...] = CAUSAL_METHODS
 
     def __init__(
         self, name: str, fingerprint: str, model: Any, tokenizer: Any, token_budget: int | None = None
@@ -80,6 +82,7 @@ class CausalModel:
         self.placer = Placer(name, tokenizer, model.config)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
         self.share_prefixes = self._sees_trees()
+        self.writer = TextWriter(model, tokenizer, self.placer, self._beginning())
 
     def describe(self) -> dict[str, str | int | float]:
         """Parameters, dtype and device."""
@@ -96,6 +99,14 @@ class CausalModel:
                 self._score(questions, usable, chosen, whole, scores)
         for index, by_method in scores.items():
             yield CandidateScores(index, {method: by_method[method] for method in methods})
+
+    def write_answers(
+        self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
+    ) -> Iterator[WrittenAnswer]:
+        """What the model goes on with, greedily, until the answer ends."""
+        for method in methods:
+            written, self.token_budget = self.writer.write(questions, method, length, self.token_budget)
+            yield from written
 
     def _score(
         self,

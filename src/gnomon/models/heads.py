@@ -13,10 +13,16 @@ def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, early: Any 
     """Logits at the positions (rows, columns) of a batch, in float32, one line a position.
 
     The hidden states are picked out between the body and the head, whatever the architecture: the head then works
-    on the chosen positions alone. Picked after an ``early`` module of the body, all that follows it does so too.
+    on the chosen positions alone. Picked after an ``early`` module of the body, all that follows it does so too; one
+    that is passed several times (layers that share their weights) raises IndexError.
     """
+    passed = False
 
     def pick(_module: Any, _arguments: Any, output: Any) -> Any:
+        nonlocal passed
+        if passed:
+            raise IndexError("positions cannot be picked twice")  # Said here: a GPU would be lost by trying.
+        passed = True
         if isinstance(output, tuple):
             return (output[0][rows, columns].unsqueeze(0), *output[1:])
         output.last_hidden_state = output.last_hidden_state[rows, columns].unsqueeze(0)

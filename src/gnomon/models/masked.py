@@ -18,8 +18,16 @@ from gnomon.models.batching import usual_budget
 from gnomon.models.filling import SlotFiller
 from gnomon.models.heads import describe_weights, last_attention
 from gnomon.models.placing import Placed, Placer
-from gnomon.models.protocol import CandidateScores, FilledSlot, FloatArray, IntArray
+from gnomon.models.protocol import (
+    ANSWER_LENGTH,
+    CandidateScores,
+    FilledSlot,
+    FloatArray,
+    IntArray,
+    WrittenAnswer,
+)
 from gnomon.models.reading import Plan, Reads
+from gnomon.models.writing import MASKED_METHODS, MaskWriter
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
     "mean": lambda values, starts: np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values))),
@@ -49,6 +57,7 @@ class MaskedModel:
 
     kind = "masked"
     methods: tuple[str, ...] = tuple(METHODS)
+    writing_methods: tuple[str, ...] = MASKED_METHODS
 
     def __init__(
         self, name: str, fingerprint: str, model: Any, tokenizer: Any, token_budget: int | None = None
@@ -65,6 +74,7 @@ class MaskedModel:
         self.placer = Placer(name, tokenizer, model.config)
         self.early = last_attention(model)
         self.filler = SlotFiller(model, tokenizer, self.placer, self.early)
+        self.writer = MaskWriter(model, tokenizer, self.placer, self.early)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
 
     def describe(self) -> dict[str, str | int | float]:
@@ -100,6 +110,13 @@ class MaskedModel:
         """The likeliest pieces of the whole vocabulary at one mask in each slot."""
         filled, self.token_budget = self.filler.fill(questions, count, self.token_budget)
         yield from filled
+
+    def write_answers(
+        self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
+    ) -> Iterator[WrittenAnswer]:
+        """The likeliest token at each of so many masks in the slot."""
+        written, self.token_budget = self.writer.write(questions, length, self.token_budget)
+        yield from written
 
     def _plan(self, candidates: Iterable[Placed], way: str) -> Plan:
         """Which rows a way of masking makes of candidates in place, and what it reads there."""

@@ -14,6 +14,9 @@ from gnomon.foundation.records import Question
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+ANSWER_LENGTH = 8
+"""How many tokens a written answer has at most; a masked model has so many masks in the slot, tuned or not."""
+
 
 @dataclass(frozen=True)
 class CandidateScores:
@@ -70,6 +73,34 @@ class FillsSlots(Protocol):
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
         """The likeliest pieces for each slot, as many as asked for, in whatever order is fastest."""
+
+
+@dataclass(frozen=True)
+class WrittenAnswer:
+    """What a model wrote into a question's slot by a method, or the reason why there is nothing.
+
+    ``score`` is the mean log-probability of what was written, or a stand-in's score of it. ``others`` are further
+    answers of equal standing, the best of which counts.
+    """
+
+    index: int
+    method: str
+    text: str = ""
+    score: float = 0.0
+    unusable: str | None = None
+    others: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class WritesAnswers(Protocol):
+    """A model that writes what stands in a slot; ``writing_methods`` are the ways it can, the usual one first."""
+
+    writing_methods: tuple[str, ...]
+
+    def write_answers(
+        self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
+    ) -> Iterator[WrittenAnswer]:
+        """Write an answer of at most so many tokens for each question and method, in any order."""
 
 
 @runtime_checkable

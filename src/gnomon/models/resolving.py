@@ -12,7 +12,8 @@ from typing import Any
 from gnomon.foundation import GnomonError, InputError, did_you_mean, digest, file_digest
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-_IGNORED = (".md", ".txt.license", ".gitattributes", ".h5", ".msgpack", ".onnx", ".ot")
+# What decides no answer: descriptions, the record of learning, and weights of other libraries.
+_IGNORED = ("learned.json", ".md", ".txt.license", ".gitattributes", ".h5", ".msgpack", ".onnx", ".ot")
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,9 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
     path = Path(spec.model) if folder is None else folder / spec.model
     path = path if path.exists() else Path(spec.model)
     if path.exists():
-        return _from_path(spec, path, spec.label or path.resolve().name.removesuffix(".gguf"), str(path))
-    if spec.model.startswith((".", "/", "~")) or spec.model.endswith(".gguf"):
+        name = spec.label or path.resolve().name.removesuffix(".gguf").removesuffix(".csv")
+        return _from_path(spec, path, name, str(path))
+    if spec.model.startswith((".", "/", "~")) or spec.model.endswith((".gguf", ".csv")):
         raise InputError(f"there is no model folder or file {spec.model}")
     fetched = _from_hub(spec)
     return _from_path(spec, fetched, spec.label or spec.model, f"hub {spec.model} {fetched.name}")
@@ -69,6 +71,11 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
 
 def _from_path(spec: ModelSpec, path: Path, name: str, source: str) -> ResolvedModel:
     if path.is_file():
+        if path.suffix == ".csv":
+            from gnomon.models.predictions import Predictions
+
+            made = Predictions(name, path)
+            return ResolvedModel(spec, name, made.kind, made.fingerprint, source, part=made)
         if path.suffix != ".gguf":
             raise InputError(f"{path} is a file, and a model is a folder with config.json and weights, or a .gguf file")
         return ResolvedModel(spec, name, "causal", digest(["gguf", file_digest(path)]), source, path)

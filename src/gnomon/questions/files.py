@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from gnomon.foundation import InputError
+from gnomon.foundation import InputError, write_json
 from gnomon.foundation.records import Question, questions_from_rows
 from gnomon.foundation.tables import (
     CANDIDATES,
@@ -24,15 +25,36 @@ from gnomon.foundation.tables import (
     write_table,
 )
 
+QUESTION_FILES = ("questions.parquet", "questions.jsonl")
+ABOUT = "about.json"
+"""What a question set says about itself, beside its tables."""
+
+_OF_A_QUESTION = [
+    "question_id",
+    "task",
+    "prompt",
+    "answers",
+    "target",
+    "choices",
+    "candidate_set",
+    "language",
+    "template",
+]
+
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Questions with their candidate sets, the facts they come from, and how often each answer is right (or none)."""
+    """Questions with their candidate sets, the facts they come from, and how often each answer is right (or none).
+
+    ``about`` is what the data card says besides counts: filters with what each left out, how ambiguous templates are,
+    sources, remarks; all of it as JSON.
+    """
 
     questions: pa.Table
     candidates: pa.Table = field(default_factory=lambda: make_table(CANDIDATES, []))
     facts: pa.Table = field(default_factory=lambda: make_table(FACTS, []))
     frequencies: pa.Table = field(default_factory=lambda: make_table(FREQUENCIES, []))
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:
         """The candidates of each set."""
@@ -40,7 +62,7 @@ class QuestionSet:
 
     def as_questions(self) -> list[Question]:
         """The questions as objects, candidates in place."""
-        return questions_from_rows(self.questions.to_pylist(), self.candidate_sets())
+        return questions_from_rows(self.questions.select(_OF_A_QUESTION).to_pylist(), self.candidate_sets())
 
     def by_id(self) -> dict[str, Question]:
         """The questions as objects, by their ids."""
@@ -53,7 +75,8 @@ class QuestionSet:
 
 
 def write_questions(questions: QuestionSet, folder: Path) -> None:
-    """Write questions.parquet, and candidates, facts and frequencies beside it."""
+    """Write questions.parquet, and candidates, facts, frequencies and what is said about them beside it."""
+    write_json(folder / ABOUT, dict(questions.about))
     write_table(FREQUENCIES, questions.frequencies, folder / "frequencies.parquet")
     write_table(CANDIDATES, questions.candidates, folder / "candidates.parquet")
     write_table(FACTS, questions.facts, folder / "facts.parquet")
@@ -71,20 +94,33 @@ def read_questions(place: Path) -> QuestionSet:
     shared: dict[str, tuple[str, ...]] = {}
     questions = read_table(QUESTIONS, file, complete=lambda rows: _complete(rows, shared))
     own = make_table(CANDIDATES, [{"candidate_set": name, "candidates": list(texts)} for name, texts in shared.items()])
-    found = QuestionSet(
-        questions, pa.concat_tables([own, _beside(file, CANDIDATES)]), _beside(file, FACTS), _beside(file, FREQUENCIES)
-    )
     if not questions.num_rows:
         raise InputError(f"{file} holds no questions")
-    for row, question in enumerate(found.as_questions()):
-        if question.target not in question.candidates:
-            raise InputError(f"{_row(file, row)}: the target {question.target!r} is not among the candidates. Add it.")
-        if question.target not in question.answers:
-            raise InputError(f"{_row(file, row)}: the target {question.target!r} is not among the answers. Add it.")
-        if len(set(question.candidates)) < len(question.candidates):
-            twice = Counter(question.candidates).most_common(1)[0][0]
-            raise InputError(f"{_row(file, row)}: the candidate {twice!r} is there twice. Remove one.")
+    candidates = pa.concat_tables([own, _beside(file, CANDIDATES)])
+    found = QuestionSet(
+        questions, candidates, _beside(file, FACTS), _beside(file, FREQUENCIES), _read_json(file.parent / ABOUT)
+    )
+    _refuse_wrong_candidates(found, file)
     return found
+
+
+def _refuse_wrong_candidates(found: QuestionSet, file: Path) -> None:
+    """Refuse the first question whose target is not offered or not right, or to which something is offered twice."""
+    sets = found.candidate_sets()
+    distinct = {name: frozenset(texts) for name, texts in sets.items()}
+    columns = (found.questions[name].to_pylist() for name in ("target", "answers", "choices", "candidate_set"))
+    for row, (target, answers, choices, named) in enumerate(zip(*columns, strict=True)):
+        if named is not None and named not in sets:
+            found.as_questions()  # Says which set is not there.
+        offered = choices if named is None else sets[named]
+        different = frozenset(choices) if named is None else distinct[named]
+        if target not in different:
+            raise InputError(f"{_row(file, row)}: the target {target!r} is not among the candidates. Add it.")
+        if target not in answers:
+            raise InputError(f"{_row(file, row)}: the target {target!r} is not among the answers. Add it.")
+        if len(different) < len(offered):
+            twice = Counter(offered).most_common(1)[0][0]
+            raise InputError(f"{_row(file, row)}: the candidate {twice!r} is there twice. Remove one.")
 
 
 def _row(file: Path, row: int) -> str:
@@ -126,13 +162,16 @@ def companions(file: Path, *kinds: TableKind) -> list[Path]:
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """What was written beside the questions about them, if anything."""
-    file = folder / "card.json"
+    """The card that was written beside the questions, if there is one."""
+    return _read_json(folder / "card.json")
+
+
+def _read_json(file: Path) -> dict[str, Any]:
     try:
-        card = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except ValueError as error:
         raise InputError(f"{file} is not valid JSON ({error}). Make it again, or remove it.") from error
-    return card if isinstance(card, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def question_file(place: Path) -> Path:
@@ -143,7 +182,7 @@ def question_file(place: Path) -> Path:
         raise InputError(
             f"there is no folder or file {place}; --data names what 'gnomon build' wrote, or your questions"
         )
-    for name in ("questions.parquet", "questions.jsonl"):
+    for name in QUESTION_FILES:
         if (place / name).is_file():
             return place / name
     raise InputError(f"{place} holds no questions.parquet or questions.jsonl; 'gnomon build' writes one")

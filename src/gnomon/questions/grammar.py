@@ -16,7 +16,12 @@ _VOWEL_SOUND = re.compile(
 _SPELLED_AN = re.compile(r"^[FHLMNRSX][B-DF-HJ-NP-TV-Z\d]+(?![a-z])")
 _SPELLED_A = re.compile(r"^U[A-Z]+(?![a-z])")
 _THE_WORDS = re.compile(r"\b(Republic|Kingdom|States|Islands|Emirates|Federation|Union|Soviet)\b")
-_THE_NAMES = frozenset({"Netherlands", "Philippines", "Bahamas", "Gambia", "Maldives", "Seychelles", "Comoros"})
+_THE_NAMES = frozenset(
+    (
+        *("Netherlands", "Philippines", "Bahamas", "Gambia", "Maldives", "Seychelles", "Comoros"),
+        *("Americas", "Moon", "Rhine", "Sun", "Titans"),
+    )
+)
 
 _UNCHANGED = frozenset(("sheep", "deer", "fish", "aircraft", "series", "species", "means", "bison", "salmon", "trout"))
 _MANS = frozenset(("human", "german", "roman", "shaman", "ottoman", "talisman", "caiman"))

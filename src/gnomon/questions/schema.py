@@ -22,7 +22,7 @@ from gnomon.questions.templates import PLACES, check_places, refuse_unknown
 KNOWLEDGE_TYPES = ("domain-specific", "general", "commonsense")
 _RELATION_KEYS = (
     *("about", "domain", "predicate", "subject", "object", "ask", "templates", "scopes", "checking", "completion"),
-    *("transitive", "kinship", "shorten", "wrong"),
+    *("transitive", "kinship", "shorten", "wrong", "closed", "present"),
 )
 _HIERARCHY_KEYS = ("about", "domain", "predicate", "aspect", "form", "templates")
 _COMPARISON_KEYS = ("about", "domain", "predicate", "form", "apart", "most", "least")
@@ -51,6 +51,8 @@ class Relation:
     offered as a wrong one. ``shorten`` names a place of which only the last word is kept ("Samoan tala").
     ``wrong`` says where wrong names are sought first: ``near`` in the fact's own domain, ``far`` in others (where
     the knowledge is not complete, what is near may be right after all).
+    ``present`` says that the templates tell what holds now, so that facts which have ended are not asked about.
+    ``closed`` offers choices wherever the relation is reasoned about: what the knowledge says may not be all there is.
     ``checking`` and ``completion`` switch a question kind off; a relation that is only concluded has no completion.
     """
 
@@ -67,6 +69,8 @@ class Relation:
     kinship: str | None = None
     shorten: str | None = None
     wrong: str | None = None
+    closed: bool = False
+    present: bool = False
     checking: bool = True
     completion: bool = True
 
@@ -183,6 +187,8 @@ class _Reader:
             kinship=body.get("kinship"),
             shorten=body.get("shorten"),
             wrong=body.get("wrong"),
+            closed=bool(body.get("closed")),
+            present=bool(body.get("present")),
             checking=bool(body.get("checking", True)),
             completion=bool(body.get("completion", True)),
         )

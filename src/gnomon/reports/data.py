@@ -15,7 +15,7 @@ class ReportData:
 
     ``scores``, ``questions`` and ``answers`` are tables of :mod:`gnomon.foundation.tables`; ``scores`` may carry
     group columns (domain, relation, template, …), empty on overall rows. ``study``, ``record`` (run.json), ``suite``
-    and ``findings`` are plain mappings of which any key may be absent.
+    and ``findings`` are plain mappings of which any key may be absent; ``analyses`` is what analyses.json holds.
     """
 
     title: str
@@ -27,6 +27,7 @@ class ReportData:
     candidates: Mapping[str, Sequence[str]]
     answers: pa.Table
     findings: Mapping[str, Any]
+    analyses: Sequence[Mapping[str, Any]] = ()
 
     def baselines(self) -> frozenset[str]:
         """Names of the models that the record calls baselines."""

@@ -27,6 +27,8 @@ _LABEL = 24
 _FOLDER = re.compile(r"^[\w.-]+(?:/[\w.-]+)*/(?=[\w.-])")
 _CHANCE = "\u200achance"
 _HEAT_LINES = 24
+_PANEL, _NAMES, _SYMBOL, _LETTER, _GAP = 400, 150, 24, 6.2, 6
+"""Widths of a panel, of the names in it, of a symbol with the room around it, of a letter and of a gap, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def score_figures(board: Scoreboard, colours: dict[Series, str]) -> list[Figure]
             .encode(x="chance:Q")
         )
         chart = alt.layer(bars, whiskers, *caps, chance).properties(**_panel(alt))
-        figures.append(Figure(column.label, _draw(chart, f"scores{place}", _told(column.label, values))))
+        figures.append(Figure(column.label, draw(chart, f"scores{place}", _told(column.label, values))))
     return figures
 
 
@@ -178,7 +180,7 @@ def heat_figure(rows: list[dict[str, Any]], group: str, column: Column, series: 
         more += f" The first {_HEAT_LINES} models of {len(series)}."
     unit = " in percent" if column.percent else ""
     caption = f"{column.label}{unit} by {group} and model, chance beside it.{more}"
-    return Figure(caption, _draw(chart, "heat", f"Heat map: {caption} The numbers are in the tables below."))
+    return Figure(caption, draw(chart, "heat", f"Heat map: {caption} The numbers are in the tables below."))
 
 
 def rank_figures(judged: Outcomes) -> list[Figure]:
@@ -210,14 +212,14 @@ def rank_figures(judged: Outcomes) -> list[Figure]:
                 }
                 for place, (label, share) in enumerate(zip(labels, shares, strict=True))
             ]
-        lines = list(dict.fromkeys(value["line"] for value in values))
+        lines = list(dict.fromkeys(str(value["line"]) for value in values))
         shades = alt.Scale(domain=labels, range=list(_RANK_SHADES[: len(labels)]))
         legend = alt.Legend(
             title="rank",
             orient="bottom",
             titleOrient="left",
             symbolSize=90,
-            columns=7,
+            columns=legend_columns(labels, beside=lines, title="rank"),
             columnPadding=7,
             symbolType="square",
             labelOffset=2,
@@ -237,7 +239,7 @@ def rank_figures(judged: Outcomes) -> list[Figure]:
         first = [value for value in values if value["place"] == 0]
         told = "; ".join(f"{value['line']} {show.score(value['share'])}%" for value in first)
         label = f"Rank of the best right answer, {name}. At rank 1: {told}."
-        figures.append(Figure(show.printable(name), _draw(chart, f"ranks{task}", label)))
+        figures.append(Figure(show.printable(name), draw(chart, f"ranks{task}", label)))
     return figures
 
 
@@ -251,6 +253,19 @@ def rank_bins(limit: int) -> tuple[list[float], list[str]]:
     starts = [1, *(end + 1 for end in ends[:-1])]
     labels = [f"{a:,}" if a == b else f"{a:,}–{b:,}" for a, b in zip(starts, ends, strict=True)]
     return [float(end) for end in ends[:-1]], labels
+
+
+def legend_columns(labels: Sequence[str], *, beside: Sequence[str] = (), title: str = "") -> int:
+    """How many labels stand in a row of the legend under a panel so that none is cut off.
+
+    The legend begins where the bars do: right of their names, which are ``beside`` it.
+    """
+    taken = min(_NAMES, _LETTER * max(map(len, beside), default=0)) + _LETTER * len(title) + 2 * _GAP
+    for columns in range(len(labels), 1, -1):
+        widths = [max(map(len, labels[place::columns])) for place in range(columns)]
+        if sum(_SYMBOL + _LETTER * width for width in widths) + taken <= _PANEL:
+            return columns
+    return 1
 
 
 def _value(board: Scoreboard, line: Series, column: Column) -> float | None:
@@ -289,14 +304,15 @@ def _axis(alt: Any, column: Column | None) -> Any:
 
 def _panel(alt: Any) -> dict[str, Any]:
     """Every panel is equally wide, whatever the length of its names."""
-    return {"width": 400, "height": {"step": 26}, "autosize": alt.AutoSizeParams(type="fit-x", contains="padding")}
+    return {"width": _PANEL, "height": {"step": 26}, "autosize": alt.AutoSizeParams(type="fit-x", contains="padding")}
 
 
 def _names(alt: Any, limit: int) -> Any:
     return alt.Axis(labelLimit=limit, ticks=False, domain=False, labelPadding=6)
 
 
-def _draw(chart: Any, identity: str, label: str) -> str:
+def draw(chart: Any, identity: str, label: str) -> str:
+    """A chart as inline SVG whose ids start with ``identity``, in the report's type and with its text alternative."""
     import altair as alt
     import vl_convert
 

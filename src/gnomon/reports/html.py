@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from gnomon.reports import figures, sections
 from gnomon.reports import formatting as show
+from gnomon.reports.analyses import analysis_sections
 from gnomon.reports.data import ReportData
 from gnomon.reports.outcomes import Outcomes, outcomes
 from gnomon.reports.samples import sample_questions
@@ -75,6 +76,10 @@ def _content(data: ReportData) -> dict[str, Any]:
             if (tables := sections.group_tables(data.scores, name, board.columns, board.series, len(groups)))
         ],
         "comparisons": sections.comparisons(data.findings),
+        "analyses": [
+            {**section, "figures": [_marked(figure) for figure in section["figures"]]}
+            for section in analysis_sections(data.analyses, baselines)
+        ],
         "samples": sample_questions(data.questions, data.answers, judged),
         "colours": list(colours.values()),
         "unusable": sections.unusable(data),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gnomon.reports.scoreboard import Scoreboard, Series, lines_of
+from gnomon.scores import exact_match
 
 RIGHT, WRONG, UNUSABLE = 1, 0, -1
 
@@ -37,7 +38,8 @@ class Outcomes:
 def outcomes(
     questions: pa.Table, answers: pa.Table, candidates: Mapping[str, Sequence[str]], board: Scoreboard
 ) -> Outcomes:
-    """Judge every answer. It is right if a right answer ranked first, or, without ranks, if it was predicted."""
+    """Judge every answer. It is right if a right answer ranked first, or, without ranks, if it was
+    predicted, word by word."""
     question = pc.index_in(answers["question_id"], value_set=_flat(questions["question_id"]))
     question = np.asarray(pc.fill_null(_flat(question), -1).cast(pa.int64()))
     tasks, task_of_question = _codes(questions["task"])
@@ -48,7 +50,7 @@ def outcomes(
     predicted = np.asarray(_flat(pc.is_valid(answers["prediction"])))
     for row in np.flatnonzero(np.isnan(rank) & predicted & (question >= 0)):
         golds = questions["answers"][int(question[row])].as_py()
-        verdict[row] = RIGHT if answers["prediction"][int(row)].as_py() in golds else WRONG
+        verdict[row] = RIGHT if exact_match(answers["prediction"][int(row)].as_py(), golds) else WRONG
     unusable = np.asarray(_flat(pc.is_valid(answers["unusable"]))) | (np.isnan(rank) & ~predicted)
     verdict = np.where(unusable, UNUSABLE, verdict)
     return Outcomes(series, tasks, line, task, question, rank, verdict, _choice_counts(questions, candidates))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Sequence
@@ -14,7 +15,8 @@ import pyarrow.parquet as pq
 from gnomon.foundation import GnomonError, write_json
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import ANSWERS, make_table, write_table
-from gnomon.models import Model, ModelSpec, NeedsAllQuestions, load_model, resolve_model
+from gnomon.learning import Learned, read_learned
+from gnomon.models import Model, ModelSpec, NeedsAllQuestions, ResolvedModel, load_model, resolve_model
 from gnomon.probes import PROBES, Probe
 from gnomon.questions import read_questions
 from gnomon.runs.plan import StepContext
@@ -26,14 +28,17 @@ MOST_BLOCKS = 256
 
 
 def ask(context: StepContext) -> None:
-    """Ask one model all the questions of the run by one probe.
+    """Ask one model the questions of the run by one probe: all, or those of some tasks.
 
-    Blocks and the order within them depend on the questions alone, so a resumed run computes what an undisturbed one
-    would have. The model is loaded only if a block is without answers.
+    A model that the run itself has tuned is named by its record (``learned``), an input of this step. Blocks and the
+    order within them depend on the questions alone, so a resumed run computes what an undisturbed one would have. The
+    model is loaded only if a block is without answers.
     """
     params = context.params
     found = read_questions(context.folder)
-    questions = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
+    every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
+    questions = [question for question in every if not params.get("tasks") or question.task in params["tasks"]]
+    learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
     size = max(SMALLEST_BLOCK, -(-len(questions) // MOST_BLOCKS))
     blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
     probe: Probe = PROBES.get(params["probe"], context.home)
@@ -41,7 +46,7 @@ def ask(context: StepContext) -> None:
     parts = [context.work / f"{number:05d}.parquet" for number in range(len(blocks))]
     asker: _Asker | None = None
     if not all(part.is_file() for part in parts):
-        asker = _Asker(context, questions, found.frequencies.to_pylist(), probe)
+        asker = _Asker(context, every, found.frequencies.to_pylist(), probe, learned)
     context.progress.start(label, len(questions), "questions")
     for block, part in zip(blocks, parts, strict=True):
         if asker and not part.is_file():
@@ -49,21 +54,25 @@ def ask(context: StepContext) -> None:
         context.progress.advance(label, len(block))
     context.progress.finish(label)
     answers_file, about_file = context.step.outputs
-    _write_about(context, asker, len(questions), context.folder / about_file)
-    write_table(ANSWERS, pa.concat_tables([pq.read_table(part) for part in parts]), context.folder / answers_file)
+    _write_about(context, asker, len(questions), context.folder / about_file, learned)
+    tables = [pq.read_table(part) for part in parts] or [make_table(ANSWERS, [])]
+    write_table(ANSWERS, pa.concat_tables(tables), context.folder / answers_file)
 
 
 class _Asker:
     """A loaded model with a probe."""
 
     def __init__(
-        self, context: StepContext, questions: Sequence[Question], frequencies: list[dict[str, Any]], probe: Probe
+        self,
+        context: StepContext,
+        questions: Sequence[Question],
+        frequencies: list[dict[str, Any]],
+        probe: Probe,
+        learned: Learned | None,
     ) -> None:
         self.params = context.params
         self.probe = probe
-        resolved = resolve_model(ModelSpec(**context.step.aside["model"]), context.home)
-        if resolved.fingerprint != self.params["fingerprint"]:
-            raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+        resolved = _resolved(context, learned)
         if resolved.path is not None:
             context.progress.say(f"  {resolved.name}: loading")
         started = time.perf_counter()
@@ -87,16 +96,36 @@ class _Asker:
         write_table(ANSWERS, make_table(ANSWERS, [answer.as_row() for answer in answers]), part)
 
 
-def _write_about(context: StepContext, asker: _Asker | None, count: int, file: Path) -> None:
+def _resolved(context: StepContext, learned: Learned | None) -> ResolvedModel:
+    """The model of the step, with the very weights that it was planned with, or that were learned."""
+    spec = ModelSpec(**context.step.aside["model"])
+    if learned is None:
+        resolved = resolve_model(spec, context.home)
+        if resolved.fingerprint != context.params["fingerprint"]:
+            raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+        return resolved
+    name, kind = context.params["name"], context.params["kind"]
+    own = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
+    resolved = resolve_model(own)
+    if resolved.fingerprint != learned.fingerprint:
+        raise GnomonError(f"{learned.folder} is not what {name} has learned. Remove that folder, and start again.")
+    return resolved
+
+
+def _write_about(
+    context: StepContext, asker: _Asker | None, count: int, file: Path, learned: Learned | None = None
+) -> None:
     """What is known of the model, beside its answers; kept apart from the parts so that a resumed run has it too."""
     about: dict[str, Any] = {
         "name": context.params["name"],
         "kind": context.params["kind"],
         "source": context.step.aside["source"],
-        "fingerprint": context.params["fingerprint"],
+        "fingerprint": learned.fingerprint if learned else context.params["fingerprint"],
         "probe": context.params["probe"],
         "questions": count,
     }
+    if learned:
+        about["learned"] = dict(learned.record)
     if asker is not None:
         about |= asker.model.describe()
         about |= {"loading_seconds": round(asker.loading, 3), "seconds": round(asker.asking, 3)}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
-from gnomon.analysis import find_out
+from gnomon.analysis import find_out, options_of
 from gnomon.foundation import InputError
 from gnomon.questions import QuestionSet
 from gnomon.reports import ReportData
+from gnomon.runs.examining import analysis_input, run_analyses
 from gnomon.runs.folder import Run
-from gnomon.scores import get_metric, is_metric
+from gnomon.scores import Metric, get_metric, is_metric
 
 
 def combine_runs(runs: Sequence[Run]) -> ReportData:
@@ -39,14 +42,16 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
     entries = [(entry["task"], entry["metric"]) for run in runs for entry in run.record["card"]["headline"]]
     headline = [{"task": task, "metric": metric} for task, metric in dict.fromkeys(entries)]
     card = {**first["card"], "headline": headline}
+    rows = {"scores": scores.to_pylist(), "answers": answers.to_pylist()}
+    metrics = [(entry["task"], get_metric(entry["metric"])) for entry in headline if is_metric(entry["metric"])]
+    baselines = {record["name"] for record in records if record.get("kind") == "baseline"}
     findings = find_out(
-        scores=scores.to_pylist(),
-        answers=answers.to_pylist(),
+        **rows,
         questions=asked.by_id(),
         clusters=asked.clusters(),
-        headline=[(entry["task"], get_metric(entry["metric"])) for entry in headline if is_metric(entry["metric"])],
+        headline=metrics,
         about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
-        baselines={record["name"] for record in records if record.get("kind") == "baseline"},
+        baselines=baselines,
         seed=seed,
     )
     return ReportData(
@@ -59,7 +64,28 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
         candidates=asked.candidate_sets(),
         answers=answers,
         findings=findings,
+        analyses=runs[0].analyses if len(runs) == 1 else _analyses(runs, asked, rows, metrics, frozenset(baselines)),
     )
+
+
+def _analyses(
+    runs: Sequence[Run],
+    asked: QuestionSet,
+    rows: Mapping[str, list[dict[str, Any]]],
+    metrics: Sequence[tuple[str, Metric]],
+    baselines: frozenset[str],
+) -> list[dict[str, Any]]:
+    """The suite's analyses over all runs, but for those that read files of a study: these may be elsewhere by now."""
+    named = dict.fromkeys(name for run in runs for name in run.record["card"].get("analyses", ()))
+    names = [name for name in named if not any(option.path for option in options_of([name]).values())]
+    if not names:
+        return []
+    facts = _distinct([run.questions.facts for run in runs], "fact_id")
+    whole = replace(asked, facts=facts, about=runs[0].questions.about)
+    given = analysis_input(whole, **rows, headline=metrics, baselines=baselines, seed=runs[0].study.seed)
+    models = {line.model for line in given.usable}
+    pairs = [pair for run in runs for pair in run.study.options.get("pairs") or () if models.issuperset(pair)]
+    return run_analyses(names, replace(given, options={"pairs": pairs} if pairs else {}))
 
 
 def _name(model: str, run: Run, repeated: Counter[str]) -> str:

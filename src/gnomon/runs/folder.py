@@ -60,6 +60,13 @@ class Run:
         found: dict[str, Any] = read_json(self.folder / "findings.json")
         return found
 
+    @cached_property
+    def analyses(self) -> list[dict[str, Any]]:
+        """What the suite's analyses found; none in a run of a suite without them."""
+        file = self.folder / "analyses.json"
+        found: list[dict[str, Any]] = read_json(file) if file.is_file() else []
+        return found
+
     @property
     def report(self) -> Path:
         """The HTML report."""

@@ -17,7 +17,7 @@ from gnomon.questions import read_questions
 from gnomon.runs.plan import StepContext
 from gnomon.runs.scoring import read_json
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "altair")
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "altair", "tantivy")
 
 
 def record(context: StepContext) -> None:
@@ -45,7 +45,7 @@ def record(context: StepContext) -> None:
                 "knowledge": questions.facts.num_rows,
                 "digest": file_digest(context.folder / "questions.parquet"),
             },
-            "models": [read_json(context.folder / name) for name in context.step.inputs if name.endswith(".json")],
+            "models": [read_json(context.folder / name) for name in context.step.inputs if name.startswith(".gnomon/")],
         },
     )
 
@@ -66,6 +66,7 @@ def report(context: StepContext) -> None:
         candidates=questions.candidate_sets(),
         answers=read_table(ANSWERS, folder / "answers.parquet"),
         findings=read_json(folder / "findings.json"),
+        analyses=read_json(folder / "analyses.json") if "analyses.json" in context.step.inputs else (),
     )
     write_text(folder / context.step.outputs[0], render_html(data))
 

@@ -40,6 +40,16 @@ class ProbeChoice(BaseModel):
     methods: dict[str, list[str]] = Field(default_factory=dict)
 
 
+class LearningChoice(BaseModel):
+    """What models learn before they are asked a second time: the learner, its settings, how many questions a task."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    learner: str = "cloze"
+    settings: dict[str, Any] = Field(default_factory=dict)
+    limit: int | None = Field(default=None, ge=1)
+
+
 class Study(BaseModel):
     """What is asked of which models, how it is scored, and what is reported."""
 
@@ -54,6 +64,7 @@ class Study(BaseModel):
     seed: int = 0
     models: list[ModelChoice] = Field(default_factory=list)
     probes: list[ProbeChoice] = Field(default_factory=list)
+    learning: LearningChoice | None = None
     metrics: list[str] = Field(default_factory=list)
     groups: list[str] = Field(default_factory=lambda: ["domain", "relation"])
     options: dict[str, Any] = Field(default_factory=dict)
@@ -67,6 +78,11 @@ class Study(BaseModel):
     @classmethod
     def _probes(cls, value: Any) -> Any:
         return [{"probe": item} if isinstance(item, str) else item for item in _listed(value)]
+
+    @field_validator("learning", mode="before")
+    @classmethod
+    def _learning(cls, value: Any) -> Any:
+        return {"learner": value} if isinstance(value, str) else value
 
     @field_validator("knowledge", "tasks", "metrics", "groups", mode="before")
     @classmethod
@@ -133,7 +149,11 @@ def _explain(error: ValidationError) -> str:
     *inside, last = (str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         place = f" in {'.'.join(inside)}" if inside else ""
-        kinds: dict[str, type[BaseModel]] = {"models": ModelChoice, "probes": ProbeChoice}
+        kinds: dict[str, type[BaseModel]] = {
+            "models": ModelChoice,
+            "probes": ProbeChoice,
+            "learning": LearningChoice,
+        }
         known = kinds.get(inside[0] if inside else "", Study).model_fields
         return f"there is no key {last!r}{place}; {did_you_mean(last, known)}"
     where = ".".join([*inside, last])

@@ -9,7 +9,7 @@ from gnomon.foundation.registry import Registry
 
 if TYPE_CHECKING:
     from gnomon.scores.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
-    from gnomon.scores.metrics import Metric, Responses, as_metric, get_metric, is_metric
+    from gnomon.scores.metrics import Metric, NoRanksError, Responses, as_metric, get_metric, is_metric
     from gnomon.scores.ranks import best_gold, expected_ranks
     from gnomon.scores.words import exact_match, word_f1
 
@@ -40,6 +40,7 @@ __getattr__ = lazy_names(
         "clustered_interval": "gnomon.scores.bootstrap",
         "paired_difference": "gnomon.scores.bootstrap",
         "Metric": "gnomon.scores.metrics",
+        "NoRanksError": "gnomon.scores.metrics",
         "Responses": "gnomon.scores.metrics",
         "as_metric": "gnomon.scores.metrics",
         "get_metric": "gnomon.scores.metrics",
@@ -55,6 +56,7 @@ __all__ = [
     "METRICS",
     "Interval",
     "Metric",
+    "NoRanksError",
     "PairedDifference",
     "Responses",
     "as_metric",

@@ -14,23 +14,34 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.foundation import InputError
+from gnomon.foundation import GnomonError, InputError
+from gnomon.scores.offered import mean_agreement
 from gnomon.scores.ranks import BestGold, FloatArray, best_gold, none_drawn
-from gnomon.scores.words import exact_match, word_f1
+from gnomon.scores.words import bag_f1, exact_match, same_bag, word_f1
+
+
+class NoRanksError(GnomonError):
+    """A metric asked for the ranks of answers that have none: they were written, not chosen."""
+
+
+Given = str | tuple[str, ...]
+"""An answer, or several answers of which the best counts."""
 
 
 @dataclass(frozen=True)
 class Responses:
     """What a model gave for some questions, and what would have been right: all lists have one entry a question.
 
-    ``top`` holds the candidates with the best score: one, or several if they are tied. ``candidates`` are all that
-    could have been given, ``answers`` the right ones, ``gold_ranks`` and ``gold_ties`` the expected ranks of the right
-    answers among the candidates and the sizes of their tie groups. ``targets`` says which of the right answers (by its
-    place in gold_ranks) is the one that was left out of the sentence; None if none of them is. ``among`` says how many
-    things were ranked where that is not the number of candidates.
+    ``top`` holds the candidates with the best score: one, or several if they are tied; or what was written, all of it
+    in a tuple where there are several answers, of which the best counts. ``candidates`` are all that could have been
+    given, ``answers`` the right ones, ``gold_ranks`` and ``gold_ties`` the expected ranks of the right answers among
+    the candidates and the sizes of their tie groups. ``targets`` says which of the right answers (by its place in
+    gold_ranks) is the one that was left out of the sentence; None if none of them is. ``among`` says how many things
+    were ranked where that is not the number of candidates. Where an answer was written there are no ranks, and whatever
+    is worked out from them raises NoRanksError: a metric that reads it has no score for such answers.
     """
 
-    top: Sequence[Sequence[str]]
+    top: Sequence[Sequence[Given]]
     answers: Sequence[Sequence[str]]
     candidates: Sequence[Sequence[str]]
     gold_ranks: Sequence[Sequence[float]]
@@ -39,9 +50,16 @@ class Responses:
     among: Sequence[int | None] = ()
 
     @cached_property
+    def ranks(self) -> Sequence[Sequence[float]]:
+        """The expected ranks of each question's right answers, at least one a question."""
+        if not all(len(ranks) for ranks in self.gold_ranks):
+            raise NoRanksError("answers that were written have no ranks")
+        return self.gold_ranks
+
+    @cached_property
     def best(self) -> BestGold:
         """Where the best right answers stand."""
-        return best_gold([list(r) for r in self.gold_ranks], [list(t) for t in self.gold_ties])
+        return best_gold([list(r) for r in self.ranks], [list(t) for t in self.gold_ties])
 
     @cached_property
     def target(self) -> BestGold:
@@ -50,7 +68,7 @@ class Responses:
             return self.best
         chosen = [
             ([ranks[place]], [ties[place]]) if place is not None else (list(ranks), list(ties))
-            for ranks, ties, place in zip(self.gold_ranks, self.gold_ties, self.targets, strict=True)
+            for ranks, ties, place in zip(self.ranks, self.gold_ties, self.targets, strict=True)
         ]
         return best_gold([ranks for ranks, _ in chosen], [ties for _, ties in chosen])
 
@@ -65,7 +83,7 @@ class Responses:
     @cached_property
     def gold_counts(self) -> FloatArray:
         """How many of them were right."""
-        return np.array([len(ranks) for ranks in self.gold_ranks], dtype=np.float64)
+        return np.array([len(ranks) for ranks in self.ranks], dtype=np.float64)
 
 
 Values = Callable[[Responses], FloatArray]
@@ -134,7 +152,7 @@ def mean_reciprocal_rank_of_all(responses: Responses) -> FloatArray:
 
     In (0, 1], higher is better; 2 / (g + 1) if g right answers stand first. By chance: 2 / (m + 1).
     """
-    return np.array([1.0 / (sum(ranks) / len(ranks)) for ranks in responses.gold_ranks])
+    return np.array([1.0 / (sum(ranks) / len(ranks)) for ranks in responses.ranks])
 
 
 def mean_reciprocal_rank_of_all_chance(responses: Responses) -> FloatArray:
@@ -223,7 +241,7 @@ def f1(responses: Responses) -> FloatArray:
 
 def f1_chance(responses: Responses) -> FloatArray:
     """Word F1 of a candidate drawn at random."""
-    return _agreement(word_f1, responses.candidates, responses.answers)
+    return mean_agreement(bag_f1, responses.candidates, responses.answers)
 
 
 def exact(responses: Responses) -> FloatArray:
@@ -233,13 +251,13 @@ def exact(responses: Responses) -> FloatArray:
 
 def exact_chance(responses: Responses) -> FloatArray:
     """Exact match of a candidate drawn at random."""
-    return _agreement(exact_match, responses.candidates, responses.answers)
+    return mean_agreement(same_bag, responses.candidates, responses.answers)
 
 
 def _agreement(
-    measure: Callable[[str, Sequence[str]], float], given: Sequence[Sequence[str]], right: Sequence[Sequence[str]]
+    measure: Callable[[Given, Sequence[str]], float], given: Sequence[Sequence[Given]], right: Sequence[Sequence[str]]
 ) -> FloatArray:
-    known: dict[tuple[str, tuple[str, ...]], float] = {}
+    known: dict[tuple[Given, tuple[str, ...]], float] = {}
     values = np.empty(len(given))
     for i, (texts, answers) in enumerate(zip(given, right, strict=True)):
         key = tuple(answers)

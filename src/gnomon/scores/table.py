@@ -13,7 +13,7 @@ from gnomon.foundation import derived_seed
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import SCORES, make_table
 from gnomon.scores.bootstrap import clustered_interval
-from gnomon.scores.metrics import Metric, Responses
+from gnomon.scores.metrics import Given, Metric, NoRanksError, Responses
 
 Row = dict[str, Any]
 
@@ -31,7 +31,7 @@ def score_answers(
     """Scores of every model, task, probe and method: over all questions, then by each group column.
 
     ``groups_of`` gives each question's group columns (domain, relation, …), ``clusters`` the fact it belongs to.
-    The result does not depend on the order of the answers.
+    A metric of ranks has no row where answers have none. The result does not depend on the order of the answers.
     """
     cells: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for answer in answers:
@@ -42,6 +42,7 @@ def score_answers(
             if value is not None:
                 cells[(*head, column, value)].append(answer)
     rows = []
+    without: set[tuple[str, str]] = set()
     for (model, task, probe, method, column, value), members in cells.items():
         usable = sorted((a for a in members if a["unusable"] is None), key=lambda answer: answer["question_id"])
         base: Row = {"model": model, "suite": suite, "task": task, "probe": probe, "method": method}
@@ -50,16 +51,21 @@ def score_answers(
         responses = gather(usable, questions)
         own = np.array([clusters[answer["question_id"]] for answer in usable], dtype=np.str_)
         for metric in metrics:
-            row = _score(metric, responses, own, derived_seed(seed, task, column, value, metric.name))
+            try:
+                row = _score(metric, responses, own, derived_seed(seed, task, column, value, metric.name))
+            except NoRanksError:
+                without.add((probe, metric.name))
+                continue
             rows.append({**base, **row, "n": len(usable), "unusable": len(members) - len(usable)})
-    return make_table(SCORES, rows)
+    # Nor where nothing could be asked, so that it was not tried.
+    return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in without])
 
 
 def gather(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
     """The responses of usable answers, in their order."""
     asked = [questions[answer["question_id"]] for answer in answers]
     return Responses(
-        top=[_tied_first(answer["ranked"]) for answer in answers],
+        top=[_tops(answer) for answer in answers],
         answers=[question.answers for question in asked],
         candidates=[
             question.candidates if answer["among"] is None else ()
@@ -84,5 +90,8 @@ def _score(metric: Metric, responses: Responses, clusters: Any, seed: int) -> Ro
     return {key: None if isinstance(value, float) and np.isnan(value) else value for key, value in row.items()}
 
 
-def _tied_first(ranked: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [entry["candidate"] for entry in ranked if entry["score"] == ranked[0]["score"]]
+def _tops(answer: Row) -> list[Given]:
+    """The candidates tied for the first place; or what was written, of which the best counts if there is more."""
+    ranked = answer["ranked"]
+    tied = [entry["candidate"] for entry in ranked if entry["score"] == ranked[0]["score"]]
+    return [tuple(tied)] if len(tied) > 1 and not answer["gold_ranks"] else tied

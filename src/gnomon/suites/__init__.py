@@ -20,7 +20,7 @@ SUITES = Registry(
         ),
         "kmir": (
             "gnomon.suites.kmir:SUITE",
-            "memorization, identification and reasoning: four question types over ten domains, built from any knowledge",
+            "memorization, identification and reasoning: four question types, ten domains, any knowledge",
         ),
     },
 )

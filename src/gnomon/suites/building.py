@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gnomon.foundation import InputError, derived_seed, did_you_mean, write_text
+from gnomon.foundation import InputError, did_you_mean, write_text
+from gnomon.foundation.tables import QUESTIONS, write_table
 from gnomon.questions import QuestionSet, read_questions, write_questions
+from gnomon.questions.drawing import draw_questions
+from gnomon.questions.files import ABOUT, QUESTION_FILES, companions, question_file
 from gnomon.runs import StepContext, Study, make_study
+from gnomon.runs.learning import TRAINING
 from gnomon.suites.suite import Suite
 
 
 def build(context: StepContext) -> None:
-    """Make the questions of a study and write them into the run."""
+    """Make the questions of a study and write them into the run: those to be asked, and those to learn from."""
     from gnomon.suites import SUITES
 
     study = make_study(context.params["study"], "study")
-    write_questions(make_questions(SUITES.get(study.suite, context.home), study, context.home), context.folder)
+    found = make_questions(SUITES.get(study.suite, context.home), study, context.home)
+    asked, training = _divided(found, study)
+    if TRAINING in context.step.outputs:
+        write_table(QUESTIONS, training, context.folder / TRAINING)
+    write_questions(replace(found, questions=asked), context.folder)
+
+
+def _divided(found: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
+    """The questions to be asked, and those of the splits train and dev that are not; at most as many as is wanted."""
+    table, wanted = found.questions, study.options.get("split")
+    nothing = table.schema.empty_table()
+    if wanted is None:
+        return table, nothing
+    asked = table.filter(pc.fill_null(pc.equal(table["split"], str(wanted)), False))
+    if not asked.num_rows:
+        splits = sorted({str(split) for split in table["split"].to_pylist()})
+        raise InputError(
+            f"there are no questions of the split {wanted!r}; there are: {', '.join(splits)}. "
+            f"Choose one with --set options.split={splits[0]}"
+        )
+    if study.limit is not None:
+        asked = draw_questions(asked, study.limit, study.seed)
+    others = pa.array([name for name in ("train", "dev") if name != wanted])
+    training = table.filter(pc.is_in(table["split"], others)) if study.learning is not None else nothing
+    if study.learning is not None and study.learning.limit is not None:
+        parts = [
+            draw_questions(training.filter(pc.equal(training["split"], name)), study.learning.limit, study.seed)
+            for name in others.to_pylist()
+        ]
+        training = pa.concat_tables(parts)
+    return asked, training
 
 
 def write_study(context: StepContext) -> None:
@@ -33,10 +66,33 @@ def make_questions(suite: Suite, study: Study, home: Path) -> QuestionSet:
     if study.data is None:
         questions = suite.build(study, home)
     else:
-        questions = _limited(read_questions(home / study.data), study)
+        questions = _limited(_read_data(suite, home / study.data), study)
     if not questions.questions.num_rows:
         raise InputError(f"{suite.name} has made no questions from {', '.join(study.knowledge) or 'no knowledge'}")
     return questions
+
+
+def data_files(suite: Suite, place: Path) -> list[Path]:
+    """All the files that the questions at a place are read from; refuses a place without questions."""
+    published = _published_files(suite, place)
+    if published:
+        return published
+    file = question_file(place)
+    return [path for path in (file, *companions(file), file.parent / ABOUT) if path.is_file()]
+
+
+def _read_data(suite: Suite, place: Path) -> QuestionSet:
+    if suite.read_published is not None and _published_files(suite, place):
+        return suite.read_published(place)
+    return read_questions(place)
+
+
+def _published_files(suite: Suite, place: Path) -> list[Path]:
+    """The suite's published files at a place, unless it holds questions in gnomon's own form."""
+    if suite.read_published is None or any((place / name).is_file() for name in QUESTION_FILES):
+        return []
+    candidates = [place] if place.name in suite.published else [place / name for name in suite.published]
+    return [path for path in candidates if path.is_file()]
 
 
 def _limited(found: QuestionSet, study: Study) -> QuestionSet:
@@ -48,12 +104,6 @@ def _limited(found: QuestionSet, study: Study) -> QuestionSet:
             raise InputError(f"{study.data} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
     if study.tasks:
         table = table.filter(pc.is_in(table["task"], pa.array(study.tasks)))
-    if study.limit is not None:
-        rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for row, (task, identity) in enumerate(
-            zip(table["task"].to_pylist(), table["question_id"].to_pylist(), strict=True)
-        ):
-            rows[task].append((derived_seed(study.seed, identity), row))
-        kept = sorted(row for drawn in rows.values() for _, row in sorted(drawn)[: study.limit])
-        table = table.take(kept)
+    if study.limit is not None and study.options.get("split") is None:
+        table = draw_questions(table, study.limit, study.seed)
     return replace(found, questions=table)

@@ -6,20 +6,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gnomon.analysis.options import identities, options_of
 from gnomon.foundation import digest, file_digest, part_identity
 from gnomon.knowledge.places import material_identity
-from gnomon.questions.files import companions, question_file, read_card
+from gnomon.questions.files import read_card
 from gnomon.runs import Plan, ProbeChoice, Step, study_yaml
+from gnomon.runs.learning import TRAINING
 from gnomon.scores import get_metric
+from gnomon.suites.building import data_files
 from gnomon.suites.resolving import ResolvedStudy
 
-QUESTIONS = ("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet")
+QUESTIONS = ("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "about.json")
+TUNED = "tuned"
 
 
 def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     """Build, ask, collect, score, analyse, record and report."""
     study, suite = resolved.study, resolved.suite
-    asks = [_ask(resolved, model, probe) for model in range(len(resolved.models)) for probe in study.probes]
+    learns, asks = _learn_and_ask(resolved)
     answers = tuple(step.outputs[0] for step in asks)
     abouts = tuple(step.outputs[1] for step in asks)
     names = {name: get_metric(name, resolved.home).name for name in study.metrics}
@@ -45,12 +49,15 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
         "study": study.model_dump(),
         "suite": card,
     }
+    build = build_step(resolved)
+    examined = _examine(resolved, analysis, build)
     return Plan(
         (
-            build_step(resolved),
+            build,
             Step(
                 "study", "build", "gnomon.suites.building:write_study", {"yaml": study_yaml(study)}, (), ("study.yaml",)
             ),
+            *learns,
             *asks,
             Step("collect", "score", "gnomon.runs.scoring:collect", {}, answers, ("answers.parquet",)),
             Step(
@@ -69,6 +76,7 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 (*QUESTIONS, "answers.parquet", "scores.parquet"),
                 ("findings.json",),
             ),
+            *examined,
             Step(
                 "record",
                 "report",
@@ -83,7 +91,14 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 "report",
                 "gnomon.runs.recording:report",
                 report,
-                (*QUESTIONS, "answers.parquet", "scores.parquet", "findings.json", "run.json"),
+                (
+                    *QUESTIONS,
+                    "answers.parquet",
+                    "scores.parquet",
+                    "findings.json",
+                    *(name for step in examined for name in step.outputs),
+                    "run.json",
+                ),
                 ("report.html",),
             ),
         )
@@ -104,7 +119,8 @@ def _relation_names(resolved: ResolvedStudy) -> dict[str, str]:
     """What relations are called: by the suite, and by the card that was written beside the questions."""
     names = dict(resolved.suite.names(resolved.study, resolved.home))
     if resolved.study.data is not None:
-        names |= read_card(question_file(resolved.home / resolved.study.data).parent).get("names", {})
+        place = resolved.home / resolved.study.data
+        names |= read_card(place if place.is_dir() else place.parent).get("names", {})
     return names
 
 
@@ -121,15 +137,86 @@ def build_step(resolved: ResolvedStudy) -> Step:
         },
     }
     if study.data is not None:
-        file = question_file(home / study.data)
-        contents["data"] = [file_digest(path) for path in (file, *companions(file)) if path.is_file()]
+        contents["data"] = [file_digest(path) for path in data_files(resolved.suite, home / study.data)]
     kept = study.model_dump(include={"suite", "data", "knowledge", "tasks", "limit", "seed", "options"})
-    return Step("build", "build", "gnomon.suites.building:build", {"study": kept, "contents": contents}, (), QUESTIONS)
+    later = options_of(resolved.suite.analyses).keys() - resolved.suite.options.keys()
+    kept["options"] = {key: value for key, value in study.options.items() if key not in later}
+    if "split" in resolved.suite.options:
+        kept["options"].setdefault("split", "test")
+    outputs: tuple[str, ...] = QUESTIONS
+    if study.learning is not None:
+        kept["learning"] = {"limit": study.learning.limit}
+        outputs = (*QUESTIONS, TRAINING)
+    return Step("build", "build", "gnomon.suites.building:build", {"study": kept, "contents": contents}, (), outputs)
 
 
-def _ask(resolved: ResolvedStudy, number: int, choice: ProbeChoice) -> Step:
+def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], build: Step) -> tuple[Step, ...]:
+    """The step that makes the suite's analyses, if it has any; its parameters hold the content of what they read."""
+    names, study = resolved.suite.analyses, resolved.study
+    if not names:
+        return ()
+    own = options_of(names)
+    params = {
+        **{key: analysis[key] for key in ("headline", "metrics", "baselines", "seed", "identities")},
+        "analyses": list(names),
+        "parts": [part_identity(name, resolved.home) for name in names],
+        "options": {key: value for key, value in study.options.items() if key in own},
+        "contents": identities(study.options, names, resolved.home, [model.name for model in resolved.models]),
+        # The names in prompts that the build step may write are no input: they are not always there.
+        "build": digest(build.params),
+    }
+    inputs = (*QUESTIONS, "answers.parquet", "scores.parquet")
+    return (Step("examine", "analyse", "gnomon.runs.examining:examine", params, inputs, ("analyses.json",)),)
+
+
+def _learn_and_ask(resolved: ResolvedStudy) -> tuple[list[Step], list[Step]]:
+    """Every model asked as it is and, where the study says so, once more after it has learned each task by itself.
+
+    A baseline says the same by every probe, so that it is asked by one.
+    """
+    study = resolved.study
+    learns, asks = [], []
+    for number, model in enumerate(resolved.models):
+        probes = study.probes
+        if model.kind == "baseline":
+            probes = [next((choice for choice in probes if choice.probe == "rank"), probes[0])] if probes else []
+        asks += [_ask(resolved, number, choice) for choice in probes]
+        if study.learning is None or model.kind not in ("masked", "causal"):
+            continue
+        for task in study.tasks or resolved.suite.tasks:
+            learns.append(_learn(resolved, number, task))
+            asks += [_ask(resolved, number, choice, task, learns[-1].outputs[0]) for choice in probes]
+    return learns, asks
+
+
+def _learn(resolved: ResolvedStudy, number: int, task: str) -> Step:
+    model, choice = resolved.models[number], resolved.study.learning
+    assert choice is not None
+    stem = f"{number:02d}-{digest([model.name, task])[:10]}"
+    params = {
+        "name": f"{model.name}, {TUNED}",
+        "task": task,
+        "fingerprint": model.fingerprint,
+        "dtype": model.spec.dtype,
+        "learner": choice.learner,
+        "identity": part_identity(choice.learner, resolved.home),
+        "settings": choice.settings,
+        "seed": resolved.study.seed,
+    }
+    inputs = (TRAINING, "candidates.parquet")
+    outputs = (f".gnomon/learned/{stem}/learned.json",)
+    aside = {"model": asdict(model.spec), "source": _public(model.source)}
+    return Step(
+        f"learn {task} with {model.name}", "learn", "gnomon.runs.learning:learn", params, inputs, outputs, aside
+    )
+
+
+def _ask(
+    resolved: ResolvedStudy, number: int, choice: ProbeChoice, task: str | None = None, learned: str | None = None
+) -> Step:
+    """Ask a model as it is, or what it has become by learning a task, that task."""
     model = resolved.models[number]
-    stem = f"{number:02d}-{digest([model.name, choice.probe])[:10]}"
+    stem = f"{number:02d}-{digest([model.name, choice.probe, *([task] if task else [])])[:10]}"
     params = {
         "name": model.name,
         "kind": model.kind,
@@ -139,10 +226,14 @@ def _ask(resolved: ResolvedStudy, number: int, choice: ProbeChoice) -> Step:
         "identity": part_identity(choice.probe, resolved.home),
         "methods": choice.methods.get(model.name) or choice.methods.get(model.kind) or [],
     }
+    inputs: tuple[str, ...] = QUESTIONS
+    name = f"ask {model.name} by {choice.probe}"
+    if task is not None and learned is not None:
+        params |= {"name": f"{model.name}, {TUNED}", "tasks": [task], "learned": learned}
+        inputs, name = (*QUESTIONS, learned), f"{name}, {TUNED} for {task}"
     outputs = (f".gnomon/answers/{stem}.parquet", f".gnomon/answers/{stem}.json")
     aside = {"model": asdict(model.spec), "source": _public(model.source)}
-    name = f"ask {model.name} by {choice.probe}"
-    return Step(name, "ask", "gnomon.runs.asking:ask", params, QUESTIONS, outputs, aside)
+    return Step(name, "ask", "gnomon.runs.asking:ask", params, inputs, outputs, aside)
 
 
 def _public(source: str) -> str:

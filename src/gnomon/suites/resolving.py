@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gnomon.analysis.options import options_of
 from gnomon.foundation import InputError, did_you_mean
+from gnomon.learning import LEARNERS
 from gnomon.models import ResolvedModel, resolve_model
 from gnomon.probes import PROBES
 from gnomon.runs import Study, apply_setting, make_study, read_study
@@ -55,7 +57,8 @@ def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStud
     _override(content, request)
     suite: Suite = SUITES.get(str(content["suite"]), home)
     given = make_study(content, where)
-    study = make_study({**suite.defaults, **{key: getattr(given, key) for key in given.model_fields_set}}, where)
+    usual = {**suite.defaults, **(suite.run_defaults if with_models else {})}
+    study = make_study({**usual, **{key: getattr(given, key) for key in given.model_fields_set}}, where)
     _check(study, suite, home, where)
     return ResolvedStudy(suite, study, home, _resolve_models(study, home) if with_models else ())
 
@@ -97,14 +100,17 @@ def _known_by_name(model: Any) -> str:
 
 
 def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
+    known = [*suite.options, *options_of(suite.analyses)]
     for key in study.options:
-        if key not in suite.options:
-            raise InputError(f"{where}: {suite.name} has no option {key!r}; {did_you_mean(key, suite.options)}")
+        if key not in known:
+            raise InputError(f"{where}: {suite.name} has no option {key!r}; {did_you_mean(key, known)}")
     for task in study.tasks:
         if study.data is None and task not in suite.tasks:
             raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.tasks)}")
     for choice in study.probes:
         PROBES.check(choice.probe)
+    if study.learning is not None:
+        LEARNERS.check(study.learning.learner)
     for name in study.metrics:
         get_metric(name, home)
     if study.data is not None and not (home / study.data).exists():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gnomon.foundation import InputError, Progress, SilentProgress, refuse_foreign_folder, write_json
+from gnomon.foundation import InputError, Progress, SilentProgress, refuse_foreign_folder
 from gnomon.questions import QuestionSet, read_questions, write_questions
+from gnomon.questions.card import make_card, write_card
 from gnomon.runs import Run, Step, execute
 from gnomon.suites.building import make_questions
 from gnomon.suites.planning import plain_plan
@@ -70,7 +70,7 @@ def build(
     resolved = resolve_study(request, with_models=False)
     questions = make_questions(resolved.suite, resolved.study, resolved.home)
     # The card first: it marks the folder as one that may be written anew if this process does not get to the end.
-    write_json(folder / "card.json", _card(resolved, questions))
+    write_card(_card(resolved, questions), folder)
     write_questions(questions, folder)
     return questions
 
@@ -90,14 +90,6 @@ def _counted(count: int, what: str) -> str:
 
 
 def _card(resolved: ResolvedStudy, questions: QuestionSet) -> dict[str, Any]:
-    table = questions.questions
-    return {
-        "suite": resolved.suite.name,
-        "seed": resolved.study.seed,
-        "knowledge": resolved.study.knowledge,
-        "names": dict(resolved.suite.names(resolved.study, resolved.home)),
-        "facts": questions.facts.num_rows,
-        "questions": table.num_rows,
-        "by_task": dict(sorted(Counter(table["task"].to_pylist()).items())),
-        "by_domain": dict(sorted(Counter(str(domain) for domain in table["domain"].to_pylist()).items())),
-    }
+    study = resolved.study
+    names = resolved.suite.names(study, resolved.home)
+    return make_card(questions, suite=resolved.suite.name, seed=study.seed, knowledge=study.knowledge, names=names)

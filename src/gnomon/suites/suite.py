@@ -20,9 +20,12 @@ class Suite:
     """A suite composes the rooms; it adds no machinery.
 
     ``build`` makes the questions of a study (``home`` is the folder that its paths are relative to). ``defaults`` are
-    a study's keys where the user gives none; ``options`` says which keys a study may have under ``options`` and what
-    each means; ``file_options`` are those that name a file. ``headline`` lists the (task, metric) pairs of the main
-    table. ``names`` may give plain names of relations for sentences.
+    a study's keys where the user gives none, ``run_defaults`` those that only matter when models are asked;
+    ``options`` says which keys a study may have under ``options`` and what each means; ``file_options`` are those that
+    name a file. ``headline`` lists the (task, metric) pairs of the main table. ``names`` may give plain names of
+    relations for sentences. ``analyses`` are made of every run, in this order; a study may have their options
+    (:data:`gnomon.analysis.OPTIONS`) besides the suite's own. ``published`` are the names of files in which others
+    publish such questions, and ``read_published`` reads what there is of them in a folder, or one of them.
     """
 
     name: str
@@ -32,11 +35,15 @@ class Suite:
     tasks: tuple[str, ...]
     headline: tuple[tuple[str, str], ...]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    run_defaults: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     file_options: tuple[str, ...] = ()
     names: Callable[[Study, Path], Mapping[str, str]] = _no_names
     methods: str = ""
     citations: tuple[str, ...] = ()
+    analyses: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
+    read_published: Callable[[Path], QuestionSet] | None = None
 
     def card(self) -> dict[str, Any]:
         """What the report says of the suite."""
@@ -46,5 +53,6 @@ class Suite:
             "about": self.about,
             "methods": self.methods,
             "citations": list(self.citations),
+            "analyses": list(self.analyses),
             "headline": [{"task": task, "metric": metric} for task, metric in self.headline],
         }

@@ -36,8 +36,9 @@ def read_endpoint(place: str | Path, reading: Reading) -> Iterator[Material]:
     The place is the endpoint's address, with ``query=`` (a ready query's name or a .rq file) or ``schema=`` (a YAML
     file with properties); or it is a .rq or .yaml file, with ``endpoint=``. Columns say what a row is: ``subject``,
     ``predicate`` and ``object`` or ``value``, with ``unit``, ``start``, ``end`` or ``point`` (in time), how exact these
-    are (``startPrecision``: 9 a year, 10 a month, 11 a day), ``subjectLabel`` and ``objectLabel``; or ``entity`` with
-    ``label`` or ``alias``. IRIs become short names, numbers values, other literals quoted text. Options:
+    are (``startPrecision``: 9 a year, 10 a month, 11 a day), ``subjectLabel`` and ``objectLabel``, ``subjectKind`` and
+    ``objectKind`` (what they are), ``domain``; or ``entity`` with ``label`` or ``alias``. IRIs become short names,
+    numbers values, other literals quoted text. Options:
 
     * ``class=dbo:City`` for queries with a place for it; ``single-value=functional`` for wikidata-constraints;
     * ``page=5000`` rows at once, ``count=no`` to not count them first and compare;
@@ -200,13 +201,16 @@ class _Rows:
         start, end = self._time(row, "start"), self._time(row, "end")
         if not start and not end:
             start = end = self._time(row, "point")
-        self._add_name(subject, row.get("subjectLabel"))
+        self._add_name(subject, row.get("subjectLabel"), kind=row.get("subjectKind"))
         if object_ and not object_.startswith('"'):
-            self._add_name(object_, row.get("objectLabel"))
+            self._add_name(object_, row.get("objectLabel"), kind=row.get("objectKind"))
         key = (subject, predicate, object_, value, unit, start, end)
         if key not in self._seen:
             self._seen.add(key)
-            self._gathering.fact(where, subject, predicate, object_, value=value, unit=unit, start=start, end=end)
+            domain = row["domain"]["value"].strip() or None if "domain" in row else None
+            self._gathering.fact(
+                where, subject, predicate, object_, value=value, unit=unit, start=start, end=end, domain=domain
+            )
 
     def _entity(self, row: Row, column: str) -> str | None:
         """The name of what stands in a column; None for what has no name, which is counted."""
@@ -278,7 +282,7 @@ class _Rows:
                 time += f"-{day}"
         return time
 
-    def _add_name(self, entity: str, cell: Cell | None, alias: bool = False) -> None:
+    def _add_name(self, entity: str, cell: Cell | None, alias: bool = False, kind: Cell | None = None) -> None:
         # Wikidata's label service gives the id where there is no label.
         if cell is None or cell["value"].strip() in ("", entity):
             return
@@ -288,10 +292,11 @@ class _Rows:
         if self._languages and language not in self._languages:
             self._reading.leave_out("texts in other languages")
             return
-        key = (entity, text, language, alias)
+        what = kind["value"].strip() or None if kind else None
+        key = (entity, text, language, alias, what)
         if key not in self._seen:
             self._seen.add(key)
-            self._gathering.name(entity, None if alias else text, language, [text] if alias else ())
+            self._gathering.name(entity, None if alias else text, language, [text] if alias else (), what)
 
 
 def _value(cell: Cell) -> float:

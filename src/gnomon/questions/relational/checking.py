@@ -49,14 +49,19 @@ def make_checks(workshop: Workshop) -> list[str]:
                 row_number() over (partition by rel order by turn) % 2 = 1 as truth,
                 case rel {templates} end as fitting
             from to_check t join corruptions w on w.id = t.fact_id
+        ), said as (
+            select * exclude (s, o),
+                case when not truth and ask = 'subject' then wrong else s end as s,
+                case when not truth and ask = 'object' then wrong else o end as o
+            from paired
+        ), distinct_ones as (
+            select * from said qualify row_number() over (partition by rel, s, o order by turn, fact_id) = 1
         ), ranked as (
-            select *, row_number() over (partition by truth order by turn, md5(fact_id)) as place from paired
+            select *, row_number() over (partition by truth order by turn, md5(fact_id)) as place from distinct_ones
             where len(fitting) > 0
         ), sizes as (select least(min(n), {wanted} // 2) as size from (
             select count(*) as n from ranked group by truth having count(*) > 0) having count(*) = 2)
-        select rel, fact_id, truth, "start", "end", domain, split, turn,
-            case when not truth and ask = 'subject' then wrong else s end as s,
-            case when not truth and ask = 'object' then wrong else o end as o,
+        select rel, fact_id, truth, "start", "end", domain, split, turn, s, o,
             fitting[({workshop.draw("'template'", "fact_id")} % len(fitting))::bigint + 1] as number
         from ranked, sizes where place <= size"""
     )

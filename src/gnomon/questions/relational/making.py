@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gnomon.foundation.tables import CANDIDATES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
 from gnomon.knowledge import KnowledgeBase
@@ -17,7 +19,7 @@ from gnomon.questions.relational.comparison import make_comparisons
 from gnomon.questions.relational.completion import make_completions
 from gnomon.questions.relational.distinction import make_distinctions
 from gnomon.questions.relational.reasoning import make_reasoning
-from gnomon.questions.relational.wording import listed, quoted
+from gnomon.questions.relational.wording import quoted
 from gnomon.questions.relational.workshop import MakingOptions, Workshop
 from gnomon.questions.schema import BenchmarkSchema
 
@@ -31,10 +33,9 @@ def make_benchmark(
     options: MakingOptions,
     tasks: Sequence[str] = (),
     control: Filter | None = None,
-    limit: int | None = None,
-    splits: Sequence[str] = (),
+    draw: Callable[[pa.Table], pa.Table] | None = None,
 ) -> QuestionSet:
-    """Questions of the tasks (all for none), after quality control, at most ``limit`` of each task and split.
+    """Questions of the tasks (all for none), after quality control, all or those that are drawn.
 
     What follows must have been inferred before (``knowledge infer``): conclusions are asked about as reasoning, count
     as right elsewhere, and are never offered as wrong. The card (``about``) tells what was made, left out and why.
@@ -56,9 +57,10 @@ def make_benchmark(
     counts: Sequence[Mapping[str, Any]] = ()
     if control is not None:
         questions, counts = control(questions)
+        questions = _balanced_checks(questions)
     made = _by_domain(questions)
-    if limit is not None or splits:
-        questions = _drawn(workshop, questions, limit, splits)
+    if draw is not None:
+        questions = draw(questions)
     domains = list(schema.domains) + sorted(set(made) - set(schema.domains) - {"None"})
     return QuestionSet(
         questions,
@@ -91,38 +93,19 @@ def _identified(workshop: Workshop) -> pa.Table:
     return validate(QUESTIONS, found)
 
 
+def _balanced_checks(questions: pa.Table) -> pa.Table:
+    """As many true statements as false ones: what quality control took from one side goes from the other too."""
+    checks = pc.equal(questions["task"], "checking")
+    truth = pc.equal(pc.utf8_lower(questions["target"]), "yes")
+    sides = [np.flatnonzero(pc.and_(checks, side).to_numpy()) for side in (truth, pc.invert(truth))]
+    size = min(len(side) for side in sides)
+    surplus = np.concatenate([side[size:] for side in sides])
+    return questions if not len(surplus) else questions.filter(pa.array(~np.isin(np.arange(len(questions)), surplus)))
+
+
 def _by_domain(questions: pa.Table) -> dict[str, int]:
     counted = questions.group_by("domain").aggregate([("question_id", "count")]).to_pylist()
     return {str(row["domain"]): row["question_id_count"] for row in counted}
-
-
-def _drawn(workshop: Workshop, questions: pa.Table, limit: int | None, splits: Sequence[str]) -> pa.Table:
-    """Some questions of each task and split: whole Q-sets, in turn from each domain and relation."""
-    kept = f"where split in ({listed(splits)})" if splits else ""
-    workshop.connection.register("all_questions", questions)
-    turn = workshop.draw("'drawn'", "qset")
-    relation, own = ("split_part(" + table + "template, '/', 1)" for table in ("", "q."))
-    some = "" if limit is None else f"where reached - size < {limit}"
-    found = workshop.connection.sql(
-        f"""with sets as (
-            select task, split, domain, {relation} as relation, qset, count(*) as size,
-                row_number() over (partition by task, split, domain, {relation} order by {turn}, qset) as turn
-            from all_questions {kept} group by task, split, domain, {relation}, qset
-        ), within as (
-            select *, row_number() over (partition by task, split, domain order by turn, md5(relation)) as later
-            from sets
-        ), placed as (
-            select *, sum(size) over (
-                partition by task, split order by later, md5(domain), relation, qset rows unbounded preceding
-            ) as reached
-            from within
-        )
-        select q.* from all_questions q join placed p
-        on p.task = q.task and p.split = q.split and p.qset = q.qset and p.relation = {own}
-        {some} order by q.question_id"""
-    ).to_arrow_table()
-    workshop.connection.unregister("all_questions")
-    return validate(QUESTIONS, found)
 
 
 def _candidates(workshop: Workshop, questions: pa.Table) -> pa.Table:

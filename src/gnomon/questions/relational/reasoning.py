@@ -31,7 +31,7 @@ def make_reasoning(workshop: Workshop) -> list[str]:
     )
     workshop.run(
         f"""create or replace temp table concluded as
-        select *, {kmir} else rule end as axiom from worded w where not stated
+        select *, {kmir} else rule end as axiom from worded w where rule is not null and not over
         and not exists (select 1 from worded x where x.stated and x.rel = w.rel and x.s = w.s and x.o = w.o)
         qualify row_number() over (partition by rel, s, o order by fact_id) = 1"""
     )
@@ -51,7 +51,8 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
     workshop.run(
         f"""create or replace temp table unclear_asked as
         select fact_id as id, rel, {quoted(ask)} as ask, {other} as said, domain from concluded c where rel = {number}
-        and (select count(distinct {column(ask)}) from worded w where w.rel = c.rel and w.{other} = c.{other}) > 1"""
+        and ({str(relation.closed).lower()} or {other} in (select {other} from worded where rel = {number}
+            group by {other} having count(distinct {column(ask)}) > 1))"""
     )
     workshop.wrong_names("unclear_asked", "wrong_choices", WRONG, f"choices {ask}")
     wanted = workshop.options.paraphrases

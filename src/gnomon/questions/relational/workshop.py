@@ -81,6 +81,12 @@ class Workshop:
         return f"(select * from worded where rel = {self.numbers[relation.name]})"
 
     def _macros(self) -> None:
+        # Years as people say them: 1861 for 1861-03-04, 44 BC for -0044.
+        self.run(
+            r"""create or replace temp macro said_year(t) as
+            nullif(regexp_replace(ltrim(regexp_extract(t, '^[+-]?(\d+)', 1), '0'), '^$', '0'), '0')
+            || case when starts_with(t, '-') then ' BC' else '' end"""
+        )
         self.run("create or replace temp macro capital(t) as upper(left(t, 1)) || substr(t, 2)")
         split = split_sql("a", "b", self.options.shares or {"test": 1.0}, self.options.seed)
         self.run(f"create or replace temp macro split_of(a, b) as {split}")
@@ -114,17 +120,19 @@ class Workshop:
                 "rel": pa.array([rel for rel, _ in pairs], pa.int32()),
                 "predicate": pa.array([predicate for _, predicate in pairs], pa.string()),
                 "domain": pa.array([list(self.relations.values())[rel].domain for rel, _ in pairs], pa.string()),
+                "present": pa.array([list(self.relations.values())[rel].present for rel, _ in pairs], pa.bool_()),
                 "shorten": pa.array([list(self.relations.values())[rel].shorten for rel, _ in pairs], pa.string()),
             }
         )
         self.connection.register("given_relations", table)
         self.run(
             """create or replace temp table worded_plain as
-            select r.rel, f.fact_id, f.subject, f.object, f.rule is null as stated, f.rule, f.premises,
+            select r.rel, f.fact_id, f.subject, f.object, f.rule, f.premises,
+                r.present and f."end" is not null as over, f.rule is null and not over as stated,
                 case when r.shorten = 'subject' then regexp_extract(a.name, '\\S+$') else a.name end as s,
                 case when f.object is null then v.text
                      when r.shorten = 'object' then regexp_extract(b.name, '\\S+$') else b.name end as o,
-                a.kind as s_kind, b.kind as o_kind, f."start", f."end", coalesce(r.domain, f.domain) as domain
+                a.kind as s_kind, b.kind as o_kind, said_year(f."start") as "start", said_year(f."end") as "end", coalesce(r.domain, f.domain) as domain
             from facts f join given_relations r using (predicate)
             join named a on a.entity = f.subject
             left join named b on b.entity = f.object

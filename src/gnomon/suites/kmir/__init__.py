@@ -14,14 +14,20 @@ from gnomon.knowledge import KnowledgeBase
 from gnomon.knowledge.importing import import_knowledge
 from gnomon.knowledge.rules import infer, read_rules
 from gnomon.questions import QuestionSet
+from gnomon.questions.drawing import draw_questions
 from gnomon.questions.quality import apply_filters, quality_filters, sensitive_words
 from gnomon.questions.relational import TASKS, MakingOptions, make_benchmark
 from gnomon.questions.schema import BenchmarkSchema, read_benchmark_schema
 from gnomon.questions.splits import check_splits
 from gnomon.runs import Study
+from gnomon.suites.kmir.published import FILES, read_published
 from gnomon.suites.suite import Suite
 
 _HERE = Path(__file__).parent
+PACKS = [
+    *("physics", "elements", "taxonomy", "medicine", "history", "offices", "law", "military", "music", "film-tv"),
+    *("everyday", "countries"),
+]
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
 
@@ -42,13 +48,18 @@ def build(study: Study, home: Path) -> QuestionSet:
     def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
         return apply_filters(table, filters)
 
+    def draw(table: pa.Table) -> pa.Table:
+        # Where one split is asked, as many of its questions are drawn later.
+        limited = study.limit is not None and study.options.get("split") is None
+        return draw_questions(table, study.limit or 0, study.seed) if limited else table
+
     with tempfile.TemporaryDirectory(prefix="gnomon-kmir-") as folder:
         store = Path(folder) / "knowledge.duckdb"
         import_knowledge([_place(place, home) for place in study.knowledge], store)
         given = study.options.get("rules")
         infer(store, declared=read_rules(home / str(given) if given else _HERE / "rules.yaml"))
         with KnowledgeBase.open(store) as knowledge:
-            made = make_benchmark(knowledge, schema, options, study.tasks, control, study.limit)
+            made = make_benchmark(knowledge, schema, options, study.tasks, control, draw)
     check_splits(made.questions, made.facts)
     return made
 
@@ -89,13 +100,14 @@ SUITE = Suite(
     tasks=TASKS,
     headline=tuple((task, "f1") for task in TASKS),
     defaults={
-        "knowledge": ["elements", "countries", "offices", "taxonomy"],
+        "knowledge": PACKS,
         "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
-        "probes": ["rank"],
+        "probes": ["rank", "write"],
         "metrics": ["f1", "exact", "accuracy"],
         "groups": ["domain", "relation", "rule"],
         "options": {},
     },
+    run_defaults={"limit": 400},
     options={
         "schema": "a YAML file with your own domains, relations and templates",
         "rules": "a YAML file with your own rules, by which reasoning questions follow",
@@ -103,10 +115,14 @@ SUITE = Suite(
         "paraphrases": "how many templates a fact gets at most for each place asked for (all)",
         "checks": "how many statements are checked, half of them false (10,000)",
         "rounds": "how often categories and numbers are grouped anew for distinction and comparison (4)",
+        "split": "the split whose questions are asked (test)",
         "splits": "shares of the facts by split ({train: 0.6, dev: 0.1, test: 0.3})",
     },
     file_options=("schema", "rules", "sensitive"),
     names=names,
+    published=FILES,
+    read_published=read_published,
+    analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
     methods="",
     citations=(
         "Gao et al. KMIR: A Benchmark for Evaluating Knowledge Memorization, Identification and Reasoning Abilities "

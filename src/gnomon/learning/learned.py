@@ -1,0 +1,110 @@
+"""What learning leaves behind: a model folder that is read like any other, and the record of how it was made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from gnomon.foundation import InputError, Progress, did_you_mean, file_digest, write_json
+from gnomon.foundation.files import disk_full, is_disk_full
+from gnomon.foundation.records import Question
+from gnomon.foundation.version import __version__
+from gnomon.models import Model, ModelSpec, resolve_model
+
+RECORD = "learned.json"
+WEIGHTS = "model.safetensors"
+
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model that has learned: its folder, the fingerprint it has when loaded from there, and its record."""
+
+    folder: Path
+    fingerprint: str
+    record: Mapping[str, Any]
+
+
+class Learner(Protocol):
+    """What a learner is: a function that changes a model by questions and saves it in a folder."""
+
+    def __call__(
+        self,
+        model: Model,
+        training: Sequence[Question],
+        folder: Path,
+        *,
+        dev: Sequence[Question] = (),
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Learned:
+        """Learn from the training questions; the dev questions say when to stop."""
+
+
+def make_settings(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
+    """Settings of a learner from a mapping; refuses an unknown name or a value of another type."""
+    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    for name, value in given.items():
+        if name not in known:
+            raise InputError(f"there is no setting {name!r} of learning; {did_you_mean(name, known)}")
+        usual = known[name].default
+        fits = isinstance(value, type(usual)) or (isinstance(usual, float) and isinstance(value, int))
+        if not fits or isinstance(value, bool):
+            raise InputError(f"the setting {name} of learning is {value!r}, and should be like {usual!r}")
+    return kind(**given)
+
+
+def save_learned(model: Any, kind: str, folder: Path, record: Mapping[str, Any]) -> Learned:
+    """Save a network with its tokenizer and its record: the folder is there whole or not at all.
+
+    A folder that an earlier learning left is replaced; one that holds anything else is refused.
+    """
+    network, tokenizer = model.model, model.tokenizer
+    refuse_other_files(folder)
+    unfinished = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        unfinished.mkdir(parents=True)
+        network.save_pretrained(unfinished, max_shard_size="1000GB")
+        tokenizer.save_pretrained(unfinished)
+        fingerprint = resolve_model(ModelSpec(str(unfinished), kind=kind)).fingerprint
+        made = {"fingerprint": fingerprint, "weights": file_digest(unfinished / WEIGHTS), "versions": _versions()}
+        write_json(unfinished / RECORD, {**record, **made})
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(unfinished, folder)
+    except OSError as error:
+        raise (disk_full(folder) if is_disk_full(error) else error) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return Learned(folder, fingerprint, {**record, **made})
+
+
+def read_learned(file: Path) -> Learned:
+    """What lies beside a learned.json; refuses a folder without a whole one."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        return Learned(file.parent, record["fingerprint"], record)
+    except FileNotFoundError as error:
+        raise InputError(f"there is no {file}: nothing was learned there") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is not a whole record of learning. Remove its folder, and learn anew.") from error
+
+
+def refuse_other_files(folder: Path) -> None:
+    """Refuse to save into a folder that no learning has made."""
+    if folder.exists() and not (folder / RECORD).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} holds other files. Choose a new or empty folder for what is learned.")
+
+
+def _versions() -> dict[str, str]:
+    import torch
+    import transformers
+
+    return {"gnomon": __version__, "torch": str(torch.__version__), "transformers": str(transformers.__version__)}

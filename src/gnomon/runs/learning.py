@@ -1,0 +1,54 @@
+"""The step that changes a model: it learns from the training questions of a task, and is saved within the run."""
+
+from __future__ import annotations
+
+import logging
+
+import pyarrow.compute as pc
+
+from gnomon.foundation import GnomonError, InputError
+from gnomon.foundation.records import Question
+from gnomon.learning import LEARNERS, Learner
+from gnomon.models import ModelSpec, load_model, resolve_model
+from gnomon.questions import QuestionSet, read_questions
+from gnomon.runs.plan import StepContext
+
+logger = logging.getLogger("gnomon.runs")
+
+TRAINING = "training.parquet"
+
+
+def learn(context: StepContext) -> None:
+    """Let a model learn from the training questions of a task (all, if none is named); those of dev say when to stop.
+
+    The first output is the record, learned.json; the folder it stands in becomes the model's.
+    """
+    params = context.params
+    found = read_questions(context.folder / TRAINING)
+    training, dev = (_questions(found, split, params.get("task")) for split in ("train", "dev"))
+    if not training:
+        of_task = f" of the task {params['task']}" if params.get("task") else ""
+        raise InputError(f"there are no training questions{of_task} to tune {params['name']} on; ask it untuned")
+    learner: Learner = LEARNERS.get(params["learner"], context.home)
+    resolved = resolve_model(ModelSpec(**context.step.aside["model"]), context.home)
+    if resolved.fingerprint != params["fingerprint"]:
+        raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+    context.progress.say(f"  {params['name']}: learning from {len(training)} questions")
+    learned = learner(
+        load_model(resolved),
+        training,
+        (context.folder / context.step.outputs[0]).parent,
+        dev=dev,
+        settings=params.get("settings") or {},
+        seed=params["seed"],
+        progress=context.progress,
+    )
+    logger.info("%s has learned: %s", params["name"], dict(learned.record))
+
+
+def _questions(found: QuestionSet, split: str, task: str | None) -> list[Question]:
+    chosen = pc.equal(found.questions["split"], split)
+    if task:
+        chosen = pc.and_(chosen, pc.equal(found.questions["task"], task))
+    some = QuestionSet(found.questions.filter(chosen), found.candidates)
+    return some.as_questions()

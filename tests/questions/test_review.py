@@ -1,0 +1,240 @@
+"""Review: a balanced sample on a sheet, and its verdicts read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import re
+import shutil
+import subprocess
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gnomon.foundation import InputError
+from gnomon.foundation.tables import FACTS, QUESTIONS, make_table
+from gnomon.questions import QuestionSet
+from gnomon.questions.review import COLUMNS, Sheet, draw_sample, judge, read_sheet, reviewed, sheet_csv, write_sheet
+from gnomon.questions.review_page import render_page
+
+BROWSER = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+)
+
+
+def question(number, task="completion", template="capital/1", **others):
+    row = {"question_id": f"q_{number:04d}", "prompt": f"{number} is [MASK].", "answers": ["a", "b"], "target": "a"}
+    return row | {"choices": ["a", "c"], "task": task, "template": template} | others
+
+
+def asked(*rows):
+    facts = [
+        {"fact_id": "f_1", "subject": "France", "predicate": "capital", "object": "Paris", "start": "0987"},
+        {"fact_id": "f_2", "subject": "iron", "predicate": "melting point", "value": 1538.0, "unit": "°C"},
+    ]
+    return QuestionSet(make_table(QUESTIONS, rows), facts=make_table(FACTS, facts))
+
+
+def many():
+    rows = [question(number, "completion", f"r{number % 3}/{number % 5}") for number in range(300)]
+    rows += [question(number, "checking", f"r{number % 2}/1") for number in range(300, 340)]
+    return [*rows, *[question(number, "reasoning", None) for number in range(340, 344)]]
+
+
+def test_the_sample_is_balanced_seeded_and_independent_of_the_order():
+    rows = many()
+    sample = draw_sample(asked(*rows), 60, 5)
+    assert Counter(row["task"] for row in sample) == {"completion": 28, "checking": 28, "reasoning": 4}
+    relations = Counter(row["template"].partition("/")[0] for row in sample if row["task"] == "completion")
+    assert sorted(relations.values()) == [9, 9, 10]
+    assert sorted(Counter(row["template"] for row in sample if row["task"] == "checking").values()) == [14, 14]
+    shuffled = random.Random(3).sample(rows, len(rows))
+    assert draw_sample(asked(*shuffled), 60, 5) == sample
+    assert {row["question_id"] for row in draw_sample(asked(*rows), 60, 6)} != {row["question_id"] for row in sample}
+    assert len(draw_sample(asked(*rows), 1000, 5)) == 344
+
+
+def test_a_row_says_what_a_reviewer_needs():
+    own = question(1, domain="geography", facts=["f_1", "f_2", "f_unknown"])
+    (row,) = draw_sample(asked(own), 5, 0)
+    assert row == {
+        "question_id": "q_0001",
+        "task": "completion",
+        "domain": "geography",
+        "template": "capital/1",
+        "prompt": "1 is [MASK].",
+        "answers": "a | b",
+        "choices": "a | c",
+        "facts": "France capital Paris (0987–) | iron melting point 1538 °C",
+        "verdict": "",
+        "remark": "",
+    }
+    assert tuple(row) == COLUMNS
+
+
+def test_csv_opens_as_text_in_a_spreadsheet_and_is_read_again(tmp_path):
+    formulas = ["=1+1", "+1", "-1 [MASK]", "@SUM(A1)", "\tx", 'say "hi", é\n[MASK]']
+    rows = [dict.fromkeys(COLUMNS, "") | {"question_id": f"q_{n}", "prompt": text} for n, text in enumerate(formulas)]
+    text = sheet_csv(rows)
+    assert text.startswith("\ufeffquestion_id,")
+    read = list(csv.DictReader(io.StringIO(text[1:], newline="")))
+    assert [row["prompt"] for row in read] == [*(f"'{formula}" for formula in formulas[:5]), formulas[5]]
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for row in read for cell in row.values())
+    with pytest.raises(InputError, match=r"sheet.txt: a review sheet is a .csv or an .html file"):
+        write_sheet(rows, tmp_path / "sheet.txt", "t")
+
+
+def filled(folder, text, name="sheet.csv", **options):
+    (folder / name).write_text(text, **options)
+    return folder / name
+
+
+KNOWN = frozenset({"q_1", "q_2", "-q", "q_3"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "question_id,verdict\nq_1,good\nq_2,BAD \nq_3,\n'-q,unsure\n",
+        "\ufeffquestion_id;prompt;verdict;remark\r\nq_1;a, b;good;\r\n;;;\r\nq_2;;bad;why\r\n'-q;;unsure\r\n",
+        "Verdict\tQuestion_ID\ngood\tq_1\nbad\tq_2\n\nunsure\t'-q\n",
+    ],
+)
+def test_sheets_are_read_however_a_spreadsheet_saved_them(tmp_path, text):
+    found = read_sheet(filled(tmp_path, text, encoding="utf-8"), KNOWN)
+    assert found == Sheet("sheet.csv", {"q_1": "good", "q_2": "bad", "-q": "unsure"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("question_id,verdict\nq_1,good\nq_9,bad\n", ", row 3: there is no question 'q_9' in the folder"),
+        ("question_id,verdict\nq_1,goood\n", ", row 2: the verdict is 'goood'; did you mean 'good'?"),
+        ("question_id,verdict\nq_1,good\nq_1,bad\n", ", row 3: the question q_1 is there twice"),
+        ("question_id,remark\nq_1,good\n", "there is no column 'verdict'"),
+        ("", "there is no column 'question_id'"),
+        ('question_id,verdict\n"a\nb",x\n', ", row 3: there is no question"),
+    ],
+)
+def test_a_wrong_sheet_is_refused_by_row(tmp_path, text, said):
+    path = filled(tmp_path, text)
+    with pytest.raises(InputError) as refused:
+        read_sheet(path, KNOWN)
+    assert str(path) in str(refused.value) and said in str(refused.value)
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_sheet(filled(tmp_path, "question_id,verdict\nq_1,good,é\n", encoding="latin-1"), KNOWN)
+    with pytest.raises(InputError, match="there is no file"):
+        read_sheet(tmp_path / "absent.csv", KNOWN)
+
+
+def test_bad_questions_go_and_poor_templates_are_named():
+    found = asked(*(question(number, template=f"r/{number // 4}") for number in range(12)))
+    marks = {"q_0000": "bad", "q_0001": "bad", "q_0002": "good", "q_0003": "unsure"}
+    marks |= {"q_0004": "bad", "q_0005": "bad", "q_0008": "good", "q_0009": "good", "q_0010": "bad"}
+    review = judge(found, [Sheet("one", marks)])
+    assert review.judged == {"good": 3, "bad": 5, "unsure": 1}
+    assert review.left_out == ("q_0000", "q_0001", "q_0004", "q_0005", "q_0010")
+    assert review.poor_templates == ("r/0",)
+    assert judge(found, [Sheet("one", marks)], least=2).poor_templates == ("r/0", "r/1")
+    kept = reviewed(found, review)
+    assert kept.questions.num_rows == 7 and not set(review.left_out) & set(kept.questions["question_id"].to_pylist())
+    assert kept.about["filters"] == [{"filter": "review", "task": "completion", "before": 12, "after": 7}]
+    assert kept.about["review"]["poor_templates"] == ["r/0"]
+    with pytest.raises(InputError, match="leaves no question"):
+        reviewed(found, judge(found, [Sheet("all", {f"q_{n:04d}": "bad" for n in range(12)})]))
+
+
+def test_sheets_are_weighed_against_each_other():
+    found = asked(*(question(number) for number in range(4)))
+    one = Sheet("one", {"q_0000": "bad", "q_0001": "bad", "q_0002": "unsure", "q_0003": "good"})
+    two = Sheet("two", {"q_0000": "good", "q_0001": "good", "q_0002": "bad"})
+    three = Sheet("three", {"q_0001": "good", "q_0002": "unsure"})
+    assert judge(found, [one, two]).left_out == ("q_0000", "q_0001", "q_0002")
+    assert judge(found, [one, two, three]).left_out == ("q_0000", "q_0002")
+    agreements = judge(found, [one, two, three, Sheet("none", {"q_0003": "bad"})]).agreements
+    assert [(found.first, found.second, found.questions) for found in agreements] == [
+        ("one", "two", 3),
+        ("one", "three", 2),
+        ("one", "none", 1),
+        ("two", "three", 2),
+        ("two", "none", 0),
+        ("three", "none", 0),
+    ]
+    assert agreements[-1].kappa is None
+
+
+marks = st.sampled_from(["good", "bad", "unsure"])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(marks, marks), min_size=1, max_size=30))
+def test_kappa_is_agreement_beyond_what_shuffling_one_sheet_would_give(pairs):
+    found = asked(*(question(number) for number in range(len(pairs))))
+    sheets = [Sheet(str(side), {f"q_{n:04d}": pair[side] for n, pair in enumerate(pairs)}) for side in (0, 1)]
+    (agreement,) = judge(found, sheets).agreements
+    observed = sum(one == other for one, other in pairs) / len(pairs)
+    shuffled = sum(one == other for one, _ in pairs for _, other in pairs) / len(pairs) ** 2
+    expected = 1.0 if shuffled == 1 else (observed - shuffled) / (1 - shuffled)
+    assert agreement.questions == len(pairs) and agreement.kappa == pytest.approx(expected)
+
+
+def page_of(*rows):
+    return render_page(draw_sample(asked(*rows), 10, 0), "Sheet <b>")
+
+
+def test_the_page_escapes_what_came_from_data_and_needs_no_network():
+    page = page_of(question(1, prompt="</script><img src=x onerror=alert(1)> [MASK]", domain='"><b>'))
+    assert "<img" not in page and "<b>" not in page.replace("<b>good</b>, <b>bad</b> or <b>unsure</b>", "").replace(
+        "<noscript><p><b>", ""
+    )
+    assert "default-src 'none'" in page
+    assert not re.search(r"(?:src|href)=[\"'](?!data:)", page.partition("<style>")[0] + page.partition("</style>")[2])
+
+
+@pytest.mark.skipif(not BROWSER, reason="no Chromium here")
+def test_the_page_in_a_browser_saves_what_read_sheet_reads(tmp_path):
+    """Keys, a click and a remark fill the sheet; what the button would save is read back."""
+    rows = [question(1, prompt='A "quoted", [MASK]'), question(2, prompt="=1+[MASK]"), question(3)]
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page_of(*rows))
+    act = """<script>
+      const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+      press('b'); press('j'); press('k'); press('u');
+      document.querySelectorAll('article')[2].querySelector('input[value=good]').click();
+      const remark = document.querySelectorAll('article')[2].querySelector('.remark input');
+      remark.focus(); press('b');
+      remark.value = 'so, "fine"'; remark.dispatchEvent(new Event('input', {bubbles: true}));
+      URL.createObjectURL = (blob) => { blob.arrayBuffer().then((bytes) => {
+        document.title = [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+      }); return 'data:,'; };
+      document.getElementById('save').click();
+    </script></body>"""
+    dumped = in_browser(page.replace("</body>", act), tmp_path)
+    saved = bytes.fromhex(re.search(r"<title>([0-9a-f]+)</title>", dumped)[1])
+    (tmp_path / "verdicts.csv").write_bytes(saved)
+    ids = re.findall(r"<code>(q_\d+)</code>", dumped)
+    found = read_sheet(tmp_path / "verdicts.csv", frozenset(ids))
+    assert found.verdicts == dict(zip(ids, ("bad", "unsure", "good"), strict=True))
+    lines = list(csv.DictReader(io.StringIO(saved.decode("utf-8-sig"), newline="")))
+    assert lines[2]["remark"] == 'so, "fine"'
+    prompts = {line["question_id"]: line["prompt"] for line in lines}
+    assert prompts["q_0001"] == 'A "quoted", [MASK]' and prompts["q_0002"] == "'=1+[MASK]"
+    assert "3 of 3 judged" in dumped
+
+
+@pytest.mark.skipif(not BROWSER, reason="no Chromium here")
+def test_only_the_page_s_own_script_runs(tmp_path):
+    page = page_of(question(1)).replace("</body>", "<script>document.title = 'taken over'</script></body>")
+    dumped = in_browser(page, tmp_path)
+    assert "<title>Sheet &lt;b&gt;</title>" in dumped
+    assert 'class="current"' in dumped and "0 of 1 judged" in dumped
+
+
+def in_browser(html, folder):
+    (folder / "page.html").write_text(html, encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    command = [BROWSER, *options, f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=2000", "--dump-dom"]
+    page = (folder / "page.html").as_uri()
+    return subprocess.run([*command, page], check=True, capture_output=True, text=True, timeout=50).stdout

@@ -1,0 +1,137 @@
+"""Splits by fact: shares are met, mirror images fall together, and what straddles is refused."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gnomon.foundation import InputError
+from gnomon.foundation.tables import FACTS, QUESTIONS, make_table
+from gnomon.questions.splits import assign_splits, check_splits, split_sql
+
+SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
+
+
+def by_hand(first, second, shares, seed):
+    """The definition, one pair at a time."""
+    low, high = sorted([(first or "").strip(" ").lower(), (second or "").strip(" ").lower()])
+    drawn = int(hashlib.md5(f"{seed}\x1f{low}\x1f{high}".encode()).hexdigest()[:13], 16) / 2**52
+    bound = 0.0
+    for name, share in shares.items():
+        bound += share
+        if drawn < bound:
+            return name
+    return list(shares)[-1]
+
+
+names = st.one_of(st.none(), st.text(alphabet="abC é中'", max_size=5))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(names, names), min_size=1, max_size=20), st.integers(0, 3), st.randoms())
+def test_splits_are_those_of_the_definition_and_pairs_have_no_order(pairs, seed, shuffler):
+    def assigned(of):
+        first, second = zip(*of, strict=True)
+        return assign_splits(pa.array(first, pa.string()), pa.array(second, pa.string()), SHARES, seed).to_pylist()
+
+    found = assigned(pairs)
+    assert found == [by_hand(*pair, SHARES, seed) for pair in pairs]
+    assert found == assigned([(second, first) for first, second in pairs])
+    together = list(zip(pairs, found, strict=True))
+    shuffler.shuffle(together)
+    assert assigned([pair for pair, _ in together]) == [split for _, split in together]
+
+
+def test_shares_are_met():
+    first = pa.array([f"entity {number}" for number in range(20_000)])
+    second = pa.array([f"place {number % 7}" for number in range(20_000)])
+    found = assign_splits(first, second, SHARES, 0).to_pylist()
+    for name, share in SHARES.items():
+        assert found.count(name) / len(found) == pytest.approx(share, abs=0.015)
+    assert found != assign_splits(first, second, SHARES, 1).to_pylist()
+    assert set(assign_splits(first, second, {"it's": 1.0}, 0).to_pylist()) == {"it's"}
+
+
+@pytest.mark.parametrize("shares", [{}, {"train": 0.5}, {"train": 1.2, "test": -0.2}, {"a": float("nan"), "b": 1.0}])
+def test_wrong_shares_are_refused(shares):
+    with pytest.raises(InputError, match="above 0 and add up to 1"):
+        split_sql("a", "b", shares, 0)
+
+
+FACTS_OF = make_table(
+    FACTS,
+    [
+        {"fact_id": "f_capital", "subject": "France", "predicate": "capital", "object": "Paris"},
+        {"fact_id": "f_inverse", "subject": "Paris", "predicate": "capital of", "object": "France"},
+        {"fact_id": "f_other", "subject": "Italy", "predicate": "capital", "object": "Rome"},
+        {"fact_id": "f_iron", "subject": "iron", "predicate": "melting point", "value": 1538},
+        {"fact_id": "f_steel", "subject": "steel", "predicate": "melting point", "value": 1538},
+    ],
+)
+
+
+def asked(*rows):
+    made = []
+    for number, (split, facts, others) in enumerate(rows):
+        row = {"question_id": f"q_{number}", "prompt": f"{number} [MASK]", "answers": ["a"], "target": "a"}
+        made.append(row | {"choices": ["a", "b"], "split": split, "facts": facts} | others)
+    return make_table(QUESTIONS, made)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("train", ["f_capital"], {}), ("train", ["f_inverse"], {}), ("test", ["f_other"], {})],
+        [("train", ["f_iron"], {}), ("test", ["f_steel"], {})],
+        [("train", ["f_other", "f_capital"], {"rule": "TransitiveOP"}), ("test", ["f_capital"], {})],
+        [("train", ["f_capital"], {}), (None, ["f_capital"], {})],
+        [("train", [], {}), ("test", [], {}), ("test", ["f_unknown"], {})],
+    ],
+)
+def test_what_may_stand_apart(rows):
+    check_splits(asked(*rows), FACTS_OF)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [("train", ["f_capital"], {}), ("test", ["f_capital"], {})],
+            "question q_1 in test about the fact f_capital (France capital Paris) and question q_0 in train about the "
+            "fact f_capital (France capital Paris) are in different splits, and a fact's questions belong to one split",
+        ),
+        (
+            [("train", ["f_unknown"], {}), ("dev", ["f_unknown"], {})],
+            "question q_1 in dev about the fact f_unknown and",
+        ),
+        (
+            [("train", ["f_capital"], {}), ("test", ["f_inverse"], {})],
+            "question q_1 in test about the fact f_inverse (Paris capital of France) and question q_0 in train about "
+            "the fact f_capital (France capital Paris) are in different splits, and facts about the same two entities",
+        ),
+        (
+            [("train", ["f_other", "f_capital"], {"rule": "comparison"}), ("test", ["f_capital"], {})],
+            "a fact's questions belong to one split",
+        ),
+        ([("train", ["f_iron", "f_steel"], {}), ("test", ["f_steel"], {})], "a fact's questions belong to one split"),
+        (
+            [("train", ["f_other"], {"rule": "InverseOP"}), ("test", ["f_other"], {"rule": "InverseOP"})],
+            "a fact's questions belong to one split",
+        ),
+        (
+            [("train", ["f_other"], {"prompt": "The [MASK]"}), ("dev", ["f_iron"], {"prompt": "the  [MASK]"})],
+            "question q_1 in dev and question q_0 in train are in different splits, and the same prompt belongs to one",
+        ),
+    ],
+)
+def test_what_straddles_is_refused_with_both_questions(rows, said):
+    with pytest.raises(InputError) as refused:
+        check_splits(asked(*rows), FACTS_OF)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+    with pytest.raises(InputError) as again:
+        check_splits(asked(*rows).take([1, 0]), FACTS_OF)
+    assert str(again.value) == str(refused.value)

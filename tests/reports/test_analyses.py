@@ -1,0 +1,202 @@
+"""What analyses found becomes sections of the report, whatever analysis it was."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from examined_runs import TASKS, make_input
+from report_pages import Page
+from report_runs import HOSTILE, MODELS, make_run
+
+from gnomon.analysis import ANALYSES
+from gnomon.foundation.tables import ANSWERS, make_table
+from gnomon.reports import render_html
+from gnomon.reports.analyses import analysis_sections
+from gnomon.reports.figures import can_draw, legend_columns, rank_bins
+
+needs_drawing = pytest.mark.skipif(not can_draw(), reason="altair or vl-convert is not installed")
+TABLE = {
+    "caption": "one of everything",
+    "columns": [
+        {"name": kind, "kind": kind} for kind in ("text", "count", "share", "points", "number", "correlation", "p")
+    ],
+    "rows": [
+        [
+            "a",
+            1234,
+            {"value": 0.5, "low": 0.25, "high": 0.75, "n": 8},
+            {"value": 0.1, "low": -0.1, "high": 0.3},
+            12.345,
+            {"value": -0.456, "low": -0.5, "high": None},
+            0.0001,
+        ],
+        [None] * 7,
+    ],
+}
+LINES = {
+    "kind": "lines",
+    "caption": "scores by bucket",
+    "x": "bucket",
+    "rows": [
+        {"x": x, "line": line, "model": line, "value": value, "low": value - 0.1, "high": value + 0.1, "n": 5}
+        for line, value in (("m", 0.8), ("guess", 0.2))
+        for x in ("0", "1–2", "3–9")
+    ],
+}
+STACK = {
+    "kind": "stack",
+    "caption": "questions",
+    "rows": [{"bar": bar, "part": part, "count": 30} for bar in ("x", "y") for part in ("p", "q", "r")],
+}
+FOUND = {
+    "name": "own",
+    "title": "Own: an analysis",
+    "explanation": "Why.",
+    "sentences": ["It is so."],
+    "tables": [TABLE],
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    given = make_input()
+    names = ("distribution", "domains", "consistency", "compression")
+    return [ANALYSES.get(name)(given).as_json() for name in names]
+
+
+@needs_drawing
+def test_every_analysis_is_a_section_with_its_tables_and_figures(found):
+    page = Page(render_html(make_run(analyses=found)))
+    assert page.mistakes == []
+    ids = [attributes["id"] for attributes in page.all("section")]
+    places = [name for name in ids if name.startswith("analysis-")]
+    assert places == ["analysis-0", "analysis-1", "analysis-2", "analysis-3"]
+    assert ids.index("compared") < ids.index("analysis-0") and ids.index("analysis-3") < ids.index("questions")
+    assert {f"#{name}" for name in places} <= {attributes["href"] for attributes in page.all("a")}
+    for analysis in found:
+        assert analysis["title"] in page.text and analysis["explanation"] in page.text
+        assert all(sentence in page.text for sentence in analysis["sentences"])
+        assert all(table["caption"] in page.text for table in analysis["tables"])
+    assert len(page.all("svg")) == 5 + 2
+    own = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(own) == len(set(own))
+
+
+def test_a_run_without_analyses_has_no_such_section():
+    assert render_html(make_run(analyses=[])) == render_html(make_run())
+    assert "analysis-" not in render_html(make_run())
+
+
+def test_cells_are_shown_as_what_they_are():
+    (section,) = analysis_sections([FOUND])
+    first, second = section["tables"][0]["rows"]
+    assert [cell["text"] for cell in first] == ["a", "1,234", "50.0", "+10.0", "12.3", "-0.46", "< 0.001"]
+    assert [cell["interval"] for cell in first] == ["", "", "[25.0, 75.0]", "[-10.0, +30.0]", "", "", ""]
+    assert first[2]["tip"] == "n = 8" and first[1]["sort"] == "1234"
+    assert {cell["text"] for cell in second} == {"–"}
+    page = Page(render_html(make_run(analyses=[FOUND])))
+    assert "50.0 [25.0, 75.0]" in page.text and page.mistakes == []
+
+
+def test_tables_aside_are_folded_and_long_ones_cut():
+    long = {"caption": "long", "aside": True, "columns": [{"name": "c"}], "rows": [["x"]] * 700}
+    page = Page(render_html(make_run(analyses=[{**FOUND, "tables": [long]}])))
+    assert "200 more rows are in the run’s analyses.json." in page.text
+    assert any(tag == "summary" and data == "long" for tag, data in page.texts) and page.mistakes == []
+
+
+@needs_drawing
+def test_lines_and_stacks_are_drawn_and_told():
+    html = render_html(make_run(analyses=[{**FOUND, "figures": [LINES, STACK]}]))
+    labels = [attributes["aria-label"] for attributes in Page(html).all("svg")][-2:]
+    assert labels[0].startswith("Line chart of scores by bucket. m, 0: 80.0 [70.0, 90.0], n = 5;")
+    assert labels[1] == "Stacked bars: questions. x, p: 30; x, q: 30; x, r: 30; y, p: 30; y, q: 30; y, r: 30."
+    widths = re.findall(r'<path d="M[\d.]+,[\d.]+h([\d.]+)v[^>]*><title>[xy], [pqr]: 30', html)
+    assert len(widths) == 6
+    assert [float(width) for width in widths] == pytest.approx([float(widths[0])] * 6), "equal parts are equally long"
+
+
+@needs_drawing
+def test_what_cannot_be_drawn_is_left_out():
+    nothing = [{**LINES, "rows": []}, {"kind": "cake", "caption": "c", "rows": [{"x": 1}]}, {**STACK, "rows": []}]
+    nothing.append({**LINES, "rows": [{**row, "value": None} for row in LINES["rows"]]})
+    assert analysis_sections([{**FOUND, "figures": nothing}])[0]["figures"] == []
+
+
+@needs_drawing
+def test_baselines_are_grey_in_lines():
+    grey = analysis_sections([{**FOUND, "figures": [LINES]}], {"guess"})[0]["figures"][0].svg
+    plain = analysis_sections([{**FOUND, "figures": [LINES]}])[0]["figures"][0].svg
+    assert "#9a9a9a" in grey and "#9a9a9a" not in plain
+
+
+def test_texts_of_analyses_are_text():
+    hostile = {
+        "name": HOSTILE,
+        "title": HOSTILE,
+        "explanation": HOSTILE,
+        "sentences": [HOSTILE],
+        "tables": [
+            {"caption": HOSTILE, "columns": [{"name": HOSTILE}], "rows": [[HOSTILE]], "aside": aside}
+            for aside in (0, 1)
+        ],
+        "figures": [
+            {
+                **LINES,
+                "caption": HOSTILE,
+                "x": HOSTILE,
+                "rows": [{**row, "line": HOSTILE} for row in LINES["rows"][:3]],
+            },
+            {**STACK, "caption": HOSTILE, "rows": [{"bar": HOSTILE, "part": HOSTILE, "count": 2}]},
+        ],
+    }
+    page = Page(render_html(make_run(analyses=[hostile])))
+    assert page.mistakes == [] and len(page.all("script")) == 1
+    assert not any("alert" in data for tag, data in page.texts if tag in ("script", "style"))
+
+
+def right_ends(svg):
+    """The right end of each text of a drawing, letters being half as wide as high, and the drawing's width."""
+    ends = []
+
+    def visit(element, x):
+        moved = re.match(r"translate\(([-\d.]+)", element.get("transform", ""))
+        x += float(moved.group(1)) if moved else 0.0
+        if element.tag == "text" and element.get("text-anchor", "start") == "start":
+            size = float((element.get("font-size") or "11px").removesuffix("px"))
+            ends.append((x + 0.5 * size * len(element.text or ""), element.text))
+        for child in element:
+            visit(child, x)
+
+    root = ElementTree.fromstring(svg)
+    visit(root, 0.0)
+    return ends, float(root.get("width"))
+
+
+@needs_drawing
+@pytest.mark.parametrize("among", [4, 1000, 30_522, 250_002])
+@pytest.mark.parametrize("models", [MODELS, ("an-unusually-long-model-name", "b")])
+def test_no_legend_of_ranks_is_cut_off(among, models):
+    run = make_run(models=models)
+    rows = [row | {"among": among, "gold_ranks": [float(among)]} for row in run.answers.to_pylist()]
+    html = render_html(replace(run, answers=make_table(ANSWERS, rows)))
+    drawings = [svg for svg in re.findall(r"(?s)<svg.*?</svg>", html) if "Rank of the best right answer" in svg]
+    assert drawings
+    for svg in drawings:
+        ends, width = right_ends(svg)
+        assert {text for _, text in ends} >= set(rank_bins(max(among, 20))[1][-1:]) or among == 4
+        assert max(end for end, _ in ends) <= width, max(ends)
+
+
+def test_legends_are_as_wide_as_they_may_be():
+    assert legend_columns(["a", "b", "c"]) == 3
+    assert legend_columns(["x" * 50, "y" * 50]) == 1
+    assert legend_columns(["abcdefgh"] * 6, beside=["n" * 20]) < legend_columns(["abcdefgh"] * 6)
+
+
+def test_every_task_of_the_run_is_in_its_tables(found):
+    tables = {analysis["name"]: analysis["tables"][0] for analysis in found}
+    assert [row[0] for row in tables["domains"]["rows"]] == list(TASKS)

@@ -1,0 +1,147 @@
+"""A suite's analyses are made of its runs, again only when what they read has changed, and stand in the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from examined_runs import corpus_text, make_input, make_questions
+
+import gnomon
+from gnomon.analysis import ANALYSES, Analysis
+from gnomon.foundation import InputError
+from gnomon.foundation.tables import ENTITIES, make_table, write_table
+from gnomon.reports import render_html
+from gnomon.runs import combine_runs, open_run
+from gnomon.suites import SUITES, Suite
+
+
+@pytest.fixture
+def suite(monkeypatch, tmp_path):
+    """The made-up questions as a suite with all analyses."""
+    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    made = Suite(
+        name="made-up",
+        title="Made up",
+        about="questions for tests",
+        build=lambda study, home: make_questions(8),
+        tasks=("completion", "distinction", "checking", "reasoning"),
+        headline=(("completion", "f1"), ("checking", "f1")),
+        defaults={"metrics": ["f1"], "probes": ["rank"]},
+        analyses=tuple(ANALYSES),
+    )
+    SUITES.add("made-up", made)
+    yield made
+    SUITES.remove("made-up")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    pytest.importorskip("tantivy")
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text(corpus_text(make_input(8)), encoding="utf-8")
+    return folder
+
+
+def run(out: Path, *models: object, **more: object) -> gnomon.Run:
+    return gnomon.run("made-up", models=models or ["random", "frequency"], out=out, **more)
+
+
+def done(out: Path) -> dict[str, str]:
+    return {file.stem: json.loads(file.read_text())["key"] for file in (out / ".gnomon" / "steps").glob("*.json")}
+
+
+def test_analyses_are_written_and_shown(suite, corpus, tmp_path):
+    made = run(tmp_path / "run", settings=[f"options.corpus={corpus}"])
+    assert [found["name"] for found in made.analyses] == ["distribution", "domains", "consistency", "cooccurrence"]
+    page = made.report.read_text(encoding="utf-8")
+    for found in made.analyses:
+        assert found["title"] in page
+    assert made.record["card"]["analyses"] == list(ANALYSES)
+
+
+def test_a_changed_corpus_changes_the_analyses_alone(suite, corpus, tmp_path):
+    settings = [f"options.corpus={corpus}"]
+    run(tmp_path / "run", settings=settings)
+    before = done(tmp_path / "run")
+    run(tmp_path / "run", settings=settings)
+    assert done(tmp_path / "run") == before
+    (corpus / "b.txt").write_text("More.")
+    after = run(tmp_path / "run", settings=settings)
+    changed = {name for name, key in done(tmp_path / "run").items() if before[name] != key}
+    assert changed == {"examine", "report"}
+    assert "The corpus has 85 paragraphs" in after.report.read_text(encoding="utf-8")
+
+
+def test_pairs_are_those_of_the_study(suite, tmp_path):
+    models = [{"model": "random", "label": "coin"}, {"model": "frequency", "label": "often"}]
+    made = run(tmp_path / "run", *models, settings=["options.pairs=[[often, coin]]"])
+    (found,) = [one for one in made.analyses if one["name"] == "compression"]
+    assert {tuple(row[:2]) for row in found["tables"][0]["rows"]} == {("often", "coin")}
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("options.corpus=nowhere", "the corpus nowhere is no folder or file of texts"),
+        ("options.pairs=[[random, tiny]]", "names 'tiny', no model of this study"),
+        ("options.corpse=x", "has no option 'corpse'; did you mean 'corpus'?"),
+    ],
+)
+def test_what_an_analysis_could_not_use_is_refused_before_anything_is_asked(suite, setting, words, tmp_path):
+    with pytest.raises(InputError) as refused:
+        run(tmp_path / "run", settings=[setting])
+    assert words in str(refused.value) and not (tmp_path / "run").exists()
+
+
+def test_names_written_beside_the_questions_are_read(suite, corpus, tmp_path):
+    from gnomon.runs.examining import _entities
+
+    assert _entities(tmp_path) == {}
+    rows = [{"question_id": "q_1", "entities": ["New York", "Kyiv"]}, {"question_id": "q_2", "entities": []}]
+    write_table(ENTITIES, make_table(ENTITIES, rows), tmp_path / "entities.parquet")
+    assert _entities(tmp_path) == {"q_1": ("New York", "Kyiv"), "q_2": ()}
+
+
+def test_runs_put_together_are_examined_together(suite, corpus, tmp_path):
+    def named(label: str) -> dict[str, str]:
+        return {"model": "random", "label": label}
+
+    one = run(tmp_path / "one", named("bert"), settings=[f"options.corpus={corpus}"])
+    two = run(tmp_path / "two", named("distilbert"))
+    assert "compression" not in {found["name"] for found in (*one.analyses, *two.analyses)}
+    both = combine_runs([open_run(tmp_path / "one"), open_run(tmp_path / "two")])
+    names = [found["name"] for found in both.analyses]
+    assert names == ["distribution", "domains", "consistency", "compression"], "files of a study are not read again"
+    row = both.analyses[-1]["tables"][0]["rows"][0]
+    assert row[:2] == ["bert", "distilbert"] and row[3]["value"] == 1.0
+    assert "Compression" in render_html(both)
+    assert list(combine_runs([one]).analyses) == one.analyses
+
+
+def test_a_run_of_before_has_none(suite, tmp_path):
+    made = run(tmp_path / "run")
+    (made.folder / "analyses.json").unlink()
+    old = open_run(made.folder)
+    assert old.analyses == [] and "analysis-0" not in render_html(combine_runs([old]))
+
+
+def test_a_suite_without_analyses_has_no_such_step(tmp_path):
+    made = gnomon.run("quickstart", models=["random"], limit=20, out=tmp_path / "run")
+    assert not (made.folder / "analyses.json").exists() and made.analyses == []
+
+
+def test_ones_own_analysis_is_a_function(suite, tmp_path):
+    def count(given):
+        return Analysis("count", "Answers counted", "How many.", sentences=(f"{len(given.answers)} answers.",))
+
+    ANALYSES.add("count", count)
+    try:
+        object.__setattr__(suite, "analyses", ("count",))
+        made = run(tmp_path / "run", "random")
+        assert made.analyses[0]["sentences"] == ["48 answers."]
+        assert "Answers counted" in made.report.read_text(encoding="utf-8")
+    finally:
+        ANALYSES.remove("count")

@@ -1,0 +1,254 @@
+"""KMIR's own files: read from where a user put them, asked, and predictions on them scored."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+import gnomon
+from gnomon.foundation import InputError
+from gnomon.questions import read_questions
+from gnomon.runs.predictions import write_predictions
+from gnomon.scores import word_f1
+from gnomon.suites.building import data_files
+from gnomon.suites.kmir import SUITE
+from gnomon.suites.kmir.published import read_published
+
+
+def row(qid, query, answer, kind="Triple Completion", **others):
+    return {"qid": qid, "query": query, "answer": answer, "relType": kind, **others}
+
+
+TRAIN = [row("a1", "The capital of France is [MASK].", ["Paris"])]
+DEV = [
+    row("a1", "The capital of Italy is [MASK] [MASK] [MASK].", ["Rome", "Roma"]),
+    row("a2", "Among A, B, C, and D, [MASK] is the outlier in terms of the kind.", ["D"], "Entity Distinction"),
+    row("a3", 'Is the statement "Iron is a gas." true? [MASK].', ["no"], "Statement Checking"),
+]
+TEST = [
+    row(7, "The capital of Spain is [mask].", ["Madrid"], "triple completion"),
+    row(8, "A cat is a [MASK].", "vertebrate", "Predicate_Reasoning", question="What is a cat?"),
+    row(9, "[MASK] was born in [MASK].", ["Dante", "Florence"]),
+    row(10, "No slot is here.", ["Dante"]),
+    row(11, "The poet is [MASK].", [" ", None]),
+    row(12, "The odd one is [MASK].", ["Odd"], "Fact Recall!"),
+]
+
+
+def written(folder: Path, **files: list[object]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for split, rows in files.items():
+        lines = [line if isinstance(line, str) else json.dumps(line) for line in rows]
+        (folder / f"kmir_{split}_cloze.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def official(tmp_path: Path) -> Path:
+    return written(tmp_path / "official", train=TRAIN, dev=DEV, test=TEST)
+
+
+def test_rows_become_questions_of_their_task_and_split(official: Path) -> None:
+    found = read_published(official)
+    rows = {one["question_id"]: one for one in found.questions.to_pylist()}
+    assert list(rows) == ["train/a1", "dev/a1", "dev/a2", "dev/a3", "test/7", "test/8", "test/12"]
+    assert [one["task"] for one in rows.values()] == [
+        "completion",
+        "completion",
+        "distinction",
+        "checking",
+        "completion",
+        "reasoning",
+        "fact-recall",
+    ]
+    assert [one["split"] for one in rows.values()] == ["train", "dev", "dev", "dev", "test", "test", "test"]
+    assert rows["dev/a1"]["prompt"] == "The capital of Italy is [MASK]."
+    assert rows["test/7"]["prompt"] == "The capital of Spain is [MASK]."
+    assert rows["dev/a1"]["answers"] == ["Rome", "Roma"] and rows["test/8"]["answers"] == ["vertebrate"]
+    questions = found.by_id()
+    assert questions["test/7"].candidates == ("Madrid", "Paris", "Rome")
+    assert questions["dev/a3"].candidates == ("no", "yes")
+
+
+def test_what_is_odd_is_said(official: Path) -> None:
+    about = read_published(official).about
+    remarks = "\n".join(about["remarks"])
+    assert "the file called dev holds 3 questions and the one called train 1" in remarks
+    assert (
+        "Rows with [MASK] in several places, which were left out: 1; the first is kmir_test_cloze.jsonl, row 3."
+        in remarks
+    )
+    assert "Rows with no [MASK], which were left out: 1; the first is kmir_test_cloze.jsonl, row 4." in remarks
+    assert "Rows with no answer, which were left out: 1; the first is kmir_test_cloze.jsonl, row 5." in remarks
+    assert (
+        "1 question has the relType 'Fact Recall!', which is none of KMIR's four; in the suite it is the task"
+        in remarks
+    )
+    assert about["sources"] == ["KMIR, the published questions, CC BY-NC-SA 4.0: 1 from train, 3 from dev, 3 from test"]
+
+
+def test_any_of_the_files_will_do(tmp_path: Path) -> None:
+    test = written(tmp_path / "test", test=TEST[:2])
+    assert read_published(test).about["remarks"] == []
+    assert read_published(test / "kmir_test_cloze.jsonl").questions.equals(read_published(test).questions)
+    assert "dev is the large one" in read_published(written(tmp_path / "dev", dev=DEV)).about["remarks"][0]
+
+
+def test_candidates_are_the_target_and_other_answers_of_the_task(tmp_path: Path) -> None:
+    rows = [row(number, f"Thing {number} is [MASK].", [f"name {number % 250}"]) for number in range(600)]
+    rows += [
+        row(f"r{number}", f"So {number} is [MASK].", [f"other {number}"], "Predicate Reasoning") for number in range(5)
+    ]
+    found = read_published(written(tmp_path / "one", dev=rows))
+    again = read_published(written(tmp_path / "two", dev=rows[::-1]))
+    assert {q: one.candidates for q, one in found.by_id().items()} == {
+        q: o.candidates for q, o in again.by_id().items()
+    }
+    assert found.candidates.num_rows == 4
+    for one in found.as_questions():
+        size = len(one.candidates)
+        assert one.target in one.candidates and len(set(one.candidates)) == size
+        if one.task == "completion":
+            assert size in (83, 84) and all(text.startswith("name ") for text in one.candidates)
+        else:
+            assert set(one.candidates) == {f"other {number}" for number in range(5)}
+
+
+def test_checking_takes_the_answers_as_they_are_written(tmp_path: Path) -> None:
+    def candidates(*answers: str) -> tuple[str, ...]:
+        rows = [row(place, f"{place} [MASK]", [text], "Statement Checking") for place, text in enumerate(answers)]
+        return read_published(written(tmp_path / "-".join(answers), test=rows)).as_questions()[0].candidates
+
+    assert candidates("yes") == ("no", "yes")
+    assert candidates("No") == ("No", "Yes")
+    assert candidates("true", "false") == ("false", "true")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"qid": 1', "not valid JSON"),
+        ("[1]", "a row is a JSON object, and this is list"),
+        (row("a1", "x [MASK]", ["a"]), "the qid a1 is there already, in row 1"),
+        (row(None, "x [MASK]", ["a"]), "'qid' is None, and should be a text"),
+        (row("b", None, ["a"]), "'query' is None"),
+        (row("b", "x [MASK]", ["a"], " "), "'relType' is ' '"),
+        (row("b", "x [MASK]", [["a"]]), "'answer' is [['a']], and should be a list of texts"),
+    ],
+)
+def test_a_wrong_row_is_named_by_file_and_row(tmp_path: Path, line: object, said: str) -> None:
+    folder = written(tmp_path / "wrong", dev=[DEV[0], "", line])
+    with pytest.raises(InputError) as refused:
+        read_published(folder)
+    assert str(refused.value).startswith(f"{folder / 'kmir_dev_cloze.jsonl'}, row 3: ")
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_place_without_its_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds none of kmir_train_cloze"):
+        read_published(tmp_path)
+    (tmp_path / "mine.jsonl").write_text(json.dumps(DEV[0]))
+    with pytest.raises(InputError, match="none of KMIR's files"):
+        read_published(tmp_path / "mine.jsonl")
+    with pytest.raises(InputError, match="hold no question with one"):
+        read_published(written(tmp_path / "empty", dev=[row(1, "none", ["a"])]))
+    with pytest.raises(InputError, match=r"holds no questions\.parquet or"):
+        data_files(SUITE, tmp_path)
+
+
+def test_built_questions_stand_before_published_files(official: Path) -> None:
+    assert [path.name for path in data_files(SUITE, official)] == list(SUITE.published)
+    assert data_files(SUITE, official / SUITE.published[1]) == [official / SUITE.published[1]]
+    gnomon.build("kmir", data=official, out=official.parent / "built")
+    for name in SUITE.published:
+        (official.parent / "built" / name).write_text("broken")
+    assert next(path.name for path in data_files(SUITE, official.parent / "built")) == "questions.parquet"
+    found = read_questions(official.parent / "built")
+    assert found.about == read_published(official).about
+    card = json.loads((official.parent / "built" / "card.json").read_text())
+    assert card["by_split"] == {"dev": 3, "test": 3, "train": 1} and card["remarks"] == found.about["remarks"]
+
+
+def predictions(path: Path, *rows: tuple[str, object]) -> Path:
+    with open(path, "w", encoding="utf-8", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["id", "ret"])
+        writer.writerows([identity, ret if isinstance(ret, str) else json.dumps(ret)] for identity, ret in rows)
+    return path
+
+
+def test_predictions_are_scored_like_the_evaluator_does(official: Path, tmp_path: Path) -> None:
+    given = {
+        "test/7": ["Barcelona", "the Madrid city"],
+        "8": ["vertebrate!"],
+        "a3": ["yes"],
+        "train/a1": [],
+        "a2": ["d"],
+    }
+    file = predictions(tmp_path / "mine.csv", *given.items(), ("unheard-of", ["x"]))
+    settings = ["probes=[write]", "metrics=[f1, exact]", "options.split=null"]
+    run = gnomon.run("kmir", data=official, models=[str(file)], settings=settings, out=tmp_path / "run")
+    texts = {"test/8": ["vertebrate!"], "dev/a3": ["yes"], "dev/a2": ["d"], "test/7": given["test/7"]}
+    expected: dict[str, list[float]] = {}
+    for identity, question in run.questions.by_id().items():
+        tried = [word_f1(text, question.answers) for text in texts.get(identity, [""])]
+        expected.setdefault(question.task, []).append(max(tried))
+    whole = [score for score in run.scores.to_pylist() if score["metric"] == "f1" and not score.get("domain")]
+    found = {
+        score["task"]: (score["value"], score["n"], score["model"]) for score in whole if not score.get("relation")
+    }
+    assert found == {task: (pytest.approx(sum(own) / len(own)), len(own), "mine") for task, own in expected.items()}
+    assert found["reasoning"][0] == 1 and 0 < found["completion"][0] < 1 and found["checking"][0] == 0
+    record = run.record["models"][0]
+    assert record["kind"] == "predictions" and record["predictions"] == 6
+    assert record["questions_without_prediction"] == 2
+
+
+def test_answers_are_written_as_predictions_and_read_again(official: Path, tmp_path: Path) -> None:
+    settings = ["probes=[write]", "metrics=[f1]", "options.split=null"]
+    run = gnomon.run("kmir", data=official, models=["random"], settings=settings, out=tmp_path / "run")
+    assert write_predictions(run, "random", tmp_path / "out.csv") == 7
+    with open(tmp_path / "out.csv", encoding="utf-8") as handle:
+        rows = {line["id"]: json.loads(line["ret"]) for line in csv.DictReader(handle)}
+    assert set(rows) == {"train/a1", "dev/a1", "a2", "a3", "7", "8", "12"}
+    answers = {answer["question_id"]: answer["prediction"] for answer in run.answers.to_pylist()}
+    assert rows["7"] == [answers["test/7"]] and rows["dev/a1"] == [answers["dev/a1"]]
+    again = gnomon.run(
+        "kmir", data=official, models=[str(tmp_path / "out.csv")], settings=settings, out=tmp_path / "again"
+    )
+    assert [score["value"] for score in again.scores.to_pylist()] == [
+        score["value"] for score in run.scores.to_pylist()
+    ]
+    with pytest.raises(InputError, match="no answers of 'rando'; did you mean 'random'"):
+        write_predictions(run, "rando", tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id,answer\n1,[]\n", "the first row is 'id,answer', and should be 'id,ret'"),
+        ("id,ret\n", "holds no predictions"),
+        ("id,ret\n7,Madrid\n", "row 2: ret is 'Madrid', and should be a JSON list of texts such as [\"Paris\"]"),
+        ('id,ret\n7,"{""a"": 1}"\n', "row 2: ret is"),
+        ("id,ret\n7,[1]\n", "row 2: ret is '[1]'"),
+        ('id,ret\n7,["a", "b"]\n', "row 2: a row has an id and a JSON list in quotes, and this one has 3 cells"),
+        ("id,ret\n7,[]\n\n7,[]\n", "row 4: the id '7' is there already"),
+        ("id,ret\n,[]\n", "row 2: the id '' is empty"),
+        ("id,ret\nnobody,[]\n", "no id is that of a question; the first is 'nobody'"),
+        ("id,ret\na1,[]\n", "the id 'a1' is that of"),
+    ],
+)
+def test_wrong_predictions_are_refused_by_row(official: Path, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "mine.csv").write_text(text)
+    with pytest.raises(InputError) as refused:
+        gnomon.run(
+            "kmir",
+            data=official,
+            models=[str(tmp_path / "mine.csv")],
+            settings=["probes=[write]", "options.split=null"],
+            out=tmp_path / "run",
+        )
+    assert said in str(refused.value) and "\n" not in str(refused.value)
