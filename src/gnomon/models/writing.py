@@ -6,6 +6,7 @@ import inspect
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -112,14 +113,18 @@ class MaskWriter:
 class TextWriter:
     """Writes with a causal model: greedily on from a text, until the answer ends.
 
-    Rows of equal length go together, so that nothing is padded and no answer depends on what else is asked.
+    Prompts of different lengths go together, the shorter ones padded on the left, if the model was seen to say the
+    same with padding as without; else only prompts of equal length do.
     """
 
     def __init__(self, model: Any, tokenizer: Any, placer: Placer, beginning: int) -> None:
         self.model = model
         self.frame = TextFrame(tokenizer, placer, beginning)
         self.speller = Speller(tokenizer, placer.backend)
-        self.last_only = "logits_to_keep" in inspect.signature(model.forward).parameters
+        taken = inspect.signature(model.forward).parameters
+        self.last_only = "logits_to_keep" in taken
+        self.takes_positions = "position_ids" in taken
+        self.padding = beginning
 
     def write(
         self, questions: Sequence[Question], method: str, length: int, budget: int
@@ -133,44 +138,54 @@ class TextWriter:
                 asked[prompt, self.frame.cut_at(question, method)].append(index)
             except UnusableError as reason:
                 written.append(WrittenAnswer(index, method, unusable=str(reason)))
-        by_length: dict[int, list[tuple[Row, str]]] = defaultdict(list)
-        for prompt, mark in asked:
-            by_length[len(prompt)].append((prompt, mark))
-        for size, some in sorted(by_length.items(), reverse=True):
+        groups: dict[int, list[tuple[Row, str]]] = defaultdict(list)
+        for prompt, mark in sorted(asked, key=lambda one: (-len(one[0]), one)):
+            groups[0 if self.pads_alike else len(prompt)].append((prompt, mark))
+        for some in groups.values():
             found: dict[int, tuple[str, float]] = {}
 
             def forward(batch: list[int], some: Any = some, found: Any = found) -> None:
                 found.update(zip(batch, self._go_on([some[i] for i in batch], length), strict=True))
 
-            budget = run_batches([size + length] * len(some), budget, forward)
+            budget = run_batches([len(prompt) + length for prompt, _ in some], budget, forward)
             for number, one in enumerate(some):
                 written += [WrittenAnswer(index, method, *found[number]) for index in asked[one]]
         return sorted(written, key=lambda one: one.index), budget
 
+    @cached_property
+    def pads_alike(self) -> bool:
+        """Whether a short prompt is gone on with alike beside a long one, tried on two of them for two tokens."""
+        spread = np.linspace(0, self.model.config.get_text_config().vocab_size - 1, 11).astype(int).tolist()
+        short, long = tuple(spread[:3]), tuple(spread[3:])
+        try:
+            with torch.inference_mode():
+                alone, together = (self._two_steps(rows) for rows in ([short], [long, short]))
+        except Exception:  # Whatever a strange architecture says of padding: then it goes without.
+            return False
+        return bool(torch.allclose(alone[-1], together[-1], rtol=1e-3, atol=1e-3))
+
+    def _two_steps(self, rows: Sequence[Row]) -> torch.Tensor:
+        """The logits after each row, and after one more token that is the same for all."""
+        text = _Padded(self, rows)
+        first = text.step()
+        text.add(torch.full((len(rows), 1), rows[-1][0], device=self.model.device))
+        return torch.cat([first, text.step()], dim=1)
+
     def _go_on(self, some: Sequence[tuple[Row, str]], length: int) -> list[tuple[str, float]]:
-        """The answer after each prompt, all of equal length, and the mean log-probability of its tokens.
+        """The answer after each prompt, and the mean log-probability of its tokens.
 
         The token that ends an answer counts among them: where to stop is part of what is said.
         """
-        device = self.model.device
-        ids = torch.tensor([prompt for prompt, _ in some], device=device)
         tokens: list[list[int]] = [[] for _ in some]
         scores: list[list[float]] = [[] for _ in some]
         ended = [False] * len(some)
-        past: Any = None
-        new = ids
         with torch.inference_mode():
+            text = _Padded(self, [prompt for prompt, _ in some])
             for _ in range(length):
-                options: dict[str, Any] = {"logits_to_keep": 1} if self.last_only else {}
-                if past is not None:
-                    options["past_key_values"] = past
-                output = self.model(input_ids=new if past is not None else ids, use_cache=True, **options)
-                past = getattr(output, "past_key_values", None)
-                logits = output.logits[:, -1].float()
+                logits = text.step()
                 best = logits.max(dim=1)
                 values = (best.values - torch.logsumexp(logits, dim=1)).double().tolist()
-                new = best.indices[:, None]
-                ids = torch.cat([ids, new], dim=1)
+                text.add(best.indices[:, None])
                 for line, token in enumerate(best.indices.tolist()):
                     if ended[line]:
                         continue
@@ -184,6 +199,39 @@ class TextWriter:
                     break
         texts = [cut_answer(self.speller.text(own), mark, True)[0] for own, (_, mark) in zip(tokens, some, strict=True)]
         return [(text, float(np.mean(own))) for text, own in zip(texts, scores, strict=True)]
+
+
+class _Padded:
+    """Texts that grow token by token, padded on the left to one length, with what the model keeps of them."""
+
+    def __init__(self, writer: TextWriter, rows: Sequence[Row]) -> None:
+        self.writer = writer
+        longest = max(len(row) for row in rows)
+        device = writer.model.device
+        self.ids = torch.tensor([[writer.padding] * (longest - len(row)) + list(row) for row in rows], device=device)
+        self.seen = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=device)
+        self.padded = any(len(row) < longest for row in rows)
+        self.past: Any = None
+
+    def step(self) -> torch.Tensor:
+        """The logits of what follows each text."""
+        new = self.ids if self.past is None else self.ids[:, -1:]
+        options: dict[str, Any] = {"logits_to_keep": 1} if self.writer.last_only else {}
+        if self.padded:
+            options["attention_mask"] = self.seen
+            if self.writer.takes_positions:
+                options["position_ids"] = (self.seen.cumsum(1) - 1).clamp(min=0)[:, -new.shape[1] :]
+        if self.past is not None:
+            options["past_key_values"] = self.past
+        output = self.writer.model(input_ids=new, use_cache=True, **options)
+        self.past = getattr(output, "past_key_values", None)
+        logits: torch.Tensor = output.logits[:, -1].float()
+        return logits
+
+    def add(self, tokens: torch.Tensor) -> None:
+        """One more token for each text."""
+        self.ids = torch.cat([self.ids, tokens], dim=1)
+        self.seen = torch.cat([self.seen, torch.ones_like(tokens)], dim=1)
 
 
 def cut_answer(text: str, mark: str, whole: bool) -> tuple[str, bool]:

@@ -16,7 +16,7 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
     """
     with duckdb.connect() as connection:
         connection.register("given", questions)
-        found = connection.execute(
+        found = connection.sql(
             """with asked as (
                 select question_id, task, coalesce(domain, '') as domain, split_part(coalesce(template, ''), '/', 1)
                     as relation, coalesce(qset, question_id) as qset from given
@@ -33,6 +33,6 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
                     partition by task order by later, md5(domain), domain, relation, qset, question_id) <= $limit
             )
             select given.* from given join drawn using (question_id) order by question_id""",
-            {"seed": str(seed), "limit": limit},
+            params={"seed": str(seed), "limit": limit},
         ).to_arrow_table()
     return validate(QUESTIONS, found)

@@ -132,7 +132,8 @@ class Workshop:
                 case when r.shorten = 'subject' then regexp_extract(a.name, '\\S+$') else a.name end as s,
                 case when f.object is null then v.text
                      when r.shorten = 'object' then regexp_extract(b.name, '\\S+$') else b.name end as o,
-                a.kind as s_kind, b.kind as o_kind, said_year(f."start") as "start", said_year(f."end") as "end", coalesce(r.domain, f.domain) as domain
+                a.kind as s_kind, b.kind as o_kind, said_year(f."start") as "start", said_year(f."end") as "end",
+                coalesce(r.domain, f.domain) as domain
             from facts f join given_relations r using (predicate)
             join named a on a.entity = f.subject
             left join named b on b.entity = f.object

@@ -123,7 +123,21 @@ SUITE = Suite(
     published=FILES,
     read_published=read_published,
     analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
-    methods="",
+    methods=(
+        "Questions were made from facts by paraphrased templates, in the manner of KMIR. Completion leaves one name"
+        " of a fact out, where the answer is unique in the knowledge or a scope phrase makes it so. Distinction "
+        "shows three of a category and one that is not in it; no other reading of the four exists in the knowledge,"
+        " and the place of the odd one is balanced. Checking asks of a true or a corrupted statement whether it is "
+        "true, each as often; a corrupted one is neither stated nor follows by the rules. Reasoning asks for what "
+        "follows by one of six OWL 2 axioms and was not stated, openly where the answer is unique and else among "
+        "four choices, of which three are verified to be wrong; comparison asks which of four has the most or the "
+        "least of something measured. By the probe rank, all answers of the relation (or the choices) are scored in"
+        " the sentence; by write, the model writes the answer itself: a masked model fills eight masks at once, a "
+        "causal model goes on with the text. F1 is word F1: lower case, ASCII punctuation and articles dropped, "
+        "bags of words compared with the nearest right answer. A tuned model has learned each question type by "
+        "itself from the training split; facts never straddle splits. Chance is a uniform guess among the choices "
+        "shown, or among all answers of the relation."
+    ),
     citations=(
         "Gao et al. KMIR: A Benchmark for Evaluating Knowledge Memorization, Identification and Reasoning Abilities "
         "of Language Models. 2022.",
