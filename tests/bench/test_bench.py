@@ -116,3 +116,11 @@ def test_ranking_gives_equal_scores_by_every_way(tmp_path):
     assert ways["gnomon multiple-mean"]["per_prompt"]["rows"] < 10 < ways["plain masked"]["per_prompt"]["rows"]
     assert all(outcome["peak_mb"] > 100 for outcome in ways.values())
     assert "Peers not installed: left out (--no-peers)" in printed
+
+
+def test_kmir_makes_all_four_types_at_every_size(tmp_path):
+    printed, found = run_benchmark("kmir", tmp_path, "--repeats", "1", peers=False)
+    check_common("kmir", printed, found)
+    counts = list(found["details"]["counts"].values())
+    assert all(set(one) == {"questions", "completion", "distinction", "checking", "reasoning"} for one in counts)
+    assert counts[0]["questions"] < counts[1]["questions"] < counts[2]["questions"]

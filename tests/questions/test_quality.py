@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon.foundation import InputError
-from gnomon.foundation.tables import QUESTIONS, make_table
-from gnomon.questions.quality import apply_filters, quality_filters, sensitive_words
+from gnomon.foundation.tables import FACTS, NAMES, QUESTIONS, make_table
+from gnomon.knowledge import KnowledgeBase, Material
+from gnomon.questions.quality import apply_filters, facts_about_classes, quality_filters, sensitive_words
 
 
 def question(number, prompt="A [MASK].", answers=("b",), **others):
@@ -250,3 +251,25 @@ def test_no_word_is_listed_twice():
         word for word, count in Counter(w for group in sensitive_words().values() for w in group).items() if count > 1
     ]
     assert twice == []
+
+
+def test_members_of_a_class_are_found_however_far_below():
+    rows = [
+        {"subject": "Q1", "predicate": "P31", "object": "Q10"},
+        {"subject": "Q10", "predicate": "P279", "object": "Q11"},
+        {"subject": "Q2", "predicate": "P36", "object": "Q1"},
+        {"subject": "Q2", "predicate": "P36", "object": "Q3"},
+        {"subject": "Q4", "predicate": "P36", "object": "Q3"},
+    ]
+    named = [
+        {"entity": "Q11", "label": "Disputed Territory"},
+        {"entity": "Q4", "label": "x", "kind": "disputed territory"},
+    ]
+    names = make_table(NAMES, named + [{"entity": f"Q{n}", "label": f"name {n}"} for n in (1, 2, 3, 10)])
+    facts = make_table(FACTS, rows)
+    knowledge = KnowledgeBase([Material(facts, names)])
+    found = set(facts_about_classes(knowledge, ["disputed territory"]))
+    assert found == {
+        fact for fact, row in zip(facts["fact_id"].to_pylist(), rows, strict=True) if row["object"] != "Q3"
+    } | {facts["fact_id"][4].as_py()}
+    assert facts_about_classes(knowledge, ["q3"]) == sorted(facts["fact_id"].to_pylist()[3:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from examined_runs import corpus_text, make_input, make_questions
 import gnomon
 from gnomon.analysis import ANALYSES, Analysis
 from gnomon.foundation import InputError
-from gnomon.foundation.tables import ENTITIES, make_table, write_table
+from gnomon.foundation.tables import ENTITIES, make_table
+from gnomon.questions import read_questions, write_questions
 from gnomon.reports import render_html
 from gnomon.runs import combine_runs, open_run
+from gnomon.runs.examining import analysis_input
 from gnomon.suites import SUITES, Suite
 
 
@@ -96,13 +99,13 @@ def test_what_an_analysis_could_not_use_is_refused_before_anything_is_asked(suit
     assert words in str(refused.value) and not (tmp_path / "run").exists()
 
 
-def test_names_written_beside_the_questions_are_read(suite, corpus, tmp_path):
-    from gnomon.runs.examining import _entities
-
-    assert _entities(tmp_path) == {}
+def test_names_written_beside_the_questions_are_read(suite, tmp_path):
+    made = run(tmp_path / "run").questions
+    assert analysis_input(made, answers=[], headline=[]).entities == {}
     rows = [{"question_id": "q_1", "entities": ["New York", "Kyiv"]}, {"question_id": "q_2", "entities": []}]
-    write_table(ENTITIES, make_table(ENTITIES, rows), tmp_path / "entities.parquet")
-    assert _entities(tmp_path) == {"q_1": ("New York", "Kyiv"), "q_2": ()}
+    write_questions(replace(made, entities=make_table(ENTITIES, rows)), tmp_path / "named")
+    found = analysis_input(read_questions(tmp_path / "named"), answers=[], headline=[])
+    assert found.entities == {"q_1": ("New York", "Kyiv"), "q_2": ()}
 
 
 def test_runs_put_together_are_examined_together(suite, corpus, tmp_path):

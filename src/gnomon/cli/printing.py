@@ -32,6 +32,9 @@ def print_run(run: Run, *, as_json: bool) -> None:
     console.print(f"Report: {run.report}    Scores: {run.folder / 'scores.json'}", soft_wrap=True)
 
 
+_MOST_REMARKS = 8
+
+
 def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     """How many questions of each task were made, and where they are."""
     tasks = Counter(questions.questions["task"].to_pylist())
@@ -41,6 +44,14 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     console = Console(highlight=False)
     parts = ", ".join(f"{count:,} {task}" for task, count in tasks.items())
     console.print(f"{questions.questions.num_rows:,} questions ({parts}) from {questions.facts.num_rows:,} facts")
+    empty = list(questions.about.get("empty_domains") or ())
+    if empty:
+        console.print(f"No facts, and so no questions: {', '.join(empty)}", soft_wrap=True)
+    remarks = list(questions.about.get("remarks") or ())
+    for remark in remarks[:_MOST_REMARKS]:
+        console.print(remark, soft_wrap=True, markup=False)
+    if len(remarks) > _MOST_REMARKS:
+        console.print(f"{len(remarks) - _MOST_REMARKS} more remarks: {folder / 'CARD.md'}", soft_wrap=True)
     console.print(f"Questions: {folder / 'questions.parquet'}", soft_wrap=True)
 
 

@@ -15,6 +15,7 @@ from gnomon.foundation import InputError, write_json
 from gnomon.foundation.records import Question, questions_from_rows
 from gnomon.foundation.tables import (
     CANDIDATES,
+    ENTITIES,
     FACTS,
     FREQUENCIES,
     QUESTIONS,
@@ -46,8 +47,8 @@ _OF_A_QUESTION = [
 class QuestionSet:
     """Questions with their candidate sets, the facts they come from, and how often each answer is right (or none).
 
-    ``about`` is what the data card says besides counts: filters with what each left out, how ambiguous templates are,
-    sources, remarks; all of it as JSON.
+    ``entities`` are the names in each question, where its maker tells. ``about`` is what the data card says besides
+    counts: filters with what each left out, how ambiguous templates are, sources, remarks.
     """
 
     questions: pa.Table
@@ -55,6 +56,7 @@ class QuestionSet:
     facts: pa.Table = field(default_factory=lambda: make_table(FACTS, []))
     frequencies: pa.Table = field(default_factory=lambda: make_table(FREQUENCIES, []))
     about: Mapping[str, Any] = field(default_factory=dict)
+    entities: pa.Table = field(default_factory=lambda: make_table(ENTITIES, []))
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:
         """The candidates of each set."""
@@ -78,6 +80,7 @@ def write_questions(questions: QuestionSet, folder: Path) -> None:
     """Write questions.parquet, and candidates, facts, frequencies and what is said about them beside it."""
     write_json(folder / ABOUT, dict(questions.about))
     write_table(FREQUENCIES, questions.frequencies, folder / "frequencies.parquet")
+    write_table(ENTITIES, questions.entities, folder / "entities.parquet")
     write_table(CANDIDATES, questions.candidates, folder / "candidates.parquet")
     write_table(FACTS, questions.facts, folder / "facts.parquet")
     write_table(QUESTIONS, questions.questions, folder / "questions.parquet")
@@ -97,9 +100,8 @@ def read_questions(place: Path) -> QuestionSet:
     if not questions.num_rows:
         raise InputError(f"{file} holds no questions")
     candidates = pa.concat_tables([own, _beside(file, CANDIDATES)])
-    found = QuestionSet(
-        questions, candidates, _beside(file, FACTS), _beside(file, FREQUENCIES), _read_json(file.parent / ABOUT)
-    )
+    facts, frequencies, entities = (_beside(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES))
+    found = QuestionSet(questions, candidates, facts, frequencies, _read_json(file.parent / ABOUT), entities)
     _refuse_wrong_candidates(found, file)
     return found
 
@@ -157,7 +159,7 @@ def _beside(file: Path, kind: TableKind) -> pa.Table:
 
 def companions(file: Path, *kinds: TableKind) -> list[Path]:
     """Where the other tables of a question set may stand."""
-    wanted = kinds or (CANDIDATES, FACTS, FREQUENCIES)
+    wanted = kinds or (CANDIDATES, FACTS, FREQUENCIES, ENTITIES)
     return [file.parent / f"{kind.name}{ending}" for kind in wanted for ending in (".parquet", ".jsonl")]
 
 

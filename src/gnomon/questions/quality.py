@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import yaml
 
 from gnomon.foundation import SLOT, InputError, did_you_mean
+from gnomon.knowledge import KnowledgeBase
 
 LONGEST_ANSWER = 8
 """Tokens of the longest answer that is asked for."""
@@ -92,6 +93,26 @@ def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table,
             )
         before = after
     return table, counts
+
+
+def facts_about_classes(knowledge: KnowledgeBase, classes: Collection[str]) -> list[str]:
+    """The facts about entities of some classes, named by id, label or kind, however far below them they stand."""
+    found = knowledge.query(
+        """with recursive chosen as (
+            select entity from names
+            where list_contains($classes, lower(label)) or list_contains($classes, lower(entity))
+        ), below(entity) as (
+            select entity from chosen
+            union
+            select f.subject from below join facts f on f.object = below.entity
+            where f.predicate in ('rdf:type', 'rdfs:subClassOf', 'P31', 'P279', 'is-a', 'IsA')
+        ), concerned as (
+            select entity from below union select entity from names where list_contains($classes, lower(kind))
+        ) select fact_id from facts where subject in (from concerned) or object in (from concerned) order by fact_id""",
+        {"classes": [name.lower() for name in classes]},
+    )
+    facts: list[str] = found["fact_id"].to_pylist()
+    return facts
 
 
 def sensitive_words(own: Path | None = None) -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 from gnomon.analysis import ANALYSES, AnalysisInput
 from gnomon.analysis.options import opened
 from gnomon.foundation import write_json
-from gnomon.foundation.tables import ANSWERS, ENTITIES, SCORES, read_table
+from gnomon.foundation.tables import ANSWERS, SCORES, read_table
 from gnomon.questions import QuestionSet, read_questions
 from gnomon.runs.plan import StepContext
 from gnomon.scores import get_metric
@@ -30,11 +30,7 @@ def examine(context: StepContext) -> None:
         baselines=frozenset(params["baselines"]),
         seed=params["seed"],
     )
-    given = replace(
-        given,
-        entities=_entities(folder),
-        options=opened(params["options"], params["analyses"], context.home),
-    )
+    given = replace(given, options=opened(params["options"], params["analyses"], context.home))
     write_json(folder / "analyses.json", run_analyses(params["analyses"], given, context.home))
 
 
@@ -46,6 +42,7 @@ def analysis_input(questions: QuestionSet, **rest: Any) -> AnalysisInput:
         clusters=questions.clusters(),
         facts=questions.facts.select(["fact_id", "subject", "object", "domain"]).to_pylist(),
         about=questions.about,
+        entities={row["question_id"]: tuple(row["entities"]) for row in questions.entities.to_pylist()},
         **rest,
     )
 
@@ -54,11 +51,3 @@ def run_analyses(names: Sequence[str], given: AnalysisInput, home: Path | None =
     """What each analysis found, as JSON."""
     found = (ANALYSES.get(name, home)(given) for name in names)
     return [analysis.as_json() for analysis in found if analysis is not None]
-
-
-def _entities(folder: Path) -> dict[str, tuple[str, ...]]:
-    """The names in each prompt, where the suite has written them down beside its questions."""
-    file = folder / "entities.parquet"
-    if not file.is_file():
-        return {}
-    return {row["question_id"]: tuple(row["entities"]) for row in read_table(ENTITIES, file).to_pylist()}

@@ -16,7 +16,10 @@ from gnomon.scores import get_metric
 from gnomon.suites.building import data_files
 from gnomon.suites.resolving import ResolvedStudy
 
-QUESTIONS = ("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "about.json")
+QUESTIONS = (
+    *("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "entities.parquet"),
+    "about.json",
+)
 TUNED = "tuned"
 
 
@@ -49,11 +52,10 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
         "study": study.model_dump(),
         "suite": card,
     }
-    build = build_step(resolved)
-    examined = _examine(resolved, analysis, build)
+    examined = _examine(resolved, analysis)
     return Plan(
         (
-            build,
+            build_step(resolved),
             Step(
                 "study", "build", "gnomon.suites.building:write_study", {"yaml": study_yaml(study)}, (), ("study.yaml",)
             ),
@@ -150,7 +152,7 @@ def build_step(resolved: ResolvedStudy) -> Step:
     return Step("build", "build", "gnomon.suites.building:build", {"study": kept, "contents": contents}, (), outputs)
 
 
-def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], build: Step) -> tuple[Step, ...]:
+def _examine(resolved: ResolvedStudy, analysis: dict[str, Any]) -> tuple[Step, ...]:
     """The step that makes the suite's analyses, if it has any; its parameters hold the content of what they read."""
     names, study = resolved.suite.analyses, resolved.study
     if not names:
@@ -162,8 +164,6 @@ def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], build: Step) -> 
         "parts": [part_identity(name, resolved.home) for name in names],
         "options": {key: value for key, value in study.options.items() if key in own},
         "contents": identities(study.options, names, resolved.home, [model.name for model in resolved.models]),
-        # The names in prompts that the build step may write are no input: they are not always there.
-        "build": digest(build.params),
     }
     inputs = (*QUESTIONS, "answers.parquet", "scores.parquet")
     return (Step("examine", "analyse", "gnomon.runs.examining:examine", params, inputs, ("analyses.json",)),)
@@ -196,6 +196,7 @@ def _learn(resolved: ResolvedStudy, number: int, task: str) -> Step:
     params = {
         "name": f"{model.name}, {TUNED}",
         "task": task,
+        "kind": model.kind,
         "fingerprint": model.fingerprint,
         "dtype": model.spec.dtype,
         "learner": choice.learner,
@@ -204,7 +205,8 @@ def _learn(resolved: ResolvedStudy, number: int, task: str) -> Step:
         "seed": resolved.study.seed,
     }
     inputs = (TRAINING, "candidates.parquet")
-    outputs = (f".gnomon/learned/{stem}/learned.json",)
+    # The record comes first; the weights beside it are named so that they are learned anew if they are damaged.
+    outputs = (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/model.safetensors")
     aside = {"model": asdict(model.spec), "source": _public(model.source)}
     return Step(
         f"learn {task} with {model.name}", "learn", "gnomon.runs.learning:learn", params, inputs, outputs, aside

@@ -106,6 +106,7 @@ def _insert(workshop: Workshop, condition: str, relation: str, number: int, temp
         domain="domain",
         template=quoted(f"{relation}/{number + 1}"),
         split="split",
+        entities="[s, o]",
     )
     workshop.run(f"{head} judged where {condition}")
 

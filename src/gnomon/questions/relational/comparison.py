@@ -108,5 +108,6 @@ def _insert(workshop: Workshop, comparison: Comparison) -> None:
             rule=quoted(RULE),
             template=balanced(numbers, which),
             split="split",
+            entities="names",
         )
         workshop.run(f"{head} compared")

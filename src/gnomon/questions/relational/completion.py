@@ -138,6 +138,7 @@ def _scoped(workshop: Workshop, relation: Relation, template: str, ask: str, lab
 
 def _insert(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, condition: str) -> None:
     shown = in_slot(template, ask)
+    said = [column(place) for place in ("subject", "object") if place != ask]
     head = workshop.put(
         task="'completion'",
         prompt=sentence(template, ask),
@@ -149,6 +150,7 @@ def _insert(workshop: Workshop, relation: Relation, template: str, ask: str, lab
         domain="domain",
         template=quoted(label),
         split="split",
+        entities=f"[{', '.join(said)}]",
     )
     workshop.run(
         f"""{head} {workshop.relation_rows(relation)} w join rights r on r.ctx = {context(template, ask)}

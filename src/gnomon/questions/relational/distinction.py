@@ -201,5 +201,6 @@ def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
             domain="domain",
             template=quoted(f"{hierarchy.name}/{number + 1}"),
             split="split",
+            entities="[odd, a, b, c]",
         )
         workshop.run(f"{head} quartets where {drawn} % {len(templates)} = {number}")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gnomon.foundation.tables import CANDIDATES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
+from gnomon.foundation.tables import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
 from gnomon.knowledge import KnowledgeBase
 from gnomon.knowledge.database import FACT_COLUMNS
 from gnomon.questions.files import QuestionSet
@@ -67,6 +67,7 @@ def make_benchmark(
         candidates=_candidates(workshop, questions),
         facts=_facts(workshop, questions),
         frequencies=_frequencies(workshop, wanted),
+        entities=_entities(workshop, questions),
         about={
             "domains": domains,
             "knowledge_types": dict(schema.domains),
@@ -84,13 +85,27 @@ def _identified(workshop: Workshop) -> pa.Table:
     parts = ["prompt", "answers", "target", "choices", "candidate_set"]
     texts = ", ',', ".join(f"coalesce(to_json({name})::varchar, 'null')" for name in parts)
     heads = f"'[', to_json({suite})::varchar, ',', to_json(task)::varchar, ',', to_json({language})::varchar, ',', "
-    columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("question_id", "suite", "language"))
+    workshop.run(
+        f"""create or replace temp table identified as
+        select * from (select 'q_' || left(sha256(concat({heads}{texts}, ']')), 20) as question_id, * from made)
+        qualify row_number() over (partition by question_id order by facts, template) = 1"""
+    )
+    workshop.run("drop table made")
+    columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("suite", "language"))
     found = workshop.connection.sql(
-        f"""select question_id, {suite} as suite, {language} as language, {columns} from (
-            select 'q_' || left(sha256(concat({heads}{texts}, ']')), 20) as question_id, * from made
-        ) qualify row_number() over (partition by question_id order by facts, template) = 1 order by question_id"""
+        f"select {columns}, {suite} as suite, {language} as language from identified order by question_id"
     ).to_arrow_table()
     return validate(QUESTIONS, found)
+
+
+def _entities(workshop: Workshop, questions: pa.Table) -> pa.Table:
+    """The names that stand in each question."""
+    workshop.connection.register("kept_questions", questions.select(["question_id"]))
+    found = workshop.connection.sql(
+        "select question_id, entities from identified semi join kept_questions using (question_id) order by question_id"
+    ).to_arrow_table()
+    workshop.connection.unregister("kept_questions")
+    return validate(ENTITIES, found)
 
 
 def _balanced_checks(questions: pa.Table) -> pa.Table:

@@ -89,6 +89,7 @@ def _open(workshop: Workshop, relation: Relation, template: str, ask: str, label
         rule="axiom",
         template=quoted(label),
         split="split",
+        entities=f"[{column('subject' if ask == 'object' else 'object')}]",
     )
     workshop.run(
         f"""{head} concluded c where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}
@@ -139,6 +140,7 @@ def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, lab
         rule="axiom",
         template=quoted(label),
         split="split",
+        entities=f"[{column('subject' if ask == 'object' else 'object')}]",
     )
     workshop.run(
         f"""{head} concluded c join offered on offered.id = c.fact_id

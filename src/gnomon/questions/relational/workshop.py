@@ -17,7 +17,7 @@ from gnomon.questions.schema import BenchmarkSchema, Relation
 from gnomon.questions.splits import split_sql
 
 MADE = """task varchar, prompt varchar, answers varchar[], target varchar, choices varchar[], candidate_set varchar,
-    facts varchar[], qset varchar, domain varchar, rule varchar, template varchar, split varchar"""
+    facts varchar[], qset varchar, domain varchar, rule varchar, template varchar, split varchar, entities varchar[]"""
 
 
 @dataclass(frozen=True)
@@ -216,18 +216,23 @@ class Workshop:
         return ", ".join(str(self.numbers[one.name]) for one in relations) or "-1"
 
     def _pool(self) -> None:
-        """The names of each relation and place, numbered in an order that depends on them alone."""
+        """The names of each relation and place, one row a fact, numbered in an order that depends on them alone.
+
+        A name that is often right is often drawn as a wrong one too, so that frequency gives nothing away.
+        """
         self.run(
             """create or replace temp table pool as
             with names as (
-                select rel, 'object' as ask, o as name, list(distinct domain) as domains from worded group by rel, o
+                select distinct rel, 'object' as ask, o as name, s as other, domain from worded
                 union all
-                select rel, 'subject', s, list(distinct domain) from worded group by rel, s
-            ) select *, row_number() over (partition by rel, ask order by md5(name), name) - 1 as place,
-                count(*) over (partition by rel, ask) as size from names"""
+                select distinct rel, 'subject', s, o, domain from worded
+            ) select *, count(*) over (partition by rel, ask) as size,
+                row_number() over (
+                    partition by rel, ask order by md5(name || chr(31) || other), name, other) - 1 as place
+            from names"""
         )
 
-    def wrong_names(self, asked: str, into: str, count: int, purpose: str, tries: int = 16) -> None:
+    def wrong_names(self, asked: str, into: str, count: int, purpose: str, tries: int = 24) -> None:
         """Draw wrong names for rows of a table (id, rel, ask, said, domain): up to ``count`` for each, numbered.
 
         A wrong name stands in the same place of another fact of the relation; with what the sentence says it is
@@ -235,29 +240,33 @@ class Workshop:
         Small pools are tried whole, of large ones some are drawn.
         """
         drawn = self.draw(quoted(purpose), "a.id", "k")
+        order = self.draw(quoted(purpose + " order"), "id", "name")
         kinship = self._numbered(one for one in self.present if one.kinship)
         near, far = (self._numbered(one for one in self.present if one.wrong == where) for where in ("near", "far"))
         self.run(
             f"""create or replace temp table tried as
             with sizes as (select rel, ask, any_value(size) as size from pool group by all),
             places as (
-                select distinct a.id, a.rel, a.ask, a.said, a.domain,
+                select distinct a.id, a.rel, a.ask, a.said, a.domain, z.size,
                     case when z.size <= {2 * tries} then k else ({drawn} % z.size)::bigint end as place
                 from {asked} a join sizes z using (rel, ask)
                 cross join range({2 * tries}) as numbers(k)
                 where k < case when z.size <= {2 * tries} then z.size else {tries} end
             )
-            select t.id, t.rel, t.ask, t.said, p.name,
-                case when t.rel in ({near}) then not list_contains(p.domains, t.domain)
-                     when t.rel in ({far}) then list_contains(p.domains, t.domain) else false end as later
+            select t.id, t.rel, t.ask, t.said, p.name, any_value(t.size) <= {2 * tries} as whole, count(*) as weight,
+                case when t.rel in ({near}) then not bool_or(p.domain = t.domain)
+                     when t.rel in ({far}) then bool_or(p.domain = t.domain) else false end as later
             from places t join pool p using (rel, ask, place)
             where p.name != t.said and not exists (
-                select 1 from truths r where r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = p.name)"""
+                select 1 from truths r where r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = p.name)
+            group by t.id, t.rel, t.ask, t.said, p.name"""
         )
+        # Where all names were tried, an exponential race draws them by their weights.
         self.run(
             f"""create or replace temp table {into} as
-            select id, name, row_number() over (
-                partition by id order by later, {self.draw(quoted(purpose + " order"), "id", "name")}, name) as nth
+            select id, name, row_number() over (partition by id order by coalesce(later, false),
+                -ln((({order} // 2048)::double + 1) / 9007199254740993.0) / case when whole then weight else 1 end,
+                name) as nth
             from tried t where (t.id, t.name) not in (
                 select t.id, t.name from tried t join kin on kin.b = t.name join truths r
                 on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a where t.rel in ({kinship}))

@@ -15,7 +15,7 @@ from gnomon.knowledge.importing import import_knowledge
 from gnomon.knowledge.rules import infer, read_rules
 from gnomon.questions import QuestionSet
 from gnomon.questions.drawing import draw_questions
-from gnomon.questions.quality import apply_filters, quality_filters, sensitive_words
+from gnomon.questions.quality import apply_filters, facts_about_classes, quality_filters, sensitive_words
 from gnomon.questions.relational import TASKS, MakingOptions, make_benchmark
 from gnomon.questions.schema import BenchmarkSchema, read_benchmark_schema
 from gnomon.questions.splits import check_splits
@@ -28,6 +28,11 @@ PACKS = [
     *("physics", "elements", "taxonomy", "medicine", "history", "offices", "law", "military", "music", "film-tv"),
     *("everyday", "countries"),
 ]
+SENSITIVE_CLASSES = (
+    *("disputed territory", "ethnic slur", "pornographic film", "pornographic actor", "sex position"),
+    *("genocide", "massacre", "terrorist attack"),
+)
+"""Classes of entities that nothing is asked about, by their names or ids."""
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
 
@@ -43,10 +48,7 @@ def build(study: Study, home: Path) -> QuestionSet:
         shares=_shares(study),
     )
     own_words = study.options.get("sensitive")
-    filters = quality_filters(words=sensitive_words(home / str(own_words) if own_words else None), tasks=TASKS)
-
-    def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
-        return apply_filters(table, filters)
+    words = sensitive_words(home / str(own_words) if own_words else None)
 
     def draw(table: pa.Table) -> pa.Table:
         # Where one split is asked, as many of its questions are drawn later.
@@ -59,6 +61,12 @@ def build(study: Study, home: Path) -> QuestionSet:
         given = study.options.get("rules")
         infer(store, declared=read_rules(home / str(given) if given else _HERE / "rules.yaml"))
         with KnowledgeBase.open(store) as knowledge:
+            concerned = facts_about_classes(knowledge, _classes(study))
+            filters = quality_filters(words=words, facts=concerned, tasks=TASKS)
+
+            def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
+                return apply_filters(table, filters)
+
             made = make_benchmark(knowledge, schema, options, study.tasks, control, draw)
     check_splits(made.questions, made.facts)
     return made
@@ -82,6 +90,13 @@ def _whole(study: Study, key: str, usual: int | None) -> int | None:
     given = study.options.get(key, usual)
     if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
         raise InputError(f"kmir: {key} is {given!r}, and should be a whole number from 1 on")
+    return given
+
+
+def _classes(study: Study) -> list[str]:
+    given = study.options.get("classes", list(SENSITIVE_CLASSES))
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"kmir: classes is {given!r}, and should be a list of classes whose members are left out")
     return given
 
 
@@ -112,6 +127,7 @@ SUITE = Suite(
         "schema": "a YAML file with your own domains, relations and templates",
         "rules": "a YAML file with your own rules, by which reasoning questions follow",
         "sensitive": "a YAML file with further sensitive words",
+        "classes": "classes of entities that nothing is asked about, by name or id (some sensitive ones)",
         "paraphrases": "how many templates a fact gets at most for each place asked for (all)",
         "checks": "how many statements are checked, half of them false (10,000)",
         "rounds": "how often categories and numbers are grouped anew for distinction and comparison (4)",

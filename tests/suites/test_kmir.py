@@ -1,0 +1,152 @@
+"""The suite kmir as its users meet it: on the embedded packs, with learning, and with input that is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gnomon
+from gnomon.foundation import InputError, file_digest
+from gnomon.questions import QuestionSet, read_questions
+from gnomon.questions.splits import check_splits
+from gnomon.suites.planning import plain_plan
+from gnomon.suites.resolving import Request, resolve_study
+
+AXIOMS = {"SymmetricOP", "TransitiveOP", "EquivalentOP", "InverseOP", "Sub-relation", "SubOP(OPChain)", "comparison"}
+TASKS = {"completion", "distinction", "checking", "reasoning"}
+
+
+@pytest.fixture(scope="module")
+def packs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, QuestionSet]:
+    folder = tmp_path_factory.mktemp("kmir") / "questions"
+    gnomon.build("kmir", out=folder)
+    return folder, read_questions(folder)
+
+
+def test_the_packs_give_a_whole_benchmark(packs: tuple[Path, QuestionSet]) -> None:
+    folder, questions = packs
+    rows = questions.questions.select(["task", "domain", "rule", "split"]).to_pylist()
+    assert len(rows) >= 10_000
+    assert {row["task"] for row in rows} == TASKS
+    domains = Counter(row["domain"] for row in rows)
+    assert len(domains) >= 6 and {"physics", "chemistry", "biology", "history", "commonsense"} <= set(domains)
+    assert {row["rule"] for row in rows if row["rule"]} == AXIOMS
+    assert {row["split"] for row in rows} == {"train", "dev", "test"}
+    check_splits(questions.questions, questions.facts)
+    card = json.loads((folder / "card.json").read_text())
+    assert sum(card["by_task"].values()) == card["questions"] == len(rows)
+    assert {count["filter"] for count in card["filters"]} == {"sensitive", "length", "self-answering", "duplicates"}
+    assert all(count["after"] <= count["before"] for count in card["filters"])
+    assert "## Filters" in (folder / "CARD.md").read_text()
+
+
+def test_checking_is_balanced_and_distinction_too(packs: tuple[Path, QuestionSet]) -> None:
+    rows = packs[1].questions.to_pylist()
+    truth = Counter(row["target"].lower() for row in rows if row["task"] == "checking")
+    assert truth["yes"] == truth["no"] > 1000
+    distinctions = [row for row in rows if row["task"] == "distinction"]
+    places = Counter(row["choices"].index(row["target"]) for row in distinctions)
+    assert max(places.values()) - min(places.values()) < 0.2 * max(places.values())
+
+
+def test_what_was_built_twice_is_the_same(packs: tuple[Path, QuestionSet], tmp_path: Path) -> None:
+    gnomon.build("kmir", out=tmp_path / "again")
+    for name in ("questions", "candidates", "entities"):
+        assert file_digest(tmp_path / "again" / f"{name}.parquet") == file_digest(packs[0] / f"{name}.parquet")
+
+
+def test_a_limit_takes_whole_q_sets(tmp_path: Path) -> None:
+    made = gnomon.build("kmir", out=tmp_path / "some", knowledge=["elements"], tasks=["completion"], limit=60)
+    sets = Counter(made.questions["qset"].to_pylist())
+    assert made.questions.num_rows == 60
+    assert sum(count > 1 for count in sets.values()) > len(sets) / 2
+
+
+def test_a_domain_without_facts_is_named_and_has_a_dash(tmp_path: Path) -> None:
+    run = gnomon.run("kmir", knowledge=["elements"], models=["random"], limit=20, out=tmp_path / "run")
+    about = run.questions.about
+    assert {"medicine", "law", "music"} <= set(about["empty_domains"])
+    assert "chemistry" not in about["empty_domains"]
+    [domains] = [one for one in run.analyses if one["name"] == "domains"]
+    assert "medicine" in json.dumps(domains)
+    page = run.report.read_text(encoding="utf-8")
+    assert "medicine" in page and "–" in page
+
+
+def test_a_run_asks_the_test_split_and_baselines_once(packs: tuple[Path, QuestionSet], tmp_path: Path) -> None:
+    run = gnomon.run("kmir", data=packs[0], models=["random", "frequency"], limit=30, out=tmp_path / "run")
+    assert set(run.questions.questions["split"].to_pylist()) == {"test"}
+    lines = {(row["model"], row["probe"]) for row in run.scores.to_pylist()}
+    assert lines == {("random", "rank"), ("frequency", "rank")}
+    assert {one["name"] for one in run.analyses} >= {"consistency", "domains", "distribution"}
+
+
+def test_another_split_may_be_asked_and_one_that_is_not_there_is_refused(
+    packs: tuple[Path, QuestionSet], tmp_path: Path
+) -> None:
+    run = gnomon.run(
+        "kmir", data=packs[0], models=["random"], limit=5, settings=["options.split=dev"], out=tmp_path / "dev"
+    )
+    assert set(run.questions.questions["split"].to_pylist()) == {"dev"}
+    with pytest.raises(InputError, match="no questions of the split 'final'; there are: dev, test, train"):
+        gnomon.run("kmir", data=packs[0], models=["random"], settings=["options.split=final"], out=tmp_path / "final")
+
+
+def test_models_learn_each_task_by_itself_and_are_asked_again(
+    packs: tuple[Path, QuestionSet], writer_folders: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = writer_folders["bert"]
+    settings = ["learning.limit=12", "learning.settings.epochs=1", "probes=[write]"]
+    run = gnomon.run(
+        "kmir",
+        data=packs[0],
+        models=[str(folder), "random"],
+        tasks=["completion", "checking"],
+        limit=6,
+        settings=settings,
+        out=tmp_path / "run",
+    )
+    scores = run.scores.to_pylist()
+    tuned = {(row["model"], row["task"]) for row in scores if row["model"].endswith(", tuned")}
+    assert tuned == {(f"{folder.name}, tuned", "completion"), (f"{folder.name}, tuned", "checking")}
+    assert {row["model"] for row in scores} == {folder.name, f"{folder.name}, tuned", "random"}
+    training = read_questions(tmp_path / "run" / "training.parquet").questions
+    assert set(training["split"].to_pylist()) == {"train", "dev"}
+    asked = {fact for facts in run.questions.questions["facts"].to_pylist() for fact in facts}
+    assert not asked & {fact for facts in training["facts"].to_pylist() for fact in facts}
+
+
+def test_a_plan_with_learning_reads_what_an_earlier_step_has_written() -> None:
+    resolved = resolve_study(Request("kmir", models=["minilm-mlm", "random"], settings=["learning=cloze"]))
+    written: set[str] = set()
+    kinds = Counter()
+    for step in plain_plan(resolved, "test").steps:
+        assert set(step.inputs) <= written
+        written |= set(step.outputs)
+        kinds[step.kind] += 1
+    assert kinds["learn"] == 4
+    assert kinds["ask"] == 2 + 4 * 2 + 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["options.checks=0"], "checks is 0, and should be a whole number"),
+        (["options.paraphrases=many"], "paraphrases is 'many'"),
+        (["options.splits={train: 0.5, test: 0.2}"], "the shares of the splits are train 0.5, test 0.2"),
+        (["options.splits=half"], "splits is 'half', and should be shares"),
+        (["options.schema=absent.yaml"], "there is no file"),
+        (["options.rules=absent.yaml"], "there is no file"),
+        (["options.chekcs=3"], "kmir has no option 'chekcs'; did you mean 'checks'?"),
+        (["learning=kloze"], "there is no learner called 'kloze'"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(tmp_path: Path, settings: list[Any], words: str) -> None:
+    with pytest.raises(InputError) as error:
+        gnomon.build("kmir", out=tmp_path / "out", knowledge=["elements"], settings=settings)
+    assert words in str(error.value) and "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
