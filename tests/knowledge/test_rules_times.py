@@ -331,7 +331,7 @@ def test_rules_are_read_from_a_file_and_work(tmp_path):
         ("- symmetric", "rules are a mapping such as"),
         ("", "rules are a mapping such as"),
         ("symmetric: [p", "is not valid YAML"),
-        (b"symmetric: [\xff]", "is not valid YAML"),
+        (b"symmetric: [\xff]", "is not UTF-8 text"),
     ],
 )
 def test_a_file_of_rules_that_is_wrong_is_refused_by_name(tmp_path, text, message):

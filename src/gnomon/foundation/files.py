@@ -36,6 +36,20 @@ def atomic_path(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def read_yaml(path: Path, holds: str) -> Any:
+    """The content of a YAML file that should hold something; refuses one that is not there, or is no YAML."""
+    import yaml
+
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; it should hold {holds}")
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
+
+
 def refuse_foreign_folder(folder: Path, own: str) -> None:
     """Refuse to write into a folder that holds somebody's files: one that is not empty and lacks gnomon's own mark."""
     if folder.exists() and not folder.is_dir():

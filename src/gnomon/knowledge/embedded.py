@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from gnomon.foundation import InputError
+from gnomon.foundation import InputError, read_yaml
 
 _FOLDER = Path(__file__).parent / "packs"
 
@@ -53,12 +51,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     file = folder / "pack.yaml"
     if not file.is_file():
         raise InputError(f"{folder} is no knowledge pack: it has no pack.yaml")
-    try:
-        about = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise InputError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
+    about = read_yaml(file, "what the pack is")
     about = about if isinstance(about, dict) else {}
     missing = [key for key in ("name", "title", "description", "licence") if key not in about]
     if missing:

@@ -12,9 +12,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import yaml
 
-from gnomon.foundation import SLOT, InputError, did_you_mean
+from gnomon.foundation import SLOT, InputError, did_you_mean, read_yaml
 from gnomon.knowledge import KnowledgeBase
 
 LONGEST_ANSWER = 8
@@ -129,12 +128,7 @@ def sensitive_words(own: Path | None = None) -> dict[str, tuple[str, ...]]:
 
 
 def _read_words(path: Path) -> tuple[dict[str, tuple[str, ...]], bool]:
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; it should hold sensitive words")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path, "sensitive words")
     if not isinstance(content, dict) or not isinstance(content.get("words"), dict):
         raise InputError(f"{path}: sensitive words stand under 'words', each list of them under its reason")
     for key in content:

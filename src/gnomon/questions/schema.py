@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from gnomon.foundation import SLOT, InputError, did_you_mean
+from gnomon.foundation import SLOT, InputError, did_you_mean, read_yaml
 from gnomon.questions.grammar import FORMS
 from gnomon.questions.templates import PLACES, check_places, refuse_unknown
 
@@ -120,14 +118,7 @@ class BenchmarkSchema:
 
 def read_benchmark_schema(path: Path) -> BenchmarkSchema:
     """The schema of a YAML file; refuses unknown keys, places, forms and domains, and a sentence without its slot."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; it should hold a schema with templates")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
+    content = read_yaml(path, "a schema with templates")
     if not isinstance(content, dict):
         raise InputError(f"{path}: a schema is a mapping with 'relations', and this is none")
     refuse_unknown(content, ("domains", "relations", "hierarchies", "comparisons", "frames"), str(path))

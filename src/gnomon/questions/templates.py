@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from gnomon.foundation import SLOT, InputError, did_you_mean
+from gnomon.foundation import SLOT, InputError, did_you_mean, read_yaml
 from gnomon.questions.grammar import FORMS, capitalised, plain_statement
 
 PLACES = ("subject", "object", "start", "end")
@@ -80,14 +78,7 @@ class Schema:
 
 def read_schema(path: Path) -> Schema:
     """The schema of a YAML file; refuses unknown keys, unknown places and sentences without their places."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; it should hold templates")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
+    content = read_yaml(path, "templates")
     if not isinstance(content, dict):
         raise InputError(f"{path}: templates stand under 'relations' and 'hierarchies', and neither is there")
     refuse_unknown(content, ("relations", "hierarchies"), str(path))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from gnomon.foundation import InputError, did_you_mean
+from gnomon.foundation import InputError, did_you_mean, read_yaml
 from gnomon.models import ModelSpec
 
 
@@ -109,10 +109,7 @@ def read_study(path: Path) -> dict[str, Any]:
     """The content of a study file, not yet checked but for being YAML with a suite."""
     if not path.is_file():
         raise InputError(f"there is no study {path}")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path, "a study")
     if not isinstance(content, dict):
         raise InputError(f"{path} is no study: it should hold keys such as 'suite' and 'models'")
     return content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -170,16 +171,11 @@ def _examine(resolved: ResolvedStudy, analysis: dict[str, Any]) -> tuple[Step, .
 
 
 def _learn_and_ask(resolved: ResolvedStudy) -> tuple[list[Step], list[Step]]:
-    """Every model asked as it is and, where the study says so, once more after it has learned each task by itself.
-
-    A baseline says the same by every probe, so that it is asked by one.
-    """
+    """Every model asked as it is and, where the study says so, once more after it has learned each task by itself."""
     study = resolved.study
     learns, asks = [], []
     for number, model in enumerate(resolved.models):
-        probes = study.probes
-        if model.kind == "baseline":
-            probes = [next((choice for choice in probes if choice.probe == "rank"), probes[0])] if probes else []
+        probes = _probes_for(model.kind, study.probes)
         asks += [_ask(resolved, number, choice) for choice in probes]
         if study.learning is None or model.kind not in ("masked", "causal"):
             continue
@@ -187,6 +183,14 @@ def _learn_and_ask(resolved: ResolvedStudy) -> tuple[list[Step], list[Step]]:
             learns.append(_learn(resolved, number, task))
             asks += [_ask(resolved, number, choice, task, learns[-1].outputs[0]) for choice in probes]
     return learns, asks
+
+
+def _probes_for(kind: str, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
+    """The probes of a model: a baseline says the same by each, predictions were written, others are asked by all."""
+    only = {"baseline": "rank", "predictions": "write"}.get(kind)
+    if only is None or len(probes) < 2:
+        return probes
+    return [next((choice for choice in probes if choice.probe == only), probes[0])]
 
 
 def _learn(resolved: ResolvedStudy, number: int, task: str) -> Step:

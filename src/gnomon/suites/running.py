@@ -44,7 +44,8 @@ def run(
 
     def after(step: Step) -> None:
         if step.name == "build":
-            watcher.say(_headline(resolved, read_questions(folder)))
+            for line in _told(resolved, read_questions(folder)):
+                watcher.say(line)
 
     execute(plan, folder, resolved.home, watcher, after)
     return Run(folder)
@@ -73,6 +74,14 @@ def build(
     write_card(_card(resolved, questions), folder)
     write_questions(questions, folder)
     return questions
+
+
+def _told(resolved: ResolvedStudy, questions: QuestionSet) -> list[str]:
+    """What is said when the questions are there: how many they are, what has none, what is odd in data of others."""
+    empty = questions.about.get("empty_domains") or ()
+    told = [_headline(resolved, questions)]
+    told += [f"No facts, and so no questions: {', '.join(empty)}"] if empty else []
+    return told + list(questions.about.get("remarks") or ())[:3] if resolved.study.data is not None else told
 
 
 def _headline(resolved: ResolvedStudy, questions: QuestionSet) -> str:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from gnomon.foundation import InputError, did_you_mean
+from gnomon.foundation import InputError, did_you_mean, read_yaml
 from gnomon.knowledge import iris
 from gnomon.knowledge.rules.rulebook import KINDS, ROLES
 
@@ -47,12 +45,7 @@ def read_rules(path: Path) -> Declared:
         functional: [capital]
         vocabulary: {subclass: [is a], type: [instance of]}
     """
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; it should declare rules")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path, "rules")
     if not isinstance(content, dict):
         raise InputError(f"{path}: rules are a mapping such as 'symmetric: [opposite of]'")
     axioms: list[tuple[str, str, str]] = []

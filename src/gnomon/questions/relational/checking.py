@@ -102,10 +102,7 @@ def _insert(workshop: Workshop, condition: str, relation: str, number: int, temp
         target=answer,
         choices=balanced(choices, drawn),
         facts="[fact_id]",
-        qset="fact_id",
-        domain="domain",
         template=quoted(f"{relation}/{number + 1}"),
-        split="split",
         entities="[s, o]",
     )
     workshop.run(f"{head} judged where {condition}")

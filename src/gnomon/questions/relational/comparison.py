@@ -104,10 +104,8 @@ def _insert(workshop: Workshop, comparison: Comparison) -> None:
             choices="names",
             facts="facts",
             qset="id",
-            domain="domain",
             rule=quoted(RULE),
             template=balanced(numbers, which),
-            split="split",
             entities="names",
         )
         workshop.run(f"{head} compared")

@@ -146,10 +146,7 @@ def _insert(workshop: Workshop, relation: Relation, template: str, ask: str, lab
         target=shown,
         candidate_set=quoted(candidate_set(workshop, relation, template, ask)),
         facts="[fact_id]",
-        qset="fact_id",
-        domain="domain",
         template=quoted(label),
-        split="split",
         entities=f"[{', '.join(said)}]",
     )
     workshop.run(

@@ -198,9 +198,7 @@ def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
             choices=balanced([f"[{', '.join(order)}]" for order in orders], "place"),
             facts="list_append(facts, odd_fact)",
             qset="id",
-            domain="domain",
             template=quoted(f"{hierarchy.name}/{number + 1}"),
-            split="split",
             entities="[odd, a, b, c]",
         )
         workshop.run(f"{head} quartets where {drawn} % {len(templates)} = {number}")

@@ -76,21 +76,23 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
     return []
 
 
-def _open(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
-    head = workshop.put(
+def _head(workshop: Workshop, template: str, ask: str, label: str, **own: str) -> str:
+    """The head of an insert of questions about conclusions."""
+    return workshop.put(
         task="'reasoning'",
-        prompt=sentence(template, ask),
         answers=f"[{in_slot(template, ask)}]",
         target=in_slot(template, ask),
-        candidate_set=quoted(candidate_set(workshop, relation, template, ask)),
         facts="list_prepend(fact_id, premises)",
-        qset="fact_id",
-        domain="domain",
         rule="axiom",
         template=quoted(label),
-        split="split",
         entities=f"[{column('subject' if ask == 'object' else 'object')}]",
+        **own,
     )
+
+
+def _open(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
+    candidates = quoted(candidate_set(workshop, relation, template, ask))
+    head = _head(workshop, template, ask, label, prompt=sentence(template, ask), candidate_set=candidates)
     workshop.run(
         f"""{head} concluded c where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}
         and not exists (select 1 from unclear_asked u where u.id = c.fact_id)"""
@@ -128,20 +130,8 @@ def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, lab
             elif text:
                 parts.append(quoted(text))
         prompts.append(f"capital({' || '.join(parts)})")
-    head = workshop.put(
-        task="'reasoning'",
-        prompt=balanced(prompts, drawn),
-        answers=f"[{in_slot(template, ask)}]",
-        target=in_slot(template, ask),
-        choices="list_transform(names, lambda x: capital(x))" if begins else "names",
-        facts="list_prepend(fact_id, premises)",
-        qset="fact_id",
-        domain="domain",
-        rule="axiom",
-        template=quoted(label),
-        split="split",
-        entities=f"[{column('subject' if ask == 'object' else 'object')}]",
-    )
+    choices = "list_transform(names, lambda x: capital(x))" if begins else "names"
+    head = _head(workshop, template, ask, label, prompt=balanced(prompts, drawn), choices=choices)
     workshop.run(
         f"""{head} concluded c join offered on offered.id = c.fact_id
         where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}"""

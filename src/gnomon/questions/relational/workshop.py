@@ -274,11 +274,12 @@ class Workshop:
         )
 
     def put(self, **columns: str) -> str:
-        """The head of an insert into the questions made, with SQL for each column that is not null."""
+        """The head of an insert into the questions made, with SQL for each column that is not null or usual."""
         names = [part.split()[0] for part in MADE.replace("\n", " ").split(",")]
         unknown = set(columns) - set(names)
         if unknown:
             raise ValueError(f"no such columns: {sorted(unknown)}")
+        columns = {"qset": "fact_id", "domain": "domain", "split": "split", **columns}
         chosen = [f"{columns.get(name, 'null')} as {name}" for name in names]
         return f"insert into made select {', '.join(chosen)} from "
 
