@@ -345,7 +345,7 @@ def test_a_file_of_rules_that_is_wrong_is_refused_by_name(tmp_path, text, messag
 
 
 def test_a_file_of_rules_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match=r"there is no file .*none.yaml; it should declare rules"):
+    with pytest.raises(InputError, match=r"there is no file .*none.yaml; it should hold rules"):
         read_rules(tmp_path / "none.yaml")
 
 

@@ -120,6 +120,23 @@ def test_models_learn_each_task_by_itself_and_are_asked_again(
     assert not asked & {fact for facts in training["facts"].to_pylist() for fact in facts}
 
 
+def test_learning_from_splits_that_leak_is_refused(writer_folders: dict[str, Path], tmp_path: Path) -> None:
+    rows = [
+        {"prompt": "The capital of France is [MASK].", "answers": ["Paris"], "split": "train", "facts": ["f_1"]},
+        {"prompt": "Paris is the capital of [MASK].", "answers": ["France"], "split": "test", "facts": ["f_1"]},
+        {"prompt": "The capital of Chad is [MASK].", "answers": ["N'Djamena"], "split": "dev", "facts": ["f_2"]},
+    ]
+    file = tmp_path / "questions.jsonl"
+    file.write_text("".join(json.dumps({**row, "choices": [row["answers"][0], "Rome"]}) + "\n" for row in rows))
+    asked: dict[str, Any] = {"data": file, "models": [str(writer_folders["bert"])], "tasks": ["completion"]}
+    settings = ["learning.settings.epochs=1", "probes=[write]"]
+    with pytest.raises(InputError, match="f_1") as error:
+        gnomon.run("kmir", **asked, settings=settings, out=tmp_path / "run")
+    assert "train" in str(error.value) and "test" in str(error.value)
+    run = gnomon.run("kmir", **asked, settings=[*settings, "options.leaks=true"], out=tmp_path / "run")
+    assert run.questions.questions.num_rows == 1
+
+
 def test_a_plan_with_learning_reads_what_an_earlier_step_has_written() -> None:
     resolved = resolve_study(Request("kmir", models=["minilm-mlm", "random"], settings=["learning=cloze"]))
     written: set[str] = set()

@@ -13,6 +13,7 @@ from gnomon.foundation.tables import QUESTIONS, write_table
 from gnomon.questions import QuestionSet, read_questions, write_questions
 from gnomon.questions.drawing import draw_questions
 from gnomon.questions.files import ABOUT, QUESTION_FILES, companions, question_file
+from gnomon.questions.splits import check_splits
 from gnomon.runs import StepContext, Study, make_study
 from gnomon.runs.learning import TRAINING
 from gnomon.suites.suite import Suite
@@ -47,6 +48,8 @@ def _divided(found: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
         asked = draw_questions(asked, study.limit, study.seed)
     others = pa.array([name for name in ("train", "dev") if name != wanted])
     training = table.filter(pc.is_in(table["split"], others)) if study.learning is not None else nothing
+    if study.learning is not None and study.data is not None and not study.options.get("leaks"):
+        check_splits(pa.concat_tables([asked, training]), found.facts)
     if study.learning is not None and study.learning.limit is not None:
         parts = [
             draw_questions(training.filter(pc.equal(training["split"], name)), study.learning.limit, study.seed)

@@ -132,6 +132,7 @@ SUITE = Suite(
         "checks": "how many statements are checked, half of them false (10,000)",
         "rounds": "how often categories and numbers are grouped anew for distinction and comparison (4)",
         "split": "the split whose questions are asked (test)",
+        "leaks": "true: learn from given data although facts or prompts straddle its splits (they are refused)",
         "splits": "shares of the facts by split ({train: 0.6, dev: 0.1, test: 0.3})",
     },
     file_options=("schema", "rules", "sensitive"),
