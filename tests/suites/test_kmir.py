@@ -149,6 +149,36 @@ def test_a_plan_with_learning_reads_what_an_earlier_step_has_written() -> None:
     assert kinds["ask"] == 2 + 4 * 2 + 1
 
 
+def test_own_facts_need_own_words(tmp_path: Path) -> None:
+    rivers = {
+        "Rhine": "North Sea",
+        "Elbe": "North Sea",
+        "Weser": "North Sea",
+        "Danube": "Black Sea",
+        "Don": "Sea of Azov",
+    }
+    rows = [f"{river},flows into,{sea}" for river, sea in rivers.items()]
+    (tmp_path / "rivers.csv").write_text("\n".join(["subject,predicate,object", *rows]) + "\n")
+    schema = {
+        "relations": {"flow": {"predicate": "flows into", "templates": ["The {subject} flows into the {object}."]}},
+        "hierarchies": {"sea": {"predicate": "flows into", "aspect": "sea"}},
+        "frames": {"distinction": ["Of {members}, [MASK] is the outlier by {aspect}."]},
+    }
+    (tmp_path / "schema.yaml").write_text(json.dumps(schema))
+    knowledge = [str(tmp_path / "rivers.csv")]
+    with pytest.raises(InputError, match=r"the predicate 'flows into' has no templates.*options\.schema"):
+        gnomon.build("kmir", out=tmp_path / "none", knowledge=knowledge)
+    settings = [f"options.schema={tmp_path / 'schema.yaml'}", "options.splits={test: 1.0}"]
+    made = gnomon.build("kmir", out=tmp_path / "some", knowledge=knowledge, settings=settings)
+    rows_made = made.questions.to_pylist()
+    assert made.facts.num_rows == len(rivers)
+    assert {row["target"]: row["answers"] for row in rows_made if row["task"] == "completion"} == {
+        sea: [sea] for sea in rivers.values()
+    }
+    [odd] = [row for row in rows_made if row["task"] == "distinction"]
+    assert {"Rhine", "Elbe", "Weser"} < set(odd["choices"]) and rivers[odd["target"]] != "North Sea"
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

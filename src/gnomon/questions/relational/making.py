@@ -136,14 +136,15 @@ def _candidates(workshop: Workshop, questions: pa.Table) -> pa.Table:
 
 
 def _facts(workshop: Workshop, questions: pa.Table) -> pa.Table:
-    """The stated facts, and of the inferred ones those that questions are about, with all that they follow from."""
+    """The stated facts, and of conclusions and rules those that questions are about, with all that they follow from."""
     workshop.connection.register("all_questions", questions)
     found = workshop.connection.sql(
         f"""with recursive used(fact_id) as (
             select unnest(facts) from all_questions
             union
             select unnest(f.premises) from used join facts f using (fact_id) where f.rule is not null
-        ) select {FACT_COLUMNS} from facts where rule is null or fact_id in (select fact_id from used)
+        ) select {FACT_COLUMNS} from facts
+        where (rule is null and coalesce(source, '') not like 'rules/%') or fact_id in (select fact_id from used)
         order by fact_id"""
     ).to_arrow_table()
     workshop.connection.unregister("all_questions")

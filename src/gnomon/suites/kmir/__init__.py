@@ -68,6 +68,12 @@ def build(study: Study, home: Path) -> QuestionSet:
                 return apply_filters(table, filters)
 
             made = make_benchmark(knowledge, schema, options, study.tasks, control, draw)
+    if not made.questions.num_rows:
+        reasons = "; ".join(made.about["remarks"][:3]) or "it holds no facts"
+        raise InputError(
+            f"no questions can be made of {', '.join(study.knowledge)}: {reasons}. Give your own words for its "
+            "predicates with --set options.schema=FILE"
+        )
     check_splits(made.questions, made.facts)
     return made
 
