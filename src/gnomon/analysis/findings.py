@@ -92,11 +92,16 @@ def _knows(
 
 
 def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
-    """Tasks where a model's interval holds the chance level, or lies below it."""
+    """Tasks where a model's interval holds the chance level, or lies below it.
+
+    What a model wrote by itself is no choice among names, and so is not compared with a guess among them.
+    """
     near, below = [], []
     for task, metric in headline:
         for row in scores:
             if (row["model"], row["task"], row["metric"]) != (model, task, metric.name) or not _overall(row):
+                continue
+            if row["probe"] == "write":
                 continue
             if row["low"] is not None and row["chance"] is not None and row["low"] <= row["chance"] <= row["high"]:
                 near.append(task)

@@ -81,7 +81,8 @@ def _told(resolved: ResolvedStudy, questions: QuestionSet) -> list[str]:
     empty = questions.about.get("empty_domains") or ()
     told = [_headline(resolved, questions)]
     told += [f"No facts, and so no questions: {', '.join(empty)}"] if empty else []
-    return told + list(questions.about.get("remarks") or ())[:3] if resolved.study.data is not None else told
+    foreign = resolved.study.data is not None and "filters" not in questions.about
+    return told + list(questions.about.get("remarks") or ())[:3] if foreign else told
 
 
 def _headline(resolved: ResolvedStudy, questions: QuestionSet) -> str:
