@@ -19,6 +19,8 @@ from gnomon.questions.relational.wording import (
 from gnomon.questions.relational.workshop import Workshop
 from gnomon.questions.schema import Relation
 
+_KINDS = {"subject": "s_kind", "object": "o_kind"}
+
 
 @dataclass(frozen=True)
 class Ambiguity:
@@ -57,11 +59,11 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[Ambiguit
     templates = [template for template in relation.templates if ask in places_of(template)]
     found = []
     for number, template in enumerate(templates):
-        chosen = _chosen(workshop, relation, ask, number, len(templates))
+        chosen = workshop.chosen(ask, number, len(templates))
         label = f"{relation.name}/{relation.templates.index(template) + 1}"
         [(facts, unique, mean)] = _rights(workshop, relation, template, ask)
         scoped = 0
-        if facts > unique and relation.scopes:
+        if facts > unique and relation.scopes and ask in _KINDS:
             scoped = _scoped(workshop, relation, template, ask, label, chosen)
         if unique:
             _insert(workshop, relation, template, ask, label, f"n = 1 and {chosen}")
@@ -71,21 +73,11 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[Ambiguit
     return found
 
 
-def _chosen(workshop: Workshop, relation: Relation, ask: str, number: int, count: int) -> str:
-    """SQL for the facts that get this paraphrase, if a fact gets only some of them."""
-    wanted = workshop.options.paraphrases
-    if wanted is None or wanted >= count:
-        return "true"
-    first = f"({workshop.draw(quoted('paraphrase ' + ask), 'fact_id')} % {count})::bigint"
-    return f"(({number} - {first} + {count}) % {count}) < {wanted}"
-
-
 def _rights(
     workshop: Workshop, relation: Relation, template: str, ask: str, kind: str | None = None
 ) -> Sequence[tuple[int, int, float | None]]:
     """Right answers of each wording into the table ``rights``; how many facts, how many with a unique answer."""
-    kinds = {"subject": "s_kind", "object": "o_kind"}
-    of_kind = f" and {kinds[ask]} = {quoted(kind)}" if kind is not None and ask in kinds else ""
+    of_kind = f" and {_KINDS[ask]} = {quoted(kind)}" if kind is not None else ""
     number = workshop.numbers[relation.name]
     workshop.run(
         f"""create or replace temp table rights as
@@ -126,9 +118,8 @@ def _scoped(workshop: Workshop, relation: Relation, template: str, ask: str, lab
         if ask not in places_of(narrower):
             continue
         _rights(workshop, relation, narrower, ask, scope.kind)
-        kinds = {"subject": "s_kind", "object": "o_kind"}
         condition = (
-            f"n = 1 and {kinds[ask]} = {quoted(scope.kind)} and {chosen} and fact_id in (select fact_id from unclear)"
+            f"n = 1 and {_KINDS[ask]} = {quoted(scope.kind)} and {chosen} and fact_id in (select fact_id from unclear)"
         )
         _insert(workshop, relation, narrower, ask, f"{label}-{scope.kind}", condition)
         asked = workshop.rows("select count(*) from made")[0][0] - before

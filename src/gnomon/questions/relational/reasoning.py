@@ -55,12 +55,8 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
             group by {other} having count(distinct {column(ask)}) > 1))"""
     )
     workshop.wrong_names("unclear_asked", "wrong_choices", WRONG, f"choices {ask}")
-    wanted = workshop.options.paraphrases
     for place, template in enumerate(templates):
-        chosen = "true"
-        if wanted is not None and wanted < len(templates):
-            first = f"({workshop.draw(quoted('paraphrase ' + ask), 'fact_id')} % {len(templates)})::bigint"
-            chosen = f"(({place} - {first} + {len(templates)}) % {len(templates)}) < {wanted}"
+        chosen = workshop.chosen(ask, place, len(templates))
         label = f"{relation.name}/{relation.templates.index(template) + 1}"
         _open(workshop, relation, template, ask, label, chosen)
         _closed(workshop, relation, template, ask, label, chosen)

@@ -76,6 +76,14 @@ class Workshop:
         """SQL for a number in [0, 2^64) that belongs to the seed and these expressions."""
         return f"md5_number_lower(concat_ws(chr(31), {quoted(str(self.options.seed))}, {', '.join(parts)}))"
 
+    def chosen(self, ask: str, number: int, count: int) -> str:
+        """SQL for the facts that get a paraphrase by its number, if a fact gets only some of them."""
+        wanted = self.options.paraphrases
+        if wanted is None or wanted >= count:
+            return "true"
+        first = f"({self.draw(quoted('paraphrase ' + ask), 'fact_id')} % {count})::bigint"
+        return f"(({number} - {first} + {count}) % {count}) < {wanted}"
+
     def relation_rows(self, relation: Relation) -> str:
         """SQL for the worded facts of a relation."""
         return f"(select * from worded where rel = {self.numbers[relation.name]})"
