@@ -18,7 +18,7 @@ from gnomon.foundation import InputError
 from gnomon.foundation.tables import FACTS, QUESTIONS, make_table
 from gnomon.questions import QuestionSet
 from gnomon.questions.review import COLUMNS, Sheet, draw_sample, judge, read_sheet, reviewed, sheet_csv, write_sheet
-from gnomon.questions.review_page import render_page
+from gnomon.questions.review_page import render_sheet
 
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
@@ -182,7 +182,7 @@ def test_kappa_is_agreement_beyond_what_shuffling_one_sheet_would_give(pairs):
 
 
 def page_of(*rows):
-    return render_page(draw_sample(asked(*rows), 10, 0), "Sheet <b>")
+    return render_sheet(draw_sample(asked(*rows), 10, 0), "Sheet <b>")
 
 
 def test_the_page_escapes_what_came_from_data_and_needs_no_network():

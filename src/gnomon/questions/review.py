@@ -119,9 +119,9 @@ def write_sheet(rows: Sequence[Mapping[str, str]], path: Path, title: str) -> No
     if path.suffix == ".csv":
         write_text(path, sheet_csv(rows))
     elif path.suffix in (".html", ".htm"):
-        from gnomon.questions.review_page import render_page
+        from gnomon.questions.review_page import render_sheet
 
-        write_text(path, render_page(rows, title))
+        write_text(path, render_sheet(rows, title))
     else:
         raise InputError(f"{path}: a review sheet is a .csv or an .html file. Give --out such an ending.")
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from importlib.resources import files
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
+from gnomon.foundation.pages import render_page
 from gnomon.reports import figures, sections
 from gnomon.reports import formatting as show
 from gnomon.reports.analyses import analysis_sections
@@ -26,25 +23,7 @@ def render_html(data: ReportData) -> str:
     forbids the network and any script but the page's own. Figures are static SVG; without ``gnomon[report]`` the
     page has its tables only, and says so.
     """
-    style, script = _part("report.css"), _part("sort.js")
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    page = environment.get_template("report.html.j2").render(
-        style=Markup(style),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        **_content(data),
-    )
-    return page.encode("utf-8", "replace").decode("utf-8")
-
-
-def _part(name: str) -> str:
-    return (files("gnomon.reports") / "templates" / name).read_text(encoding="utf-8")
+    return render_page("gnomon.reports", "templates", "report.html.j2", "report.css", "sort.js", **_content(data))
 
 
 def _content(data: ReportData) -> dict[str, Any]:
