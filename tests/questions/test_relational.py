@@ -106,7 +106,9 @@ class World:
         facts: list[dict[str, Any]] = [
             {"subject": s, "predicate": p, "object": o, "start": start} for s, p, o, start in self.facts
         ]
-        facts += [{"subject": s, "predicate": "weight", "value": v, "unit": "kg"} for s, v in self.weights.items()]
+        for number, (name, weight) in enumerate(self.weights.items()):
+            domain = ("biology", "law")[number % 2]
+            facts.append({"subject": name, "predicate": "weight", "value": weight, "unit": "kg", "domain": domain})
         return facts, [{"entity": name, "label": name, "kind": kind} for name, kind in self.kinds.items()]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 from gnomon.knowledge.numbers import UNITS
-from gnomon.questions.grammar import FORMS
 from gnomon.questions.relational.wording import enumerated, listed, quoted
 from gnomon.questions.relational.workshop import Workshop, balanced
 from gnomon.questions.schema import Comparison
@@ -45,7 +44,7 @@ def _of_quantity(workshop: Workshop, comparison: Comparison) -> list[str]:
             left join units u on u.unit = f.unit
             where f.predicate in ({listed(comparison.predicates)}) and f.rule is null
         ), usual as (select measures from valued group by measures order by count(*) desc, measures limit 1)
-        select name, min(fact_id) as fact_id, min(amount) as amount, any_value(domain) as domain,
+        select name, min(fact_id) as fact_id, min(amount) as amount, min(domain) as domain,
             arg_min(split, fact_id) as split
         from valued join usual using (measures) group by name
         having max(amount) - min(amount) <= 1e-9 * abs(max(amount))"""
@@ -60,12 +59,7 @@ def _of_quantity(workshop: Workshop, comparison: Comparison) -> list[str]:
 
 
 def _insert(workshop: Workshop, comparison: Comparison) -> None:
-    shape = FORMS[comparison.form]
-    names = workshop.connection.sql("select distinct name from measured order by name").to_arrow_table()
-    shown = [shape(name) for name in names["name"].to_pylist()]
-    workshop.connection.register("given_forms", names.append_column("shown", [shown]))
-    workshop.run("create or replace temp table member_forms as select * from given_forms")
-    workshop.connection.unregister("given_forms")
+    workshop.show_names("select name from measured", comparison.form, "member_forms")
     for way, templates in (("most", comparison.most), ("least", comparison.least)):
         if not templates:
             continue
@@ -80,7 +74,7 @@ def _insert(workshop: Workshop, comparison: Comparison) -> None:
             ), four as (
                 select list(shown order by place) as names, list(fact_id order by amount {best}, fact_id) as facts,
                     list(shown order by amount {best}, fact_id) as ranked,
-                    list(amount order by amount {best}, fact_id) as amounts, any_value(domain) as domain, split
+                    list(amount order by amount {best}, fact_id) as amounts, min(domain) as domain, split
                 from placed group by round, split, place // 4 having count(*) = 4 and count(distinct shown) = 4
             )
             select *, ranked[1] as winner, md5(facts::varchar || {quoted(way)}) as id

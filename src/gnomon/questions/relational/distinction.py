@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.questions.grammar import FORMS
 from gnomon.questions.relational.wording import enumerated, listed, quoted
 from gnomon.questions.relational.workshop import Workshop, balanced
 from gnomon.questions.schema import Hierarchy
@@ -90,7 +89,7 @@ def _groups(workshop: Workshop) -> None:
             from grouped cross join range({workshop.options.rounds}) as rounds(round)
         )
         select md5(concat_ws(chr(31), category, list(name order by name)::varchar)) as id, category, split,
-            list(name order by place) as names, list(fact_id order by place) as facts, any_value(domain) as domain
+            list(name order by place) as names, list(fact_id order by place) as facts, min(domain) as domain
         from placed group by round, category, split, place // 3 having count(*) = 3
         qualify row_number() over (partition by id order by facts) = 1"""
     )
@@ -159,15 +158,7 @@ def _try_odd_ones(workshop: Workshop, turn: int) -> None:
 
 
 def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
-    shape = FORMS[hierarchy.form]
-    if hierarchy.form:
-        names = workshop.connection.sql("select distinct name from members order by name").to_arrow_table()
-        shown = [shape(name) for name in names["name"].to_pylist()]
-        workshop.connection.register("given_forms", names.append_column("shown", [shown]))
-        workshop.run("create or replace temp table member_forms as select * from given_forms")
-        workshop.connection.unregister("given_forms")
-    else:
-        workshop.run("create or replace temp table member_forms as select distinct name, name as shown from members")
+    workshop.show_names("select name from members", hierarchy.form, "member_forms")
     workshop.run(
         f"""create or replace temp table quartets as
         with four as (

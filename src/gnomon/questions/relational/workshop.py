@@ -155,7 +155,9 @@ class Workshop:
             for template in (*one.templates, *(text for scope in one.scopes for text in scope.templates))
         )
         for form in sorted({form for _, form in used}):
-            self._form_table(form)
+            self.show_names(
+                "select s as name from worded_plain union all select o from worded_plain", form, f"form_{form}"
+            )
         self._forms = sorted(used)
         self.run(
             "create or replace temp table worded as "
@@ -173,14 +175,13 @@ class Workshop:
                 columns.append(f", f_{name}_{form}.shown as {name}_{form}")
         return f"(select w.*{''.join(columns)} from {table} w {' '.join(joins)})"
 
-    def _form_table(self, form: str) -> None:
-        found = self.connection.sql(
-            "select s as name from worded_plain union select o from worded_plain order by name"
-        ).to_arrow_table()["name"]
+    def show_names(self, names: str, form: str, into: str) -> None:
+        """Make a table of the names that a query finds, each with its text in a form."""
+        found = self.connection.sql(f"select distinct name from ({names}) order by name").to_arrow_table()
         shape = FORMS[form]
-        shown = pa.array([shape(name) for name in found.to_pylist()], pa.string())
-        self.connection.register("given_forms", pa.table({"name": found, "shown": shown}))
-        self.run(f"create or replace temp table form_{form} as select * from given_forms")
+        shown = pa.array([shape(name) for name in found["name"].to_pylist()], pa.string())
+        self.connection.register("given_forms", found.append_column("shown", shown))
+        self.run(f"create or replace temp table {into} as select * from given_forms")
         self.connection.unregister("given_forms")
 
     def _truths(self) -> None:
