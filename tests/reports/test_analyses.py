@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from examined_runs import TASKS, make_input
+from ontology_runs import make_ontology_run
 from report_pages import Page
 from report_runs import HOSTILE, MODELS, make_run
 
@@ -51,6 +52,25 @@ STACK = {
     "caption": "questions",
     "rows": [{"bar": bar, "part": part, "count": 30} for bar in ("x", "y") for part in ("p", "q", "r")],
 }
+BARS = {
+    "kind": "bars",
+    "caption": "MRR by premises.",
+    "x": "P1",
+    "legend": "P2",
+    "rows": [
+        {"panel": panel, "x": x, "bar": bar, "value": 0.5, "low": 0.4, "high": 0.6, "n": 7}
+        for panel in ("rdfs2", "rdfs3", "rdfs11")
+        for x in ("NO", "IM", "EX")
+        for bar in ("NO", "IM", "EX")
+    ],
+}
+CURVES = {
+    "kind": "lines",
+    "caption": "loss",
+    "x": "epoch",
+    "percent": False,
+    "rows": [{"x": x, "line": line, "value": 1 / x} for line in ("TP", "SCO") for x in range(1, 101)],
+}
 FOUND = {
     "name": "own",
     "title": "Own: an analysis",
@@ -83,6 +103,18 @@ def test_every_analysis_is_a_section_with_its_tables_and_figures(found):
     assert len(page.all("svg")) == 5 + 2
     own = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(own) == len(set(own))
+
+
+@needs_drawing
+def test_an_ontology_run_is_shown_with_all_its_figures():
+    given = make_ontology_run()
+    found = [ANALYSES.get(name)(given).as_json() for name in ("memorizing", "premises", "prompting")]
+    page = Page(render_html(make_run(analyses=found)))
+    assert page.mistakes == []
+    assert len(page.all("svg")) == 5 + sum(len(analysis["figures"]) for analysis in found)
+    for analysis in found:
+        assert analysis["title"] in page.text
+        assert all(sentence in page.text for sentence in analysis["sentences"])
 
 
 def test_a_run_without_analyses_has_no_such_section():
@@ -120,9 +152,47 @@ def test_lines_and_stacks_are_drawn_and_told():
 
 
 @needs_drawing
+def test_groups_of_bars_are_drawn_in_panels_and_told():
+    html = render_html(make_run(analyses=[{**FOUND, "figures": [BARS, {**BARS, "rows": BARS["rows"][:9]}]}]))
+    several, one = [attributes["aria-label"] for attributes in Page(html).all("svg")][-2:]
+    assert several.startswith("Bar chart of MRR by premises. rdfs2, P1 NO, P2 NO: 50.0 [40.0, 60.0], n = 7; ")
+    assert several.count("n = 7") == 27 and one.count("n = 7") == 9
+    drawn = [svg for svg in re.findall(r"(?s)<svg.*?</svg>", html) if "Bar chart of MRR" in svg]
+    assert [len(re.findall(r"<title>rdfs\d+, P1", svg)) for svg in drawn] == [27, 9]
+    assert [[name in svg for name in (">rdfs2<", ">rdfs3<", ">rdfs11<")] for svg in drawn] == [[True] * 3, [False] * 3]
+    for svg in drawn:
+        ends, width = right_ends(svg)
+        assert max(end for end, _ in ends) <= width and {"NO", "IM", "EX", "P2"} <= {text for _, text in ends}
+
+
+@needs_drawing
+def test_bars_without_intervals_panels_or_titles_are_drawn():
+    rows = [{"x": "R@1", "bar": "mean", "value": 3.5}, {"x": "R@1", "bar": "max", "value": None}]
+    html = render_html(make_run(analyses=[{**FOUND, "figures": [{"kind": "bars", "caption": "c.", "rows": rows}]}]))
+    assert Page(html).all("svg")[-1]["aria-label"] == "Bar chart of c. R@1, mean: 3.5."
+
+
+@needs_drawing
+def test_long_curves_mark_some_of_their_points_and_are_no_shares():
+    svg = analysis_sections([{**FOUND, "figures": [CURVES]}])[0]["figures"][0].svg
+    told = re.findall(r"<title>(TP, \d+: [^<]*)</title>", svg)
+    assert told[0] == "TP, 1: 1" and told[1] == "TP, 11: 0.0909" and len(told) == 10
+    assert "%" not in re.sub(r"<style.*?</style>|width=\S+", "", svg) and ">epoch<" in svg
+
+
+@needs_drawing
+def test_more_lines_than_colours_are_still_told_apart():
+    rows = [{"x": x, "line": f"task {line}", "value": 0.01 * line} for line in range(11) for x in ("a", "b")]
+    svg = analysis_sections([{**FOUND, "figures": [{**LINES, "rows": rows}]}])[0]["figures"][0].svg
+    marks = re.findall(r'<path[^>]*?d="([^"]+)" fill="(#[0-9A-Fa-f]{6})"[^>]*><title>task \d+, a', svg)
+    assert len(marks) == len({(shape[:12], colour) for shape, colour in marks}) == 11
+
+
+@needs_drawing
 def test_what_cannot_be_drawn_is_left_out():
     nothing = [{**LINES, "rows": []}, {"kind": "cake", "caption": "c", "rows": [{"x": 1}]}, {**STACK, "rows": []}]
     nothing.append({**LINES, "rows": [{**row, "value": None} for row in LINES["rows"]]})
+    nothing.append({**BARS, "rows": [{**row, "value": None} for row in BARS["rows"]]})
     assert analysis_sections([{**FOUND, "figures": nothing}])[0]["figures"] == []
 
 
@@ -151,6 +221,11 @@ def test_texts_of_analyses_are_text():
                 "rows": [{**row, "line": HOSTILE} for row in LINES["rows"][:3]],
             },
             {**STACK, "caption": HOSTILE, "rows": [{"bar": HOSTILE, "part": HOSTILE, "count": 2}]},
+            {
+                **dict.fromkeys(("caption", "x", "legend"), HOSTILE),
+                "kind": "bars",
+                "rows": [{"panel": panel, "x": HOSTILE, "bar": HOSTILE, "value": 0.5} for panel in (HOSTILE, "p")],
+            },
         ],
     }
     page = Page(render_html(make_run(analyses=[hostile])))

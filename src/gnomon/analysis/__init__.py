@@ -26,6 +26,18 @@ ANALYSES = Registry(
             "gnomon.analysis.cooccurrence:cooccurrence",
             "scores against how often a question's names meet the answer in a corpus",
         ),
+        "memorizing": (
+            "gnomon.analysis.memorizing:memorizing",
+            "ontological knowledge by task: the best and a fixed way of asking, all ways, multiple choice",
+        ),
+        "premises": (
+            "gnomon.analysis.premises:premises",
+            "reasoning by premises that are read, memorized or missing, and whether a model reasons or repeats",
+        ),
+        "prompting": (
+            "gnomon.analysis.prompting:prompting",
+            "soft and manual prompts, masks, pooling and losses compared, and curves of what was learned",
+        ),
     },
     plural="analyses",
 )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnomon.foundation.records import Question
 from gnomon.scores import Interval, Metric
-from gnomon.scores.metrics import EXACT, F1, NoRanksError
+from gnomon.scores.metrics import EXACT, F1, NoRanksError, Responses
 from gnomon.scores.ranks import FloatArray
-from gnomon.scores.table import gather
+from gnomon.scores.table import first_of_each, gather, mean_of_each
 
 Row = dict[str, Any]
 NO_DOMAIN = "no domain"
@@ -58,14 +60,20 @@ class Table:
 class Figure:
     """What a figure shows, as data; the report draws it.
 
-    ``lines``: rows with x, line, value, low, high and n, a line for each of the values of ``line``, x in order.
+    ``lines``: rows with x, line, value, low, high and n, a line for each of the values of ``line``, x in order; where
+    every x is a number it stands where it lies.
     ``stack``: rows with bar, part and count, parts of a bar laid end to end, bars and parts in order.
+    ``bars``: rows with panel, x, bar, value, low, high and n; in every panel a group of bars for each x, its bars side
+    by side, all in order. ``legend`` says what the bars of a group are.
+    ``percent`` says whether values are shown in percent; None: where all of them lie between -1 and 1.
     """
 
     kind: str
     caption: str
     rows: tuple[Row, ...]
     x: str = ""
+    legend: str = ""
+    percent: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,8 @@ class AnalysisInput:
     ``headline`` are the tasks with their metrics, ``about`` is what the data card says (``domains``: names in order,
     ``knowledge_types``: the kind of knowledge of each). ``entities`` are the names in a question's prompt, where the
     suite has written them down. ``options`` are those of the study; paths among them are as they can be opened.
+    ``settings`` tell of a model and a question how its premises are given ("EX/IM"), ``learned`` are records of what
+    was learned in the run: model, task, loss, ``epochs`` (each with its loss and perhaps dev_mrr_a) and kept_epoch.
     """
 
     questions: Sequence[Row]
@@ -116,16 +126,30 @@ class AnalysisInput:
     about: Mapping[str, Any] = field(default_factory=dict)
     entities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    learned: Sequence[Mapping[str, Any]] = ()
     seed: int = 0
 
     @cached_property
     def usable(self) -> dict[Line, dict[str, Row]]:
-        """The usable answers of each line by question, lines in the order of the answers."""
-        found: dict[Line, dict[str, Row]] = {}
+        """The usable answers of each line by question, lines in the order of the answers; of repeats the first."""
+        return {line: {name: answers[0] for name, answers in own.items()} for line, own in self._usable_repeats.items()}
+
+    @cached_property
+    def _usable_repeats(self) -> dict[Line, dict[str, list[Row]]]:
+        found: dict[Line, dict[str, list[Row]]] = {}
+        lines: dict[tuple[str, str, str], Line] = {}
         for answer in self.answers:
-            own = found.setdefault(Line(answer["model"], answer["probe"], answer["method"]), {})
+            way = (answer["model"], answer["probe"], answer["method"])
+            if way not in lines:
+                lines[way] = Line(*way)
+                found[lines[way]] = {}
             if answer["unusable"] is None:
-                own[answer["question_id"]] = answer
+                found[lines[way]].setdefault(answer["question_id"], []).append(answer)
+        for own in found.values():
+            for answers in own.values():
+                if len(answers) > 1:
+                    answers.sort(key=lambda answer: answer.get("repeat") or 0)
         return found
 
     @cached_property
@@ -166,16 +190,53 @@ class AnalysisInput:
         return found
 
     def values(self, line: Line, ids: Sequence[str], metric: Metric) -> FloatArray:
-        """The metric's values for these questions, which the line has answered."""
-        return metric.values(gather([self.usable[line][name] for name in ids], self.asked))
+        """The metric's values for these questions, which the line has answered: each the mean over its repeats."""
+        found = {task: self._measured(line, task, metric) for task in {self.asked[name].task for name in ids}}
+        if len(found) == 1:
+            (own,) = found.values()
+            return np.array([own[name] for name in ids], dtype=np.float64)
+        return np.array([found[self.asked[name].task][name] for name in ids], dtype=np.float64)
+
+    def _measured(self, line: Line, task: str, metric: Metric) -> dict[str, float]:
+        """The metric's value of every question of the task that the line has answered, worked out once."""
+        known = self._known.setdefault((line, task), {})
+        if metric not in known:
+            names, firsts, responses = self._gathered(line, task)
+            values = mean_of_each(np.asarray(metric.values(responses), dtype=np.float64), firsts)
+            known[metric] = dict(zip(names, values.tolist(), strict=True))
+        return known[metric]
+
+    def _gathered(self, line: Line, task: str) -> tuple[list[str], NDArray[np.int64], Responses]:
+        """The questions of a task, where the answers of each begin, and the answers' responses."""
+        if (line, task) not in self._responses:
+            repeats = self._usable_repeats[line]
+            names = [name for name in repeats if self.asked[name].task == task]
+            answers = [answer for name in names for answer in repeats[name]]
+            firsts = first_of_each([answer["question_id"] for answer in answers])
+            self._responses[line, task] = names, firsts, gather(answers, self.asked)
+        return self._responses[line, task]
+
+    @cached_property
+    def _known(self) -> dict[tuple[Line, str], dict[Metric, dict[str, float]]]:
+        return {}
+
+    @cached_property
+    def _responses(self) -> dict[tuple[Line, str], tuple[list[str], NDArray[np.int64], Responses]]:
+        return {}
 
     def chance_right(self, line: Line, ids: Sequence[str]) -> FloatArray:
         """The chance that an answer is right: 0 or 1, but where right and wrong ones are tied for the first place."""
         return self.values(line, ids, EXACT)
 
-    def clusters_of(self, ids: Sequence[str]) -> np.ndarray[Any, np.dtype[np.str_]]:
-        """The facts that these questions stand and fall with."""
-        return np.array([self.clusters[name] for name in ids], dtype=np.str_)
+    def clusters_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The facts that these questions stand and fall with, each as its place among the sorted names of all facts."""
+        places = self._places
+        return np.array([places[name] for name in ids], dtype=np.int64)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        order = {fact: place for place, fact in enumerate(sorted(set(self.clusters.values())))}
+        return {name: order[fact] for name, fact in self.clusters.items()}
 
 
 def estimate(interval: Interval, n: int) -> Estimate:
@@ -187,8 +248,9 @@ def estimate(interval: Interval, n: int) -> Estimate:
 
 
 def metric_label(metric: Metric) -> str:
-    """A metric's name as papers write it: F1, MRR, R@5; longer words stay words."""
-    return metric.name.upper() if len(metric.name.partition("@")[0]) <= 3 else metric.name
+    """A metric's name as papers write it: F1, MRR, MRR_a, R@5; longer words stay words."""
+    stem = re.split("[@_]", metric.name)[0]
+    return stem.upper() + metric.name[len(stem) :] if len(stem) <= 3 else metric.name
 
 
 def listed(names: Sequence[str]) -> str:

@@ -25,11 +25,29 @@ def print_run(run: Run, *, as_json: bool) -> None:
     console = Console(highlight=False)
     console.print()
     baselines = [model["name"] for model in run.record["models"] if model["kind"] == "baseline"]
-    console.print(score_table(run.scores, run.record["card"]["headline"], width=console.width, baselines=baselines))
+    card = run.record["card"]
+    main_methods = card.get("main_methods") or ()
+    console.print(
+        score_table(run.scores, card["headline"], width=console.width, baselines=baselines, main_methods=main_methods)
+    )
     console.print()
-    for sentence in run.findings["sentences"]:
-        console.print(sentence)
+    told = [text for one in run.analyses if one["name"] in (card.get("told") or ()) for text in one["sentences"]]
+    for sentence in [*run.findings["sentences"], *told, *_work(run.record["models"])]:
+        console.print(sentence, markup=False)
     console.print(f"Report: {run.report}    Scores: {run.folder / 'scores.json'}", soft_wrap=True)
+
+
+def _work(models: Sequence[dict[str, Any]]) -> list[str]:
+    """How many rows each model computed, against one row for every candidate and method."""
+    rows, plain = Counter[str](), Counter[str]()
+    for model in models:
+        rows[model["name"]] += model.get("rows", 0)
+        plain[model["name"]] += model.get("rows_one_by_one", 0)
+    return [
+        f"{name} computed {rows[name]:,} rows; one for each candidate and method would have been {plain[name]:,}."
+        for name in rows
+        if plain[name] > rows[name] > 0
+    ]
 
 
 _MOST_REMARKS = 8
@@ -80,7 +98,15 @@ def print_comparison(data: ReportData, *, as_json: bool) -> None:
         _print_json(comparisons)
         return
     console = Console(highlight=False)
-    console.print(score_table(data.scores, data.suite["headline"], width=console.width, baselines=data.baselines()))
+    console.print(
+        score_table(
+            data.scores,
+            data.suite["headline"],
+            width=console.width,
+            baselines=data.baselines(),
+            main_methods=data.suite.get("main_methods") or (),
+        )
+    )
     console.print()
     if not comparisons:
         console.print("There are no two models (besides baselines) with questions in common to compare.")

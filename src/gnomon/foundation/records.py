@@ -34,6 +34,8 @@ class Answer:
 
     ``golds`` are the right answers that were ranked, ``gold_ranks`` their expected ranks and ``gold_ties`` the sizes of
     their tie groups; ``among`` is how many things were ranked, where these are not the question's own candidates.
+    ``repeat`` numbers answers to a question that is asked several times in the same way (with other pseudowords, in
+    another random order); its score is the mean over them.
     """
 
     question_id: str
@@ -48,6 +50,7 @@ class Answer:
     among: int | None = None
     unusable: str | None = None
     seconds: float | None = None
+    repeat: int | None = None
 
     def as_row(self) -> dict[str, Any]:
         """The row of the answers table."""

@@ -158,11 +158,20 @@ ENTITIES = TableKind(
     required=frozenset({"question_id", "entities"}),
     unique="question_id",
 )
+PREMISES = TableKind(
+    "premises",
+    pa.schema([*_strings("question_id", "shown"), ("first", _STRINGS), ("second", _STRINGS), ("memory", pa.string())]),
+    required=frozenset({"question_id", "shown", "first", "second", "memory"}),
+    unique="question_id",
+    defaults={"first": [], "second": [], "memory": "half"},
+)
 ANSWERS = TableKind(
     "answers",
     pa.schema(
         [
-            *_strings("question_id", "model", "probe", "method", "prediction"),
+            *_strings("question_id", "model", "probe", "method"),
+            ("repeat", pa.int32()),
+            ("prediction", pa.string()),
             ("ranked", _RANKED),
             ("golds", _STRINGS),
             ("gold_ranks", pa.list_(pa.float64())),
@@ -173,6 +182,11 @@ ANSWERS = TableKind(
         ]
     ),
     required=frozenset({"question_id", "model", "probe", "method"}),
+)
+SETTINGS = TableKind(
+    "settings",
+    pa.schema(_strings("question_id", "model", "premises")),
+    required=frozenset({"question_id", "model", "premises"}),
 )
 SCORES = TableKind(
     "scores",
@@ -190,7 +204,8 @@ SCORES = TableKind(
 )
 
 TABLE_KINDS = {
-    kind.name: kind for kind in (FACTS, NAMES, QUESTIONS, CANDIDATES, FREQUENCIES, ENTITIES, ANSWERS, SCORES)
+    kind.name: kind
+    for kind in (FACTS, NAMES, QUESTIONS, CANDIDATES, FREQUENCIES, ENTITIES, PREMISES, ANSWERS, SETTINGS, SCORES)
 }
 
 

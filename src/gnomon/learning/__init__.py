@@ -1,4 +1,4 @@
-"""What changes a model: fine-tuning on cloze questions."""
+"""What changes a model, or how it is asked: fine-tuning on cloze questions, soft prompts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from gnomon.foundation.registry import Registry
 if TYPE_CHECKING:
     from gnomon.learning.cloze import ClozeSettings, tune_cloze
     from gnomon.learning.learned import Learned, Learner, read_learned
+    from gnomon.learning.soft import learn_soft_prompts, read_soft, soft_words_for
+    from gnomon.learning.soft_training import SoftSettings
 
 LEARNERS = Registry(
     "learner",
-    {"cloze": ("gnomon.learning.cloze:tune_cloze", "fine-tune a model to write the answers of cloze questions")},
+    {
+        "cloze": ("gnomon.learning.cloze:tune_cloze", "fine-tune a model to write the answers of cloze questions"),
+        "soft": ("gnomon.learning.soft:learn_soft_prompts", "learn soft prompts for a model that stays as it is"),
+    },
 )
 
 __getattr__ = lazy_names(
@@ -24,7 +29,22 @@ __getattr__ = lazy_names(
         "Learned": "gnomon.learning.learned",
         "Learner": "gnomon.learning.learned",
         "read_learned": "gnomon.learning.learned",
+        "SoftSettings": "gnomon.learning.soft_training",
+        "learn_soft_prompts": "gnomon.learning.soft",
+        "read_soft": "gnomon.learning.soft",
+        "soft_words_for": "gnomon.learning.soft",
     },
 )
 
-__all__ = ["LEARNERS", "ClozeSettings", "Learned", "Learner", "read_learned", "tune_cloze"]
+__all__ = [
+    "LEARNERS",
+    "ClozeSettings",
+    "Learned",
+    "Learner",
+    "SoftSettings",
+    "learn_soft_prompts",
+    "read_learned",
+    "read_soft",
+    "soft_words_for",
+    "tune_cloze",
+]

@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from gnomon.foundation import GnomonError, InputError, Progress, SilentProgress, derived_seed
+from gnomon.foundation import InputError, Progress, SilentProgress, derived_seed
 from gnomon.foundation.records import Question
 from gnomon.learning.learned import Learned, make_settings, refuse_other_files, save_learned
+from gnomon.learning.optimizing import backward_in_parts, check_settings, refuse_no_number, schedule, seeded
 from gnomon.models import Model
-from gnomon.models.batching import is_out_of_memory, release_memory
 from gnomon.models.causal import CausalModel
 from gnomon.models.heads import logits_at
 from gnomon.models.masked import MaskedModel
@@ -92,7 +91,7 @@ def tune_cloze(
         reasons = "; ".join(f"{reason} ({count})" for reason, count in skipped.items()) or "there is none"
         raise InputError(f"{model.name} can learn from none of the {len(training)} training questions: {reasons}")
     dev = sorted(dev, key=lambda one: (derived_seed(seed, "dev", one.question_id), one.question_id))[: chosen.dev_limit]
-    with _seeded(derived_seed(seed, "cloze"), exact=model.model.device.type == "cpu"):
+    with seeded(derived_seed(seed, "cloze"), exact=model.model.device.type == "cpu"):
         epochs, kept = _Tuning(model, chosen, seed, progress or SilentProgress()).run(examples, dev)
     record = {
         "learner": "cloze",
@@ -136,11 +135,7 @@ def _example(model: MaskedModel | CausalModel, question: Question, settings: Clo
 
 
 def _check(settings: ClozeSettings) -> None:
-    for name in ("epochs", "batch_size", "patience", "dev_limit", "learning_rate", "largest_gradient"):
-        if not getattr(settings, name) > 0:
-            raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, and should be above 0")
-    if not 0 <= settings.warmup <= 1 or settings.weight_decay < 0:
-        raise InputError("warmup is a share between 0 and 1, and weight_decay is not below 0; mend the settings")
+    check_settings(settings, ("epochs", "batch_size", "patience", "dev_limit", "learning_rate", "largest_gradient"))
     if settings.method not in CausalModel.writing_methods:
         raise InputError(f"the setting method of learning is {settings.method!r}, and should be continue or chat")
 
@@ -209,33 +204,14 @@ class _Tuning:
             self.optimizer.step()
             self.step += 1
             self.progress.advance(label, len(batch))
-        if not math.isfinite(total):
-            raise GnomonError(f"{label}: the loss is not a number any more. Use a smaller learning_rate.")
+        refuse_no_number(total, label)
         return total / count
 
     def _backward(self, batch: Sequence[Example]) -> float:
-        """The gradients of a batch, in parts where memory does not hold it whole; returns the sum of its losses."""
-        while True:
-            try:
-                self.optimizer.zero_grad()
-                count = sum(len(one.targets) for one in batch)
-                losses = 0.0
-                for first in range(0, len(batch), self.at_once):
-                    loss = self._loss(batch[first : first + self.at_once])
-                    (loss / count).backward()
-                    losses += float(loss.detach())
-                return losses
-            except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                if self.at_once == 1:
-                    raise GnomonError(
-                        "out of memory on a single question. Use a machine with more memory, or a smaller model"
-                    ) from error
-                self.at_once = max(1, min(self.at_once, len(batch)) // 2)
-                logger.warning("out of memory: going on with %d questions at once", self.at_once)
-                self.optimizer.zero_grad()
-                release_memory()
+        """The gradients of a batch; returns the sum of its losses."""
+        count = sum(len(one.targets) for one in batch)
+        losses, self.at_once = backward_in_parts(batch, self.at_once, self._loss, count, self.optimizer)
+        return losses
 
     def _loss(self, some: Sequence[Example]) -> torch.Tensor:
         """The sum of the cross-entropies of all targets."""
@@ -269,12 +245,6 @@ class _Tuning:
         return sum(values) / len(dev)
 
 
-def schedule(step: int, steps: int, warmup: float) -> float:
-    """The share of the learning rate at a step: linear from 0 up over the warmup, then down to 0."""
-    rising = warmup * steps
-    return min((step + 1) / (rising + 1), (steps - step) / max(1.0, steps - rising))
-
-
 def batches_of(examples: Sequence[Example], size: int, seed: int) -> list[list[Example]]:
     """Examples in batches of about equal lengths, in an order drawn by the seed and their ids alone."""
 
@@ -288,17 +258,3 @@ def batches_of(examples: Sequence[Example], size: int, seed: int) -> list[list[E
         some = sorted(order[first : first + pool], key=lambda one: (len(one.row), *drawn(one)))
         batches += [some[start : start + size] for start in range(0, len(some), size)]
     return sorted(batches, key=lambda batch: drawn(batch[0]))
-
-
-@contextmanager
-def _seeded(seed: int, *, exact: bool) -> Iterator[None]:
-    """Random numbers from a seed, and if asked for operations that give the same every time; then all as before."""
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(seed % 2**63)
-        torch.use_deterministic_algorithms(exact or before[0], warn_only=True)
-        try:
-            yield
-        finally:
-            torch.use_deterministic_algorithms(before[0], warn_only=before[1])

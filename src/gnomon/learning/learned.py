@@ -1,11 +1,11 @@
-"""What learning leaves behind: a model folder that is read like any other, and the record of how it was made."""
+"""What learning leaves behind: a folder with what was learned, and the record of how it was made."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -62,20 +62,30 @@ def make_settings(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
 
 
 def save_learned(model: Any, kind: str, folder: Path, record: Mapping[str, Any]) -> Learned:
-    """Save a network with its tokenizer and its record: the folder is there whole or not at all.
+    """Save a network with its tokenizer and its record, as a model that is read like any other."""
 
-    A folder that an earlier learning left is replaced; one that holds anything else is refused.
+    def fill(unfinished: Path) -> str:
+        model.model.save_pretrained(unfinished, max_shard_size="1000GB")
+        model.tokenizer.save_pretrained(unfinished)
+        return resolve_model(ModelSpec(str(unfinished), kind=kind)).fingerprint
+
+    return save_folder(folder, record, WEIGHTS, fill)
+
+
+def save_folder(folder: Path, record: Mapping[str, Any], weights: str, fill: Callable[[Path], str]) -> Learned:
+    """Save what was learned with its record: the folder is there whole or not at all.
+
+    ``fill`` writes into a folder it is given, among others the file of ``weights``, and returns the fingerprint of
+    the model that has learned. A folder that an earlier learning left is replaced; one that holds anything else is
+    refused.
     """
-    network, tokenizer = model.model, model.tokenizer
     refuse_other_files(folder)
     unfinished = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         unfinished.mkdir(parents=True)
-        network.save_pretrained(unfinished, max_shard_size="1000GB")
-        tokenizer.save_pretrained(unfinished)
-        fingerprint = resolve_model(ModelSpec(str(unfinished), kind=kind)).fingerprint
-        made = {"fingerprint": fingerprint, "weights": file_digest(unfinished / WEIGHTS), "versions": _versions()}
+        fingerprint = fill(unfinished)
+        made = {"fingerprint": fingerprint, "weights": file_digest(unfinished / weights), "versions": _versions()}
         write_json(unfinished / RECORD, {**record, **made})
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(unfinished, folder)

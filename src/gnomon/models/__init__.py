@@ -27,6 +27,10 @@ MODELS = Registry(
         "minilm-mlm": ("gnomon.models.embedded:minilm_mlm", "masked, 23 M parameters, English, made for gnomon"),
         "random": ("gnomon.models.baselines:RandomBaseline", "baseline: guesses"),
         "frequency": ("gnomon.models.baselines:FrequencyBaseline", "baseline: the most frequent answer of a relation"),
+        "train-frequency": (
+            "gnomon.models.baselines:TrainFrequencyBaseline",
+            "baseline: answers of the training questions by frequency, then guesses",
+        ),
     },
 )
 

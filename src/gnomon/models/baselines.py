@@ -10,7 +10,9 @@ import numpy as np
 
 from gnomon.foundation import derived_seed, digest
 from gnomon.foundation.records import Question
-from gnomon.models.protocol import ANSWER_LENGTH, CandidateScores, WrittenAnswer
+from gnomon.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, WrittenAnswer
+
+_KEPT_LISTS = 1000
 
 
 class RandomBaseline:
@@ -83,6 +85,64 @@ class FrequencyBaseline:
     def describe(self) -> dict[str, str | int | float]:
         """What it is."""
         return {}
+
+
+class TrainFrequencyBaseline:
+    """Ranks the answers of the training questions by how often they are right, and guesses the order of all others.
+
+    The counts are those that the suite gives; of equal ones the answer that is named first comes first. The others
+    follow in twenty random orders, one list of candidates an order whatever the question, and each is a repeat.
+    """
+
+    kind = "baseline"
+    methods: tuple[str, ...] = ("shuffles",)
+    shuffles = 20
+
+    def __init__(self, name: str = "train-frequency", seed: int = 0) -> None:
+        self.name = name
+        self.seed = seed
+        self.fingerprint = digest(["gnomon train-frequency baseline", 1, seed, self.shuffles])
+        self._places: dict[tuple[str, str], dict[str, int]] = {}
+        self._draws: dict[tuple[str, str], FloatArray] = {}
+        self._scores: dict[tuple[str, str, tuple[str, ...]], list[FloatArray]] = {}
+
+    def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
+        """Take the counts given; without any, all candidates are in random order."""
+        counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for row in frequencies:
+            counts[row["task"], row["relation"]][row["answer"]] += row["count"]
+        self._scores.clear()
+        self._places = {
+            key: {answer: place for place, (answer, _) in enumerate(own.most_common())} for key, own in counts.items()
+        }
+
+    def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Numbers in [0, 1) for guesses, the same for the same task and candidate, and above them for counted ones."""
+        for index, question in enumerate(questions):
+            key = (question.task, question.relation, question.candidates)
+            if key not in self._scores:
+                if len(self._scores) >= _KEPT_LISTS:
+                    self._scores.clear()
+                self._scores[key] = self._score(*key)
+            for repeat, scores in enumerate(self._scores[key]):
+                yield CandidateScores(index, dict.fromkeys(methods, scores), repeat=repeat)
+
+    def describe(self) -> dict[str, str | int | float]:
+        """What it is."""
+        return {"seed": self.seed, "shuffles": self.shuffles}
+
+    def _score(self, task: str, relation: str, candidates: tuple[str, ...]) -> list[FloatArray]:
+        scores = np.empty((self.shuffles, len(candidates)))
+        places = self._places.get((task, relation), {})
+        for number, text in enumerate(candidates):
+            if text in places:
+                scores[:, number] = 1 + len(places) - places[text]
+                continue
+            if (task, text) not in self._draws:
+                drawn = [derived_seed(self.seed, task, shuffle, text) / 2.0**64 for shuffle in range(self.shuffles)]
+                self._draws[task, text] = np.array(drawn)
+            scores[:, number] = self._draws[task, text]
+        return list(scores)
 
 
 def _best_candidates(questions: Sequence[Question], scored: Iterator[CandidateScores]) -> Iterator[WrittenAnswer]:

@@ -7,19 +7,21 @@ beginnings once, and the last token of each sentence not at all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gnomon.foundation import SLOT
 from gnomon.foundation.records import Question
 from gnomon.models.batching import run_batches, usual_budget
 from gnomon.models.heads import describe_weights, log_probabilities, logits_at
-from gnomon.models.placing import PlacedList, Placer, Windows
+from gnomon.models.placing import IN_PLACE, PlacedList, Placer, Windows
 from gnomon.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, IntArray, WrittenAnswer
 from gnomon.models.reading import Row
 from gnomon.models.trie import TokenTree, plant
@@ -28,6 +30,7 @@ from gnomon.models.writing import CAUSAL_METHODS, TextWriter
 logger = logging.getLogger(__name__)
 
 NODES_PER_TREE = 256
+BoolArray = NDArray[np.bool_]
 
 _POOLINGS = ("sum", "mean", "per-character")
 METHODS: dict[str, tuple[str, str]] = {
@@ -65,23 +68,39 @@ class CausalModel:
 
     Parts of a sentence that can be scored: the candidate and the text after it, given the text before (the usual one);
     the ``candidate`` alone, given the text before; the whole ``sentence``, given the model's own beginning.
+
+    ``unwritten`` are words, with their tokens, that the model reads and that no head can write: they have no part in a
+    score; ``plain`` is the same model without them. ``work`` counts what was done for scores: rows that went through
+    the network, their tokens, and the rows that one pass for each candidate, question and method would have needed.
     """
 
     kind = "causal"
     methods: tuple[str, ...] = tuple(METHODS)
     writing_methods: tuple[str, ...] = CAUSAL_METHODS
+    plain: CausalModel | None = None
 
     def __init__(
-        self, name: str, fingerprint: str, model: Any, tokenizer: Any, token_budget: int | None = None
+        self,
+        name: str,
+        fingerprint: str,
+        model: Any,
+        tokenizer: Any,
+        token_budget: int | None = None,
+        candidates: str = IN_PLACE,
+        unwritten: Mapping[str, int] | None = None,
     ) -> None:
         self.name = name
         self.fingerprint = fingerprint
         self.model = model
         self.tokenizer = tokenizer
         self.special = frozenset(tokenizer.all_special_ids)
-        self.placer = Placer(name, tokenizer, model.config)
+        self.unwritten = frozenset((unwritten or {}).values())
+        self.candidates = candidates
+        self.placer = Placer(name, tokenizer, model.config, candidates, self.unwritten)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
+        self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
         self.share_prefixes = self._sees_trees()
+        self._only_read = re.compile("|".join(map(re.escape, unwritten or {})) or "(?!)")
         self.writer = TextWriter(model, tokenizer, self.placer, self._beginning())
 
     def describe(self) -> dict[str, str | int | float]:
@@ -127,14 +146,18 @@ class CausalModel:
                 prompt = (self._beginning(), *prompt)
             rooted += [_Rooted(index, prompt, tree) for tree in self._trees(placed, branches)]
 
+        self.work["rows"] += len(rooted)
+        self.work["tokens"] += sum(map(len, rooted))
+        self.work["rows_one_by_one"] += len(methods) * sum(map(len, usable.values()))
+
         def forward(batch: list[int]) -> None:
             some = [rooted[i] for i in batch]
             for one, (prompts, edges) in zip(some, self._edges(some, self.share_prefixes, whole), strict=True):
                 branches = _branches_of(usable[one.index])
-                own = _Values(one.tree, edges, branches, prompts)
+                own = _Values(one, edges, branches, prompts, self._written)
                 for method in methods:
                     part, pooling = METHODS[method]
-                    characters = _characters(questions[one.index], one.tree.members, part)
+                    characters = self._characters(questions[one.index], one.tree.members, part)
                     scores[one.index][method][one.tree.members] = own.pooled(part, pooling, characters)
 
         self.token_budget = run_batches([len(one) for one in rooted], self.token_budget, forward)
@@ -211,16 +234,31 @@ class CausalModel:
                 use_cache=False,
                 **inputs,
             )
+            wanted = np.concatenate(targets)
+            written = self._written(wanted)
             values = log_probabilities(
                 logits,
                 torch.from_numpy(np.concatenate(lines)).to(device),
-                torch.from_numpy(np.concatenate(targets)).to(device),
+                torch.from_numpy(np.where(written, wanted, 0)).to(device),
             )
+            values[~written] = 0.0
         found = []
         for one, first, last in zip(some, ends[:-1], ends[1:], strict=True):
             split = first + (len(one.prompt) - 1 if with_prompts else 0)
             found.append((values[first:split], values[split:last]))
         return found
+
+    def _written(self, tokens: IntArray) -> BoolArray:
+        """Which tokens the model can write."""
+        if not self.unwritten:
+            return np.ones(len(tokens), dtype=np.bool_)
+        return np.isin(tokens, list(self.unwritten), invert=True)
+
+    def _characters(self, question: Question, members: IntArray, part: str) -> FloatArray:
+        """How many characters the scored part of each candidate's sentence has, without words that are not written."""
+        before, after = (len(self._only_read.sub("", text)) for text in question.prompt.split(SLOT))
+        more = {"given": after, "candidate": 0, "sentence": before + after}[part]
+        return np.array([len(question.candidates[number]) + more for number in members], dtype=np.float64)
 
     def _sees_trees(self) -> bool:
         """Whether this architecture reads a tree of tokens rightly: tried on a small one against plain rows."""
@@ -245,11 +283,20 @@ class CausalModel:
 class _Values:
     """The log-probabilities of one tree's edges, to be pooled over parts of each candidate's sentence."""
 
-    def __init__(self, tree: TokenTree, edges: FloatArray, branches: _Branches, prompt: FloatArray) -> None:
-        self.tree = tree
+    def __init__(
+        self,
+        rooted: _Rooted,
+        edges: FloatArray,
+        branches: _Branches,
+        prompt: FloatArray,
+        written: Callable[[IntArray], BoolArray],
+    ) -> None:
+        self.tree = tree = rooted.tree
         # One value a token of each path, then a zero that ranges may end at.
         self.values = np.append(edges[tree.paths], 0.0)
+        self.counted = np.append(written(tree.targets)[tree.paths].astype(np.float64), 0.0)
         self.prompt = prompt
+        self.prompt_tokens = float(written(np.array(rooted.prompt[1:])).sum()) if len(prompt) else 0.0
         self.branches = branches
 
     def pooled(self, part: str, pooling: str, characters: FloatArray) -> FloatArray:
@@ -259,11 +306,12 @@ class _Values:
             first = first + self.branches.starts[self.tree.members]
         if pooling == "first-token":
             return self.values[first]
-        sums: FloatArray = np.add.reduceat(self.values, np.stack([first, last], axis=1).ravel())[::2]
-        tokens = (last - first).astype(np.float64)
+        ranges = np.stack([first, last], axis=1).ravel()
+        sums: FloatArray = np.add.reduceat(self.values, ranges)[::2]
+        tokens = np.add.reduceat(self.counted, ranges)[::2]
         if part == "sentence":
             sums = sums + self.prompt.sum()
-            tokens = tokens + len(self.prompt)
+            tokens = tokens + self.prompt_tokens
         if pooling == "mean":
             return sums / tokens
         return sums / np.maximum(1.0, characters) if pooling == "per-character" else sums
@@ -295,10 +343,3 @@ def _common_prefix(sequences: Sequence[Sequence[int]]) -> int:
         if len(set(tokens)) > 1:
             return place
     return min(len(ids) for ids in sequences)
-
-
-def _characters(question: Question, members: IntArray, part: str) -> FloatArray:
-    """How many characters the scored part of each candidate's sentence has."""
-    before, after = (len(text) for text in question.prompt.split(SLOT))
-    more = {"given": after, "candidate": 0, "sentence": before + after}[part]
-    return np.array([len(question.candidates[number]) + more for number in members], dtype=np.float64)

@@ -56,7 +56,7 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
         raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {first_line(error)}") from error
     network = network.to(device).eval()
     family = MaskedModel if resolved.kind == "masked" else CausalModel
-    return family(resolved.name, resolved.fingerprint, network, tokenizer)
+    return family(resolved.name, resolved.fingerprint, network, tokenizer, candidates=spec.candidates)
 
 
 def _device(wanted: str) -> torch.device:

@@ -6,7 +6,7 @@ number of candidates, prompts and methods that read them; the head works at the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from gnomon.foundation.records import Question
 from gnomon.models.batching import usual_budget
 from gnomon.models.filling import SlotFiller
 from gnomon.models.heads import describe_weights, last_attention
-from gnomon.models.placing import Placed, Placer
+from gnomon.models.placing import IN_PLACE, Placed, Placer
 from gnomon.models.protocol import (
     ANSWER_LENGTH,
     CandidateScores,
@@ -53,14 +53,26 @@ class MaskedModel:
     its own; ``single`` puts one mask for the whole candidate and reads every token there; ``pll`` masks one token of
     the candidate after another, the others staying in place; ``pll-l2r`` masks with it the tokens to its right in
     the same word. ``sentence-pll`` and ``sentence-pll-l2r`` do so for all tokens of the sentence.
+
+    ``unwritten`` are words, with their tokens, that the model reads and that no head can write: they are never masked;
+    ``plain`` is the same model without them. ``work`` counts what was done for scores: rows that went through the
+    network, their tokens, and the rows that one pass for each candidate, question and method would have needed.
     """
 
     kind = "masked"
     methods: tuple[str, ...] = tuple(METHODS)
     writing_methods: tuple[str, ...] = MASKED_METHODS
+    plain: MaskedModel | None = None
 
     def __init__(
-        self, name: str, fingerprint: str, model: Any, tokenizer: Any, token_budget: int | None = None
+        self,
+        name: str,
+        fingerprint: str,
+        model: Any,
+        tokenizer: Any,
+        token_budget: int | None = None,
+        candidates: str = IN_PLACE,
+        unwritten: Mapping[str, int] | None = None,
     ) -> None:
         if tokenizer.mask_token_id is None:
             raise InputError(f"{name}: its tokenizer has no mask token, so it cannot be asked as a masked model")
@@ -70,12 +82,15 @@ class MaskedModel:
         self.tokenizer = tokenizer
         self.mask = int(tokenizer.mask_token_id)
         self.pad = int(tokenizer.pad_token_id or 0)
-        self.special = frozenset(tokenizer.all_special_ids)
-        self.placer = Placer(name, tokenizer, model.config)
+        self.unwritten = frozenset((unwritten or {}).values())
+        self.unmasked = frozenset(tokenizer.all_special_ids) | self.unwritten
+        self.candidates = candidates
+        self.placer = Placer(name, tokenizer, model.config, candidates, self.unwritten)
         self.early = last_attention(model)
         self.filler = SlotFiller(model, tokenizer, self.placer, self.early)
         self.writer = MaskWriter(model, tokenizer, self.placer, self.early)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
+        self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
 
     def describe(self) -> dict[str, str | int | float]:
         """Parameters, dtype and device."""
@@ -98,11 +113,14 @@ class MaskedModel:
                     first = reads.add(plan, placed.before, placed.after)
                 spans[index, way] = first, plan.starts
         values, self.token_budget = reads.values(self.model, self.pad, self.token_budget, self.early)
+        self.work["rows"] += len(reads.rows)
+        self.work["tokens"] += sum(map(len, reads.rows))
         for index in usable:
             by_method = {}
             for method in methods:
                 way, pooling = METHODS[method]
                 first, starts = spans[index, way]
+                self.work["rows_one_by_one"] += len(starts) - 1 if way in ("multiple", "single") else int(starts[-1])
                 by_method[method] = _POOLINGS[pooling](values[first : first + starts[-1]], starts[:-1])
             yield CandidateScores(index, by_method)
 
@@ -136,7 +154,7 @@ class MaskedModel:
             plan.read([row] * (stop - start), [start] * (stop - start), ids[start:stop])
         else:
             sentence = way.startswith("sentence")
-            span = [i for i, token in enumerate(ids) if token not in self.special] if sentence else range(start, stop)
+            span = [i for i, token in enumerate(ids) if token not in self.unmasked] if sentence else range(start, stop)
             ends = _word_ends(one.joined) if way.endswith("l2r") else None
             for place in span:
                 end = place + 1 if ends is None else min(ends[place], span[-1] + 1)

@@ -1,7 +1,8 @@
-"""Candidates tokenised in place in their sentence, and which tokens are theirs."""
+"""Candidates tokenised in their sentence, and which tokens are theirs."""
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from gnomon.foundation import SLOT, InputError
 from gnomon.foundation.records import Question
 from gnomon.models.protocol import CandidateScores
 
+IN_PLACE = "in place"
+APART = "apart"
 _CHECKED = 3
 _KEPT_WINDOWS = 200_000
 _KEPT_LISTS = 1000
@@ -110,10 +113,23 @@ class Placer:
     anew, and once for all prompts that end and go on with the same words. Where no token of the vocabulary reaches
     over a blank this is the same; for some candidates of every prompt it is checked, and a prompt that fails is
     tokenised whole for each candidate.
+
+    That is ``in place``. With ``apart`` a candidate has the tokens that it has alone, and the sentence those that it
+    has around a mask: what many published programs do, and not what a model has read where a blank belongs to the
+    word after it. ``unwritten`` are tokens that no candidate may hold.
     """
 
-    def __init__(self, name: str, tokenizer: Any, config: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Any,
+        config: Any,
+        candidates: str = IN_PLACE,
+        unwritten: frozenset[int] = frozenset(),
+    ) -> None:
         self.backend = fast_backend(tokenizer, name)
+        self.unwritten = unwritten
+        self.stand_in = _stand_in(tokenizer, self.backend) if candidates == APART else None
         self.unknown = tokenizer.unk_token_id
         self.longest = longest_input(config, tokenizer)
         self.words = _kind_of_word(self.backend)
@@ -143,7 +159,10 @@ class Placer:
         if not candidates:
             raise UnusableError("the list of candidates is empty")
         before, after = prompt.split(SLOT)
-        placed = self._by_windows(before, after, tuple(candidates))
+        if self.stand_in is None:
+            placed = self._by_windows(before, after, tuple(candidates))
+        else:
+            placed = self._apart(before, after, tuple(candidates), *self.stand_in)
         if placed is None:
             placed = PlacedList((), self._gathered(candidates, self._whole(before, after, candidates)), ())
         if placed.windows.problem:
@@ -181,7 +200,27 @@ class Placer:
                 return f"the candidate {text!r} has no token in this model's vocabulary"
             if self.unknown is not None and self.unknown in one.ids[one.start : one.stop]:
                 return f"the candidate {text!r} holds a token that this model does not know"
+            if not self.unwritten.isdisjoint(one.ids[one.start : one.stop]):
+                return f"the candidate {text!r} holds a word that this model reads and never writes"
         return None
+
+    def _apart(self, before: str, after: str, candidates: tuple[str, ...], mask: str, backend: Any) -> PlacedList:
+        """Every candidate as it is alone, in the place of a mask in the sentence."""
+        if ((), candidates) not in self._lists:
+            self._make_room()
+            encodings = self.backend.encode_batch(list(candidates), add_special_tokens=False)
+            alone = [Placed(tuple(one.ids), 0, len(one.ids), tuple(_joined(one))) for one in encodings]
+            self._lists[(), candidates] = self._gathered(candidates, alone)
+        encoding = backend.encode(before + mask + after)
+        joined = tuple(_joined(encoding))
+        first, last = touching(encoding, len(before), len(before) + len(mask))
+        return PlacedList(
+            tuple(encoding.ids[:first]),
+            self._lists[(), candidates],
+            tuple(encoding.ids[last:]),
+            joined[:first],
+            joined[last:],
+        )
 
     def _by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> PlacedList | None:
         """The same from one whole sentence and the windows of all candidates; None where that cannot be trusted."""
@@ -210,9 +249,7 @@ class Placer:
         assert tail is not None and head is not None
         surroundings = (tail[1], tail[2], head[1], head[2])
         if (surroundings, candidates) not in self._lists:
-            if len(self._lists) >= _KEPT_LISTS or sum(map(len, self._windows.values())) > _KEPT_WINDOWS:
-                self._windows.clear()
-                self._lists.clear()
+            self._make_room()
             known = self._windows.setdefault(surroundings, {})
             missing = [text for text in dict.fromkeys(candidates) if text not in known]
             encodings = self.backend.encode_batch(
@@ -222,6 +259,11 @@ class Placer:
                 known[text] = _window(encoding, len(tail[1]), len(tail[0]), text, len(head[1]))
             self._lists[surroundings, candidates] = self._gathered(candidates, [known[text] for text in candidates])
         return self._lists[surroundings, candidates]
+
+    def _make_room(self) -> None:
+        if len(self._lists) >= _KEPT_LISTS or sum(map(len, self._windows.values())) > _KEPT_WINDOWS:
+            self._windows.clear()
+            self._lists.clear()
 
 
 def _refuse_the_same(question: Question, windows: Windows) -> None:
@@ -262,6 +304,17 @@ def touching(encoding: Any, first: int, last: int) -> tuple[int, int]:
 def _joined(encoding: Any) -> list[bool]:
     words = encoding.word_ids
     return [word is not None and word == before for word, before in zip(words, [None, *words], strict=False)]
+
+
+def _stand_in(tokenizer: Any, backend: Any) -> tuple[str, Any]:
+    """What stands in the slot while a sentence is tokenised: the model's mask, or a token that is added for it."""
+    if tokenizer.mask_token is not None:
+        return str(tokenizer.mask_token), backend
+    from tokenizers import AddedToken
+
+    backend = copy.deepcopy(backend)
+    backend.add_tokens([AddedToken(SLOT, lstrip=True, normalized=False)])
+    return SLOT, backend
 
 
 def _kind_of_word(backend: Any) -> str | None:

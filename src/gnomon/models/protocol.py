@@ -22,12 +22,14 @@ ANSWER_LENGTH = 8
 class CandidateScores:
     """Scores of one question's candidates by each method asked for, or the reason why there are none.
 
-    ``index`` is the place of the question in what was given; scores are higher for likelier candidates.
+    ``index`` is the place of the question in what was given; scores are higher for likelier candidates. A model that
+    asks a question several times (with other pseudowords, in other random orders) numbers them by ``repeat``.
     """
 
     index: int
     by_method: dict[str, FloatArray] | None = None
     unusable: str | None = None
+    repeat: int | None = None
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ class ModelSpec:
     """A model as a study names it: an alias, a folder, a .gguf file, a hub name or ``file.py:name``.
 
     ``label`` is what it is called in tables. ``kind`` (masked, causal) is read from the model's own configuration
-    where it is not given. Code that comes with a model runs only with ``trust_remote_code``.
+    where it is not given. Code that comes with a model runs only with ``trust_remote_code``. ``candidates`` says how
+    they are tokenised: in place in their sentence, or apart from it, as many published programs do.
     """
 
     model: str
@@ -31,6 +32,7 @@ class ModelSpec:
     device: str = "auto"
     revision: str | None = None
     trust_remote_code: bool = False
+    candidates: str = "in place"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,15 @@ class ResolvedModel:
 
 def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
     """Find a model's files and hash them; refuses what is not there, in one line."""
+    if spec.candidates not in ("in place", "apart"):
+        raise InputError(f"{spec.model}: candidates is {spec.candidates!r}, and should be 'in place' or 'apart'")
+    resolved = _resolve(spec, folder)
+    if resolved.path is None or spec.candidates == "in place":
+        return resolved
+    return replace(resolved, fingerprint=digest([resolved.fingerprint, "candidates", spec.candidates]))
+
+
+def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     from gnomon.models import MODELS
 
     if spec.model in MODELS or (":" in spec.model and not Path(spec.model).exists()):

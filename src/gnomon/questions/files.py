@@ -18,6 +18,7 @@ from gnomon.foundation.tables import (
     ENTITIES,
     FACTS,
     FREQUENCIES,
+    PREMISES,
     QUESTIONS,
     TableKind,
     candidate_set_id,
@@ -47,8 +48,9 @@ _OF_A_QUESTION = [
 class QuestionSet:
     """Questions with their candidate sets, the facts they come from, and how often each answer is right (or none).
 
-    ``entities`` are the names in each question, where its maker tells. ``about`` is what the data card says besides
-    counts: filters with what each left out, how ambiguous templates are, sources, remarks.
+    ``entities`` are the names in each question, where its maker tells; ``premises`` say of a question what of its
+    premises it shows, and which questions decide whether a model knows the others. ``about`` is what the data card
+    says besides counts: filters with what each left out, how ambiguous templates are, sources, remarks.
     """
 
     questions: pa.Table
@@ -57,6 +59,7 @@ class QuestionSet:
     frequencies: pa.Table = field(default_factory=lambda: make_table(FREQUENCIES, []))
     about: Mapping[str, Any] = field(default_factory=dict)
     entities: pa.Table = field(default_factory=lambda: make_table(ENTITIES, []))
+    premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:
         """The candidates of each set."""
@@ -81,6 +84,7 @@ def write_questions(questions: QuestionSet, folder: Path) -> None:
     write_json(folder / ABOUT, dict(questions.about))
     write_table(FREQUENCIES, questions.frequencies, folder / "frequencies.parquet")
     write_table(ENTITIES, questions.entities, folder / "entities.parquet")
+    write_table(PREMISES, questions.premises, folder / "premises.parquet")
     write_table(CANDIDATES, questions.candidates, folder / "candidates.parquet")
     write_table(FACTS, questions.facts, folder / "facts.parquet")
     write_table(QUESTIONS, questions.questions, folder / "questions.parquet")
@@ -100,8 +104,9 @@ def read_questions(place: Path) -> QuestionSet:
     if not questions.num_rows:
         raise InputError(f"{file} holds no questions")
     candidates = pa.concat_tables([own, _beside(file, CANDIDATES)])
-    facts, frequencies, entities = (_beside(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES))
-    found = QuestionSet(questions, candidates, facts, frequencies, _read_json(file.parent / ABOUT), entities)
+    facts, frequencies, entities, premises = (_beside(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES, PREMISES))
+    about = _read_json(file.parent / ABOUT)
+    found = QuestionSet(questions, candidates, facts, frequencies, about, entities, premises)
     _refuse_wrong_candidates(found, file)
     return found
 
@@ -159,7 +164,7 @@ def _beside(file: Path, kind: TableKind) -> pa.Table:
 
 def companions(file: Path, *kinds: TableKind) -> list[Path]:
     """Where the other tables of a question set may stand."""
-    wanted = kinds or (CANDIDATES, FACTS, FREQUENCIES, ENTITIES)
+    wanted = kinds or (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
     return [file.parent / f"{kind.name}{ending}" for kind in wanted for ending in (".parquet", ".jsonl")]
 
 

@@ -1,12 +1,13 @@
-"""Figures that analyses describe as data: lines with intervals over ordered buckets, and stacked bars."""
+"""Figures that analyses describe as data: lines over buckets or numbers, stacked bars, and groups of bars."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gnomon.reports import formatting as show
-from gnomon.reports.figures import BASELINE, OKABE_ITO, Figure, draw, legend_columns, short_labels
+from gnomon.reports.figures import BASELINE, INK, OKABE_ITO, Figure, draw, legend_columns, short_labels
 from gnomon.reports.scoreboard import Series
 
 _PARTS = (
@@ -26,78 +27,161 @@ _PARTS = (
 _POINTS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 
+_SMALL = 165
+"""The width of one of several panels."""
+_MOST_POINTS = 25
+"""Beyond so many places along x only some of a line's points are marked."""
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What stands around a figure's rows."""
+
+    caption: str
+    x: str
+    legend: str
+    percent: bool
+    identity: str
+    baselines: Collection[str]
+
+
 def chart(described: Mapping[str, Any], identity: str, baselines: Collection[str] = ()) -> Figure | None:
     """The figure that an analysis describes; None where there is nothing in it, or where its kind is not known."""
     rows = [row for row in described.get("rows") or () if isinstance(row, Mapping)]
-    kinds: Mapping[str, Callable[..., Figure | None]] = {"lines": _lines, "stack": _stack}
+    kinds: Mapping[str, Callable[[Sequence[Mapping[str, Any]], _Frame], Figure | None]] = {
+        "lines": _lines,
+        "stack": _stack,
+        "bars": _bars,
+    }
     drawn = kinds.get(str(described.get("kind")))
-    caption = show.printable(described.get("caption", ""))
-    return drawn(rows, caption, show.printable(described.get("x", "")), identity, baselines) if drawn and rows else None
+    if drawn is None or not rows:
+        return None
+    caption, x, legend = (show.printable(described.get(name) or "") for name in ("caption", "x", "legend"))
+    percent = described.get("percent")
+    if percent is None:
+        known = (show.finite(row.get("value")) for row in rows)
+        percent = all(abs(value) <= 1 for value in known if value is not None)
+    return drawn(rows, _Frame(caption, x, legend, bool(percent), identity, baselines))
 
 
-def _lines(
-    rows: Sequence[Mapping[str, Any]], caption: str, x_title: str, identity: str, baselines: Collection[str]
-) -> Figure | None:
+def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     """A line with points and intervals for each value of ``line``; baselines are grey."""
     import altair as alt
 
     known = [row for row in rows if show.finite(row.get("value")) is not None]
     if not known:
         return None
-    places = list(dict.fromkeys(show.printable(row["x"]) for row in known))
+    numbers = all(show.finite(row["x"]) is not None for row in known)
+    places = list(dict.fromkeys(row["x"] if numbers else show.printable(row["x"]) for row in known))
+    marked = set(sorted(places)[:: max(1, round(len(places) / 10))] if len(places) > _MOST_POINTS else places)
     series = {str(row["line"]): Series(str(row["line"])) for row in known}
     short = short_labels(list(series.values()))
     names = {line: show.printable(short[one]) for line, one in series.items()}
-    plain = {str(row["line"]) for row in known if str(row.get("model", row["line"])) in baselines}
+    plain = {str(row["line"]) for row in known if str(row.get("model", row["line"])) in frame.baselines}
     models = [line for line in series if line not in plain]
     colour = {line: OKABE_ITO[place % len(OKABE_ITO)] for place, line in enumerate(models)}
-    percent = all(abs(float(row["value"])) <= 1 for row in known)
+    percent = frame.percent
     values = [
         {
-            "x": show.printable(row["x"]),
+            **_measured(row),
+            "x": row["x"] if numbers else show.printable(row["x"]),
             "line": names[str(row["line"])],
-            "value": row["value"],
-            "low": row["value"] if show.finite(row.get("low")) is None else row["low"],
-            "high": row["value"] if show.finite(row.get("high")) is None else row["high"],
-            "about": f"{show.printable(row['line'])}, {show.printable(row['x'])}: "
-            f"{show.score(row['value'], percent=percent)} "
-            f"{show.interval(row.get('low'), row.get('high'), percent=percent)}, n = {show.count(row.get('n'))}",
+            "about": f"{show.printable(row['line'])}, {show.printable(row['x'])}: {_spoken(row, percent)}",
         }
         for row in known
     ]
     labels = list(names.values())
     scale = alt.Scale(domain=labels, range=[colour.get(line, BASELINE) for line in names])
-    shapes = alt.Scale(domain=labels, range=[_POINTS[place % len(_POINTS)] for place in range(len(labels))])
+    turns = [place + place // len(_POINTS) for place in range(len(labels))]
+    shapes = alt.Scale(domain=labels, range=[_POINTS[turn % len(_POINTS)] for turn in turns])
     legend = alt.Legend(
         title=None, orient="bottom", columns=legend_columns(labels, beside=["100%"]), symbolSize=70, labelLimit=180
     )
-    axis = alt.Axis(format=".0%" if percent else "~g", tickCount=5, gridColor="#ececf0", domain=False, ticks=False)
-    top = [0, max(0.1, *(float(value["high"]) for value in values))] if percent else alt.Undefined
-    base = alt.Chart(alt.InlineData(values=values)).encode(
-        x=alt.X(
-            "x:N",
-            title=x_title or None,
-            sort=None,
-            scale=alt.Scale(domain=places),
-            axis=alt.Axis(labelAngle=0, ticks=False, labelPadding=6, titleFontWeight="normal", labelOverlap="parity"),
-        ),
-        xOffset=alt.XOffset("line:N", scale=alt.Scale(domain=labels, paddingOuter=0.9)),
-        color=alt.Color("line:N", scale=scale, legend=legend),
-    )
-    y = alt.Y("value:Q", title=None, axis=axis, scale=alt.Scale(domain=top, nice=True))
-    whiskers = base.mark_rule(strokeWidth=1.4).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
+    scores = alt.Scale(domain=_reach(values) if percent else alt.Undefined, nice=True)
+    y = alt.Y("value:Q", title=None, axis=_value_axis(alt, percent), scale=scores)
+    along: dict[str, Any] = {"title": frame.x or None, "axis": _x_axis(alt)}
+    if numbers:
+        where = {"x": alt.X("x:Q", scale=alt.Scale(domain=[min(places), max(places)], nice=False, padding=9), **along)}
+    else:
+        where = {
+            "x": alt.X("x:N", sort=None, scale=alt.Scale(domain=places), **along),
+            "xOffset": alt.XOffset("line:N", scale=alt.Scale(domain=labels, paddingOuter=0.9)),
+        }
+    colours = alt.Color("line:N", scale=scale, legend=legend)
+    base = alt.Chart(alt.InlineData(values=values)).encode(color=colours, **where)
+    seen = [value for value in values if value["x"] in marked]
+    spots = alt.Chart(alt.InlineData(values=seen)).encode(color=colours, **where)
     lines = base.mark_line(strokeWidth=1.6).encode(y=y)
-    points = base.mark_point(filled=True, size=52, opacity=1).encode(
+    points = spots.mark_point(filled=True, size=52, opacity=1).encode(
         y=y, shape=alt.Shape("line:N", scale=shapes, legend=legend), description="about:N"
     )
-    chart = alt.layer(whiskers, lines, points).properties(width=400, height=190, autosize=_fit(alt))
-    told = f"Line chart of {caption}. " + "; ".join(str(value["about"]) for value in values) + "."
-    return Figure(caption, draw(chart, identity, told))
+    layers = [lines, points]
+    if any(show.finite(row.get("low")) is not None for row in known):
+        layers.insert(0, base.mark_rule(strokeWidth=1.4).encode(y=alt.Y("low:Q", title=None), y2="high:Q"))
+    chart = alt.layer(*layers).properties(width=400, height=190, autosize=_fit(alt))
+    told = f"Line chart of {frame.caption}. " + "; ".join(str(value["about"]) for value in seen) + "."
+    return Figure(frame.caption, draw(chart, frame.identity, told))
 
 
-def _stack(
-    rows: Sequence[Mapping[str, Any]], caption: str, _x: str, identity: str, _baselines: Collection[str]
-) -> Figure | None:
+def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
+    """A panel for each value of ``panel``; in it a group for each x, in the group a bar with its interval."""
+    import altair as alt
+
+    known = [row for row in rows if show.finite(row.get("value")) is not None]
+    if not known:
+        return None
+    panels, places, bars = (
+        list(dict.fromkeys(show.printable(row.get(name) or "") for row in known)) for name in ("panel", "x", "bar")
+    )
+    values = [
+        {
+            **_measured(row),
+            **{name: show.printable(row.get(name) or "") for name in ("panel", "x", "bar")},
+            "about": f"{', '.join(_titled(row, name, frame) for name in ('panel', 'x', 'bar') if row.get(name))}: "
+            f"{_spoken(row, frame.percent)}",
+        }
+        for row in known
+    ]
+    small = len(panels) > 1
+    legend = alt.Legend(
+        title=frame.legend or None,
+        orient="bottom",
+        titleOrient="left",
+        columns=legend_columns(bars, beside=["100%"], title=frame.legend),
+        symbolType="square",
+        symbolSize=90,
+        labelLimit=180,
+    )
+    colours = [_PARTS[place % len(_PARTS)] for place in range(len(bars))]
+    y = alt.Y(
+        "value:Q",
+        title=None,
+        axis=_value_axis(alt, frame.percent),
+        scale=alt.Scale(domain=_reach(values) if frame.percent else alt.Undefined, nice=True),
+    )
+    base = alt.Chart().encode(
+        x=alt.X("x:N", title=frame.x or None, sort=None, scale=alt.Scale(domain=places), axis=_x_axis(alt)),
+        xOffset=alt.XOffset("bar:N", sort=None, scale=alt.Scale(domain=bars)),
+    )
+    drawn = base.mark_bar(stroke="white", strokeWidth=0.6).encode(
+        y=y,
+        color=alt.Color("bar:N", scale=alt.Scale(domain=bars, range=colours), legend=legend),
+        description="about:N",
+    )
+    whiskers = base.mark_rule(stroke=INK, strokeWidth=1.2).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
+    layered = alt.layer(drawn, whiskers, data=alt.InlineData(values=values))
+    if small:
+        header = alt.Header(title=None, labelFontSize=11.5, labelFontWeight="bold", labelColor=INK, labelPadding=4)
+        chart = layered.properties(width=_SMALL, height=92).facet(
+            facet=alt.Facet("panel:N", sort=panels, header=header), columns=2, spacing={"row": 14, "column": 22}
+        )
+    else:
+        chart = layered.properties(width=400, height=190, autosize=_fit(alt))
+    told = f"Bar chart of {frame.caption} " + "; ".join(str(value["about"]) for value in values) + "."
+    return Figure(frame.caption, draw(chart, frame.identity, told))
+
+
+def _stack(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     """A bar for each value of ``bar``, its parts laid end to end."""
     import altair as alt
 
@@ -143,8 +227,41 @@ def _stack(
         )
         .properties(width=400, height={"step": 26}, autosize=_fit(alt))
     )
-    told = f"Stacked bars: {caption}. " + "; ".join(str(value["about"]) for value in values if value["count"]) + "."
-    return Figure(caption, draw(chart, identity, told))
+    spoken = "; ".join(str(value["about"]) for value in values if value["count"])
+    return Figure(frame.caption, draw(chart, frame.identity, f"Stacked bars: {frame.caption}. {spoken}."))
+
+
+def _measured(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row's value with the ends of its interval, which are the value itself where there is none."""
+    ends = {end: row["value"] if show.finite(row.get(end)) is None else row[end] for end in ("low", "high")}
+    return {"value": row["value"], **ends}
+
+
+def _spoken(row: Mapping[str, Any], percent: bool) -> str:
+    interval = show.interval(row.get("low"), row.get("high"), percent=percent)
+    count = "" if row.get("n") is None else f", n = {show.count(row['n'])}"
+    return f"{show.score(row['value'], percent=percent)}{' ' if interval else ''}{interval}{count}"
+
+
+def _titled(row: Mapping[str, Any], name: str, frame: _Frame) -> str:
+    title = {"x": frame.x, "bar": frame.legend}.get(name)
+    return show.printable(f"{title} {row[name]}" if title else row[name])
+
+
+def _reach(values: Sequence[Mapping[str, Any]]) -> list[float]:
+    """From 0 to the highest end of an interval."""
+    return [min(0.0, *(float(value["low"]) for value in values)), max(0.1, *(float(value["high"]) for value in values))]
+
+
+def _value_axis(alt: Any, percent: bool) -> Any:
+    form = ".0%" if percent else "~g"
+    return alt.Axis(format=form, tickCount=5, gridColor="#ececf0", domain=False, ticks=False)
+
+
+def _x_axis(alt: Any) -> Any:
+    return alt.Axis(
+        labelAngle=0, ticks=False, labelPadding=6, titleFontWeight="normal", labelOverlap="parity", grid=False
+    )
 
 
 def _fit(alt: Any) -> Any:

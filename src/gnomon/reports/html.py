@@ -28,7 +28,8 @@ def render_html(data: ReportData) -> str:
 
 def _content(data: ReportData) -> dict[str, Any]:
     baselines = data.baselines()
-    board = scoreboard(data.scores, data.suite.get("headline") or (), baselines)
+    main_methods = data.suite.get("main_methods") or ()
+    board = scoreboard(data.scores, data.suite.get("headline") or (), baselines, main_methods)
     judged = outcomes(data.questions, data.answers, data.candidates, board)
     colours = figures.line_colours(judged.series, baselines)
     groups = sections.group_names(data.scores)

@@ -99,11 +99,14 @@ def grouped_rows(scores: pa.Table, group: str) -> list[dict[str, Any]]:
     return rows if len({tuple(row[name] for name in names) for row in rows}) == len(rows) else []
 
 
-def scoreboard(scores: pa.Table, headline: Iterable[Any], baselines: Collection[str] = ()) -> Scoreboard:
+def scoreboard(
+    scores: pa.Table, headline: Iterable[Any], baselines: Collection[str] = (), main_methods: Collection[str] = ()
+) -> Scoreboard:
     """The overall scores as lines and columns.
 
     Headline pairs are mappings with ``task`` and ``metric``, or two-tuples; without any, each task's first metric
-    is taken. A model has one line, unless it answered one of the columns by several methods: then a line for each.
+    is taken. A model has one line, unless it answered one of the columns by several methods: then a line for each,
+    or for those that are among ``main_methods`` if any of them is.
     The best of a column (several, if equal) is sought among the models that are no baselines, or among all if there
     are only baselines.
     """
@@ -111,6 +114,8 @@ def scoreboard(scores: pa.Table, headline: Iterable[Any], baselines: Collection[
     columns = _columns(rows, headline)
     wanted = {(column.task, column.metric): column for column in columns}
     shown = [row for row in rows if (row["task"], row["metric"]) in wanted]
+    main = {row["model"] for row in shown if row["method"] in main_methods}
+    shown = [row for row in shown if row["model"] not in main or row["method"] in main_methods]
     series = lines_of(shown)
     cells: dict[tuple[Series, Column], Cell] = {}
     for row in shown:

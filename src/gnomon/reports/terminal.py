@@ -18,15 +18,20 @@ _GAP = 3
 
 
 def score_table(
-    scores: pa.Table, headline: Iterable[Any], *, width: int | None = None, baselines: Collection[str] = ()
+    scores: pa.Table,
+    headline: Iterable[Any],
+    *,
+    width: int | None = None,
+    baselines: Collection[str] = (),
+    main_methods: Collection[str] = (),
 ) -> Table:
     """Models as rows, headline scores as columns: ``41.2  [39.3, 43.0]`` in percent, chance in the last row.
 
     The best of each column is bold; ``baselines`` are not among those compared. Where the table is wider than
     ``width`` (the terminal's own if None), it is stacked: one block of rows for each headline score, so that no
-    number is ever cut. A model that answered by several methods has a row for each.
+    number is ever cut. A model that answered by several methods has a row for each, or for ``main_methods`` alone.
     """
-    board = scoreboard(scores, headline, baselines)
+    board = scoreboard(scores, headline, baselines, main_methods)
     if not board.columns:
         return Table("no scores yet", box=None, pad_edge=False)
     if width is None:

@@ -17,6 +17,7 @@ from gnomon.foundation.records import Question
 from gnomon.foundation.tables import ANSWERS, make_table, write_table
 from gnomon.learning import Learned, read_learned
 from gnomon.models import Model, ModelSpec, NeedsAllQuestions, ResolvedModel, load_model, resolve_model
+from gnomon.models.marks import with_letters
 from gnomon.probes import PROBES, Probe
 from gnomon.questions import read_questions
 from gnomon.runs.plan import StepContext
@@ -28,16 +29,16 @@ MOST_BLOCKS = 256
 
 
 def ask(context: StepContext) -> None:
-    """Ask one model the questions of the run by one probe: all, or those of some tasks.
+    """Ask one model the questions of the run by one probe: all, or those of some tasks and kinds of templates.
 
-    A model that the run itself has tuned is named by its record (``learned``), an input of this step. Blocks and the
-    order within them depend on the questions alone, so a resumed run computes what an undisturbed one would have. The
-    model is loaded only if a block is without answers.
+    A model that the run itself has tuned is named by its record (``learned``), an input of this step; so are soft
+    prompts that it has learned (``soft``). Blocks and the order within them depend on the questions alone, so a resumed
+    run computes what an undisturbed one would have. The model is loaded only if a block is without answers.
     """
     params = context.params
     found = read_questions(context.folder)
     every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
-    questions = [question for question in every if not params.get("tasks") or question.task in params["tasks"]]
+    questions = [question for question in every if is_asked(question, params.get("tasks"), params.get("kinds"))]
     learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
     size = max(SMALLEST_BLOCK, -(-len(questions) // MOST_BLOCKS))
     blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
@@ -59,6 +60,17 @@ def ask(context: StepContext) -> None:
     write_table(ANSWERS, pa.concat_tables(tables), context.folder / answers_file)
 
 
+def is_asked(question: Question, tasks: Sequence[str] | None, kinds: Sequence[str] | None) -> bool:
+    """Whether a question is of one of these tasks (if any is named) and of one of these kinds of templates.
+
+    Where no kind is named, soft templates are left out: only a model that has learned them can read them.
+    """
+    if tasks and question.task not in tasks:
+        return False
+    kind = (question.template or "").partition("/")[2]
+    return kind in kinds if kinds else "soft" not in kind.split("-")
+
+
 class _Asker:
     """A loaded model with a probe."""
 
@@ -76,7 +88,7 @@ class _Asker:
         if resolved.path is not None:
             context.progress.say(f"  {resolved.name}: loading")
         started = time.perf_counter()
-        self.model: Model = load_model(resolved)
+        self.model: Model = self._dressed(load_model(resolved), context)
         self.loading = time.perf_counter() - started
         logger.info("%s loaded in %.1f s: %s", resolved.name, self.loading, self.model.describe())
         if isinstance(self.model, NeedsAllQuestions):
@@ -84,8 +96,32 @@ class _Asker:
         self.asking = 0.0
         self.asked = 0
 
+    def _dressed(self, model: Model, context: StepContext) -> Model:
+        """The model with the soft prompts and pseudowords of the step, where it has an embedding to give them to."""
+        soft, pseudo = self.params.get("soft"), self.params.get("pseudowords")
+        self.letters = bool(pseudo)
+        if model.kind not in ("masked", "causal") or not (soft or pseudo):
+            return model
+        from gnomon.learning.soft import soft_words_for
+        from gnomon.models.causal import CausalModel
+        from gnomon.models.made_words import with_words
+        from gnomon.models.masked import MaskedModel
+        from gnomon.models.pseudowords import PseudowordSettings, WithPseudowords
+
+        if not isinstance(model, MaskedModel | CausalModel):
+            return model  # A user's own, without an embedding that is known here.
+        words = {}
+        for file in soft or ():
+            words.update(soft_words_for(model, context.folder / file))
+        if pseudo and self.params["probe"] == "rank":
+            self.letters = False
+            return WithPseudowords(model, PseudowordSettings(**pseudo), words)
+        return with_words(model, words) if words else model
+
     def ask(self, block: Sequence[Question], part: Path) -> None:
         """Ask a block and write its answers; refuses a probe that leaves a question without an answer."""
+        if self.letters:
+            block = [dataclasses.replace(question, prompt=with_letters(question.prompt)) for question in block]
         started = time.perf_counter()
         answers = list(self.probe(self.model, block, self.params["methods"]))
         self.asking += time.perf_counter() - started
@@ -100,6 +136,8 @@ def _resolved(context: StepContext, learned: Learned | None) -> ResolvedModel:
     """The model of the step, with the very weights that it was planned with, or that were learned."""
     spec = ModelSpec(**context.step.aside["model"])
     if learned is None:
+        if context.params.get("soft"):
+            spec = dataclasses.replace(spec, label=context.params["name"])
         resolved = resolve_model(spec, context.home)
         if resolved.fingerprint != context.params["fingerprint"]:
             raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
@@ -130,4 +168,5 @@ def _write_about(
         about |= asker.model.describe()
         about |= {"loading_seconds": round(asker.loading, 3), "seconds": round(asker.asking, 3)}
         about["questions_per_second"] = round(asker.asked / asker.asking, 2) if asker.asking else 0.0
+        about |= getattr(asker.model, "work", {})
     write_json(file, about)

@@ -13,7 +13,10 @@ from gnomon.foundation import write_json
 from gnomon.foundation.tables import ANSWERS, SCORES, read_table
 from gnomon.questions import QuestionSet, read_questions
 from gnomon.runs.plan import StepContext
+from gnomon.runs.scoring import read_json
+from gnomon.runs.settling import read_settings
 from gnomon.scores import get_metric
+from gnomon.scores.table import answer_rows
 
 
 def examine(context: StepContext) -> None:
@@ -21,7 +24,7 @@ def examine(context: StepContext) -> None:
     params, folder = context.params, context.folder
     given = analysis_input(
         read_questions(folder),
-        answers=read_table(ANSWERS, folder / "answers.parquet").to_pylist(),
+        answers=answer_rows(read_table(ANSWERS, folder / "answers.parquet")),
         scores=read_table(SCORES, folder / "scores.parquet").to_pylist(),
         headline=[
             (entry["task"], get_metric(params["metrics"][entry["metric"]], context.home))
@@ -29,9 +32,30 @@ def examine(context: StepContext) -> None:
         ],
         baselines=frozenset(params["baselines"]),
         seed=params["seed"],
+        settings=read_settings(context),
+        learned=_learned(context),
     )
     given = replace(given, options=opened(params["options"], params["analyses"], context.home))
     write_json(folder / "analyses.json", run_analyses(params["analyses"], given, context.home))
+
+
+def _learned(context: StepContext) -> list[dict[str, Any]]:
+    """What was learned in the run: by which model, for which task and kind of template, and how it went."""
+    records = [name for name in context.step.inputs if name.endswith("/learned.json")]
+    found = []
+    for name, about in zip(records, context.params.get("learned") or (), strict=True):
+        record = read_json(context.folder / name)
+        kinds = ", ".join(kind for kind in about["kinds"] if kind != "soft")
+        found.append(
+            {
+                "model": about["model"],
+                "task": f"{about['task']} ({kinds})" if kinds else about["task"],
+                "loss": record["settings"].get("loss"),
+                "epochs": record["epochs"],
+                "kept_epoch": record["kept_epoch"],
+            }
+        )
+    return found
 
 
 def analysis_input(questions: QuestionSet, **rest: Any) -> AnalysisInput:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
@@ -11,6 +12,7 @@ from gnomon.foundation.records import Question
 from gnomon.learning import LEARNERS, Learner
 from gnomon.models import ModelSpec, load_model, resolve_model
 from gnomon.questions import QuestionSet, read_questions
+from gnomon.runs.asking import is_asked
 from gnomon.runs.plan import StepContext
 
 logger = logging.getLogger("gnomon.runs")
@@ -21,11 +23,13 @@ TRAINING = "training.parquet"
 def learn(context: StepContext) -> None:
     """Let a model learn from the training questions of a task (all, if none is named); those of dev say when to stop.
 
-    The first output is the record, learned.json; the folder it stands in becomes the model's.
+    ``kinds`` are the kinds of templates that are learned from (else all that are not soft), ``start`` records of
+    what was learned before and is gone on from. The first output is the record, learned.json; what was learned lies
+    beside it.
     """
     params = context.params
     found = read_questions(context.folder / TRAINING)
-    training, dev = (_questions(found, split, params.get("task")) for split in ("train", "dev"))
+    training, dev = (_questions(found, split, params.get("task"), params.get("kinds")) for split in ("train", "dev"))
     if not training:
         of_task = f" of the task {params['task']}" if params.get("task") else ""
         raise InputError(f"there are no training questions{of_task} to tune {params['name']} on; ask it untuned")
@@ -34,21 +38,24 @@ def learn(context: StepContext) -> None:
     if resolved.fingerprint != params["fingerprint"]:
         raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
     context.progress.say(f"  {params['name']}: learning from {len(training)} questions")
+    model = load_model(resolved)
+    more = {"start": [context.folder / file for file in params["start"]]} if params.get("start") else {}
     learned = learner(
-        load_model(resolved),
+        model,
         training,
         (context.folder / context.step.outputs[0]).parent,
         dev=dev,
         settings=params.get("settings") or {},
         seed=params["seed"],
         progress=context.progress,
+        **more,
     )
     logger.info("%s has learned: %s", params["name"], dict(learned.record))
 
 
-def _questions(found: QuestionSet, split: str, task: str | None) -> list[Question]:
+def _questions(found: QuestionSet, split: str, task: str | None, kinds: Sequence[str] | None = None) -> list[Question]:
     chosen = pc.equal(found.questions["split"], split)
     if task:
         chosen = pc.and_(chosen, pc.equal(found.questions["task"], task))
     some = QuestionSet(found.questions.filter(chosen), found.candidates)
-    return some.as_questions()
+    return [question for question in some.as_questions() if is_asked(question, None, kinds)]

@@ -14,8 +14,9 @@ from gnomon.foundation.records import Question
 from gnomon.foundation.tables import ANSWERS, SCORES, read_table, write_table
 from gnomon.questions import read_questions
 from gnomon.runs.plan import StepContext
+from gnomon.runs.settling import read_settings
 from gnomon.scores import get_metric
-from gnomon.scores.table import score_answers
+from gnomon.scores.table import answer_rows, score_answers
 
 _ALWAYS = ("model", "suite", "task", "probe", "method", "metric", "value", "low", "high", "n", "unusable", "chance")
 
@@ -33,9 +34,18 @@ def score(context: StepContext) -> None:
     questions = found.by_id()
     rows = found.questions.to_pylist()
     groups = {row["question_id"]: _groups(row, questions[row["question_id"]], params["groups"]) for row in rows}
-    answers = read_table(ANSWERS, context.folder / "answers.parquet").to_pylist()
+    answers = answer_rows(read_table(ANSWERS, context.folder / "answers.parquet"))
     metrics = [get_metric(name, context.home) for name in params["metrics"]]
-    table = score_answers(params["suite"], questions, groups, found.clusters(), answers, metrics, seed=params["seed"])
+    table = score_answers(
+        params["suite"],
+        questions,
+        groups,
+        found.clusters(),
+        answers,
+        metrics,
+        seed=params["seed"],
+        groups_by_model={place: {"premises": value} for place, value in read_settings(context).items()},
+    )
     write_table(SCORES, table, context.folder / "scores.parquet")
     write_json(context.folder / "scores.json", score_objects(table))
 
@@ -46,7 +56,7 @@ def analyse(context: StepContext) -> None:
     found = read_questions(context.folder)
     findings = find_out(
         scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
-        answers=read_table(ANSWERS, context.folder / "answers.parquet").to_pylist(),
+        answers=answer_rows(read_table(ANSWERS, context.folder / "answers.parquet")),
         questions=found.by_id(),
         clusters=found.clusters(),
         headline=[

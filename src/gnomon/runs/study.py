@@ -25,6 +25,7 @@ class ModelChoice(BaseModel):
     device: str = "auto"
     revision: str | None = None
     trust_remote_code: bool = False
+    candidates: Literal["in place", "apart"] = "in place"
 
     def spec(self) -> ModelSpec:
         """The same for the models room."""

@@ -24,6 +24,46 @@ def expected_ranks(scores: FloatArray, golds: IntArray) -> tuple[FloatArray, Int
     return better + (ties + 1) / 2.0, ties.astype(np.int64)
 
 
+def expected_ranks_in(ordered: FloatArray, lines: IntArray, own: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The same in many lists of scores, one a line and in ascending order: of gold candidates, by line and score."""
+    better = ordered.shape[1] - _places(ordered, lines, own, np.less_equal)
+    ties = ordered.shape[1] - _places(ordered, lines, own, np.less) - better
+    return better + (ties + 1) / 2.0, ties
+
+
+def _places(ordered: FloatArray, lines: IntArray, values: FloatArray, before: np.ufunc) -> IntArray:
+    """How many scores of its ordered line stand before each value: all lines are halved at once."""
+    low = np.zeros(len(values), dtype=np.int64)
+    high = np.full(len(values), ordered.shape[1])
+    for _ in range(ordered.shape[1].bit_length()):
+        middle = (low + high) // 2
+        beyond = (low < high) & before(ordered[lines, np.minimum(middle, ordered.shape[1] - 1)], values)
+        low = np.where(beyond, middle + 1, low)
+        high = np.where(beyond, high, np.maximum(low, middle))
+    return low
+
+
+def first_places(scores: FloatArray, ordered: FloatArray, count: int) -> IntArray:
+    """The columns of each line's best scores, so many or all, the best first; tied ones in the order of columns.
+
+    The same scores are given in ascending order, line by line, besides.
+    """
+    width = scores.shape[1]
+    count = min(count, width)
+    least = ordered[:, width - count]
+    chosen = np.flatnonzero(scores >= least[:, None])
+    lines, columns = chosen // width, chosen % width
+    # Of those that are tied for the last places, the first ones by their columns.
+    last = scores[lines, columns] == least[lines]
+    left = count - np.bincount(lines[~last], minlength=len(scores))
+    tied = np.cumsum(last)
+    before = np.concatenate([[0], tied])[np.searchsorted(lines, np.arange(len(scores)))]
+    kept = ~last | (tied - before[lines] <= left[lines])
+    columns = columns[kept].reshape(len(scores), count)
+    order = np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1)
+
+
 def optimistic_ranks(ranks: FloatArray, ties: FloatArray) -> FloatArray:
     """Ranks if every tie is broken in favour of the right answer: rank - (ties - 1) / 2."""
     return ranks - (ties - 1.0) / 2.0

@@ -22,6 +22,10 @@ SUITES = Registry(
             "gnomon.suites.kmir:SUITE",
             "memorization, identification and reasoning: four question types, ten domains, any knowledge",
         ),
+        "ontoprobe": (
+            "gnomon.suites.ontoprobe:SUITE",
+            "types, superclasses, domains and ranges of any ontology, and reasoning by six RDFS rules",
+        ),
     },
 )
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from gnomon.foundation import InputError, did_you_mean, write_text
 from gnomon.foundation.tables import QUESTIONS, write_table
 from gnomon.questions import QuestionSet, read_questions, write_questions
+from gnomon.questions.deciding import with_deciders
 from gnomon.questions.drawing import draw_questions
 from gnomon.questions.files import ABOUT, QUESTION_FILES, companions, question_file
 from gnomon.questions.splits import check_splits
@@ -45,7 +46,7 @@ def _divided(found: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
             f"Choose one with --set options.split={splits[0]}"
         )
     if study.limit is not None:
-        asked = draw_questions(asked, study.limit, study.seed)
+        asked = with_deciders(draw_questions(asked, study.limit, study.seed), asked, found.premises)
     others = pa.array([name for name in ("train", "dev") if name != wanted])
     training = table.filter(pc.is_in(table["split"], others)) if study.learning is not None else nothing
     if study.learning is not None and study.data is not None and not study.options.get("leaks"):
@@ -69,7 +70,7 @@ def make_questions(suite: Suite, study: Study, home: Path) -> QuestionSet:
     if study.data is None:
         questions = suite.build(study, home)
     else:
-        questions = _limited(_read_data(suite, home / study.data), study)
+        questions = limited(_read_data(suite, study, home), study)
     if not questions.questions.num_rows:
         raise InputError(f"{suite.name} has made no questions from {', '.join(study.knowledge) or 'no knowledge'}")
     return questions
@@ -84,9 +85,10 @@ def data_files(suite: Suite, place: Path) -> list[Path]:
     return [path for path in (file, *companions(file), file.parent / ABOUT) if path.is_file()]
 
 
-def _read_data(suite: Suite, place: Path) -> QuestionSet:
+def _read_data(suite: Suite, study: Study, home: Path) -> QuestionSet:
+    place = home / str(study.data)
     if suite.read_published is not None and _published_files(suite, place):
-        return suite.read_published(place)
+        return suite.read_published(place, study, home)
     return read_questions(place)
 
 
@@ -98,15 +100,20 @@ def _published_files(suite: Suite, place: Path) -> list[Path]:
     return [path for path in candidates if path.is_file()]
 
 
-def _limited(found: QuestionSet, study: Study) -> QuestionSet:
+def limited(found: QuestionSet, study: Study) -> QuestionSet:
     """The tasks asked for, and of each task as many questions as the limit says, chosen by their ids."""
     table = found.questions
     tasks = set(table["task"].to_pylist())
     for task in study.tasks:
         if task not in tasks:
-            raise InputError(f"{study.data} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
+            given = study.data or ", ".join(study.knowledge)
+            raise InputError(f"{given} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
     if study.tasks:
-        table = table.filter(pc.is_in(table["task"], pa.array(study.tasks)))
+        wanted = pc.is_in(table["task"], pa.array(study.tasks))
+        if study.learning is not None:
+            # What is learned for one task may be needed by another.
+            wanted = pc.or_(wanted, pc.fill_null(pc.is_in(table["split"], pa.array(["train", "dev"])), False))
+        table = with_deciders(table.filter(wanted), table, found.premises)
     if study.limit is not None and study.options.get("split") is None:
-        table = draw_questions(table, study.limit, study.seed)
+        table = with_deciders(draw_questions(table, study.limit, study.seed), table, found.premises)
     return replace(found, questions=table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from gnomon.runs.learning import TRAINING
 from gnomon.scores import get_metric
 from gnomon.suites.building import data_files
 from gnomon.suites.resolving import ResolvedStudy
+from gnomon.suites.suite import Asking
 
 QUESTIONS = (
     *("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "entities.parquet"),
-    "about.json",
+    *("premises.parquet", "about.json"),
 )
 TUNED = "tuned"
 
@@ -27,9 +28,10 @@ TUNED = "tuned"
 def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     """Build, ask, collect, score, analyse, record and report."""
     study, suite = resolved.study, resolved.suite
-    learns, asks = _learn_and_ask(resolved)
-    answers = tuple(step.outputs[0] for step in asks)
-    abouts = tuple(step.outputs[1] for step in asks)
+    asking = (suite.asking or _learn_and_ask)(resolved)
+    answers = tuple(step.outputs[0] for step in asking.asks)
+    abouts = tuple(step.outputs[1] for step in asking.asks)
+    settled = asking.settle.outputs if asking.settle else ()
     names = {name: get_metric(name, resolved.home).name for name in study.metrics}
     headline = _headline(resolved, list(names.values()))
     scoring = {
@@ -53,22 +55,22 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
         "study": study.model_dump(),
         "suite": card,
     }
-    examined = _examine(resolved, analysis)
+    examined = _examine(resolved, analysis, asking)
     return Plan(
         (
             build_step(resolved),
             Step(
                 "study", "build", "gnomon.suites.building:write_study", {"yaml": study_yaml(study)}, (), ("study.yaml",)
             ),
-            *learns,
-            *asks,
+            *asking.steps,
             Step("collect", "score", "gnomon.runs.scoring:collect", {}, answers, ("answers.parquet",)),
+            *((asking.settle,) if asking.settle else ()),
             Step(
                 "score",
                 "score",
                 "gnomon.runs.scoring:score",
                 scoring,
-                (*QUESTIONS, "answers.parquet"),
+                (*QUESTIONS, "answers.parquet", *settled),
                 ("scores.parquet", "scores.json"),
             ),
             Step(
@@ -153,7 +155,7 @@ def build_step(resolved: ResolvedStudy) -> Step:
     return Step("build", "build", "gnomon.suites.building:build", {"study": kept, "contents": contents}, (), outputs)
 
 
-def _examine(resolved: ResolvedStudy, analysis: dict[str, Any]) -> tuple[Step, ...]:
+def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], asking: Asking) -> tuple[Step, ...]:
     """The step that makes the suite's analyses, if it has any; its parameters hold the content of what they read."""
     names, study = resolved.suite.analyses, resolved.study
     if not names:
@@ -166,26 +168,45 @@ def _examine(resolved: ResolvedStudy, analysis: dict[str, Any]) -> tuple[Step, .
         "options": {key: value for key, value in study.options.items() if key in own},
         "contents": identities(study.options, names, resolved.home, [model.name for model in resolved.models]),
     }
-    inputs = (*QUESTIONS, "answers.parquet", "scores.parquet")
+    learned = [
+        {"model": step.params["name"], "task": step.params["task"], "kinds": step.params.get("kinds") or []}
+        for step in asking.learns
+    ]
+    settled = asking.settle.outputs if asking.settle else ()
+    records = tuple(step.outputs[0] for step in asking.learns)
+    if learned:
+        params["learned"] = learned
+    inputs = (*QUESTIONS, "answers.parquet", "scores.parquet", *settled, *records)
     return (Step("examine", "analyse", "gnomon.runs.examining:examine", params, inputs, ("analyses.json",)),)
 
 
-def _learn_and_ask(resolved: ResolvedStudy) -> tuple[list[Step], list[Step]]:
+def _learn_and_ask(resolved: ResolvedStudy) -> Asking:
     """Every model asked as it is and, where the study says so, once more after it has learned each task by itself."""
     study = resolved.study
     learns, asks = [], []
     for number, model in enumerate(resolved.models):
-        probes = _probes_for(model.kind, study.probes)
-        asks += [_ask(resolved, number, choice) for choice in probes]
+        probes = probes_for(model.kind, study.probes)
+        asks += [ask_step(resolved, number, choice) for choice in probes]
         if study.learning is None or model.kind not in ("masked", "causal"):
             continue
         for task in study.tasks or resolved.suite.tasks:
-            learns.append(_learn(resolved, number, task))
-            asks += [_ask(resolved, number, choice, task, learns[-1].outputs[0]) for choice in probes]
-    return learns, asks
+            learns.append(learn_step(resolved, number, f"{model.name}, {TUNED}", task))
+            asks += [
+                ask_step(
+                    resolved,
+                    number,
+                    choice,
+                    f"{TUNED} for {task}",
+                    name=f"{model.name}, {TUNED}",
+                    tasks=[task],
+                    learned=learns[-1].outputs[0],
+                )
+                for choice in probes
+            ]
+    return Asking((*learns, *asks))
 
 
-def _probes_for(kind: str, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
+def probes_for(kind: str, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
     """The probes of a model: a baseline says the same by each, predictions were written, others are asked by all."""
     only = {"baseline": "rank", "predictions": "write"}.get(kind)
     if only is None or len(probes) < 2:
@@ -193,53 +214,85 @@ def _probes_for(kind: str, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoic
     return [next((choice for choice in probes if choice.probe == only), probes[0])]
 
 
-def _learn(resolved: ResolvedStudy, number: int, task: str) -> Step:
+def learn_step(
+    resolved: ResolvedStudy,
+    number: int,
+    name: str,
+    task: str,
+    *,
+    weights: str = "model.safetensors",
+    kinds: Sequence[str] = (),
+    start: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Step:
+    """The step in which a model learns a task, under a name that its answers will have.
+
+    ``weights`` is the file that the learner writes beside its record; ``kinds`` are the kinds of templates that are
+    learned from, ``start`` records of what was learned before and is gone on from.
+    """
     model, choice = resolved.models[number], resolved.study.learning
     assert choice is not None
-    stem = f"{number:02d}-{digest([model.name, task])[:10]}"
-    params = {
-        "name": f"{model.name}, {TUNED}",
+    stem = f"{number:02d}-{digest([name, task, *kinds])[:10]}"
+    params: dict[str, Any] = {
+        "name": name,
         "task": task,
         "kind": model.kind,
         "fingerprint": model.fingerprint,
         "dtype": model.spec.dtype,
         "learner": choice.learner,
         "identity": part_identity(choice.learner, resolved.home),
-        "settings": choice.settings,
+        "settings": {**choice.settings, **(settings or {})},
         "seed": resolved.study.seed,
     }
-    inputs = (TRAINING, "candidates.parquet")
+    params |= {key: list(value) for key, value in (("kinds", kinds), ("start", start)) if value}
+    inputs = (TRAINING, "candidates.parquet", *start)
     # The record comes first; the weights beside it are named so that they are learned anew if they are damaged.
-    outputs = (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/model.safetensors")
+    outputs = (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/{weights}")
     aside = {"model": asdict(model.spec), "source": _public(model.source)}
+    of_kind = f" ({', '.join(kinds)})" if kinds else ""
     return Step(
-        f"learn {task} with {model.name}", "learn", "gnomon.runs.learning:learn", params, inputs, outputs, aside
+        f"learn {task}{of_kind} with {name}", "learn", "gnomon.runs.learning:learn", params, inputs, outputs, aside
     )
 
 
-def _ask(
-    resolved: ResolvedStudy, number: int, choice: ProbeChoice, task: str | None = None, learned: str | None = None
+def ask_step(
+    resolved: ResolvedStudy,
+    number: int,
+    choice: ProbeChoice,
+    about: str = "",
+    *,
+    name: str | None = None,
+    tasks: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+    methods: int | None = None,
+    learned: str | None = None,
+    soft: Sequence[str] = (),
+    pseudowords: Mapping[str, Any] | None = None,
 ) -> Step:
-    """Ask a model as it is, or what it has become by learning a task, that task."""
+    """The step that asks a model by a probe: as it is, what it has become by learning, or with words it was given.
+
+    ``about`` tells this step from others of the same model and probe; ``methods`` is how many of the study's methods
+    are used, from the first one on.
+    """
     model = resolved.models[number]
-    stem = f"{number:02d}-{digest([model.name, choice.probe, *([task] if task else [])])[:10]}"
-    params = {
-        "name": model.name,
+    stem = f"{number:02d}-{digest([model.name, choice.probe, *([about] if about else [])])[:10]}"
+    wanted = choice.methods.get(model.name) or choice.methods.get(model.kind) or []
+    params: dict[str, Any] = {
+        "name": name or model.name,
         "kind": model.kind,
         "fingerprint": model.fingerprint,
         "dtype": model.spec.dtype,
         "probe": choice.probe,
         "identity": part_identity(choice.probe, resolved.home),
-        "methods": choice.methods.get(model.name) or choice.methods.get(model.kind) or [],
+        "methods": wanted[:methods],
     }
-    inputs: tuple[str, ...] = QUESTIONS
-    name = f"ask {model.name} by {choice.probe}"
-    if task is not None and learned is not None:
-        params |= {"name": f"{model.name}, {TUNED}", "tasks": [task], "learned": learned}
-        inputs, name = (*QUESTIONS, learned), f"{name}, {TUNED} for {task}"
+    params |= {key: list(value) for key, value in (("tasks", tasks), ("kinds", kinds), ("soft", soft)) if value}
+    params |= {key: value for key, value in (("learned", learned), ("pseudowords", pseudowords)) if value}
+    inputs = (*QUESTIONS, *((learned,) if learned else ()), *soft)
+    title = f"ask {model.name} by {choice.probe}" + (f", {about}" if about else "")
     outputs = (f".gnomon/answers/{stem}.parquet", f".gnomon/answers/{stem}.json")
     aside = {"model": asdict(model.spec), "source": _public(model.source)}
-    return Step(name, "ask", "gnomon.runs.asking:ask", params, inputs, outputs, aside)
+    return Step(title, "ask", "gnomon.runs.asking:ask", params, inputs, outputs, aside)
 
 
 def _public(source: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStud
     usual = {**suite.defaults, **(suite.run_defaults if with_models else {})}
     study = make_study({**usual, **{key: getattr(given, key) for key in given.model_fields_set}}, where)
     _check(study, suite, home, where)
-    return ResolvedStudy(suite, study, home, _resolve_models(study, home) if with_models else ())
+    return ResolvedStudy(suite, study, home, _resolve_models(suite, study, home) if with_models else ())
 
 
 def _override(content: dict[str, Any], request: Request) -> None:
@@ -117,10 +117,11 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
         raise InputError(f"{where}: there is no folder or file {study.data} (data)")
 
 
-def _resolve_models(study: Study, home: Path) -> tuple[ResolvedModel, ...]:
+def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedModel, ...]:
     if not study.models:
         raise InputError("no model is named: give one with --model, or under 'models' in the study")
-    resolved = tuple(resolve_model(choice.spec(), home) for choice in study.models)
+    settings = suite.model_settings(study)
+    resolved = tuple(resolve_model(replace(choice.spec(), **settings), home) for choice in study.models)
     seen: set[str] = set()
     for model in resolved:
         if model.name in seen:

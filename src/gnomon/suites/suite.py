@@ -8,11 +8,36 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.questions import QuestionSet
-from gnomon.runs import Study
+from gnomon.runs import Step, Study
 
 
 def _no_names(_study: Study, _home: Path) -> Mapping[str, str]:
     return {}
+
+
+def _no_settings(_study: Study) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The steps by which the models of a study learn and are asked, in an order in which they can be done.
+
+    ``settle`` is the step that says how premises were given to each model, where questions have premises.
+    """
+
+    steps: tuple[Step, ...]
+    settle: Step | None = None
+
+    @property
+    def asks(self) -> tuple[Step, ...]:
+        """The steps that ask."""
+        return tuple(step for step in self.steps if step.kind == "ask")
+
+    @property
+    def learns(self) -> tuple[Step, ...]:
+        """The steps that learn."""
+        return tuple(step for step in self.steps if step.kind == "learn")
 
 
 @dataclass(frozen=True)
@@ -23,9 +48,13 @@ class Suite:
     a study's keys where the user gives none, ``run_defaults`` those that only matter when models are asked;
     ``options`` says which keys a study may have under ``options`` and what each means; ``file_options`` are those that
     name a file. ``headline`` lists the (task, metric) pairs of the main table. ``names`` may give plain names of
-    relations for sentences. ``analyses`` are made of every run, in this order; a study may have their options
+    relations for sentences. ``main_methods`` are the methods that the main table shows of models which answered by
+    several. ``analyses`` are made of every run, in this order, and the sentences of those that are ``told`` are
+    printed when it ends; a study may have their options
     (:data:`gnomon.analysis.OPTIONS`) besides the suite's own. ``published`` are the names of files in which others
-    publish such questions, and ``read_published`` reads what there is of them in a folder, or one of them.
+    publish such questions, and ``read_published`` reads what there is of them in a folder, or one of them, for a study.
+    ``asking`` gives the steps by which models learn and are asked, where these are not the usual ones;
+    ``model_settings`` what the study's options say about all its models.
     """
 
     name: str
@@ -42,8 +71,12 @@ class Suite:
     methods: str = ""
     citations: tuple[str, ...] = ()
     analyses: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    main_methods: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
-    read_published: Callable[[Path], QuestionSet] | None = None
+    read_published: Callable[[Path, Study, Path], QuestionSet] | None = None
+    asking: Callable[[Any], Asking] | None = None
+    model_settings: Callable[[Study], Mapping[str, Any]] = _no_settings
 
     def card(self) -> dict[str, Any]:
         """What the report says of the suite."""
@@ -54,5 +87,7 @@ class Suite:
             "methods": self.methods,
             "citations": list(self.citations),
             "analyses": list(self.analyses),
+            "told": list(self.told),
+            "main_methods": list(self.main_methods),
             "headline": [{"task": task, "metric": metric} for task, metric in self.headline],
         }

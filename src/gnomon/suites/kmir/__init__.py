@@ -144,7 +144,7 @@ SUITE = Suite(
     file_options=("schema", "rules", "sensitive"),
     names=names,
     published=FILES,
-    read_published=read_published,
+    read_published=lambda place, study, home: read_published(place),
     analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
     methods=(
         "Questions were made from facts by paraphrased templates, in the manner of KMIR. Completion leaves one name"

@@ -1,0 +1,530 @@
+"""Soft prompts: they bring to light what a model knows, teach it nothing, and leave it as it was."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from gnomon.foundation import GnomonError, InputError
+from gnomon.foundation.records import Question
+from gnomon.learning import LEARNERS, learn_soft_prompts, read_learned, read_soft, soft_words_for
+from gnomon.learning import soft_training as training_module
+from gnomon.learning.soft_scoring import ask, score
+from gnomon.models import load_model
+from gnomon.models.made_words import MadeWords, with_words
+from gnomon.models.pseudowords import PseudowordSettings, WithPseudowords
+from gnomon.scores import expected_ranks
+
+KINDS = ("bird", "big fish", "tree", "old house", "river", "song", "small town", "metal")
+STATEMENTS = ("{name} is a {kind} .", "{name} belongs to the {kind} s .")
+OTHERS = ("many people know {name} .", "{name} is here .", "this is a {kind} .", "one sees the {kind} s .")
+SOFT = "{name} <TP1> <TP2> [MASK] ."
+EACH = 8
+BRIEF = {"epochs": 3, "learning_rate": 0.05}
+SETTINGS = {"epochs": 40, "learning_rate": 0.1}
+FAMILIES = ("masked", "causal")
+
+
+def kinds_of(part: str) -> dict[str, str]:
+    """So many names of each kind; the model reads about those that are known."""
+    syllables = ("ba", "do", "ki", "lu", "me", "na", "po", "ri")
+    names = ["".join(parts) + ("x" if part == "known" else "th") for parts in itertools.product(syllables, repeat=3)]
+    chosen = random.Random(part).sample(names, EACH * len(KINDS))
+    return {name: KINDS[i % len(KINDS)] for i, name in enumerate(chosen)}
+
+
+KNOWN, UNKNOWN = kinds_of("known"), kinds_of("unknown")
+
+
+def asked(facts: dict[str, str], prompt: str = SOFT) -> list[Question]:
+    return [Question(name, "TP", prompt.format(name=name), (kind,), kind, KINDS) for name, kind in facts.items()]
+
+
+def part(facts: dict[str, str], first: int, last: int) -> dict[str, str]:
+    return dict(list(facts.items())[first * len(KINDS) : last * len(KINDS)])
+
+
+TRAINING, DEV, REST = asked(part(KNOWN, 0, 2)), asked(part(KNOWN, 2, 3)), asked(part(KNOWN, 3, EACH))
+
+
+def _pretrained(folder: Path, masked: bool, steps: int = 300) -> Path:
+    """A small model that has read the statements about known names, and every name in other sentences."""
+    torch.manual_seed(1)
+    draw = random.Random(2)
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    texts = [text.replace("{", " ").replace("}", " ") for text in (*STATEMENTS, *OTHERS, *KINDS, *KNOWN, *UNKNOWN)]
+    words = sorted({word for text in (*texts, "[ X Y ] therefore , :") for word in text.lower().split()})
+    vocabulary = {word: number for number, word in enumerate([*special, *words])}
+    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    ends = "[CLS] $A [SEP]" if masked else "[CLS] $A"
+    backend.post_processor = processors.TemplateProcessing(ends, special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "bos_token": "[CLS]", "sep_token": "[SEP]"}
+    if masked:
+        names["mask_token"] = "[MASK]"
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=backend, **names, model_max_length=40)
+    size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    size |= {"vocab_size": len(vocabulary), "max_position_embeddings": 40, "initializer_range": 0.1}
+    if masked:
+        network = hf.BertForMaskedLM(hf.BertConfig(**size, hidden_dropout_prob=0.0))
+    else:
+        network = hf.LlamaForCausalLM(hf.LlamaConfig(**size, num_key_value_heads=4, bos_token_id=2, eos_token_id=3))
+    stated = [text.format(name=name, kind=kind) for name, kind in KNOWN.items() for text in STATEMENTS]
+    everyone = [*KNOWN, *UNKNOWN]
+    others = [t.format(name=name, kind=KINDS[i % 8]) for i, name in enumerate(everyone) for t in OTHERS]
+    rows = [torch.tensor(tokenizer(text)["input_ids"]) for text in (*stated, *others)]
+    answers = torch.tensor(sorted({vocabulary[word] for kind in KINDS for word in kind.split()}))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=4e-3)
+    falling = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, steps)
+    for _ in range(steps):
+        some = draw.choices(range(len(stated)), k=48) + draw.choices(range(len(stated), len(rows)), k=16)
+        ids = torch.nn.utils.rnn.pad_sequence([rows[i] for i in some], batch_first=True)
+        filled = ids != 0
+        if masked:
+            hidden = filled & (ids > 4) & (torch.rand(ids.shape) < 0.3)
+            hidden[:48] = torch.isin(ids[:48], answers)
+            logits = network(input_ids=ids.masked_fill(hidden, 4), attention_mask=filled.long()).logits
+            loss = torch.nn.functional.cross_entropy(logits[hidden], ids[hidden])
+        else:
+            logits = network(input_ids=ids, attention_mask=filled.long()).logits[:, :-1]
+            loss = torch.nn.functional.cross_entropy(logits[filled[:, 1:]], ids[:, 1:][filled[:, 1:]])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        falling.step()
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pretrained")
+    return {name: _pretrained(folder / name, name == "masked") for name in FAMILIES}
+
+
+def mrr(model, questions: list[Question]) -> float:
+    method = "multiple-mean" if model.kind == "masked" else "mean"
+    found = []
+    for result in model.score_candidates(questions, (method,)):
+        golds = np.flatnonzero([text in questions[result.index].answers for text in KINDS])
+        found.append(1 / expected_ranks(result.by_method[method], golds)[0].min())
+    assert len(found) == len(questions)
+    return float(np.mean(found))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    before: float
+    rest: float
+    unknown: float
+    result: object
+    same_weights: bool
+    same_embedding: bool
+
+
+@pytest.fixture(scope="module")
+def outcomes(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Outcome]:
+    """Both families with both losses."""
+    folder = tmp_path_factory.mktemp("soft")
+    found = {}
+    for family, loss in itertools.product(FAMILIES, ("bce", "nll")):
+        model = load_model(str(folders[family]))
+        weights = {name: value.clone() for name, value in model.model.state_dict().items()}
+        embedding = model.model.get_input_embeddings()
+        before = mrr(model, asked(part(KNOWN, 3, EACH), "{name} : [MASK] ."))
+        result = learn_soft_prompts(
+            model, TRAINING, folder / f"{family} {loss}", dev=DEV, settings={**SETTINGS, "loss": loss, "dev_every": 1}
+        )
+        after = model.model.state_dict()
+        same = set(after) == set(weights) and all(torch.equal(after[name], weights[name]) for name in weights)
+        worn = with_words(model, soft_words_for(model, result))
+        rest, unknown = mrr(worn, REST), mrr(worn, asked(UNKNOWN))
+        with_words(model, {})
+        found[family, loss] = Outcome(
+            before, rest, unknown, result, same, model.model.get_input_embeddings() is embedding
+        )
+    return found
+
+
+CASES = list(itertools.product(FAMILIES, ("bce", "nll")))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_model_knew_comes_to_light(outcomes, case) -> None:
+    found = outcomes[case]
+    epochs = found.result.record["epochs"]
+    assert epochs[-1]["loss"] < 0.7 * epochs[0]["loss"]
+    assert found.rest > 0.85 and found.rest > found.before + 0.15, found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_it_never_read_stays_at_chance(outcomes, case) -> None:
+    """Every kind is as frequent in training, so whatever is said without knowledge is right as often as a guess."""
+    draw = np.random.default_rng(0).integers(1, len(KINDS) + 1, (20_000, len(UNKNOWN)))
+    guesses = (1 / draw).mean(axis=1)
+    assert outcomes[case].unknown < np.quantile(guesses, 0.9995), outcomes[case]
+
+
+@pytest.mark.parametrize("loss", ["bce", "nll"])
+def test_of_what_it_does_not_know_it_learns_how_frequent_answers_are(folders, tmp_path: Path, loss: str) -> None:
+    """Half of the names are songs: that can be learned from a few, and nothing else."""
+    model = load_model(str(folders["masked"]))
+    facts = {name: "song" if i % 2 else KINDS[i // 2 % len(KINDS)] for i, name in enumerate(UNKNOWN)}
+    some = asked(facts)
+    result = learn_soft_prompts(
+        model, some[:16], tmp_path / "out", dev=some[16:24], settings={**SETTINGS, "loss": loss}
+    )
+    found = mrr(with_words(model, soft_words_for(model, result)), some[24:])
+    # Songs first, and then the others in random order.
+    guessed = np.mean([1.0 if q.target == "song" else np.mean(1 / np.arange(2, 9)) for q in some[24:]])
+    spread = np.std(1 / np.arange(2, 9)) / np.sqrt(len(some[24:]))
+    assert found < guessed + 4 * spread, (found, guessed)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_model_stays_as_it_was(outcomes, case) -> None:
+    assert outcomes[case].same_weights and outcomes[case].same_embedding
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_was_saved_scores_the_same(folders, outcomes, family: str) -> None:
+    result = outcomes[family, "bce"].result
+    record = json.loads((result.folder / "learned.json").read_text())
+    assert record == dict(read_learned(result.folder / "learned.json").record) == result.record
+    assert (record["learner"], record["tokens"], record["start"]) == ("soft", ["<TP1>", "<TP2>"], [])
+    assert (record["questions"], record["learned"], record["dev_questions"]) == (16, 16, 8)
+    assert set(record["versions"]) == {"gnomon", "torch", "transformers"}
+    model = load_model(str(folders[family]))
+    assert record["base"] == model.fingerprint
+    words = soft_words_for(model, result.folder / "learned.json")
+    assert all(torch.equal(words[name], vector) for name, vector in read_soft(result.folder).items())
+    worn = with_words(model, words)
+    assert worn.fingerprint == result.fingerprint
+    assert mrr(worn, REST) == pytest.approx(outcomes[family, "bce"].rest, abs=1e-9)
+    best = max(epoch["dev_mrr_a"] for epoch in record["epochs"])
+    kept = record["epochs"][record["kept_epoch"] - 1]
+    assert kept["dev_mrr_a"] == best == pytest.approx(mrr(worn, DEV), abs=1e-9)  # One gold: MRR_a is MRR.
+    assert kept["loss"] == min(epoch["loss"] for epoch in record["epochs"] if epoch["dev_mrr_a"] == best)
+
+
+@pytest.mark.parametrize("family", ["bert-uncased", "roberta", "albert", "gpt2", "llama", "llama-sentencepiece"])
+def test_scores_are_those_of_the_model(model_folders: dict[str, Path], family: str) -> None:
+    model = load_model(str(model_folders[family]))
+    width = model.model.get_input_embeddings().weight.shape[1]
+    worn = with_words(model, {f"<a{i}>": torch.full((width,), 0.1 * i) for i in (1, 2)})
+    candidates = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States", "metal", "presents a prefix")
+    prompts = ("The capital <a1> <a2> [MASK].", "It is said <a1> [MASK] to be old <a2>.", "[MASK] <a2>")
+    questions = [Question(f"q{i}", "t", prompt, ("Rome",), "Rome", candidates) for i, prompt in enumerate(prompts)]
+    masked = [f"{way}-{pooling}" for way in ("multiple", "single") for pooling in ("mean", "max", "first", "sum")]
+    causal = ["mean", "sum", "candidate-mean", "candidate-sum", "first-token"]
+    methods = masked if model.kind == "masked" else causal
+    expected = {result.index: result.by_method for result in worn.score_candidates(questions, methods)}
+    placed, _ = worn.placer.place(questions)
+    for method in methods:
+        whole = [ask(worn, placed[i], method, range(len(candidates))) for i in range(3)]
+        for i, values in enumerate(score(worn, whole, method)):
+            assert values.detach().numpy() == pytest.approx(expected[i][method], abs=1e-4), (method, i)
+        few = score(worn, [ask(worn, placed[1], method, [6, 2, 3])], method)[0]
+        assert few.detach().numpy() == pytest.approx(expected[1][method][[6, 2, 3]], abs=1e-4)
+    with torch.no_grad():
+        worn.share_prefixes = False
+        plain = score(worn, [ask(worn, placed[0], methods[0], range(8))], methods[0])[0]
+    assert plain.numpy() == pytest.approx(expected[0][methods[0]], abs=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_same_seed_gives_the_same_bytes_in_any_order(folders, tmp_path: Path, family: str) -> None:
+    model = load_model(str(folders[family]))
+    settings = {**BRIEF, "batch_size": 3, "negatives": 4}
+    made = {}
+    for name, order, seed in (("a", 1, 1), ("b", -1, 1), ("c", 1, 2)):
+        torch.manual_seed(len(made))
+        learn_soft_prompts(model, TRAINING[::order], tmp_path / name, dev=DEV[::order], settings=settings, seed=seed)
+        made[name] = [(tmp_path / name / file).read_bytes() for file in ("soft.safetensors", "learned.json")]
+    assert made["a"] == made["b"]
+    assert made["a"][0] != made["c"][0]
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_tokens_begin_where_they_are_told_to(folders, tmp_path: Path) -> None:
+    model = load_model(str(folders["masked"]))
+    still = {"epochs": 1, "learning_rate": 1e-9}
+    start = {"<TP2>": torch.arange(64) / 64, "<RG1>": torch.ones(64)}
+    result = learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=still, start=start)
+    words = read_soft(tmp_path / "out")
+    assert (result.record["start"], list(words)) == (["<TP2>"], ["<TP1>", "<TP2>"])
+    assert torch.allclose(words["<TP2>"], start["<TP2>"], atol=1e-6)
+    learn_soft_prompts(model, TRAINING, tmp_path / "again", settings=still, seed=9, start=[tmp_path / "out"])
+    again = read_soft(tmp_path / "again")
+    assert all(torch.allclose(again[name], words[name], atol=1e-6) for name in words)
+    drawn = words["<TP1>"]
+    table = model.model.get_input_embeddings().weight.detach()
+    assert 0.5 < float(drawn.std() / table.std()) < 2.0
+    # A token begins at the same place whatever others there are.
+    alone = asked(part(KNOWN, 0, 1), "{name} <TP1> [MASK] .")
+    learn_soft_prompts(model, alone, tmp_path / "alone", settings=still)
+    assert torch.allclose(read_soft(tmp_path / "alone")["<TP1>"], drawn, atol=1e-6)
+    with pytest.raises(InputError, match=r"<TP2> has an embedding of \(5,\), not \(64,\)"):
+        learn_soft_prompts(model, TRAINING, tmp_path / "bad", start={"<TP2>": torch.ones(5)})
+    assert not (tmp_path / "bad").exists()
+
+
+def test_the_best_epoch_on_the_dev_questions_is_kept(folders, outcomes, tmp_path: Path) -> None:
+    """What is learned is wrong for the dev questions: the longer it goes on, the fewer are right."""
+    model = load_model(str(folders["masked"]))
+    start = read_soft(outcomes["masked", "bce"].result.folder)
+    wrong = [replace(q, answers=("song",), target="song") for q in TRAINING]
+    settings = {"epochs": 12, "learning_rate": 0.1, "warmup": 0.5}
+    result = learn_soft_prompts(model, wrong, tmp_path / "out", dev=DEV, settings=settings, start=start)
+    found = [epoch["dev_mrr_a"] for epoch in result.record["epochs"]]
+    assert found[result.record["kept_epoch"] - 1] == max(found) > found[-1] + 0.2
+    assert result.record["kept_epoch"] < 12
+    assert mrr(with_words(model, read_soft(tmp_path / "out")), DEV) == pytest.approx(max(found))
+    last = learn_soft_prompts(model, wrong, tmp_path / "last", settings=settings, start=start)
+    assert last.record["kept_epoch"] == 12 and "dev_mrr_a" not in last.record["epochs"][-1]
+    some = learn_soft_prompts(model, wrong, tmp_path / "some", dev=DEV, settings={**settings, "dev_every": 5})
+    asked_at = [i for i, epoch in enumerate(some.record["epochs"], 1) if "dev_mrr_a" in epoch]
+    assert asked_at == [5, 10, 12]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_losses_are_those_of_the_formulas(folders, family: str) -> None:
+    model = load_model(str(folders[family]))
+    worn = with_words(model, {"<TP1>": torch.ones(64), "<TP2>": -torch.ones(64)})
+    some = [replace(q, answers=(q.target, "song")) for q in TRAINING[:4]]
+    examples, skipped = training_module.make_examples(worn, some)
+    assert not skipped
+    method = "multiple-mean" if family == "masked" else "mean"
+    expected = {"bce": 0.0, "nll": 0.0}
+    for result in worn.score_candidates(some, (method,)):
+        s = result.by_method[method]
+        right = np.array([text in some[result.index].answers for text in KINDS])
+        sigmoid, softmax = 1 / (1 + np.exp(-s)), np.exp(s) / np.exp(s).sum()
+        expected["bce"] += -np.mean(np.where(right, np.log(sigmoid), np.log(1 - sigmoid)))
+        expected["nll"] += -np.log(softmax[right]).sum()
+    for loss, value in expected.items():
+        settings = training_module.SoftSettings(loss=loss, method=method, negatives=0)
+        learning = training_module.SoftLearning(worn, ["<TP1>", "<TP2>"], None, settings, 0, None)
+        found = learning._loss([learning._drawn(one, 1) for one in examples])
+        assert float(found.detach()) == pytest.approx(value, rel=1e-4)
+    few = training_module.SoftLearning(worn, ["<TP1>", "<TP2>"], None, replace(settings, negatives=3), 0, None)
+    drawn = [few._drawn(examples[0], epoch) for epoch in range(6)]
+    golds = len(examples[0].golds)
+    assert all((len(one.targets), int(one.targets.sum())) == (golds + 3, golds) for one in drawn)
+    assert len({tuple(one.asked.tokens.tolist()) for one in drawn}) > 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pseudowords_stand_in_prompts_and_are_not_learned(folders, tmp_path: Path, monkeypatch, family: str) -> None:
+    model = load_model(str(folders[family]))
+    prompts = ("[X] is a {kind} . <s4> [X] <TP1> [MASK] .", "[Y] belongs to the {kind} s . <s5> [Y] <TP1> [MASK] .")
+    some = [
+        Question(f"{kind}{i}", "rdfs9", prompt.format(kind=kind), (kind,), kind, KINDS)
+        for kind in KINDS
+        for i, prompt in enumerate(prompts)
+    ]
+    with pytest.raises(InputError, match=r"hold \[X\] or \[Y\]; say with how many pairs"):
+        learn_soft_prompts(model, some, tmp_path / "out", settings=BRIEF)
+    used = []
+    loss = training_module.SoftLearning._loss
+
+    def watched(self, drawn):
+        used.append(self.table.detach()[len(self.tokens) :].clone())
+        return loss(self, drawn)
+
+    monkeypatch.setattr(training_module.SoftLearning, "_loss", watched)
+    settings = {"epochs": 4, "learning_rate": 0.1, "weight_decay": 0.5, "batch_size": 8, "pseudowords": 3}
+    settings |= {"negatives": 0, "dev_every": 1}
+    result = learn_soft_prompts(model, some, tmp_path / "out", dev=some[:5], settings=settings, seed=4)
+    assert result.record["tokens"] == ["<TP1>", "<s4>", "<s5>"] == sorted(read_soft(tmp_path / "out"))
+    pairs = [used[0], used[2], used[4]]
+    assert all(torch.equal(one, pairs[i // 2 % 3]) for i, one in enumerate(used)) and len(used) == 8
+    assert not torch.equal(pairs[0], pairs[1])
+    asking = WithPseudowords(model, PseudowordSettings(2), soft_words_for(model, tmp_path / "out"))
+    assert {one.repeat for one in asking.score_candidates(some, model.methods[:1])} == {0, 1}
+
+
+def test_a_batch_in_parts_gives_the_same_embeddings(folders, tmp_path: Path, monkeypatch) -> None:
+    model = load_model(str(folders["masked"]))
+    settings = {"epochs": 2, "learning_rate": 0.05, "batch_size": 16, "loss": "nll"}
+    learn_soft_prompts(model, TRAINING, tmp_path / "whole", settings=settings)
+    loss, tried = training_module.SoftLearning._loss, []
+
+    def scarce(self, some):
+        tried.append(len(some))
+        if len(some) > 5:
+            raise RuntimeError("CUDA out of memory. Tried to allocate")
+        return loss(self, some)
+
+    monkeypatch.setattr(training_module.SoftLearning, "_loss", scarce)
+    learn_soft_prompts(model, TRAINING, tmp_path / "parts", settings=settings)
+    assert tried == [16, 8, *[4] * 8]
+    whole, parts = read_soft(tmp_path / "whole"), read_soft(tmp_path / "parts")
+    assert all(torch.allclose(whole[name], parts[name], atol=1e-3) for name in whole)
+
+
+def test_a_loss_that_is_no_number_says_what_to_do(folders, tmp_path: Path, monkeypatch) -> None:
+    model = load_model(str(folders["masked"]))
+    embedding = model.model.get_input_embeddings()
+    monkeypatch.setattr(training_module.SoftLearning, "_loss", lambda self, _some: self.table.sum() * float("nan"))
+    with pytest.raises(GnomonError, match=r"the loss is not a number any more. Use a smaller learning_rate"):
+        learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
+    assert not list(tmp_path.iterdir())
+    assert model.model.get_input_embeddings() is embedding and not isinstance(embedding, MadeWords)
+    assert all(parameter.requires_grad for parameter in model.model.parameters())
+
+
+def test_the_published_way_scores_dev_questions_by_logits(folders, tmp_path: Path, monkeypatch) -> None:
+    model = load_model(str(folders["masked"]))
+    raws = []
+
+    def watched(*arguments, raw: bool = False):
+        raws.append(raw)
+        return score(*arguments, raw=raw)
+
+    monkeypatch.setattr(training_module, "score", watched)
+    paper = learn_soft_prompts(model, TRAINING, tmp_path / "a", dev=DEV, settings={**BRIEF, "compat": "paper"})
+    assert raws.count(True) == len(DEV) * 3
+    plain = learn_soft_prompts(model, TRAINING, tmp_path / "b", dev=DEV, settings=BRIEF)
+    losses = [[epoch["loss"] for epoch in one.record["epochs"]] for one in (paper, plain)]
+    assert losses[0] == losses[1]
+
+
+def test_raw_scores_are_pooled_logits(folders) -> None:
+    model = load_model(str(folders["masked"]))
+    worn = with_words(model, {"<TP1>": torch.ones(64), "<TP2>": -torch.ones(64)})
+    placed, _ = worn.placer.place(TRAINING[:1])
+    ids = worn.tokenizer(TRAINING[0].prompt, return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        logits = worn.model(input_ids=ids).logits[0, ids[0].tolist().index(worn.mask)]
+        found = score(worn, [ask(worn, placed[0], "single-mean", range(len(KINDS)))], "single-mean", raw=True)[0]
+    expected = [logits[worn.tokenizer(kind, add_special_tokens=False)["input_ids"]].mean() for kind in KINDS]
+    assert torch.allclose(found, torch.stack(expected), atol=1e-4)
+
+
+def test_questions_that_cannot_be_learned_are_left_out_and_counted(folders, tmp_path: Path) -> None:
+    model = load_model(str(folders["masked"]))
+    first = TRAINING[0]
+    odd = [
+        replace(first, question_id="long", prompt="bird " * 40 + first.prompt),
+        replace(first, question_id="strange", candidates=(*KINDS, "東")),
+        replace(first, question_id="none", answers=("stone",), target="stone"),
+    ]
+    result = learn_soft_prompts(model, [*TRAINING, *odd], tmp_path / "out", settings=BRIEF)
+    assert (result.record["questions"], result.record["learned"]) == (19, 16)
+    assert result.record["skipped"] == {
+        "no right answer among the candidates": 1,
+        "the candidate '東' holds a token that this model does not know": 1,
+        "too long": 1,
+    }
+    with pytest.raises(InputError, match=r"can learn from none of the 1 training questions: too long \(1\)"):
+        learn_soft_prompts(model, odd[:1], tmp_path / "none", settings=BRIEF)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"epoch": 3}, "there is no setting 'epoch' of learning; did you mean 'epochs'"),
+        ({"epochs": 0}, "the setting epochs of learning is 0, and should be above 0"),
+        ({"learning_rate": -1.0}, "learning_rate of learning is -1.0, and should be above 0"),
+        ({"warmup": 2.0}, "warmup is a share between 0 and 1"),
+        ({"loss": "mse"}, "the setting loss of learning is 'mse'; there are: bce, nll"),
+        ({"method": "multiple-meen"}, "method of learning is 'multiple-meen'; did you mean 'multiple-mean'"),
+        ({"method": "pll-sum"}, "method of learning is 'pll-sum'"),
+        ({"compat": "papr"}, "compat of learning is 'papr'; did you mean 'paper'"),
+        ({"negatives": -2}, "negatives of learning is -2"),
+        ({"dev_every": 0}, "dev_every of learning is 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(folders, tmp_path: Path, settings, reason: str) -> None:
+    model = load_model(str(folders["masked"]))
+    with pytest.raises(InputError, match=reason):
+        learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=settings)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_wrong_is_said_before_anything_is_done(folders, tmp_path: Path) -> None:
+    model = load_model(str(folders["masked"]))
+    with pytest.raises(InputError, match="random is a baseline, which reads no soft prompts"):
+        learn_soft_prompts(load_model("random"), TRAINING, tmp_path / "out")
+    with pytest.raises(InputError, match=r"question plain has no soft token .* nothing to learn"):
+        plain = replace(TRAINING[0], question_id="plain", prompt="It is a [MASK] .")
+        learn_soft_prompts(model, [*TRAINING, plain], tmp_path / "out")
+    with pytest.raises(InputError, match=r"dev question .* has <RG1>, which no training question has"):
+        learn_soft_prompts(model, TRAINING, tmp_path / "out", dev=asked(part(KNOWN, 2, 3), "{name} <RG1> [MASK] ."))
+    with pytest.raises(InputError, match="can learn from none of the 0 training questions: there is none"):
+        learn_soft_prompts(model, [], tmp_path / "out")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="holds other files"):
+        learn_soft_prompts(model, TRAINING, tmp_path / "mine")
+    assert [file.name for file in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
+
+
+def test_prompts_of_another_model_and_broken_ones_are_refused(
+    folders, outcomes, model_folders: dict[str, Path], tmp_path: Path
+) -> None:
+    masked, causal = (outcomes[family, "bce"].result for family in FAMILIES)
+    model = load_model(str(folders["masked"]))
+    with pytest.raises(
+        InputError, match=r"were learned with causal, and masked is another model, or has other weights"
+    ):
+        soft_words_for(model, causal)
+    with pytest.raises(InputError, match="random is a baseline, which reads no soft prompts"):
+        soft_words_for(load_model("random"), masked)
+    with pytest.raises(InputError, match="nothing was learned there"):
+        read_soft(tmp_path)
+    learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
+    (tmp_path / "out" / "soft.safetensors").write_bytes((masked.folder / "soft.safetensors").read_bytes()[:-4])
+    with pytest.raises(InputError, match=r"is not what its record says. Remove its folder, and learn anew"):
+        read_soft(tmp_path / "out")
+    (tmp_path / "out" / "soft.safetensors").unlink()
+    with pytest.raises(InputError, match="is not what its record says"):
+        read_soft(tmp_path / "out" / "learned.json")
+    record = {**masked.record, "learner": "cloze"}
+    (tmp_path / "out" / "learned.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="holds no soft prompts, but what cloze learned"):
+        read_soft(tmp_path / "out")
+
+
+def test_a_folder_is_whole_or_not_there(folders, tmp_path: Path, monkeypatch) -> None:
+    model = load_model(str(folders["masked"]))
+    learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
+    first = read_soft(tmp_path / "out")
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["learned.json", "soft.safetensors"]
+
+    def full(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(InputError, match="the disk is full"):
+        learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF, seed=3)
+    assert all(torch.equal(first[name], vector) for name, vector in read_soft(tmp_path / "out").items())
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+    monkeypatch.undo()
+    learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF, seed=3)
+    assert not torch.equal(read_soft(tmp_path / "out")["<TP1>"], first["<TP1>"])
+
+
+def test_it_is_found_by_name() -> None:
+    assert LEARNERS.get("soft") is learn_soft_prompts
