@@ -117,8 +117,8 @@ def memorizer(options: argparse.Namespace, place: Path) -> None:
     tokenizer.save_pretrained(place)
     model = load(place, options.device)
     seen = [(name, golds) for name, golds in subclass_statements(options.data) if is_first_half(name)]
-    shown = (lambda name: opaque(name)) if options.opaque else (lambda name: name[:1].upper() + name[1:])
-    examples = [(template.format(shown(name)), golds[0]) for name, golds in seen for template in TEMPLATES]
+    names = {name: opaque(name) if options.opaque else name[:1].upper() + name[1:] for name, _ in seen}
+    examples = [(template.format(names[name]), golds[0]) for name, golds in seen for template in TEMPLATES]
     drawn = random.Random(0)
     train(model, lambda step: drawn.sample(examples, 128), options.steps or 3000, 1e-3, 500)
     save(model, place)

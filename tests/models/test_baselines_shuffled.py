@@ -30,8 +30,8 @@ PUBLISHED = {
     "domain": (43.3, 60.0, None, 50.9),
     "range": (10.7, 53.6, None, 31.2),
 }
-# Whatever the seed, these two are 19.3 and 16.1 (20 shuffles differ by 0.01 and 0.05 from seed to seed).
-FARTHER = {("type", "mrr"): 0.5, ("subPropertyOf", "mrr_a"): 0.4}
+# Whatever the seed, this one is 19.3.
+FARTHER = {("type", "mrr"): 0.5}
 
 
 def question(number: int, task: str = "TP", candidates: tuple[str, ...] = CANDIDATES) -> Question:
@@ -62,6 +62,7 @@ def test_it_is_known_by_name() -> None:
 def test_counted_answers_come_first_and_the_others_in_random_orders() -> None:
     found = orders(prepared(), question(0))
     assert {order[:3] for order in found} == {("work", "agent", "game")}
+    assert all(order[3:] == other[:2:-1] for order, other in zip(found[::2], found[1::2], strict=True))
     rest = Counter(order[3] for order in found)
     assert set(rest) == {"person", "place", "ship", "star"} and max(rest.values()) < 13
     assert len({order[3:] for order in found}) > 10

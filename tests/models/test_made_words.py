@@ -188,7 +188,7 @@ def causal_by_hand(model, prompt: str, candidate: str, part: str) -> list[float]
     if ids[-1] in model.tokenizer.all_special_ids:
         ids = ids[:-1]
     if part == "sentence" and ids[0] not in model.tokenizer.all_special_ids:
-        ids, start = [model._beginning(), *ids], 0
+        ids, start = [model.beginning(), *ids], 0
     with torch.no_grad():
         logits = model.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
     scored = range(max(1, start), len(ids)) if part != "sentence" else range(1, len(ids))

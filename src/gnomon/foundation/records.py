@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from gnomon.foundation.errors import InputError
@@ -54,9 +54,10 @@ class Answer:
 
     def as_row(self) -> dict[str, Any]:
         """The row of the answers table."""
-        row = asdict(self)
-        row["ranked"] = [{"candidate": candidate, "score": score} for candidate, score in self.ranked]
-        return row
+        return {
+            **vars(self),
+            "ranked": [{"candidate": candidate, "score": score} for candidate, score in self.ranked],
+        }
 
 
 def questions_from_rows(

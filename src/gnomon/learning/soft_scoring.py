@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from gnomon.models.causal import METHODS as CAUSAL_METHODS
-from gnomon.models.causal import NODES_PER_TREE, CausalModel, _branches_of
+from gnomon.models.causal import NODES_PER_TREE, CausalModel, branches_of
 from gnomon.models.heads import logits_at
 from gnomon.models.masked import METHODS as MASKED_METHODS
 from gnomon.models.masked import MaskedModel
@@ -64,15 +64,15 @@ def ask(model: MaskedModel | CausalModel, placed: PlacedList, method: str, chose
     way, pooling = WAYS[model.kind][method]
     if isinstance(model, CausalModel):
         return _ask_causal(model, placed, way, pooling, chosen)
-    plan = model._plan([placed.windows.each[number] for number in chosen], way)
+    plan = model.plan_reads([placed.windows.each[number] for number in chosen], way)
     lines = tuple(Line(np.array((*placed.before, *inner, *placed.after), dtype=np.int64)) for inner in plan.rows)
     return Asked(lines, plan.numbers, plan.columns + len(placed.before), plan.tokens, plan.starts)
 
 
 def _ask_causal(model: CausalModel, placed: PlacedList, part: str, pooling: str, chosen: Sequence[int]) -> Asked:
-    branches = _branches_of(placed)
-    prompt = (*placed.before, *branches.shared) or (model._beginning(),)
-    sentences = [model._without_end((*branches.each[n], *placed.after), branches.stops[n]) for n in chosen]
+    branches = branches_of(placed)
+    prompt = (*placed.before, *branches.shared) or (model.beginning(),)
+    sentences = [model.without_end((*branches.each[n], *placed.after), branches.stops[n]) for n in chosen]
     lines, reads = [], {}
     for number, tree in enumerate(plant(sentences, NODES_PER_TREE if model.share_prefixes else 0)):
         lines.append(_rooted(prompt, tree, model.share_prefixes))
@@ -81,7 +81,7 @@ def _ask_causal(model: CausalModel, placed: PlacedList, part: str, pooling: str,
             if part == "candidate":
                 first, last = first + branches.starts[chosen[member]], first + branches.stops[chosen[member]]
             path = tree.paths[first : first + 1 if pooling == "first-token" else last]
-            path = path[model._written(tree.targets[path])]
+            path = path[model.is_written(tree.targets[path])]
             reads[member] = np.full(len(path), number), len(prompt) + tree.sources[path], tree.targets[path]
     ordered = [reads[place] for place in range(len(chosen))]
     numbers, columns, tokens = (np.concatenate(parts).astype(np.int64) for parts in zip(*ordered, strict=True))

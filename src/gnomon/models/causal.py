@@ -101,7 +101,7 @@ class CausalModel:
         self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
         self.share_prefixes = self._sees_trees()
         self._only_read = re.compile("|".join(map(re.escape, unwritten or {})) or "(?!)")
-        self.writer = TextWriter(model, tokenizer, self.placer, self._beginning())
+        self.writer = TextWriter(model, tokenizer, self.placer, self.beginning())
 
     def describe(self) -> dict[str, str | int | float]:
         """Parameters, dtype and device."""
@@ -139,11 +139,11 @@ class CausalModel:
         rooted = []
         for index, placed in usable.items():
             scores[index].update({method: np.empty(len(placed)) for method in methods})
-            branches = _branches_of(placed)
+            branches = branches_of(placed)
             prompt = (*placed.before, *branches.shared)
             if not prompt or (whole and prompt[0] not in self.special):
                 # Nothing stands before the first token: the model's own beginning does.
-                prompt = (self._beginning(), *prompt)
+                prompt = (self.beginning(), *prompt)
             rooted += [_Rooted(index, prompt, tree) for tree in self._trees(placed, branches)]
 
         self.work["rows"] += len(rooted)
@@ -153,8 +153,8 @@ class CausalModel:
         def forward(batch: list[int]) -> None:
             some = [rooted[i] for i in batch]
             for one, (prompts, edges) in zip(some, self._edges(some, self.share_prefixes, whole), strict=True):
-                branches = _branches_of(usable[one.index])
-                own = _Values(one, edges, branches, prompts, self._written)
+                branches = branches_of(usable[one.index])
+                own = _Values(one, edges, branches, prompts, self.is_written)
                 for method in methods:
                     part, pooling = METHODS[method]
                     characters = self._characters(questions[one.index], one.tree.members, part)
@@ -168,17 +168,17 @@ class CausalModel:
 
         def make() -> list[TokenTree]:
             ends = zip(branches.each, branches.stops, strict=True)
-            return plant([self._without_end((*one, *placed.after), stop) for one, stop in ends], most)
+            return plant([self.without_end((*one, *placed.after), stop) for one, stop in ends], most)
 
         return placed.windows.kept(("trees", most, placed.after), make)
 
-    def _without_end(self, ids: Row, stop: int) -> Row:
+    def without_end(self, ids: Row, stop: int) -> Row:
         """Tokens without those that a tokenizer sets after a sentence: they are no text to be scored."""
         while len(ids) > stop and ids[-1] in self.special:
             ids = ids[:-1]
         return ids
 
-    def _beginning(self) -> int:
+    def beginning(self) -> int:
         """The token that a document begins after; a chat model's own beginning would announce a speaker instead."""
         separator = self.tokenizer.get_vocab().get("<|endoftext|>")
         for token in (separator, self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id):
@@ -235,7 +235,7 @@ class CausalModel:
                 **inputs,
             )
             wanted = np.concatenate(targets)
-            written = self._written(wanted)
+            written = self.is_written(wanted)
             values = log_probabilities(
                 logits,
                 torch.from_numpy(np.concatenate(lines)).to(device),
@@ -248,7 +248,7 @@ class CausalModel:
             found.append((values[first:split], values[split:last]))
         return found
 
-    def _written(self, tokens: IntArray) -> BoolArray:
+    def is_written(self, tokens: IntArray) -> BoolArray:
         """Which tokens the model can write."""
         if not self.unwritten:
             return np.ones(len(tokens), dtype=np.bool_)
@@ -322,7 +322,8 @@ def _sums(tree: TokenTree, edges: FloatArray) -> FloatArray:
     return sums
 
 
-def _branches_of(placed: PlacedList) -> _Branches:
+def branches_of(placed: PlacedList) -> _Branches:
+    """The candidates of a prompt from where they begin to differ, worked out once for all that go on alike."""
     return placed.windows.kept("branches", partial(_branches, placed.windows))
 
 

@@ -106,10 +106,10 @@ class MaskedModel:
         for index, placed in usable.items():
             for way in ways:
                 if way.startswith("sentence"):
-                    plan = self._plan(placed, way)
+                    plan = self.plan_reads(placed, way)
                     first = reads.add(plan)
                 else:
-                    plan = placed.windows.kept(way, partial(self._plan, placed.windows.each, way))
+                    plan = placed.windows.kept(way, partial(self.plan_reads, placed.windows.each, way))
                     first = reads.add(plan, placed.before, placed.after)
                 spans[index, way] = first, plan.starts
         values, self.token_budget = reads.values(self.model, self.pad, self.token_budget, self.early)
@@ -136,7 +136,7 @@ class MaskedModel:
         written, self.token_budget = self.writer.write(questions, length, self.token_budget)
         yield from written
 
-    def _plan(self, candidates: Iterable[Placed], way: str) -> Plan:
+    def plan_reads(self, candidates: Iterable[Placed], way: str) -> Plan:
         """Which rows a way of masking makes of candidates in place, and what it reads there."""
         plan = Plan()
         for one in candidates:

@@ -45,13 +45,13 @@ def assign_splits(
         return connection.sql(query).to_arrow_table()["split"]
 
 
-def check_splits(questions: pa.Table, facts: pa.Table) -> None:
+def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) -> None:
     """Refuse questions of one fact, of two facts about the same two entities, or of one prompt in different splits.
 
     A question belongs to all the facts it lists. One that asks what follows by a rule (a rule other than comparison)
     lists its conclusion first and then the premises: only the conclusion counts, as the premises may be learnt in any
-    split. Two facts are about the same entities whichever of the two is the subject. Questions without a split are left
-    out of it.
+    split. Two facts are about the same entities whichever of the two is the subject; this is not looked at without
+    ``pairs``. Questions without a split are left out of it.
     """
     with duckdb.connect() as connection:
         connection.register("given", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
@@ -70,14 +70,16 @@ def check_splits(questions: pa.Table, facts: pa.Table) -> None:
             "select fact_id as key, question_id, split, fact_id from asked",
             "a fact's questions belong to one split",
         )
-        _refuse_straddling(
-            connection,
-            f"""
-            select least(subject, object) || {_BETWEEN} || greatest(subject, object) as key, question_id, split, fact_id
-            from asked join facts using (fact_id) where object is not null
-            """,
-            "facts about the same two entities belong to one split, whichever way round",
-        )
+        if pairs:
+            _refuse_straddling(
+                connection,
+                f"""
+                select least(subject, object) || {_BETWEEN} || greatest(subject, object) as key, question_id, split,
+                    fact_id
+                from asked join facts using (fact_id) where object is not null
+                """,
+                "facts about the same two entities belong to one split, whichever way round",
+            )
         _refuse_straddling(
             connection,
             r"""

@@ -145,7 +145,7 @@ def _resolved(context: StepContext, learned: Learned | None) -> ResolvedModel:
     name, kind = context.params["name"], context.params["kind"]
     own = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
     resolved = resolve_model(own)
-    if resolved.fingerprint != learned.fingerprint:
+    if resolve_model(dataclasses.replace(own, candidates="in place")).fingerprint != learned.fingerprint:
         raise GnomonError(f"{learned.folder} is not what {name} has learned. Remove that folder, and start again.")
     return resolved
 

@@ -25,14 +25,15 @@ def build(context: StepContext) -> None:
     from gnomon.suites import SUITES
 
     study = make_study(context.params["study"], "study")
-    found = make_questions(SUITES.get(study.suite, context.home), study, context.home)
-    asked, training = _divided(found, study)
+    suite: Suite = SUITES.get(study.suite, context.home)
+    found = make_questions(suite, study, context.home)
+    asked, training = _divided(suite, found, study)
     if TRAINING in context.step.outputs:
         write_table(QUESTIONS, training, context.folder / TRAINING)
     write_questions(replace(found, questions=asked), context.folder)
 
 
-def _divided(found: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
+def _divided(suite: Suite, found: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
     """The questions to be asked, and those of the splits train and dev that are not; at most as many as is wanted."""
     table, wanted = found.questions, study.options.get("split")
     nothing = table.schema.empty_table()
@@ -50,7 +51,7 @@ def _divided(found: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
     others = pa.array([name for name in ("train", "dev") if name != wanted])
     training = table.filter(pc.is_in(table["split"], others)) if study.learning is not None else nothing
     if study.learning is not None and study.data is not None and not study.options.get("leaks"):
-        check_splits(pa.concat_tables([asked, training]), found.facts)
+        check_splits(pa.concat_tables([asked, training]), found.facts, pairs=suite.splits_keep_pairs)
     if study.learning is not None and study.learning.limit is not None:
         parts = [
             draw_questions(training.filter(pc.equal(training["split"], name)), study.learning.limit, study.seed)

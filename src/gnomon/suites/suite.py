@@ -54,7 +54,8 @@ class Suite:
     (:data:`gnomon.analysis.OPTIONS`) besides the suite's own. ``published`` are the names of files in which others
     publish such questions, and ``read_published`` reads what there is of them in a folder, or one of them, for a study.
     ``asking`` gives the steps by which models learn and are asked, where these are not the usual ones;
-    ``model_settings`` what the study's options say about all its models.
+    ``model_settings`` what the study's options say about all its models. ``splits_keep_pairs`` says that facts about
+    the same two entities must not be in different splits.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Suite:
     citations: tuple[str, ...] = ()
     analyses: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    splits_keep_pairs: bool = True
     main_methods: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
     read_published: Callable[[Path, Study, Path], QuestionSet] | None = None

@@ -64,7 +64,7 @@ def build(study: Study, home: Path) -> QuestionSet:
         )
     made = limited(made, study)
     if options.compat is None:
-        check_splits(made.questions, made.facts)
+        check_splits(made.questions, made.facts, pairs=False)
     return made
 
 
@@ -164,13 +164,14 @@ SUITE = Suite(
     published=(*FILES, *(Path(name).name for name in FILES)),
     read_published=read_published,
     asking=asking,
+    splits_keep_pairs=False,
     model_settings=_model_settings,
     analyses=("memorizing", "premises", "prompting"),
     methods=(
         "Statements of an ontology were asked as cloze sentences over closed lists: all classes, or all properties. A "
         "candidate's score is the mean, the maximum or the first of its tokens' log-probabilities, each read at its "
-        "own mask or all at one. R@k says whether any right answer is among the first k, MRR is the reciprocal rank of the "
-        "best right answer, MRR_a one over the mean rank of all right answers; ranks are expected ranks over random "
+        "own mask or all at one. R@k says whether any right answer is among the first k, MRR is the reciprocal rank of "
+        "the best right answer, MRR_a one over the mean rank of all right answers; ranks are expected ranks over random "
         "tie-breaking. Soft templates are three learned input embeddings; the model itself is never changed, and what "
         "they learn from is not asked. In reasoning, pseudowords stand for what the hypothesis is about: input "
         "embeddings at half the distance of the nearest word from the mask's, ten pairs of them, averaged. A premise "
