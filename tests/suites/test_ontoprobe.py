@@ -191,6 +191,23 @@ def test_built_questions_are_asked_as_they_are(ontology, tmp_path):
     )
 
 
+def test_the_faults_of_the_published_code_are_had_on_request_alone(ontology, folders, tmp_path):
+    masked = {"model": str(folders["masked"]), "label": "tiny"}
+    given = {"options.compat": "paper", "options.reasoning": "[manual-manual, manual-soft]"}
+    done = run(ontology, tmp_path / "paper", [masked], "rdfs9", "rdfs11", **given)
+    asked = {(row["task"], row["prompt"]) for row in done.questions.questions.to_pylist() if row["template"]}
+    nine, eleven = ({prompt for task, prompt in asked if task == rule} for rule in ("rdfs9", "rdfs11"))
+    assert nine & eleven and not any("[X]" in prompt for prompt in nine)
+    training = pq.read_table(done.folder / "training.parquet").to_pylist()
+    assert {row["prompt"] for row in training} & {row["prompt"] for row in done.questions.questions.to_pylist()}
+    as_it_is = run(ontology, tmp_path / "own", [masked], "rdfs9", "rdfs11", learning="null")
+    asked = {(row["task"], row["prompt"]) for row in as_it_is.questions.questions.to_pylist()}
+    nine, eleven = ({prompt for task, prompt in asked if task == rule} for rule in ("rdfs9", "rdfs11"))
+    assert not nine & eleven and all("[X]" in prompt for prompt in nine)
+    prints = [run.record["models"][0]["fingerprint"] for run in (done, as_it_is)]
+    assert prints[0] != prints[1]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

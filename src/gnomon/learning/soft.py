@@ -31,7 +31,7 @@ from gnomon.models.pseudowords import PseudowordSettings, pseudoword_embeddings
 WEIGHTS = "soft.safetensors"
 LOSSES = ("bce", "nll")
 _USUAL_NEGATIVES = {"masked": 0, "causal": 31}
-_USUAL_DEV_EVERY = {"masked": 1, "causal": 10}
+_USUAL_DEV_EVERY = {"masked": 5, "causal": 10}
 _ROWS_AT_ONCE = 8192
 
 

@@ -41,7 +41,7 @@ class SoftSettings:
     question being an example. ``negatives`` is how many wrong candidates take part, drawn anew for each question and
     epoch (0: all; as usual: all for masked models, 31 for causal ones).
 
-    Every ``dev_every`` epochs (as usual: 1 for masked models, 10 for causal ones) the dev questions are asked, with all
+    Every ``dev_every`` epochs (as usual: 5 for masked models, 10 for causal ones) the dev questions are asked, with all
     their candidates. Questions about [X] and [Y] are learned with so many pairs of ``pseudowords``, one pair an epoch;
     ``alpha`` is theirs. ``compat`` "paper" does as the code published with OntoProbe did: the dev questions are scored
     by logits instead of log-probabilities, and pseudowords of models without a [MASK] lie around the unknown token.

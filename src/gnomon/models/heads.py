@@ -8,6 +8,8 @@ import torch
 
 from gnomon.models.protocol import FloatArray
 
+_LINES_IN_CACHE = 16
+
 
 def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, early: Any = None, **inputs: Any) -> torch.Tensor:
     """Logits at the positions (rows, columns) of a batch, in float32, one line a position.
@@ -60,7 +62,9 @@ def last_attention(model: Any) -> Any:
 
 def log_probabilities(logits: torch.Tensor, lines: torch.Tensor, tokens: torch.Tensor) -> FloatArray:
     """Log-probability of each token at its line of logits, without a second table of the vocabulary's size."""
-    normalisers = torch.logsumexp(logits, dim=1)
+    # A CPU works on few lines at a time in its cache, and on all of them in memory.
+    parts = logits.split(_LINES_IN_CACHE) if logits.device.type == "cpu" else (logits,)
+    normalisers = torch.cat([torch.logsumexp(part, dim=1) for part in parts])
     values: FloatArray = (logits[lines, tokens] - normalisers[lines]).double().cpu().numpy()
     return values
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from gnomon.foundation.tables import ANSWERS, SETTINGS, make_table, read_table, write_table
 from gnomon.questions import read_questions
 from gnomon.runs.plan import StepContext
+from gnomon.scores.words import exact_match
 
 SETTINGS_FILE = "settings.parquet"
 SHOWN, KNOWN, UNKNOWN, OTHER = "EX", "IM", "NO", "OT"
@@ -40,7 +41,8 @@ def settle(context: StepContext) -> None:
     tasks = dict(zip(*(found.questions[name].to_pylist() for name in ("question_id", "task")), strict=True))
     templates = dict(zip(*(found.questions[name].to_pylist() for name in ("question_id", "template")), strict=True))
     table = read_table(ANSWERS, context.folder / "answers.parquet")
-    ranks = reciprocal_ranks(table, params["methods"])
+    right = {row["question_id"]: row["answers"] for row in found.questions.to_pylist()}
+    ranks = reciprocal_ranks(table, params["methods"], right)
     answered = _answered(table)
     rows = []
     for model, ids in answered.items():
@@ -80,15 +82,21 @@ def settled(premises: Sequence[Mapping[str, object]], ranks: Ranks) -> dict[str,
     return found
 
 
-def reciprocal_ranks(answers: pa.Table, methods: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """For each model the mean reciprocal rank of the best right answer of every question, by the model's method."""
-    usable = answers.filter(pc.and_(pc.is_null(answers["unusable"]), pc.greater(_count(answers["gold_ranks"]), 0)))
-    usable = usable.select(["model", "method", "question_id", "gold_ranks"])
+def reciprocal_ranks(
+    answers: pa.Table, methods: Mapping[str, str], right: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, float]]:
+    """For each model the mean reciprocal rank of the best right answer of every question, by the model's method.
+
+    An answer that was written and not ranked counts 1 if it is right, and else 0.
+    """
+    usable = answers.filter(pc.is_null(answers["unusable"]))
+    usable = usable.select(["model", "method", "question_id", "gold_ranks", "prediction"])
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = (usable[name].to_pylist() for name in usable.column_names)
-    for model, method, question, ranks in zip(*columns, strict=True):
-        if methods.get(model, method) == method:
-            found[model][question].append(1.0 / min(ranks))
+    for model, method, question, ranks, prediction in zip(*columns, strict=True):
+        if methods.get(model, method) == method or not ranks:
+            value = 1.0 / min(ranks) if ranks else exact_match(prediction or "", right[question])
+            found[model][question].append(value)
     return {
         model: {question: float(np.mean(values)) for question, values in own.items()} for model, own in found.items()
     }
@@ -118,10 +126,6 @@ def _answered(answers: pa.Table) -> dict[str, set[str]]:
     for model, question in zip(pairs["model"].to_pylist(), pairs["question_id"].to_pylist(), strict=True):
         found[model].add(question)
     return found
-
-
-def _count(lists: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.fill_null(pc.list_value_length(lists), 0)
 
 
 def _ids(value: object) -> tuple[str, ...]:
