@@ -293,7 +293,7 @@ def test_the_best_epoch_on_the_dev_questions_is_kept(folders, outcomes, tmp_path
     model = load_model(str(folders["masked"]))
     start = read_soft(outcomes["masked", "bce"].result.folder)
     wrong = [replace(q, answers=("song",), target="song") for q in TRAINING]
-    settings = {"epochs": 12, "learning_rate": 0.1, "warmup": 0.5}
+    settings = {"epochs": 12, "learning_rate": 0.1, "warmup": 0.5, "dev_every": 1}
     result = learn_soft_prompts(model, wrong, tmp_path / "out", dev=DEV, settings=settings, start=start)
     found = [epoch["dev_mrr_a"] for epoch in result.record["epochs"]]
     assert found[result.record["kept_epoch"] - 1] == max(found) > found[-1] + 0.2
@@ -402,9 +402,11 @@ def test_the_published_way_scores_dev_questions_by_logits(folders, tmp_path: Pat
         return score(*arguments, raw=raw)
 
     monkeypatch.setattr(training_module, "score", watched)
-    paper = learn_soft_prompts(model, TRAINING, tmp_path / "a", dev=DEV, settings={**BRIEF, "compat": "paper"})
+    paper = learn_soft_prompts(
+        model, TRAINING, tmp_path / "a", dev=DEV, settings={**BRIEF, "compat": "paper", "dev_every": 1}
+    )
     assert raws.count(True) == len(DEV) * 3
-    plain = learn_soft_prompts(model, TRAINING, tmp_path / "b", dev=DEV, settings=BRIEF)
+    plain = learn_soft_prompts(model, TRAINING, tmp_path / "b", dev=DEV, settings={**BRIEF, "dev_every": 1})
     losses = [[epoch["loss"] for epoch in one.record["epochs"]] for one in (paper, plain)]
     assert losses[0] == losses[1]
 

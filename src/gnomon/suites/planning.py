@@ -111,12 +111,15 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
 
 
 def _headline(resolved: ResolvedStudy, metrics: list[str]) -> list[dict[str, str]]:
-    """The suite's headline for the study's tasks; where its metric is not asked for, one that is stands in."""
+    """The suite's headline for the study's tasks; where its metric is not asked for, one that is stands in.
+
+    Where none of its tasks was asked for, all stand there: some may be asked for the sake of others.
+    """
     found = []
-    for task, metric in resolved.suite.headline:
-        if not resolved.study.tasks or task in resolved.study.tasks:
-            shown = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
-            found.append({"task": task, "metric": next(name for name in shown if name in metrics)})
+    asked = [entry for entry in resolved.suite.headline if entry[0] in resolved.study.tasks]
+    for task, metric in asked or resolved.suite.headline:
+        shown = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
+        found.append({"task": task, "metric": next(name for name in shown if name in metrics)})
     return found
 
 
