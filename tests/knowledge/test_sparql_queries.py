@@ -206,7 +206,7 @@ def test_a_bad_schema_is_refused(ask, tmp_path, text, said):
 
 
 def test_the_ready_queries_are_listed():
-    assert len(ready_queries()) == 19
+    assert len(ready_queries()) == 21
     assert (
         ready_queries()["dbpedia-instances"]
         == "DBpedia: instances of the class given as class=dbo:..., with their labels"

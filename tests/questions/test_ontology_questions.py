@@ -94,7 +94,7 @@ def test_an_ontology_becomes_statements_nearest_first() -> None:
 
 
 def test_properties_with_alternative_domains_are_not_asked_for_them() -> None:
-    found = gather_statements(replace(ANIMALS, alternatives=frozenset(["p1"])), seed=0)
+    found = gather_statements(replace(ANIMALS, alternatives=frozenset([("domain", "p1"), ("domain", "p3")])), seed=0)
     assert of(found, "DM") == {"composer": ("work",)}
     assert "owner of" in of(found, "SPO")
 

@@ -46,7 +46,7 @@ class Ontology:
     names are what a model chooses from. ``superclasses`` and ``superproperties`` hold all that stands above, the
     nearest first, then by name; every class and property has an entry. ``instances`` are the finest types that were
     stated of each, ``types`` all that follow, the finest first. ``domains`` and ``ranges`` are the classes that were
-    stated, if any; where several were stated as alternatives (``schema:domainIncludes``), the property is in
+    stated, if any; where several were stated as alternatives (``schema:domainIncludes``), ("domain", property) is in
     ``alternatives`` too. ``equivalents`` are the other classes or properties that mean the same, which are neither
     above nor below: right where the one is right. ``ambiguous`` are classes and properties whose name others had too:
     right as an answer, but not to be asked about. ``remarks`` say what is odd and what was left out.
@@ -62,7 +62,7 @@ class Ontology:
     domains: Mapping[str, tuple[str, ...]]
     ranges: Mapping[str, tuple[str, ...]]
     equivalents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    alternatives: frozenset[str] = frozenset()
+    alternatives: frozenset[tuple[str, str]] = frozenset()
     ambiguous: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
 
@@ -264,14 +264,15 @@ class _Reader:
         self._tell(foreign, PROPERTY.have, f"a {role} that is no class but a datatype, everything or unknown")
         return ends
 
-    def _alternatives(self, *ends: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    def _alternatives(self, *ends: Mapping[str, tuple[str, ...]]) -> frozenset[tuple[str, str]]:
         found = frozenset(
-            one
+            (role, one)
             for role, known in zip(("domain", "range"), ends, strict=True)
-            for one, stated in known.items()
-            if len(stated) > 1 and (role, one) in self._any_of
+            for one in known
+            if len(self._said[role][one]) > 1 and (role, one) in self._any_of
         )
-        self._tell(sorted(found), PROPERTY.have, "several domains or ranges of which any may hold")
+        concerned = sorted({one for _, one in found})
+        self._tell(concerned, PROPERTY.have, "several domains or ranges of which any may hold")
         return found
 
     def _tell(self, found: Sequence[str], counted: Callable[[int], str], rest: str) -> None:

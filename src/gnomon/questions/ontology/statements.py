@@ -91,8 +91,8 @@ class OntologyLike(Protocol):
         """The stated ranges of a property."""
 
     @property
-    def alternatives(self) -> frozenset[str]:
-        """Properties of whose stated domains or ranges any one may hold."""
+    def alternatives(self) -> frozenset[tuple[str, str]]:
+        """("domain", property) or ("range", property), where any one of those that are stated may hold."""
 
     @property
     def equivalents(self) -> Mapping[str, tuple[str, ...]]:
@@ -133,8 +133,8 @@ def gather_statements(
         "TP": _types(ontology, classes, instances_per_class, seed, remarks),
         "SCO": _united(named[0], _above(named[0], ontology.superclasses, ontology), classes),
         "SPO": _united(named[1], _above(named[1], ontology.superproperties, ontology), properties),
-        "DM": _united(named[1], _stated(named[1], ontology.domains, ontology), classes),
-        "RG": _united(named[1], _stated(named[1], ontology.ranges, ontology), classes),
+        "DM": _united(named[1], _stated("domain", named[1], ontology.domains, ontology), classes),
+        "RG": _united(named[1], _stated("range", named[1], ontology.ranges, ontology), classes),
     }
     statements: list[Statement] = []
     for task, golds in found.items():
@@ -203,10 +203,11 @@ def _above(
 
 
 def _stated(
-    names: Mapping[str, str], stated: Mapping[str, tuple[str, ...]], ontology: OntologyLike
+    end: str, names: Mapping[str, str], stated: Mapping[str, tuple[str, ...]], ontology: OntologyLike
 ) -> dict[str, list[Sequence[str]]]:
     """The stated domains or ranges of properties, but for those of which only one or another holds: none follows."""
-    return {one: [_same(stated[one], ontology)] for one in names if one in stated and one not in ontology.alternatives}
+    known = [one for one in names if one in stated and (end, one) not in ontology.alternatives]
+    return {one: [_same(stated[one], ontology)] for one in known}
 
 
 def _same(chain: Sequence[str], ontology: OntologyLike) -> list[str]:
