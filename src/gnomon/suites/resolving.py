@@ -58,7 +58,11 @@ def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStud
     suite: Suite = SUITES.get(str(content["suite"]), home)
     given = make_study(content, where)
     usual = {**suite.defaults, **(suite.run_defaults if with_models else {})}
-    study = make_study({**usual, **{key: getattr(given, key) for key in given.model_fields_set}}, where)
+    chosen = {key: getattr(given, key) for key in given.model_fields_set}
+    if given.learning is not None and "learner" not in given.learning.model_fields_set:
+        # Settings alone are those of the suite's own learner.
+        chosen["learning"] = {**usual.get("learning", {}), **given.learning.model_dump(exclude_unset=True)}
+    study = make_study({**usual, **chosen}, where)
     _check(study, suite, home, where)
     return ResolvedStudy(suite, study, home, _resolve_models(suite, study, home) if with_models else ())
 
