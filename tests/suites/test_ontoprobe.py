@@ -194,6 +194,18 @@ def test_built_questions_are_asked_as_they_are(ontology, tmp_path):
     )
 
 
+def test_a_limit_leaves_what_is_learned_from(ontology, tmp_path):
+    few = gnomon.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "few", limit=5)
+    whole = gnomon.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "whole")
+
+    def learned_from(made):
+        return {row["question_id"] for row in made.questions.to_pylist() if row["split"] != "test"}
+
+    assert learned_from(few) == learned_from(whole)
+    asked = [row["task"] for row in few.questions.to_pylist() if row["split"] == "test"]
+    assert asked.count("TP") == 5 < sum(row["task"] == "TP" for row in whole.questions.to_pylist())
+
+
 def test_the_faults_of_the_published_code_are_had_on_request_alone(ontology, folders, tmp_path):
     masked = {"model": str(folders["masked"]), "label": "tiny"}
     given = {"options.compat": "paper", "options.reasoning": "[manual-manual, manual-soft]"}

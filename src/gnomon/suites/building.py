@@ -104,19 +104,22 @@ def _published_files(suite: Suite, place: Path) -> list[Path]:
 
 
 def limited(found: QuestionSet, study: Study) -> QuestionSet:
-    """The tasks asked for, and of each task as many questions as the limit says, chosen by their ids."""
+    """The tasks asked for, and of each task as many questions as the limit says, chosen by their ids.
+
+    Where something is learned, the questions for that are not counted, and those of other tasks stay: what is learned
+    for one may be needed by another.
+    """
     table = found.questions
     tasks = set(table["task"].to_pylist())
     for task in study.tasks:
         if task not in tasks:
             given = study.data or ", ".join(study.knowledge)
             raise InputError(f"{given} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
+    for_learning = pc.fill_null(pc.is_in(table["split"], pa.array(["train", "dev"])), False)
+    kept = table.filter(for_learning) if study.learning is not None else table.slice(0, 0)
+    asked = every = table.filter(pc.invert(for_learning)) if study.learning is not None else table
     if study.tasks:
-        wanted = pc.is_in(table["task"], pa.array(study.tasks))
-        if study.learning is not None:
-            # What is learned for one task may be needed by another.
-            wanted = pc.or_(wanted, pc.fill_null(pc.is_in(table["split"], pa.array(["train", "dev"])), False))
-        table = with_deciders(table.filter(wanted), table, found.premises)
+        asked = with_deciders(asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), every, found.premises)
     if study.limit is not None and study.options.get("split") is None:
-        table = with_deciders(draw_questions(table, study.limit, study.seed), table, found.premises)
-    return replace(found, questions=table)
+        asked = with_deciders(draw_questions(asked, study.limit, study.seed), every, found.premises)
+    return replace(found, questions=pa.concat_tables([asked, kept]))
