@@ -98,3 +98,18 @@ def cache_folder() -> Path:
     if given:
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnomon"
+
+
+def parse_object(line: bytes, where: str) -> dict[str, Any]:
+    """The JSON object of a line in somebody's file; refuses what is none in a line that names the place."""
+    try:
+        content = json.loads(line)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: the text is not UTF-8; fetch the file anew") from error
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}: not valid JSON ({error.msg} at column {error.colno}). Fetch the file anew."
+        ) from error
+    if not isinstance(content, dict):
+        raise InputError(f"{where}: a row is a JSON object, and this is {type(content).__name__}")
+    return content

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from gnomon.foundation import SLOT, InputError, derived_seed
+from gnomon.foundation.files import parse_object
 from gnomon.foundation.tables import CANDIDATES, QUESTIONS, candidate_set_id, make_table, validate
 from gnomon.questions import QuestionSet
 
@@ -112,16 +112,7 @@ def _read_file(file: Path, split: str, read: _Read) -> None:
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:
     """The four fields of a row as texts, the answer as a list of distinct texts; further fields are left aside."""
-    try:
-        content = json.loads(line)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: the text is not UTF-8; fetch the file anew") from error
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{where}: not valid JSON ({error.msg} at column {error.colno}). Fetch the file anew."
-        ) from error
-    if not isinstance(content, dict):
-        raise InputError(f"{where}: a row is a JSON object, and this is {type(content).__name__}")
+    content = parse_object(line, where)
     known: dict[str, Any] = {}
     for key, value in content.items():
         name = _FIELDS.get(re.sub(r"[^a-z]", "", key.lower()))

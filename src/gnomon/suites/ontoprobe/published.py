@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import InputError
+from gnomon.foundation.files import parse_object
 from gnomon.questions.ontology.patterns import Pattern, make_pattern, patterns_for
 from gnomon.questions.ontology.statements import FEW, Statement, Statements
 
@@ -102,7 +103,7 @@ def _rows(path: Path, task: str, read: _Read) -> list[tuple[str, tuple[str, ...]
         for number, line in enumerate(handle, 1):
             if line.strip():
                 where = f"{path}, row {number}"
-                row = _object(line, where)
+                row = parse_object(line, where)
                 if set(row) != {"uuu", "xxx"}:
                     raise InputError(
                         f"{where}: a row has 'uuu' and 'xxx', and this one has {', '.join(row) or 'nothing'}"
@@ -111,20 +112,6 @@ def _rows(path: Path, task: str, read: _Read) -> list[tuple[str, tuple[str, ...]
     if not found:
         raise InputError(f"{path} holds no rows. Fetch the file anew, or remove it.")
     return found
-
-
-def _object(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: the text is not UTF-8; fetch the file anew") from error
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{where}: not valid JSON ({error.msg} at column {error.colno}). Fetch the file anew."
-        ) from error
-    if not isinstance(content, dict):
-        raise InputError(f"{where}: a row is a JSON object, and this is {type(content).__name__}")
-    return content
 
 
 def _subject(given: Any, task: str, where: str, read: _Read) -> str:
