@@ -402,3 +402,12 @@ def test_the_released_texts_come_back_only_when_asked_for() -> None:
     tested = {row["prompt"] for row in statements if row["task"] == "rdfs9" and row["split"] == "test"}
     assert trained
     assert trained <= tested
+
+
+def test_a_sentence_begins_with_a_capital_and_the_rest_of_a_name_stays() -> None:
+    begins = {"patella": "Patella", "the Homestead Act": "The Homestead Act", "BPER Banca": "BPER Banca"}
+    begins |= {"eBay": "eBay", ".gu": ".gu", "iPhone OS": "iPhone OS"}
+    for name, shown in begins.items():
+        statements = Statements((Statement("TP", name, ("thing",), "test"),), ("thing", "other"), (), {}, ())
+        prompts = [row["prompt"] for row in memorizing_questions(statements, templates=("manual",))]
+        assert [prompt.startswith(f"{shown} ") for prompt in prompts] == [True] * 3

@@ -35,8 +35,8 @@ class Wording:
         return capitalised(text)
 
     def instance(self, text: str) -> str:
-        """An instance at the beginning of a sentence: as it is."""
-        return text
+        """An instance at the beginning of a sentence: as other names, but for those such as eBay."""
+        return text if text[1:2].isupper() else capitalised(text)
 
     def candidate(self, text: str) -> str:
         """A class or property as it is spelled among the candidates."""
