@@ -4,131 +4,24 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import transformers as hf
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from soft_worlds import BRIEF, DEV, EACH, FAMILIES, KINDS, KNOWN, REST, SETTINGS, TRAINING, UNKNOWN, asked, mrr, part
 
 from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.records import Question
-from gnomon.learning import LEARNERS, learn_soft_prompts, read_learned, read_soft, soft_words_for
+from gnomon.learning import learn_soft_prompts, read_learned, read_soft, soft_words_for
 from gnomon.learning import soft_training as training_module
 from gnomon.learning.soft_scoring import ask, score
 from gnomon.models import load_model
 from gnomon.models.made_words import MadeWords, with_words
 from gnomon.models.pseudowords import PseudowordSettings, WithPseudowords
-from gnomon.scores import expected_ranks
 
-KINDS = ("bird", "big fish", "tree", "old house", "river", "song", "small town", "metal")
-STATEMENTS = ("{name} is a {kind} .", "{name} belongs to the {kind} s .")
-OTHERS = ("many people know {name} .", "{name} is here .", "this is a {kind} .", "one sees the {kind} s .")
-SOFT = "{name} <TP1> <TP2> [MASK] ."
-EACH = 8
-BRIEF = {"epochs": 3, "learning_rate": 0.05}
-SETTINGS = {"epochs": 40, "learning_rate": 0.1}
-FAMILIES = ("masked", "causal")
-
-
-def kinds_of(part: str) -> dict[str, str]:
-    """So many names of each kind; the model reads about those that are known."""
-    syllables = ("ba", "do", "ki", "lu", "me", "na", "po", "ri")
-    names = ["".join(parts) + ("x" if part == "known" else "th") for parts in itertools.product(syllables, repeat=3)]
-    chosen = random.Random(part).sample(names, EACH * len(KINDS))
-    return {name: KINDS[i % len(KINDS)] for i, name in enumerate(chosen)}
-
-
-KNOWN, UNKNOWN = kinds_of("known"), kinds_of("unknown")
-
-
-def asked(facts: dict[str, str], prompt: str = SOFT) -> list[Question]:
-    return [Question(name, "TP", prompt.format(name=name), (kind,), kind, KINDS) for name, kind in facts.items()]
-
-
-def part(facts: dict[str, str], first: int, last: int) -> dict[str, str]:
-    return dict(list(facts.items())[first * len(KINDS) : last * len(KINDS)])
-
-
-TRAINING, DEV, REST = asked(part(KNOWN, 0, 2)), asked(part(KNOWN, 2, 3)), asked(part(KNOWN, 3, EACH))
-
-
-def _pretrained(folder: Path, masked: bool, steps: int = 300) -> Path:
-    """A small model that has read the statements about known names, and every name in other sentences."""
-    torch.manual_seed(1)
-    draw = random.Random(2)
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    texts = [text.replace("{", " ").replace("}", " ") for text in (*STATEMENTS, *OTHERS, *KINDS, *KNOWN, *UNKNOWN)]
-    words = sorted({word for text in (*texts, "[ X Y ] therefore , :") for word in text.lower().split()})
-    vocabulary = {word: number for number, word in enumerate([*special, *words])}
-    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece()
-    ends = "[CLS] $A [SEP]" if masked else "[CLS] $A"
-    backend.post_processor = processors.TemplateProcessing(ends, special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "bos_token": "[CLS]", "sep_token": "[SEP]"}
-    if masked:
-        names["mask_token"] = "[MASK]"
-    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=backend, **names, model_max_length=40)
-    size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-    size |= {"vocab_size": len(vocabulary), "max_position_embeddings": 40, "initializer_range": 0.1}
-    if masked:
-        network = hf.BertForMaskedLM(hf.BertConfig(**size, hidden_dropout_prob=0.0))
-    else:
-        network = hf.LlamaForCausalLM(hf.LlamaConfig(**size, num_key_value_heads=4, bos_token_id=2, eos_token_id=3))
-    stated = [text.format(name=name, kind=kind) for name, kind in KNOWN.items() for text in STATEMENTS]
-    everyone = [*KNOWN, *UNKNOWN]
-    others = [t.format(name=name, kind=KINDS[i % 8]) for i, name in enumerate(everyone) for t in OTHERS]
-    rows = [torch.tensor(tokenizer(text)["input_ids"]) for text in (*stated, *others)]
-    answers = torch.tensor(sorted({vocabulary[word] for kind in KINDS for word in kind.split()}))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=4e-3)
-    falling = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, steps)
-    for _ in range(steps):
-        some = draw.choices(range(len(stated)), k=48) + draw.choices(range(len(stated), len(rows)), k=16)
-        ids = torch.nn.utils.rnn.pad_sequence([rows[i] for i in some], batch_first=True)
-        filled = ids != 0
-        if masked:
-            hidden = filled & (ids > 4) & (torch.rand(ids.shape) < 0.3)
-            hidden[:48] = torch.isin(ids[:48], answers)
-            logits = network(input_ids=ids.masked_fill(hidden, 4), attention_mask=filled.long()).logits
-            loss = torch.nn.functional.cross_entropy(logits[hidden], ids[hidden])
-        else:
-            logits = network(input_ids=ids, attention_mask=filled.long()).logits[:, :-1]
-            loss = torch.nn.functional.cross_entropy(logits[filled[:, 1:]], ids[:, 1:][filled[:, 1:]])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        falling.step()
-    network.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("pretrained")
-    return {name: _pretrained(folder / name, name == "masked") for name in FAMILIES}
-
-
-def mrr(model, questions: list[Question]) -> float:
-    method = "multiple-mean" if model.kind == "masked" else "mean"
-    found = []
-    for result in model.score_candidates(questions, (method,)):
-        golds = np.flatnonzero([text in questions[result.index].answers for text in KINDS])
-        found.append(1 / expected_ranks(result.by_method[method], golds)[0].min())
-    assert len(found) == len(questions)
-    return float(np.mean(found))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @dataclass(frozen=True)
@@ -421,112 +314,3 @@ def test_raw_scores_are_pooled_logits(folders) -> None:
         found = score(worn, [ask(worn, placed[0], "single-mean", range(len(KINDS)))], "single-mean", raw=True)[0]
     expected = [logits[worn.tokenizer(kind, add_special_tokens=False)["input_ids"]].mean() for kind in KINDS]
     assert torch.allclose(found, torch.stack(expected), atol=1e-4)
-
-
-def test_questions_that_cannot_be_learned_are_left_out_and_counted(folders, tmp_path: Path) -> None:
-    model = load_model(str(folders["masked"]))
-    first = TRAINING[0]
-    odd = [
-        replace(first, question_id="long", prompt="bird " * 40 + first.prompt),
-        replace(first, question_id="strange", candidates=(*KINDS, "東")),
-        replace(first, question_id="none", answers=("stone",), target="stone"),
-    ]
-    result = learn_soft_prompts(model, [*TRAINING, *odd], tmp_path / "out", settings=BRIEF)
-    assert (result.record["questions"], result.record["learned"]) == (19, 16)
-    assert result.record["skipped"] == {
-        "no right answer among the candidates": 1,
-        "the candidate '東' holds a token that this model does not know": 1,
-        "too long": 1,
-    }
-    with pytest.raises(InputError, match=r"can learn from none of the 1 training questions: too long \(1\)"):
-        learn_soft_prompts(model, odd[:1], tmp_path / "none", settings=BRIEF)
-    assert not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"epoch": 3}, "there is no setting 'epoch' of learning; did you mean 'epochs'"),
-        ({"epochs": 0}, "the setting epochs of learning is 0, and should be above 0"),
-        ({"learning_rate": -1.0}, "learning_rate of learning is -1.0, and should be above 0"),
-        ({"warmup": 2.0}, "warmup is a share between 0 and 1"),
-        ({"loss": "mse"}, "the setting loss of learning is 'mse'; there are: bce, nll"),
-        ({"method": "multiple-meen"}, "method of learning is 'multiple-meen'; did you mean 'multiple-mean'"),
-        ({"method": "pll-sum"}, "method of learning is 'pll-sum'"),
-        ({"compat": "papr"}, "compat of learning is 'papr'; did you mean 'paper'"),
-        ({"negatives": -2}, "negatives of learning is -2"),
-        ({"dev_every": 0}, "dev_every of learning is 0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(folders, tmp_path: Path, settings, reason: str) -> None:
-    model = load_model(str(folders["masked"]))
-    with pytest.raises(InputError, match=reason):
-        learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=settings)
-    assert not list(tmp_path.iterdir())
-
-
-def test_what_is_wrong_is_said_before_anything_is_done(folders, tmp_path: Path) -> None:
-    model = load_model(str(folders["masked"]))
-    with pytest.raises(InputError, match="random is a baseline, which reads no soft prompts"):
-        learn_soft_prompts(load_model("random"), TRAINING, tmp_path / "out")
-    with pytest.raises(InputError, match=r"question plain has no soft token .* nothing to learn"):
-        plain = replace(TRAINING[0], question_id="plain", prompt="It is a [MASK] .")
-        learn_soft_prompts(model, [*TRAINING, plain], tmp_path / "out")
-    with pytest.raises(InputError, match=r"dev question .* has <RG1>, which no training question has"):
-        learn_soft_prompts(model, TRAINING, tmp_path / "out", dev=asked(part(KNOWN, 2, 3), "{name} <RG1> [MASK] ."))
-    with pytest.raises(InputError, match="can learn from none of the 0 training questions: there is none"):
-        learn_soft_prompts(model, [], tmp_path / "out")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="holds other files"):
-        learn_soft_prompts(model, TRAINING, tmp_path / "mine")
-    assert [file.name for file in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
-
-
-def test_prompts_of_another_model_and_broken_ones_are_refused(
-    folders, outcomes, model_folders: dict[str, Path], tmp_path: Path
-) -> None:
-    masked, causal = (outcomes[family, "bce"].result for family in FAMILIES)
-    model = load_model(str(folders["masked"]))
-    with pytest.raises(
-        InputError, match=r"were learned with causal, and masked is another model, or has other weights"
-    ):
-        soft_words_for(model, causal)
-    with pytest.raises(InputError, match="random is a baseline, which reads no soft prompts"):
-        soft_words_for(load_model("random"), masked)
-    with pytest.raises(InputError, match="nothing was learned there"):
-        read_soft(tmp_path)
-    learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
-    (tmp_path / "out" / "soft.safetensors").write_bytes((masked.folder / "soft.safetensors").read_bytes()[:-4])
-    with pytest.raises(InputError, match=r"is not what its record says. Remove its folder, and learn anew"):
-        read_soft(tmp_path / "out")
-    (tmp_path / "out" / "soft.safetensors").unlink()
-    with pytest.raises(InputError, match="is not what its record says"):
-        read_soft(tmp_path / "out" / "learned.json")
-    record = {**masked.record, "learner": "cloze"}
-    (tmp_path / "out" / "learned.json").write_text(json.dumps(record))
-    with pytest.raises(InputError, match="holds no soft prompts, but what cloze learned"):
-        read_soft(tmp_path / "out")
-
-
-def test_a_folder_is_whole_or_not_there(folders, tmp_path: Path, monkeypatch) -> None:
-    model = load_model(str(folders["masked"]))
-    learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
-    first = read_soft(tmp_path / "out")
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["learned.json", "soft.safetensors"]
-
-    def full(*_args, **_options):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("safetensors.torch.save_file", full)
-    with pytest.raises(InputError, match="the disk is full"):
-        learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF, seed=3)
-    assert all(torch.equal(first[name], vector) for name, vector in read_soft(tmp_path / "out").items())
-    assert [file.name for file in tmp_path.iterdir()] == ["out"]
-    monkeypatch.undo()
-    learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF, seed=3)
-    assert not torch.equal(read_soft(tmp_path / "out")["<TP1>"], first["<TP1>"])
-
-
-def test_it_is_found_by_name() -> None:
-    assert LEARNERS.get("soft") is learn_soft_prompts
