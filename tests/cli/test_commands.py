@@ -91,6 +91,39 @@ def test_report_and_compare(gnomon, tmp_path: Path) -> None:
     assert "points" in gnomon("compare", "one", check=0).stdout
 
 
+def test_scores_on_other_tasks_are_set_against_those_of_runs(gnomon, tmp_path: Path) -> None:
+    names = [f"coin{number}" for number in range(4)]
+    (tmp_path / "coins.py").write_text(
+        "from gnomon.models.baselines import RandomBaseline\n"
+        "class Coin(RandomBaseline):\n    kind = 'causal'\n"
+        + "".join(f"def {name}():\n    return Coin('{name}', seed={place})\n" for place, name in enumerate(names))
+    )
+    for folder, own in (("one", names[:3]), ("two", names[3:])):
+        models = ", ".join(f"'coins.py:{name}'" for name in own)
+        (tmp_path / f"{folder}.yaml").write_text(f"suite: quickstart\nlimit: 20\nmodels: [random, {models}]\n")
+        gnomon("run", f"{folder}.yaml", "--out", folder, "-q", check=0)
+    scores = {"model": ["CMRC", "XNLI"], "coin0": [60, 0.1], "coin1": [61, 0.2], "coin2": [62, 0.4], "coin3": [64, 0.3]}
+    lines = [",".join(map(str, (name, *row))) for name, row in scores.items()]
+    (tmp_path / "other.csv").write_text("\n".join([*lines, "absent,70,0.7"]) + "\n")
+    said = gnomon("compare", "one", "two", "--downstream", "other.csv", check=0).stdout
+    for words in ("points", "Intrinsic against extrinsic", "Spearman", "but not in this run: absent.", "0.083"):
+        assert words in said
+    plain = json.loads(gnomon("compare", "one", "two", "--json", check=0).stdout)
+    both = json.loads(gnomon("compare", "one", "two", "--downstream", "other.csv", "--json", check=0).stdout)
+    assert both["comparisons"] == plain and both["extrinsic"]["name"] == "extrinsic"
+    pairs = both["extrinsic"]["tables"][1]["rows"]
+    assert {(row[1], row[2]) for row in pairs} == {("CMRC", 4), ("XNLI", 4)} and len(pairs) == 6
+    gnomon("report", "one", "two", "--downstream", "other.csv", "--out", "all.html", check=0)
+    gnomon("report", "one", "--downstream", "other.csv", "--out", "one.html", check=0)
+    for file in ("all.html", "one.html"):
+        assert "Rank correlation over models." in (tmp_path / file).read_text()
+    assert "Intrinsic against" not in (tmp_path / "one" / "report.html").read_text()
+    (tmp_path / "bad.csv").write_text("model,CMRC\ncoin0,high\n")
+    for command in ("compare", "report"):
+        refused = gnomon(command, "one", "--downstream", "bad.csv", check=2)
+        assert "bad.csv:2: the score on 'CMRC' is 'high'" in refused.stderr and refused.stderr.count("\n") == 1
+
+
 def test_help_and_lists_import_nothing_heavy() -> None:
     code = (
         "import sys\nsys.argv = ['gnomon', '{}']\nfrom gnomon.cli import main\n"

@@ -61,8 +61,13 @@ def test_a_broken_config(folder: Path) -> None:
 def test_an_encoder_without_a_head(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"]}))
-    assert "names BertModel" in refuse(str(folder))
+    assert resolve_model(ModelSpec(str(folder))).kind == "encoder"
     assert resolve_model(ModelSpec(str(folder), kind="masked")).kind == "masked"
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
+    message = refuse(str(folder))
+    assert "names BertForTokenClassification" in message and "kind: encoder" in message
+    assert resolve_model(ModelSpec(str(folder), kind="encoder")).kind == "encoder"
+    assert "should be 'masked', 'causal' or 'encoder'" in refuse(str(folder), kind="decoder")
 
 
 def test_cut_off_weights(folder: Path) -> None:

@@ -325,7 +325,7 @@ def test_the_kind_of_word(family: Tokenised) -> None:
 
 def test_a_word_of_its_own_is_one_to_the_normalizer_too() -> None:
     letters = [chr(code) for code in range(0x2E80, 0x30000) if not 0xD800 <= code < 0xE000]
-    chinese = [letter for letter in letters if re.fullmatch(f"[{placing._CHINESE}]", letter)]
+    chinese = [letter for letter in letters if re.fullmatch(f"[{placing.CHINESE}]", letter)]
     assert {"中", "京", "\U00020000"} <= set(chinese)
     seen = normalizers.BertNormalizer(strip_accents=False, lowercase=False).normalize_str("x".join(chinese))
     assert seen.split() == "x".join(chinese).replace("x", " x ").split()

@@ -75,6 +75,19 @@ def test_a_row_says_what_a_reviewer_needs():
     assert tuple(row) == COLUMNS
 
 
+def test_senses_are_reviewed_with_their_word_in_place():
+    pair = {"choices": ["还有上网[MASK]。", "张开[MASK]。"], "answers": ["还有上网[MASK]。"], "template": None}
+    one = question(1, "semantic", prompt="进出的[MASK]。", words=["口"], **pair)
+    two = question(2, "semantic", prompt="进出的[MASK]。", words=["门", "口", "嘴"], **pair)
+    rows = {row["question_id"]: row for row in draw_sample(asked(one, two), 5, 0)}
+    first, second = rows["q_0001"], rows["q_0002"]
+    assert (first["prompt"], first["answers"]) == ("进出的【口】。", "还有上网【口】。")
+    assert first["choices"] == "还有上网【口】。 | 张开【口】。"
+    assert (second["prompt"], second["choices"]) == ("进出的【门】。", "还有上网【口】。 | 张开【嘴】。")
+    page, sheet = render_sheet([first, second], "senses"), sheet_csv([first, second])
+    assert all("还有上网【口】。" in text and "[MASK]" not in text for text in (page, sheet))
+
+
 def test_csv_opens_as_text_in_a_spreadsheet_and_is_read_again(tmp_path):
     formulas = ["=1+1", "+1", "-1 [MASK]", "@SUM(A1)", "\tx", 'say "hi", é\n[MASK]']
     rows = [dict.fromkeys(COLUMNS, "") | {"question_id": f"q_{n}", "prompt": text} for n, text in enumerate(formulas)]

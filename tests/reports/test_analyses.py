@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from examined_runs import TASKS, make_input
+from linguistic_runs import make_input as make_linguistic_run
 from ontology_runs import make_ontology_run
 from report_pages import Page
 from report_runs import HOSTILE, MODELS, make_run
@@ -181,6 +182,31 @@ def test_long_curves_mark_some_of_their_points_and_are_no_shares():
 
 
 @needs_drawing
+def test_whole_numbers_have_whole_ticks():
+    rows = [{"x": layer, "line": "bert", "value": 0.5 + layer / 20} for layer in range(4)]
+    (section,) = analysis_sections(
+        [{"name": "layers", "figures": [{"kind": "lines", "rows": rows, "caption": "by layer"}]}]
+    )
+    if can_draw():
+        svg = ElementTree.fromstring(section["figures"][0].svg)
+        texts = [element.text for element in svg.iter() if element.tag.endswith("text")]
+        assert [text for text in texts if text and text.replace(".", "").isdigit()] == ["0", "1", "2", "3"]
+
+
+def test_a_run_of_senses_and_clozes_is_shown_with_its_figures():
+    given = make_linguistic_run(skill={"bert": 0.5, "bert, mlm": 0.6, "bert, mlm+nsp": 0.4})
+    names = ("classes", "lengths", "layers", "objectives")
+    shown = analysis_sections([ANALYSES.get(name, None)(given).as_json() for name in names])
+    assert [section["title"] for section in shown] == [
+        "Knowledge by class",
+        "Accuracy by text length",
+        "Senses by layer",
+        "Training objectives",
+    ]
+    if can_draw():
+        assert [len(section["figures"]) for section in shown] == [0, 2, 1, 0]
+
+
 def test_more_lines_than_colours_are_still_told_apart():
     rows = [{"x": x, "line": f"task {line}", "value": 0.01 * line} for line in range(11) for x in ("a", "b")]
     svg = analysis_sections([{**FOUND, "figures": [{**LINES, "rows": rows}]}])[0]["figures"][0].svg

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from gnomon.scores.association import _weighted_rho, rank_correlation, ratio_interval
+from gnomon.scores.association import _weighted_rho, permutation_correlation, rank_correlation, ratio_interval
 
 rows = st.lists(
     st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 4)), min_size=3, max_size=40
@@ -74,3 +76,41 @@ def test_a_ratio_to_nothing_is_none():
     assert one.value == 1.0 and np.isnan(one.low)
     assert np.isnan(rank_correlation(zeros[:0], zeros[:0], zeros[:0], seed=0).value)
     assert np.isnan(rank_correlation(np.arange(4.0), np.arange(4.0), zeros, seed=0).low)
+
+
+few = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.3, 0.7, 1.0])), min_size=2, max_size=5)
+
+
+@given(few)
+@settings(deadline=None, max_examples=60)
+def test_p_is_the_share_of_all_orders(drawn):
+    first, second = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
+    found = permutation_correlation(first, second, seed=0)
+    assert found.n == len(drawn)
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        assert np.isnan(found.rho) and np.isnan(found.p)
+        return
+    orders = [spearmanr(first, second[list(order)]).statistic for order in permutations(range(len(drawn)))]
+    assert found.rho == pytest.approx(orders[0], abs=1e-12)
+    assert found.p == pytest.approx(np.mean([abs(rho) >= abs(orders[0]) - 1e-9 for rho in orders]))
+
+
+def test_p_of_many_is_near_that_of_all_orders_and_seeded():
+    generator = np.random.default_rng(1)
+    first, second = generator.normal(size=9), np.round(generator.normal(size=9), 0)
+    found = permutation_correlation(first, second, seed=4)
+    again, other = (permutation_correlation(first, second, seed=seed) for seed in (4, 5))
+    orders = np.array(list(permutations(range(9))))
+    left = first.argsort().argsort().astype(float)
+    right = np.array([np.mean(np.flatnonzero(np.sort(second) == value)) for value in second])
+    rhos = np.abs((right - 4.0)[orders] @ (left - 4.0))
+    assert found == again != other
+    assert found.p == pytest.approx(np.mean(rhos >= rhos[0] - 1e-9), abs=0.03)
+    assert permutation_correlation(np.arange(40.0), np.arange(40.0), seed=0).p == pytest.approx(1 / 10_001)
+
+
+def test_under_no_relation_p_is_fair():
+    generator = np.random.default_rng(2)
+    low = sum(permutation_correlation(*generator.normal(size=(2, 6)), seed=0).p <= 0.1 for _ in range(400))
+    assert 20 <= low <= 60
+    assert np.isnan(permutation_correlation(np.zeros(0), np.zeros(0), seed=0).rho)

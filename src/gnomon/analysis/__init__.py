@@ -38,6 +38,20 @@ ANALYSES = Registry(
             "gnomon.analysis.prompting:prompting",
             "soft and manual prompts, masks, pooling and losses compared, and curves of what was learned",
         ),
+        "classes": (
+            "gnomon.analysis.classes:classes",
+            "scores by task and class, ranked over the vocabulary and among the class's answers, and of senses",
+        ),
+        "lengths": ("gnomon.analysis.lengths:lengths", "scores by the length of a question's text"),
+        "layers": ("gnomon.analysis.layers:layers", "accuracy in telling senses apart, by the layer compared"),
+        "extrinsic": (
+            "gnomon.analysis.extrinsic:extrinsic",
+            "scores of the run against scores on other tasks: rank correlation over models, and spread",
+        ),
+        "objectives": (
+            "gnomon.analysis.objectives:objectives",
+            "models trained further by several objectives, compared with masked words alone",
+        ),
     },
     plural="analyses",
 )

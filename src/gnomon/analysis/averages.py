@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from gnomon.analysis.inquiry import Estimate
 from gnomon.foundation import derived_seed
+from gnomon.scores.bootstrap import drawn_sums
 from gnomon.scores.ranks import FloatArray
 
 Key: TypeAlias = tuple[str, ...]
 Group: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
 """Values and the facts that they stand and fall with."""
 RESAMPLES = 2000
-_CELLS_AT_ONCE = 4_000_000
 
 
 def resampled_means(groups: Mapping[Key, Group], *, seed: int, resamples: int = RESAMPLES) -> dict[Key, FloatArray]:
@@ -36,7 +36,7 @@ def resampled_means(groups: Mapping[Key, Group], *, seed: int, resamples: int = 
     for tasks, members in _strata(places, len(facts)).items():
         inside = [key for key in groups if counts[key][members].any()]
         stacked: FloatArray = np.stack([part[key][members] for part in (sums, counts) for key in inside], axis=1)
-        drawn = _drawn_sums(stacked, derived_seed(seed, "averages", *tasks), resamples)
+        drawn = drawn_sums(stacked, seed=derived_seed(seed, "averages", *tasks), resamples=resamples)
         totals = np.concatenate([stacked.sum(axis=0)[None, :], drawn])
         for place, key in enumerate(inside):
             over[key] += totals[:, place]
@@ -74,20 +74,6 @@ def _strata(places: Mapping[Key, NDArray[np.int64]], size: int) -> dict[tuple[st
     for fact, row in enumerate(there.tolist()):
         found[tuple(sorted(task for task, inside in zip(tasks, row, strict=True) if inside))].append(fact)
     return {names: np.array(members) for names, members in found.items()}
-
-
-def _drawn_sums(columns: FloatArray, seed: int, resamples: int) -> FloatArray:
-    """Column sums of as many rows, drawn with replacement."""
-    generator = np.random.default_rng(seed)
-    size = len(columns)
-    parts: list[FloatArray] = []
-    step = max(1, _CELLS_AT_ONCE // size)
-    for start in range(0, resamples, step):
-        rows = min(step, resamples - start)
-        drawn = generator.integers(0, size, size=(rows, size)) + size * np.arange(rows)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size).astype(np.float64)
-        parts.append(times @ columns)
-    return np.concatenate(parts)
 
 
 def pooled(parts: Sequence[Group]) -> Group:

@@ -13,6 +13,8 @@ import numpy as np
 from gnomon.foundation import derived_seed
 from gnomon.foundation.records import Question
 from gnomon.scores import Metric, NoRanksError, paired_difference
+from gnomon.scores.bootstrap import class_weights
+from gnomon.scores.ranks import FloatArray
 from gnomon.scores.table import gather
 
 Row = dict[str, Any]
@@ -40,30 +42,38 @@ def compare_models(
     headline: Sequence[tuple[str, Metric]],
     *,
     seed: int,
+    classes: Mapping[str, str] | None = None,
+    unusable_is_wrong: bool = False,
 ) -> list[Comparison]:
     """Every pair of models on every headline metric, paired by question and clustered by fact.
 
-    A model is taken by its first method. The better model of a pair stands first.
+    Two models are compared by the first probe that both were asked by, each by its first method. The better model of a
+    pair stands first. Where questions have ``classes``, the difference is the mean over classes; what could not be
+    asked has the value 0 with ``unusable_is_wrong``, and is left out without it.
     """
-    by_model: dict[str, dict[str, Row]] = defaultdict(dict)
-    for answer in answers:
-        if answer["unusable"] is None:
-            by_model[answer["model"]].setdefault(answer["question_id"], answer)
+    ways: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    given: dict[tuple[str, str, str], dict[str, Row]] = defaultdict(dict)
+    for answer in sorted(answers, key=lambda answer: is_a_layer(answer["method"])):
+        model, task, probe = answer["model"], questions[answer["question_id"]].task, answer["probe"]
+        first = ways[model, task].setdefault(probe, answer["method"]) == answer["method"]
+        if first and (unusable_is_wrong or answer["unusable"] is None):
+            given[model, task, probe].setdefault(answer["question_id"], answer)
+    models = list(dict.fromkeys(model for model, _ in ways))
     found = []
     for task, metric in headline:
-        for model, other in combinations(by_model, 2):
-            shared = sorted(
-                question_id
-                for question_id in by_model[model].keys() & by_model[other].keys()
-                if questions[question_id].task == task
-            )
+        for model, other in combinations(models, 2):
+            probe = next((name for name in ways[model, task] if name in ways[other, task]), None)
+            if probe is None:
+                continue
+            by_model = {name: given[name, task, probe] for name in (model, other)}
+            shared = sorted(by_model[model].keys() & by_model[other].keys())
             own = np.array([clusters[question_id] for question_id in shared], dtype=np.str_)
             if len(set(own.tolist())) < 2:
                 continue
-            sign = 1.0 if metric.higher_is_better else -1.0
+            weights = class_weights(np.array([(classes or {}).get(question_id, "") for question_id in shared]))
             try:
                 values = [
-                    sign * metric.values(gather([by_model[name][question_id] for question_id in shared], questions))
+                    weights * _values(metric, [by_model[name][question_id] for question_id in shared], questions)
                     for name in (model, other)
                 ]
             except NoRanksError:
@@ -75,6 +85,22 @@ def compare_models(
                 Comparison(task, metric.name, *pair, result.difference, result.low, result.high, result.p, len(shared))
             )
     return holm(found)
+
+
+def is_a_layer(method: str) -> bool:
+    """Whether a method is one of many layers: not what a model is compared by, if it answered otherwise too."""
+    return "@" in method
+
+
+def _values(metric: Metric, answers: Sequence[Row], questions: Mapping[str, Question]) -> FloatArray:
+    """The metric's values, higher for better ones; 0 where there is no answer."""
+    usable = np.array([answer["unusable"] is None for answer in answers])
+    values = np.zeros(len(answers))
+    sign = 1.0 if metric.higher_is_better else -1.0
+    found = [answer for answer in answers if answer["unusable"] is None]
+    if found:
+        values[usable] = sign * metric.values(gather(found, questions))
+    return values
 
 
 def holm(comparisons: list[Comparison]) -> list[Comparison]:

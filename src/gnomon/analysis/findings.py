@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gnomon.analysis.comparison import Comparison, compare_models
+from gnomon.analysis.comparison import Comparison, compare_models, is_a_layer
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import SCORES
 from gnomon.scores import Metric
@@ -25,22 +25,32 @@ def find_out(
     about: Mapping[str, str],
     baselines: set[str],
     seed: int,
+    classes: Mapping[str, str] | None = None,
+    unusable_is_wrong: bool = False,
 ) -> dict[str, Any]:
     """Sentences, paired comparisons of the models (not of baselines), and unusable questions by model and reason."""
     scores = _first_method(scores)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
     compared = compare_models(
-        [answer for answer in answers if answer["model"] in models], questions, clusters, headline, seed=seed
+        [answer for answer in answers if answer["model"] in models],
+        questions,
+        clusters,
+        headline,
+        seed=seed,
+        classes=classes,
+        unusable_is_wrong=unusable_is_wrong,
     )
     unusable = Counter(
-        (answer["model"], _reason(answer["unusable"])) for answer in answers if answer["unusable"] is not None
+        (answer["model"], _reason(answer["unusable"]))
+        for answer in answers
+        if answer["unusable"] is not None and not is_a_layer(answer["method"])
     )
     sentences = []
     for model in models:
         sentences += _knows(model, scores, headline, about)
         sentences += _at_chance(model, scores, headline)
     sentences += [_ahead(one) for one in compared]
-    sentences.append(_unusable(unusable))
+    sentences.append(_unusable(unusable, wrong=unusable_is_wrong))
     return {
         "sentences": sentences,
         "comparisons": [asdict(one) for one in compared],
@@ -51,7 +61,7 @@ def find_out(
 def _first_method(scores: Sequence[Row]) -> list[Row]:
     """The scores of each model by its first probe and method: the one it is compared by."""
     first: dict[tuple[str, str], tuple[str, str]] = {}
-    for row in scores:
+    for row in sorted(scores, key=lambda row: is_a_layer(row["method"])):
         first.setdefault((row["model"], row["task"]), (row["probe"], row["method"]))
     return [row for row in scores if first[row["model"], row["task"]] == (row["probe"], row["method"])]
 
@@ -123,7 +133,7 @@ def _ahead(one: Comparison) -> str:
     return f"{one.model} is ahead of {one.other} on {one.task} by {points} (paired, {p})."
 
 
-def _unusable(unusable: Counter[tuple[str, str]]) -> str:
+def _unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
     if not unusable:
         return "Every question could be asked of every model."
     parts = [f"{count} of {model} ({reason})" for (model, reason), count in unusable.most_common(3)]
@@ -131,7 +141,8 @@ def _unusable(unusable: Counter[tuple[str, str]]) -> str:
     tail = f" and {more} more kinds" if more > 0 else ""
     total = sum(unusable.values())
     verb = "answer was" if total == 1 else "answers were"
-    return f"{total} {verb} unusable and left out of the scores: {', '.join(parts)}{tail}."
+    counted = f"{'counts' if total == 1 else 'count'} as wrong" if wrong else "left out of the scores"
+    return f"{total} {verb} unusable and {counted}: {', '.join(parts)}{tail}."
 
 
 def _reason(text: str) -> str:
@@ -139,7 +150,8 @@ def _reason(text: str) -> str:
     if text.startswith("too long"):
         return "too long for the model"
     if "holds a token that this model does not know" in text:
-        return "a candidate holds an unknown token"
+        what = next((what for what in ("answer", "word") if text.startswith(f"the {what} ")), "candidate")
+        return f"{'an' if what == 'answer' else 'a'} {what} holds an unknown token"
     if "has no token" in text:
         return "a candidate has no token"
     if "have the same tokens" in text:

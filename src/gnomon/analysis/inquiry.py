@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gnomon.foundation.records import Question
 from gnomon.scores import Interval, Metric
+from gnomon.scores.bootstrap import class_weights
 from gnomon.scores.metrics import EXACT, F1, NoRanksError, Responses
 from gnomon.scores.ranks import FloatArray
 from gnomon.scores.table import first_of_each, gather, mean_of_each
@@ -112,7 +113,9 @@ class AnalysisInput:
     ``knowledge_types``: the kind of knowledge of each). ``entities`` are the names in a question's prompt, where the
     suite has written them down. ``options`` are those of the study; paths among them are as they can be opened.
     ``settings`` tell of a model and a question how its premises are given ("EX/IM"), ``learned`` are records of what
-    was learned in the run: model, task, loss, ``epochs`` (each with its loss and perhaps dev_mrr_a) and kept_epoch.
+    was learned in the run: model, task, loss, ``epochs`` (each with its loss and perhaps dev_mrr_a) and kept_epoch, or
+    for a model that was trained further its objective and ``curve``. ``unusable_is_wrong`` says that questions that
+    could not be asked count as wrong, ``average_over`` over the classes of which column a task's score is averaged.
     """
 
     questions: Sequence[Row]
@@ -129,6 +132,8 @@ class AnalysisInput:
     settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
     learned: Sequence[Mapping[str, Any]] = ()
     seed: int = 0
+    unusable_is_wrong: bool = False
+    average_over: str | None = None
 
     @cached_property
     def usable(self) -> dict[Line, dict[str, Row]]:
@@ -150,6 +155,17 @@ class AnalysisInput:
             for answers in own.values():
                 if len(answers) > 1:
                     answers.sort(key=lambda answer: answer.get("repeat") or 0)
+        return found
+
+    @cached_property
+    def unusable(self) -> dict[Line, dict[str, str]]:
+        """The questions that each line was asked and could not answer, with the first reason."""
+        found: dict[Line, dict[str, str]] = {line: {} for line in self.usable}
+        for answer in self.answers:
+            if answer["unusable"] is not None:
+                line = Line(answer["model"], answer["probe"], answer["method"])
+                if answer["question_id"] not in self.usable[line]:
+                    found[line].setdefault(answer["question_id"], answer["unusable"])
         return found
 
     @cached_property
@@ -196,6 +212,37 @@ class AnalysisInput:
             (own,) = found.values()
             return np.array([own[name] for name in ids], dtype=np.float64)
         return np.array([found[self.asked[name].task][name] for name in ids], dtype=np.float64)
+
+    def counted(self, line: Line, task: str) -> list[str]:
+        """The questions of a task that count for a line, sorted: those it answered, and where they count as wrong those
+        that it could not be asked."""
+        if line not in self._counted:
+            names = [*self.usable.get(line, ()), *(self.unusable.get(line, ()) if self.unusable_is_wrong else ())]
+            own = self._counted[line] = {}
+            for name in sorted(names):
+                own.setdefault(self.asked[name].task, []).append(name)
+        return self._counted[line].get(task, [])
+
+    def counted_values(self, line: Line, ids: Sequence[str], metric: Metric) -> FloatArray:
+        """The metric's values for questions that count for the line: 0 for what it could not be asked."""
+        answered = np.array([name in self.usable[line] for name in ids], dtype=bool)
+        found = np.zeros(len(ids))
+        if answered.any():
+            found[answered] = self.values(line, [name for name in ids if name in self.usable[line]], metric)
+        return found
+
+    def weights(self, ids: Sequence[str]) -> FloatArray:
+        """A weight for each question such that a weighted mean is the mean over the classes averaged over."""
+        return class_weights(np.array([self._classes.get(name, "") for name in ids], dtype=np.str_))
+
+    @cached_property
+    def _classes(self) -> dict[str, str]:
+        column = self.average_over
+        return {row["question_id"]: str(row[column]) for row in self.questions} if column else {}
+
+    @cached_property
+    def _counted(self) -> dict[Line, dict[str, list[str]]]:
+        return {}
 
     def _measured(self, line: Line, task: str, metric: Metric) -> dict[str, float]:
         """The metric's value of every question of the task that the line has answered, worked out once."""
@@ -256,6 +303,11 @@ def metric_label(metric: Metric) -> str:
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def told(name: str) -> str:
+    """A model's name in a sentence: between quotation marks where it has a comma of its own."""
+    return f"“{name}”" if "," in name else name
 
 
 def percent(value: float) -> str:

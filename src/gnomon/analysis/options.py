@@ -37,6 +37,17 @@ OPTIONS = {
         "gnomon.analysis.corpus:corpus_identity",
         path=True,
     ),
+    "lengths": Option(
+        "lengths",
+        "{tasks: [encyclopedia], edges: [16, 32, 64]}: the tasks, and where buckets of characters begin",
+        "gnomon.analysis.lengths:checked_lengths",
+    ),
+    "downstream": Option(
+        "extrinsic",
+        "a CSV file of scores on other tasks: model,task,score, or model and a column for each task",
+        "gnomon.analysis.downstream:downstream_identity",
+        path=True,
+    ),
 }
 
 

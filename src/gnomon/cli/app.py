@@ -49,6 +49,13 @@ Task = Annotated[list[str] | None, typer.Option(metavar="TASK", help="Only this 
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many questions a task.")]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of everything that is drawn.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any key of the study.")]
+Downstream = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.csv",
+        help="Scores of the models on other tasks (model,task,score, or a column for each task) to correlate with.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Plain lines instead of progress bars.")]
 
@@ -155,6 +162,7 @@ def report(
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Write predictions-MODEL.csv (id,ret) of every model into its run.")
     ] = False,
+    downstream: Downstream = None,
     json: Json = False,
 ) -> None:
     """Write the report of a run anew, or one report of several runs of the same suite."""
@@ -165,7 +173,7 @@ def report(
     from gnomon.runs.predictions import write_all_predictions
 
     opened = [open_run(folder) for folder in runs]
-    combined = combine_runs(opened)
+    combined = combine_runs(opened, downstream)
     file = out or runs[0] / ("report.html" if len(runs) == 1 else "report-combined.html")
     write_text(file, render_html(combined))
     written = [path for run in opened for path in write_all_predictions(run)] if predictions else []
@@ -177,13 +185,15 @@ def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN RUN...", help="Folders of finished runs.", show_default=False)
     ],
+    downstream: Downstream = None,
     json: Json = False,
 ) -> None:
     """Compare the models of one or several runs on the questions that they share."""
     from gnomon.cli.printing import print_comparison
     from gnomon.runs import combine_runs, open_run
 
-    print_comparison(combine_runs([open_run(folder) for folder in runs]), as_json=json)
+    combined = combine_runs([open_run(folder) for folder in runs], downstream)
+    print_comparison(combined, as_json=json, extrinsic=downstream is not None)
 
 
 @app.command()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gnomon.questions import QuestionSet
 from gnomon.reports import ReportData, score_table
+from gnomon.reports.analyses import analysis_sections
 from gnomon.runs import Run
+from gnomon.runs.combining import EXTRINSIC
 from gnomon.runs.scoring import score_objects
 
 
@@ -91,11 +94,12 @@ def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
         console.print(line, soft_wrap=True)
 
 
-def print_comparison(data: ReportData, *, as_json: bool) -> None:
-    """Scores side by side, and every pair of models with difference, interval and p."""
+def print_comparison(data: ReportData, *, as_json: bool, extrinsic: bool = False) -> None:
+    """Scores side by side, every pair of models with difference, interval and p, and scores on other tasks if asked."""
     comparisons = data.findings["comparisons"]
+    against = [one for one in data.analyses if one["name"] == EXTRINSIC] if extrinsic else []
     if as_json:
-        _print_json(comparisons)
+        _print_json({"comparisons": comparisons, EXTRINSIC: against[0]} if against else comparisons)
         return
     console = Console(highlight=False)
     console.print(
@@ -108,6 +112,13 @@ def print_comparison(data: ReportData, *, as_json: bool) -> None:
         )
     )
     console.print()
+    _print_comparisons(console, data)
+    for section in analysis_sections(against):
+        _print_section(console, section)
+
+
+def _print_comparisons(console: Console, data: ReportData) -> None:
+    comparisons = data.findings["comparisons"]
     if not comparisons:
         console.print("There are no two models (besides baselines) with questions in common to compare.")
         return
@@ -131,6 +142,24 @@ def print_comparison(data: ReportData, *, as_json: bool) -> None:
     console.print()
     for sentence in data.findings["sentences"]:
         console.print(sentence)
+
+
+def _print_section(console: Console, section: Mapping[str, Any]) -> None:
+    """What an analysis found, as the report says it: tables and sentences."""
+    console.print()
+    console.print(section["title"], style="bold", markup=False)
+    for shown in section["tables"]:
+        console.print()
+        console.print(shown["caption"], markup=False)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+        for column in shown["columns"]:
+            table.add_column(Text(column["name"]), justify="right" if column["number"] else "left")
+        for row in shown["rows"]:
+            table.add_row(*(Text(f"{cell['text']} {cell['interval']}".strip()) for cell in row))
+        console.print(table)
+    console.print()
+    for sentence in section["sentences"]:
+        console.print(sentence, markup=False)
 
 
 def _print_json(content: Any) -> None:

@@ -6,12 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gnomon.foundation import SLOT
 from gnomon.foundation.errors import InputError
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its candidates in place: what a probe gets."""
+    """A question with its candidates in place: what a probe gets.
+
+    A question that compares senses has ``words``: what stands in the slot of the prompt and of each candidate, which
+    are sentences then; one word stands in all of them.
+    """
 
     question_id: str
     task: str
@@ -21,6 +26,18 @@ class Question:
     candidates: tuple[str, ...]
     language: str = "en"
     template: str | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def usages(self) -> list[tuple[str, int, int]]:
+        """The prompt and the candidates with their words in place: a sentence, and from where to where its word is."""
+        texts = (self.prompt, *self.candidates)
+        words = self.words if len(self.words) > 1 else self.words * len(texts)
+        starts = [text.index(SLOT) for text in texts]
+        return [
+            (text.replace(SLOT, word, 1), start, start + len(word))
+            for text, start, word in zip(texts, starts, words, strict=True)
+        ]
 
     @property
     def relation(self) -> str:
@@ -82,6 +99,7 @@ def questions_from_rows(
                 candidates=tuple(row["choices"]) if named is None else candidate_sets[named],
                 language=row["language"],
                 template=row["template"],
+                words=tuple(row.get("words") or ()),
             )
         )
     return questions

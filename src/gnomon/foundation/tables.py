@@ -52,7 +52,8 @@ def fact_id(row: Mapping[str, Any]) -> str:
 def question_id(row: Mapping[str, Any]) -> str:
     """A question is what is asked and what counts as right; its split or domain does not change its id."""
     columns = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
-    return content_id("q", *(row.get(column) for column in columns))
+    words = [list(row["words"])] if row.get("words") else []
+    return content_id("q", *(row.get(column) for column in columns), *words)
 
 
 def candidate_set_id(name: str, candidates: Sequence[str]) -> str:
@@ -95,6 +96,26 @@ def _check_questions(table: pa.Table, where: Callable[[int], str]) -> None:
     row = _first(pc.equal(pc.is_valid(table["choices"]), pc.is_valid(table["candidate_set"])))
     if row is not None:
         raise InputError(f"{where(row)}: a question has either 'choices' or a 'candidate_set'; give one of them")
+    if table["words"].null_count < table.num_rows:
+        _check_words(table, where)
+
+
+def _check_words(table: pa.Table, where: Callable[[int], str]) -> None:
+    """Where a question has words, each of its choices is a sentence with a slot, and every slot has its word."""
+    for row, words in enumerate(table["words"].to_pylist()):
+        if words is None:
+            continue
+        choices = table["choices"][row].as_py()
+        if choices is None or any(text.count(SLOT) != 1 for text in choices):
+            raise InputError(
+                f"{where(row)}: the question compares senses (it has 'words'), so each of its 'choices' is a sentence "
+                f"with {SLOT} exactly once"
+            )
+        if len(words) not in (1, 1 + len(choices)) or not all(word and word.strip() for word in words):
+            raise InputError(
+                f"{where(row)}: 'words' holds {len(words)} words; give one for all slots, or one for the prompt and "
+                "one for each choice"
+            )
 
 
 def _strings(*names: str) -> list[tuple[str, pa.DataType]]:
@@ -133,6 +154,7 @@ QUESTIONS = TableKind(
             ("candidate_set", pa.string()),
             ("facts", _STRINGS),
             *_strings("qset", "domain", "rule", "template", "split"),
+            ("words", _STRINGS),
         ]
     ),
     required=frozenset({"question_id", "suite", "task", "language", "prompt", "answers", "target"}),

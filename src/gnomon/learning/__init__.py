@@ -1,4 +1,4 @@
-"""What changes a model, or how it is asked: fine-tuning on cloze questions, soft prompts."""
+"""What changes a model, or how it is asked: tuning on cloze questions, soft prompts, further pre-training."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from gnomon.foundation.registry import Registry
 if TYPE_CHECKING:
     from gnomon.learning.cloze import ClozeSettings, tune_cloze
     from gnomon.learning.learned import Learned, Learner, read_learned
+    from gnomon.learning.pretrain_settings import PretrainSettings
+    from gnomon.learning.pretraining import pretrain
     from gnomon.learning.soft import learn_soft_prompts, read_soft, soft_words_for
     from gnomon.learning.soft_training import SoftSettings
 
@@ -18,6 +20,11 @@ LEARNERS = Registry(
     {
         "cloze": ("gnomon.learning.cloze:tune_cloze", "fine-tune a model to write the answers of cloze questions"),
         "soft": ("gnomon.learning.soft:learn_soft_prompts", "learn soft prompts for a model that stays as it is"),
+        "pretrain": (
+            "gnomon.learning.pretraining:pretrain",
+            "go on with pre-training on a text corpus: MLM alone, with next or swapped sentences, or with span "
+            "boundaries (masked models)",
+        ),
     },
 )
 
@@ -29,6 +36,8 @@ __getattr__ = lazy_names(
         "Learned": "gnomon.learning.learned",
         "Learner": "gnomon.learning.learned",
         "read_learned": "gnomon.learning.learned",
+        "PretrainSettings": "gnomon.learning.pretrain_settings",
+        "pretrain": "gnomon.learning.pretraining",
         "SoftSettings": "gnomon.learning.soft_training",
         "learn_soft_prompts": "gnomon.learning.soft",
         "read_soft": "gnomon.learning.soft",
@@ -41,8 +50,10 @@ __all__ = [
     "ClozeSettings",
     "Learned",
     "Learner",
+    "PretrainSettings",
     "SoftSettings",
     "learn_soft_prompts",
+    "pretrain",
     "read_learned",
     "read_soft",
     "soft_words_for",

@@ -1,4 +1,4 @@
-"""Language models behind one small protocol: masked, causal, baselines; torch is imported when one is loaded."""
+"""Language models behind one small protocol: masked, causal, encoders, baselines; torch waits until one is loaded."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gnomon.models.loading import load_model
     from gnomon.models.protocol import (
         CandidateScores,
+        ComparesSenses,
         FilledSlot,
         FillsSlots,
         Model,
@@ -31,6 +32,10 @@ MODELS = Registry(
             "gnomon.models.baselines:TrainFrequencyBaseline",
             "baseline: answers of the training questions by frequency, then guesses",
         ),
+        "word-overlap": (
+            "gnomon.models.overlap:WordOverlapBaseline",
+            "baseline: compares senses by the words that two sentences share",
+        ),
     },
 )
 
@@ -39,6 +44,7 @@ __getattr__ = lazy_names(
     {
         "load_model": "gnomon.models.loading",
         "CandidateScores": "gnomon.models.protocol",
+        "ComparesSenses": "gnomon.models.protocol",
         "FilledSlot": "gnomon.models.protocol",
         "FillsSlots": "gnomon.models.protocol",
         "Model": "gnomon.models.protocol",
@@ -54,6 +60,7 @@ __getattr__ = lazy_names(
 __all__ = [
     "MODELS",
     "CandidateScores",
+    "ComparesSenses",
     "FilledSlot",
     "FillsSlots",
     "Model",

@@ -21,6 +21,7 @@ class RandomBaseline:
     kind = "baseline"
     methods: tuple[str, ...] = ("uniform",)
     writing_methods = methods
+    comparing_methods = methods
 
     def __init__(self, name: str = "random", seed: int = 0) -> None:
         self.name = name
@@ -32,6 +33,10 @@ class RandomBaseline:
         for index, question in enumerate(questions):
             draws = [derived_seed(self.seed, question.question_id, text) / 2.0**64 for text in question.candidates]
             yield CandidateScores(index, {method: np.array(draws) for method in methods})
+
+    def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """The same scores for usages: no sense is nearer than another."""
+        return self.score_candidates(questions, methods)
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH

@@ -24,7 +24,9 @@ from gnomon.models.heads import describe_weights, log_probabilities, logits_at
 from gnomon.models.placing import IN_PLACE, PlacedList, Placer, Windows
 from gnomon.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, IntArray, WrittenAnswer
 from gnomon.models.reading import Row
+from gnomon.models.states import WordStates
 from gnomon.models.trie import TokenTree, plant
+from gnomon.models.writable import with_the_rest_last, without_unwritable
 from gnomon.models.writing import CAUSAL_METHODS, TextWriter
 
 logger = logging.getLogger(__name__)
@@ -88,6 +90,8 @@ class CausalModel:
         token_budget: int | None = None,
         candidates: str = IN_PLACE,
         unwritten: Mapping[str, int] | None = None,
+        special_tokens: bool = True,
+        longest: int | None = None,
     ) -> None:
         self.name = name
         self.fingerprint = fingerprint
@@ -96,9 +100,11 @@ class CausalModel:
         self.special = frozenset(tokenizer.all_special_ids)
         self.unwritten = frozenset((unwritten or {}).values())
         self.candidates = candidates
-        self.placer = Placer(name, tokenizer, model.config, candidates, self.unwritten)
+        self.placer = Placer(name, tokenizer, model.config, candidates, self.unwritten, special_tokens, longest)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
         self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
+        self.states = WordStates(name, model, tokenizer, self.placer, self.work, masks=False)
+        self.comparing_methods = self.states.methods
         self.share_prefixes = self._sees_trees()
         self._only_read = re.compile("|".join(map(re.escape, unwritten or {})) or "(?!)")
         self.writer = TextWriter(model, tokenizer, self.placer, self.beginning())
@@ -109,15 +115,23 @@ class CausalModel:
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Log-probabilities of each candidate's sentence, or a part of it, pooled by every method."""
-        usable, unusable = self.placer.place(questions)
+        asked, kept = without_unwritable(self.placer, questions)
+        usable, unusable = self.placer.place(asked)
         yield from unusable
         scores: dict[int, dict[str, FloatArray]] = {index: {} for index in usable}
         for whole in (False, True):
             chosen = [method for method in methods if (METHODS[method][0] == "sentence") == whole]
             if chosen:
-                self._score(questions, usable, chosen, whole, scores)
+                self._score(asked, usable, chosen, whole, scores)
         for index, by_method in scores.items():
-            yield CandidateScores(index, {method: by_method[method] for method in methods})
+            ordered = {method: by_method[method] for method in methods}
+            count = len(questions[index].candidates)
+            yield CandidateScores(index, with_the_rest_last(ordered, kept.get(index), count))
+
+    def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Cosines of the states of words, by every method; a word knows what stands before it alone."""
+        compared, self.token_budget = self.states.compare(questions, methods, self.token_budget)
+        yield from compared
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH

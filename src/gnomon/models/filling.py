@@ -19,6 +19,9 @@ AT_ONCE = 64
 """Right answers that are ranked at once, so that no second table of logits for a whole batch is made."""
 
 
+NO_PIECE = "no right answer is a single piece of this model's vocabulary"
+
+
 @dataclass(frozen=True)
 class _Slot:
     """A prompt with one mask in its slot, where the mask stands, and the right answers that are one token there."""
@@ -47,10 +50,8 @@ class SlotFiller:
         filled: list[FilledSlot] = []
         asked: dict[Row, list[int]] = {}
         for index, slot in enumerate(self._place(questions)):
-            if slot is None:
-                filled.append(
-                    FilledSlot(index, unusable="no right answer is a single piece of this model's vocabulary")
-                )
+            if isinstance(slot, str):
+                filled.append(FilledSlot(index, unusable=slot))
             elif len(slot.row) > self.placer.longest:
                 reason = f"too long: {len(slot.row)} tokens, and the model takes {self.placer.longest}"
                 filled.append(FilledSlot(index, unusable=reason))
@@ -95,8 +96,8 @@ class SlotFiller:
                 among=among,
             )
 
-    def _place(self, questions: Sequence[Question]) -> list[_Slot | None]:
-        """Each question's slot as the right answers that are one piece leave it; None where there is none."""
+    def _place(self, questions: Sequence[Question]) -> list[_Slot | str]:
+        """Each question's slot as the right answers that are one piece leave it; the reason where there is none."""
         answers = [
             (index, text)
             for index, question in enumerate(questions)
@@ -104,20 +105,21 @@ class SlotFiller:
             if self.placer.words is None or " " not in text.strip()  # Else it is more than one token.
         ]
         sentences = [questions[index].prompt.replace(SLOT, text) for index, text in answers]
-        slots: list[_Slot | None] = [None] * len(questions)
-        for (index, text), sentence, encoding in zip(
-            answers, sentences, self.placer.backend.encode_batch(sentences), strict=True
-        ):
+        slots: list[_Slot | str] = [NO_PIECE] * len(questions)
+        for (index, text), sentence, encoding in zip(answers, sentences, self.placer.encode(sentences), strict=True):
             first = questions[index].prompt.index(SLOT)
             place = _only_token(encoding, first, first + len(text))
             if place is None or encoding.ids[place] in self.special:
+                if place is not None and encoding.ids[place] == self.placer.unknown and slots[index] == NO_PIECE:
+                    slots[index] = f"the answer {text!r} holds a token that this model does not know"
                 continue
             low, high = encoding.offsets[place]
             # Of the answer alone, but for a blank before it that the family joins to its tokens.
             if high <= first + len(text) and not sentence[low:first].strip():
                 ids = encoding.ids
                 row = (*ids[:place], self.mask, *ids[place + 1 :])
-                slot = slots[index] or _Slot(row, place)
+                known = slots[index]
+                slot = _Slot(row, place) if isinstance(known, str) else known
                 if slot.row == row:
                     slot.golds.setdefault(ids[place], text)
                 slots[index] = slot

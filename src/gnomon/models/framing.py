@@ -7,7 +7,7 @@ from typing import Any
 
 from gnomon.foundation import SLOT
 from gnomon.foundation.records import Question
-from gnomon.models.placing import Placer, UnusableError, touching
+from gnomon.models.placing import Placer, UnusableError, refuse_too_long, touching
 from gnomon.models.reading import Row
 
 BLANK = "____"
@@ -35,7 +35,7 @@ class MaskFrame:
         before, after = prompt.split(SLOT)
         for filler in _FILLERS:
             sentence = before + filler + after
-            encoding = self.placer.backend.encode(sentence)
+            (encoding,) = self.placer.encode([sentence])
             start, stop = _alone(encoding, sentence, len(before), len(before) + len(filler))
             if start == stop:
                 continue
@@ -48,7 +48,7 @@ class MaskFrame:
         """The tokens of an answer in its sentence, followed by ends up to the length; raises UnusableError."""
         before, after = prompt.split(SLOT)
         sentence = before + text + after
-        encoding = self.placer.backend.encode(sentence)
+        (encoding,) = self.placer.encode([sentence])
         start, stop = _alone(encoding, sentence, len(before), len(before) + len(text))
         if start == stop:
             # It has joined a mark beside it: it is then learned as it stands alone.
@@ -115,7 +115,8 @@ class TextFrame:
         return FRAME.format(sentence=sentence), " "
 
     def _tokens(self, text: str, method: str) -> Row:
-        ids = list(self.placer.backend.encode(text, add_special_tokens=method != "chat").ids)
+        around = method != "chat" and self.placer.special_tokens
+        ids = list(self.placer.backend.encode(text, add_special_tokens=around).ids)
         while len(ids) > 1 and ids[-1] in self.special and method != "chat":
             ids.pop()  # Some tokenizers set an end after every text.
         return tuple(ids) or (self.beginning,)
@@ -130,12 +131,6 @@ class TextFrame:
 def only_marks(text: str) -> bool:
     """Whether a text is nothing but punctuation and blanks."""
     return all(letter.isspace() or unicodedata.category(letter).startswith("P") for letter in text)
-
-
-def refuse_too_long(tokens: int, longest: int) -> None:
-    """Refuse what the model does not take."""
-    if tokens > longest:
-        raise UnusableError(f"too long: {tokens} tokens, and the model takes {longest}")
 
 
 def refuse_unlearnable(pieces: Row | list[int], unknown: int | None, length: int) -> None:

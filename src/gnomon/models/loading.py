@@ -37,6 +37,7 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
     import transformers
 
     from gnomon.models.causal import CausalModel
+    from gnomon.models.encoders import EncoderModel
     from gnomon.models.gguf import unpacked
     from gnomon.models.masked import MaskedModel
 
@@ -46,7 +47,11 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
     spec = resolved.spec
     device = _device(spec.device)
     options: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
-    factory = transformers.AutoModelForMaskedLM if resolved.kind == "masked" else transformers.AutoModelForCausalLM
+    factory = {
+        "masked": transformers.AutoModelForMaskedLM,
+        "causal": transformers.AutoModelForCausalLM,
+        "encoder": transformers.AutoModel,
+    }[resolved.kind]
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         network = factory.from_pretrained(folder, dtype=_dtype(spec.dtype, device, folder), **options)
@@ -55,8 +60,12 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
     except Exception as error:  # Broken files make the libraries raise anything.
         raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {first_line(error)}") from error
     network = network.to(device).eval()
+    parts = (resolved.name, resolved.fingerprint, network, tokenizer)
+    reading: dict[str, Any] = {"special_tokens": spec.special_tokens, "longest": spec.longest}
+    if resolved.kind == "encoder":
+        return EncoderModel(*parts, **reading)
     family = MaskedModel if resolved.kind == "masked" else CausalModel
-    return family(resolved.name, resolved.fingerprint, network, tokenizer, candidates=spec.candidates)
+    return family(*parts, candidates=spec.candidates, **reading)
 
 
 def _device(wanted: str) -> torch.device:

@@ -77,6 +77,8 @@ def with_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) -> Langu
         plain.token_budget,
         plain.candidates,
         {word: first + number for number, word in enumerate(words)},
+        plain.placer.special_tokens,
+        plain.placer.longest,
     )
     dressed.plain = plain
     return dressed

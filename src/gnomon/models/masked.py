@@ -27,6 +27,8 @@ from gnomon.models.protocol import (
     WrittenAnswer,
 )
 from gnomon.models.reading import Plan, Reads
+from gnomon.models.states import WordStates
+from gnomon.models.writable import with_the_rest_last, without_unwritable
 from gnomon.models.writing import MASKED_METHODS, MaskWriter
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
@@ -73,6 +75,8 @@ class MaskedModel:
         token_budget: int | None = None,
         candidates: str = IN_PLACE,
         unwritten: Mapping[str, int] | None = None,
+        special_tokens: bool = True,
+        longest: int | None = None,
     ) -> None:
         if tokenizer.mask_token_id is None:
             raise InputError(f"{name}: its tokenizer has no mask token, so it cannot be asked as a masked model")
@@ -85,12 +89,14 @@ class MaskedModel:
         self.unwritten = frozenset((unwritten or {}).values())
         self.unmasked = frozenset(tokenizer.all_special_ids) | self.unwritten
         self.candidates = candidates
-        self.placer = Placer(name, tokenizer, model.config, candidates, self.unwritten)
+        self.placer = Placer(name, tokenizer, model.config, candidates, self.unwritten, special_tokens, longest)
         self.early = last_attention(model)
         self.filler = SlotFiller(model, tokenizer, self.placer, self.early)
         self.writer = MaskWriter(model, tokenizer, self.placer, self.early)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
         self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
+        self.states = WordStates(name, model, tokenizer, self.placer, self.work)
+        self.comparing_methods = self.states.methods
 
     def describe(self) -> dict[str, str | int | float]:
         """Parameters, dtype and device."""
@@ -99,7 +105,8 @@ class MaskedModel:
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Pooled log-probabilities of each candidate by every method, all from as few rows as there are."""
         ways = list(dict.fromkeys(METHODS[method][0] for method in methods))
-        usable, unusable = self.placer.place(questions)
+        asked, kept = without_unwritable(self.placer, questions)
+        usable, unusable = self.placer.place(asked)
         yield from unusable
         reads = Reads()
         spans: dict[tuple[int, str], tuple[int, IntArray]] = {}
@@ -122,12 +129,18 @@ class MaskedModel:
                 first, starts = spans[index, way]
                 self.work["rows_one_by_one"] += len(starts) - 1 if way in ("multiple", "single") else int(starts[-1])
                 by_method[method] = _POOLINGS[pooling](values[first : first + starts[-1]], starts[:-1])
-            yield CandidateScores(index, by_method)
+            count = len(questions[index].candidates)
+            yield CandidateScores(index, with_the_rest_last(by_method, kept.get(index), count))
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
         """The likeliest pieces of the whole vocabulary at one mask in each slot."""
         filled, self.token_budget = self.filler.fill(questions, count, self.token_budget)
         yield from filled
+
+    def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Cosines of the states of words, by every method."""
+        compared, self.token_budget = self.states.compare(questions, methods, self.token_budget)
+        yield from compared
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH

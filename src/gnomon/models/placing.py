@@ -10,24 +10,24 @@ from typing import Any, TypeVar
 
 from gnomon.foundation import SLOT, InputError
 from gnomon.foundation.records import Question
-from gnomon.models.protocol import CandidateScores
+from gnomon.models.protocol import CandidateScores, IntArray
 
 IN_PLACE = "in place"
 APART = "apart"
 _CHECKED = 3
 _KEPT_WINDOWS = 200_000
 _KEPT_LISTS = 1000
-# The characters that a BERT normalizer makes words of their own.
-_CHINESE = (
+CHINESE = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f"
 )
+"""The characters that a BERT normalizer makes words of their own, as ranges of a pattern."""
 # For each kind a word, and a word that the slot cannot touch: another one stands between.
 _WORDS = {
     "blanks": (r"\S+", r"\S+(?=\s+\S)"),
     "characters": (
-        rf"(?:[{_CHINESE}]|[^\s{_CHINESE}]+)",
-        rf"(?:[{_CHINESE}](?=\s*\S)|[^\s{_CHINESE}]+(?=\s+\S|[{_CHINESE}]))",
+        rf"(?:[{CHINESE}]|[^\s{CHINESE}]+)",
+        rf"(?:[{CHINESE}](?=\s*\S)|[^\s{CHINESE}]+(?=\s+\S|[{CHINESE}]))",
     ),
 }
 # Before the slot: a word as surroundings, then the last word. After it: the rest of a word, then a word.
@@ -116,7 +116,9 @@ class Placer:
 
     That is ``in place``. With ``apart`` a candidate has the tokens that it has alone, and the sentence those that it
     has around a mask: what many published programs do, and not what a model has read where a blank belongs to the
-    word after it. ``unwritten`` are tokens that no candidate may hold.
+    word after it. ``unwritten`` are tokens that no candidate may hold. Without ``special_tokens`` none stands around a
+    sentence; ``longest`` is how many tokens of a sentence with candidates are taken, where that is less than the model
+    takes.
     """
 
     def __init__(
@@ -126,13 +128,18 @@ class Placer:
         config: Any,
         candidates: str = IN_PLACE,
         unwritten: frozenset[int] = frozenset(),
+        special_tokens: bool = True,
+        longest: int | None = None,
     ) -> None:
         self.backend = fast_backend(tokenizer, name)
         self.unwritten = unwritten
         self.stand_in = _stand_in(tokenizer, self.backend) if candidates == APART else None
         self.unknown = tokenizer.unk_token_id
-        self.longest = longest_input(config, tokenizer)
+        self.special_tokens = special_tokens
+        self.takes = longest_input(config, tokenizer)
+        self.longest = min(self.takes, longest or self.takes)
         self.words = _kind_of_word(self.backend)
+        self.kept_places: dict[tuple[str, ...], IntArray | None] = {}
         self._windows: dict[tuple[str, ...], dict[str, Placed]] = {}
         self._lists: dict[tuple[tuple[str, ...], tuple[str, ...]], Windows] = {}
 
@@ -169,13 +176,17 @@ class Placer:
             raise UnusableError(placed.windows.problem)
         longest = placed.windows.kept("longest", lambda: max(len(one.ids) for one in placed.windows.each))
         tokens = len(placed.before) + longest + len(placed.after)
-        if tokens > self.longest:
-            raise UnusableError(f"too long: {tokens} tokens, and the model takes {self.longest}")
+        refuse_too_long(tokens, self.longest)
         return placed
+
+    def encode(self, sentences: Sequence[str]) -> list[Any]:
+        """Whole sentences tokenised, within the special tokens that the model is asked with."""
+        found: list[Any] = self.backend.encode_batch(list(sentences), add_special_tokens=self.special_tokens)
+        return found
 
     def _whole(self, before: str, after: str, candidates: Sequence[str]) -> list[Placed]:
         """Every sentence tokenised from end to end."""
-        encodings = self.backend.encode_batch([before + text + after for text in candidates], add_special_tokens=True)
+        encodings = self.encode([before + text + after for text in candidates])
         return [
             Placed(
                 tuple(encoding.ids),
@@ -211,7 +222,7 @@ class Placer:
             encodings = self.backend.encode_batch(list(candidates), add_special_tokens=False)
             alone = [Placed(tuple(one.ids), 0, len(one.ids), tuple(_joined(one))) for one in encodings]
             self._lists[(), candidates] = self._gathered(candidates, alone)
-        encoding = backend.encode(before + mask + after)
+        encoding = backend.encode(before + mask + after, add_special_tokens=self.special_tokens)
         joined = tuple(_joined(encoding))
         first, last = touching(encoding, len(before), len(before) + len(mask))
         return PlacedList(
@@ -264,6 +275,12 @@ class Placer:
         if len(self._lists) >= _KEPT_LISTS or sum(map(len, self._windows.values())) > _KEPT_WINDOWS:
             self._windows.clear()
             self._lists.clear()
+
+
+def refuse_too_long(tokens: int, longest: int) -> None:
+    """Refuse what the model does not take."""
+    if tokens > longest:
+        raise UnusableError(f"too long: {tokens} tokens, and the model takes {longest}")
 
 
 def _refuse_the_same(question: Question, windows: Windows) -> None:

@@ -106,6 +106,20 @@ class WritesAnswers(Protocol):
 
 
 @runtime_checkable
+class ComparesSenses(Protocol):
+    """A model that says how near a word in one sentence is to words in others.
+
+    ``comparing_methods`` are the ways it can, the usual one first; some stand for several (all layers), so the results
+    may have more methods than were asked for.
+    """
+
+    comparing_methods: tuple[str, ...]
+
+    def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """The similarity of the word in each prompt to the word in each candidate, by every method, in any order."""
+
+
+@runtime_checkable
 class NeedsAllQuestions(Protocol):
     """A model that must see all the questions of a run before the first is asked (the frequency baseline)."""
 

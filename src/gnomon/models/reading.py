@@ -125,25 +125,31 @@ def read_positions(
     lengths = [len(row) for row in rows]
 
     def forward(batch: list[int]) -> None:
-        longest = max(lengths[i] for i in batch)
-        ids = np.full((len(batch), longest), pad, dtype=np.int64)
-        seen = np.zeros((len(batch), longest), dtype=np.int64)
-        for line, i in enumerate(batch):
-            ids[line, : lengths[i]] = rows[i]
-            seen[line, : lengths[i]] = 1
         chosen = np.array(batch)
         own = _ranges(firsts[chosen], firsts[chosen + 1])
         lines = np.repeat(np.arange(len(batch)), firsts[chosen + 1] - firsts[chosen])
         device = model.device
-        inputs = {"input_ids": torch.from_numpy(ids).to(device)}
-        if not seen.all():
-            inputs["attention_mask"] = torch.from_numpy(seen).to(device)
+        inputs = padded([rows[i] for i in batch], pad, device)
         with torch.inference_mode():
             places = torch.from_numpy(lines).to(device), torch.from_numpy(columns[own]).to(device)
             logits = logits_at(model, *places, early, **inputs)
             take(own, logits)
 
     return run_batches(lengths, budget, forward)
+
+
+def padded(rows: Sequence[Row], pad: int, device: Any) -> dict[str, torch.Tensor]:
+    """Rows as the input of a network, filled up on the right; what was filled up is not seen."""
+    longest = max(map(len, rows))
+    ids = np.full((len(rows), longest), pad, dtype=np.int64)
+    seen = np.zeros((len(rows), longest), dtype=np.int64)
+    for line, row in enumerate(rows):
+        ids[line, : len(row)] = row
+        seen[line, : len(row)] = 1
+    inputs = {"input_ids": torch.from_numpy(ids).to(device)}
+    if not seen.all():
+        inputs["attention_mask"] = torch.from_numpy(seen).to(device)
+    return inputs
 
 
 def _ranges(starts: IntArray, stops: IntArray) -> IntArray:

@@ -16,13 +16,20 @@ WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _IGNORED = ("learned.json", ".md", ".txt.license", ".gitattributes", ".h5", ".msgpack", ".onnx", ".ot")
 
 
+_USUAL_READING: dict[str, Any] = {"candidates": "in place", "special_tokens": True, "longest": None}
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """A model as a study names it: an alias, a folder, a .gguf file, a hub name or ``file.py:name``.
 
-    ``label`` is what it is called in tables. ``kind`` (masked, causal) is read from the model's own configuration
-    where it is not given. Code that comes with a model runs only with ``trust_remote_code``. ``candidates`` says how
-    they are tokenised: in place in their sentence, or apart from it, as many published programs do.
+    ``label`` is what it is called in tables. ``kind`` (masked, causal, encoder) is read from the model's own
+    configuration where it is not given. Code that comes with a model runs only with ``trust_remote_code``.
+
+    How it reads: ``candidates`` are tokenised in place in their sentence, or apart from it, as many published programs
+    do. ``special_tokens`` says whether sentences are read with the model's own special tokens around them; published
+    programs may leave them out. Sentences of more than ``longest`` tokens are unusable, where that is less than the
+    model takes.
     """
 
     model: str
@@ -33,6 +40,13 @@ class ModelSpec:
     revision: str | None = None
     trust_remote_code: bool = False
     candidates: str = "in place"
+    special_tokens: bool = True
+    longest: int | None = None
+
+    @property
+    def read_as_usual(self) -> ModelSpec:
+        """The same model with all that says how it reads as it is by default; its fingerprint is of its files alone."""
+        return replace(self, **_USUAL_READING)
 
 
 @dataclass(frozen=True)
@@ -53,9 +67,11 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
     if spec.candidates not in ("in place", "apart"):
         raise InputError(f"{spec.model}: candidates is {spec.candidates!r}, and should be 'in place' or 'apart'")
     resolved = _resolve(spec, folder)
-    if resolved.path is None or spec.candidates == "in place":
-        return resolved
-    return replace(resolved, fingerprint=digest([resolved.fingerprint, "candidates", spec.candidates]))
+    for setting, usual in _USUAL_READING.items() if resolved.path is not None else ():
+        own = getattr(spec, setting)
+        if own != usual:
+            resolved = replace(resolved, fingerprint=digest([resolved.fingerprint, setting, own]))
+    return resolved
 
 
 def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
@@ -101,8 +117,8 @@ def _from_path(spec: ModelSpec, path: Path, name: str, source: str) -> ResolvedM
     if not any(found for pattern in WEIGHTS for found in path.glob(pattern)):
         raise InputError(f"{path} holds no weights (model.safetensors or pytorch_model.bin). Copy them there.")
     kind = spec.kind or _kind(config_file)
-    if kind not in ("masked", "causal"):
-        raise InputError(f"{name}: kind is {kind!r}, and should be 'masked' or 'causal'")
+    if kind not in ("masked", "causal", "encoder"):
+        raise InputError(f"{name}: kind is {kind!r}, and should be 'masked', 'causal' or 'encoder'")
     files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.endswith(_IGNORED))
     content = [[file.name, file_digest(file)] for file in files]
     return ResolvedModel(spec, name, kind, digest(["folder", kind, content]), source, path)
@@ -118,10 +134,13 @@ def _kind(config_file: Path) -> str:
         return "masked"
     if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures):
         return "causal"
+    if any(name.endswith("Model") for name in architectures):
+        return "encoder"
     found = ", ".join(architectures) or "no architecture"
     raise InputError(
         f"{config_file} names {found}, which has no language-model head that gnomon knows; "
-        "give the kind in the study ({model: ..., kind: masked} or causal) if it has one"
+        "give the kind in the study ({model: ..., kind: masked} or causal) if it has one, "
+        "or ask it as an encoder (kind: encoder), which can be compared and nothing else"
     )
 
 

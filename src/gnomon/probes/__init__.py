@@ -9,6 +9,7 @@ from gnomon.foundation.registry import Registry
 
 if TYPE_CHECKING:
     from gnomon.probes.asking import Probe
+    from gnomon.probes.comparing import compare_senses
     from gnomon.probes.filling import fill_slots
     from gnomon.probes.ranking import rank_candidates
     from gnomon.probes.writing import write_answers
@@ -22,6 +23,10 @@ PROBES = Registry(
         ),
         "fill": ("gnomon.probes.filling:fill_slots", "rank the model's whole vocabulary in the slot (masked models)"),
         "write": ("gnomon.probes.writing:write_answers", "let the model write what stands in the slot"),
+        "compare": (
+            "gnomon.probes.comparing:compare_senses",
+            "is a word's sense nearer to one usage or to another, by cosine (masked, causal, encoder models)",
+        ),
     },
 )
 
@@ -29,10 +34,11 @@ __getattr__ = lazy_names(
     __name__,
     {
         "Probe": "gnomon.probes.asking",
+        "compare_senses": "gnomon.probes.comparing",
         "fill_slots": "gnomon.probes.filling",
         "rank_candidates": "gnomon.probes.ranking",
         "write_answers": "gnomon.probes.writing",
     },
 )
 
-__all__ = ["PROBES", "Probe", "fill_slots", "rank_candidates", "write_answers"]
+__all__ = ["PROBES", "Probe", "compare_senses", "fill_slots", "rank_candidates", "write_answers"]

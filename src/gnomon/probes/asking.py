@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.foundation.records import Answer, Question
-from gnomon.models import Model
+from gnomon.models import CandidateScores, FilledSlot, Model, WrittenAnswer
 
 KEPT = 25
 """How many ranked candidates an answer keeps."""
+
+Result = TypeVar("Result", CandidateScores, FilledSlot, WrittenAnswer)
 
 
 class Probe(Protocol):
@@ -26,3 +29,25 @@ def known_methods(model: Model, wanted: Sequence[str], known: Sequence[str]) -> 
         if method not in known:
             raise InputError(f"{model.name} has no method {method!r}; {did_you_mean(method, known)}")
     return tuple(wanted) or tuple(known[:1])
+
+
+def results_for(
+    questions: Sequence[Question],
+    problem: Callable[[Question], str | None],
+    ask: Callable[[Sequence[Question]], Iterable[Result]],
+    refuse: Callable[[int, str], Iterable[Result]],
+) -> list[Result]:
+    """What a model gives for the questions that a probe can ask, and a refusal of each that has a problem."""
+    problems = {index: reason for index, question in enumerate(questions) if (reason := problem(question))}
+    if not problems:
+        return list(ask(questions))
+    found = [one for index, reason in problems.items() for one in refuse(index, reason)]
+    fitting = [index for index in range(len(questions)) if index not in problems]
+    if fitting:
+        found += [replace(one, index=fitting[one.index]) for one in ask([questions[index] for index in fitting])]
+    return found
+
+
+def compares_senses(question: Question) -> str | None:
+    """Why a question cannot be asked by a probe that fills its slot; None if it can."""
+    return "this question compares senses; ask it by the probe compare" if question.words else None

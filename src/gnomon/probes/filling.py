@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from gnomon.foundation.records import Answer, Question
-from gnomon.models import FillsSlots, Model
-from gnomon.probes.asking import KEPT, known_methods
+from gnomon.models import FilledSlot, FillsSlots, Model
+from gnomon.probes.asking import KEPT, compares_senses, known_methods, results_for
 
 METHODS = ("mask",)
 
@@ -21,14 +21,19 @@ def fill_slots(model: Model, questions: Sequence[Question], methods: Sequence[st
     (method,) = known_methods(model, methods, METHODS)
     started = time.perf_counter()
     if not isinstance(model, FillsSlots):
+        article = "an" if model.kind[:1] in "aeiou" else "a"
         for question in questions:
-            yield Answer(
-                question.question_id, model.name, "fill", method, unusable=f"a {model.kind} model has no mask to fill"
-            )
+            reason = compares_senses(question) or f"{article} {model.kind} model has no mask to fill"
+            yield Answer(question.question_id, model.name, "fill", method, unusable=reason)
         return
-    filled = list(model.fill_slots(questions, KEPT))
+    filled = results_for(
+        questions,
+        compares_senses,
+        lambda some: model.fill_slots(some, KEPT),
+        lambda index, reason: [FilledSlot(index, unusable=reason)],
+    )
     seconds = (time.perf_counter() - started) / max(1, len(questions))
-    for one in filled:
+    for one in sorted(filled, key=lambda one: one.index):
         yield Answer(
             question_id=questions[one.index].question_id,
             model=model.name,

@@ -17,7 +17,7 @@ import numpy as np
 from gnomon.foundation.records import Answer, Question
 from gnomon.models import Model
 from gnomon.models.protocol import CandidateScores, FloatArray
-from gnomon.probes.asking import KEPT, known_methods
+from gnomon.probes.asking import KEPT, compares_senses, known_methods, results_for
 from gnomon.scores.ranks import expected_ranks_in, first_places
 
 _AT_ONCE = 2**19
@@ -29,16 +29,35 @@ def rank_candidates(model: Model, questions: Sequence[Question], methods: Sequen
 
     A question that the model cannot be asked gives an answer that says why (``unusable``), never none.
     """
-    wanted = known_methods(model, methods, model.methods)
+    # A model that scores in no way says so itself, whatever it is asked.
+    wanted = known_methods(model, methods, model.methods) if model.methods else tuple(methods) or ("rank",)
     started = time.perf_counter()
-    scored = sorted(model.score_candidates(questions, wanted), key=lambda result: (result.index, result.repeat or 0))
+    scored = results_for(
+        questions,
+        compares_senses,
+        lambda some: model.score_candidates(some, wanted),
+        lambda index, reason: [CandidateScores(index, unusable=reason)],
+    )
     seconds = (time.perf_counter() - started) / max(1, len(questions))
-    standings = _standings(questions, scored, wanted)
-    for result, standing in zip((result for result in scored for _ in wanted), standings, strict=True):
+    yield from ranked_answers(model, "rank", questions, scored, wanted, seconds)
+
+
+def ranked_answers(
+    model: Model,
+    probe: str,
+    questions: Sequence[Question],
+    scored: Sequence[CandidateScores],
+    methods: Sequence[str],
+    seconds: float,
+) -> Iterator[Answer]:
+    """The answers that scores of candidates give, in the order of questions, repeats and methods."""
+    scored = sorted(scored, key=lambda result: (result.index, result.repeat or 0))
+    standings = _standings(questions, scored, methods)
+    for result, standing in zip((result for result in scored for _ in methods), standings, strict=True):
         yield Answer(
             questions[result.index].question_id,
             model.name,
-            "rank",
+            probe,
             seconds=seconds,
             repeat=result.repeat,
             **standing,

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from gnomon.foundation.records import Answer, Question
-from gnomon.models import Model, WritesAnswers
-from gnomon.probes.asking import known_methods
+from gnomon.models import Model, WritesAnswers, WrittenAnswer
+from gnomon.probes.asking import compares_senses, known_methods, results_for
 
 
 def write_answers(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
@@ -20,12 +20,17 @@ def write_answers(model: Model, questions: Sequence[Question], methods: Sequence
     if not isinstance(model, WritesAnswers):
         for question in questions:
             for method in methods or ("write",):
-                reason = f"a model of the kind {model.kind} writes no answers"
+                reason = compares_senses(question) or f"a model of the kind {model.kind} writes no answers"
                 yield Answer(question.question_id, model.name, "write", method, unusable=reason)
         return
     wanted = known_methods(model, methods, model.writing_methods)
     started = time.perf_counter()
-    written = list(model.write_answers(questions, wanted))
+    written = results_for(
+        questions,
+        compares_senses,
+        lambda some: model.write_answers(some, wanted),
+        lambda index, reason: [WrittenAnswer(index, method, unusable=reason) for method in wanted],
+    )
     seconds = (time.perf_counter() - started) / max(1, len(questions) * len(wanted))
     for one in sorted(written, key=lambda one: (one.index, wanted.index(one.method))):
         unusable = one.unusable or (None if math.isfinite(one.score) else "a score is not a number")

@@ -41,6 +41,7 @@ _OF_A_QUESTION = [
     "candidate_set",
     "language",
     "template",
+    "words",
 ]
 
 

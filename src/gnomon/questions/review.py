@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from gnomon.foundation import InputError, did_you_mean, write_text
 from gnomon.questions.files import QuestionSet
+from gnomon.questions.senses import bracketed_words, in_place
 
 COLUMNS = (
     "question_id",
@@ -101,7 +102,10 @@ def _sheet_row(row: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, st
     texts = {column: row.get(column) or "" for column in ("question_id", "task", "domain", "template", "prompt")}
     facts = [words[fact] for fact in row["facts"] or () if fact in words]
     lists = {"answers": row["answers"], "choices": row["choices"] or (), "facts": facts}
-    return texts | {name: _BETWEEN.join(parts) for name, parts in lists.items()} | {"verdict": "", "remark": ""}
+    senses = bracketed_words(row)
+    texts["prompt"] = in_place(texts["prompt"], senses)
+    cells = {name: _BETWEEN.join(in_place(part, senses) for part in parts) for name, parts in lists.items()}
+    return texts | cells | {"verdict": "", "remark": ""}
 
 
 def _facts_in_words(facts: pa.Table, wanted: set[str]) -> dict[str, str]:

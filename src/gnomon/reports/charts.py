@@ -101,6 +101,8 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     y = alt.Y("value:Q", title=None, axis=_value_axis(alt, percent), scale=scores)
     along: dict[str, Any] = {"title": frame.x or None, "axis": _x_axis(alt)}
     if numbers:
+        if all(float(place).is_integer() for place in places):
+            along["axis"].tickMinStep = 1
         where = {"x": alt.X("x:Q", scale=alt.Scale(domain=[min(places), max(places)], nice=False, padding=9), **along)}
     else:
         where = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gnomon.foundation import SLOT
+from gnomon.questions.senses import bracketed_words
 from gnomon.reports import formatting as show
 from gnomon.reports.outcomes import RIGHT, UNUSABLE, WRONG, Outcomes
 
@@ -76,12 +78,16 @@ def _rows_to_show(judged: Outcomes, drawn: dict[int, dict[int, set[int]]]) -> di
 def _card(questions: pa.Table, answers: pa.Table, judged: Outcomes, place: int, rows: dict[int, int]) -> dict[str, Any]:
     question = questions.slice(place, 1).to_pylist()[0]
     before, _, after = _short(question["prompt"]).partition(SLOT)
-    golds = [_short(answer, _ANSWER) for answer in question["answers"] or ()]
-    tags = [show.printable(question[name]) for name in ("domain", "rule", "template", "split") if question[name]]
-    said = [_said(answers, judged, rows[line], line, set(golds)) for line in sorted(rows)]
+    senses = bracketed_words(question)
+    golds = [_answer(answer, senses) for answer in question["answers"] or ()]
+    tags = dict.fromkeys(
+        show.printable(question[name]) for name in ("domain", "rule", "template", "split") if question[name]
+    )
+    said = [_said(answers, judged, rows[line], line, set(golds), senses) for line in sorted(rows)]
     return {
         "id": question["question_id"],
         "before": before,
+        "slot": show.printable(senses.get(question["prompt"], "?")),
         "after": after,
         "golds": golds[:8],
         "more_golds": max(0, len(golds) - 8),
@@ -93,12 +99,14 @@ def _card(questions: pa.Table, answers: pa.Table, judged: Outcomes, place: int, 
     }
 
 
-def _said(answers: pa.Table, judged: Outcomes, row: int, line: int, golds: set[str]) -> dict[str, Any]:
+def _said(
+    answers: pa.Table, judged: Outcomes, row: int, line: int, golds: set[str], senses: Mapping[str, str]
+) -> dict[str, Any]:
     answer = answers.slice(row, 1).to_pylist()[0]
     ranked = [item for item in answer["ranked"] or () if item is not None][:TOP]
-    top = [(_short(item["candidate"] or "", _ANSWER), show.finite(item["score"])) for item in ranked]
+    top = [(_answer(item["candidate"] or "", senses), show.finite(item["score"])) for item in ranked]
     if not top and answer["prediction"] is not None:
-        top = [(_short(answer["prediction"], _ANSWER), None)]
+        top = [(_answer(answer["prediction"], senses), None)]
     verdicts = {RIGHT: "right", WRONG: "wrong", UNUSABLE: "unusable"}
     return {
         "line": line,
@@ -108,6 +116,12 @@ def _said(answers: pa.Table, judged: Outcomes, row: int, line: int, golds: set[s
         "rank": show.rank(float(judged.rank[row])),
         "top": [{"text": text, "score": _score(value), "gold": text in golds} for text, value in top],
     }
+
+
+def _answer(text: str, senses: Mapping[str, str]) -> str:
+    """An answer that fits a page; a usage of a word has the word in its slot."""
+    shown = _short(text, _ANSWER)
+    return shown.replace(SLOT, show.printable(senses[text]), 1) if text in senses else shown
 
 
 def _score(value: float | None) -> str:

@@ -32,28 +32,34 @@ def ask(context: StepContext) -> None:
     """Ask one model the questions of the run by one probe: all, or those of some tasks and kinds of templates.
 
     A model that the run itself has tuned is named by its record (``learned``), an input of this step; so are soft
-    prompts that it has learned (``soft``). Blocks and the order within them depend on the questions alone, so a resumed
+    prompts that it has learned (``soft``). Where the run is ``divided``, questions that compare senses are asked by a
+    probe that does so, and no others are. Blocks and the order within them depend on the questions alone, so a resumed
     run computes what an undisturbed one would have. The model is loaded only if a block is without answers.
     """
     params = context.params
     found = read_questions(context.folder)
     every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
+    probe: Probe = PROBES.get(params["probe"], context.home)
     questions = [question for question in every if is_asked(question, params.get("tasks"), params.get("kinds"))]
+    if params.get("divided"):
+        compares = getattr(probe, "compares", False)
+        questions = [question for question in questions if bool(question.words) == compares]
     learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
     size = max(SMALLEST_BLOCK, -(-len(questions) // MOST_BLOCKS))
     blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
-    probe: Probe = PROBES.get(params["probe"], context.home)
     label = params["name"]
     parts = [context.work / f"{number:05d}.parquet" for number in range(len(blocks))]
     asker: _Asker | None = None
     if not all(part.is_file() for part in parts):
         asker = _Asker(context, every, found.frequencies.to_pylist(), probe, learned)
-    context.progress.start(label, len(questions), "questions")
+    if questions:
+        context.progress.start(label, len(questions), "questions")
     for block, part in zip(blocks, parts, strict=True):
         if asker and not part.is_file():
             asker.ask(block, part)
         context.progress.advance(label, len(block))
-    context.progress.finish(label)
+    if questions:
+        context.progress.finish(label)
     answers_file, about_file = context.step.outputs
     _write_about(context, asker, len(questions), context.folder / about_file, learned)
     tables = [pq.read_table(part) for part in parts] or [make_table(ANSWERS, [])]
@@ -145,7 +151,7 @@ def _resolved(context: StepContext, learned: Learned | None) -> ResolvedModel:
     name, kind = context.params["name"], context.params["kind"]
     own = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
     resolved = resolve_model(own)
-    if resolve_model(dataclasses.replace(own, candidates="in place")).fingerprint != learned.fingerprint:
+    if resolve_model(own.read_as_usual).fingerprint != learned.fingerprint:
         raise GnomonError(f"{learned.folder} is not what {name} has learned. Remove that folder, and start again.")
     return resolved
 

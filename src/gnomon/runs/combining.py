@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from gnomon.analysis import find_out, options_of
+from gnomon.analysis import AnalysisInput, find_out, options_of
 from gnomon.foundation import InputError
 from gnomon.questions import QuestionSet
 from gnomon.reports import ReportData
 from gnomon.runs.examining import analysis_input, run_analyses
 from gnomon.runs.folder import Run
+from gnomon.runs.scoring import classes_of
 from gnomon.scores import Metric, get_metric, is_metric
 
+EXTRINSIC = "extrinsic"
 
-def combine_runs(runs: Sequence[Run]) -> ReportData:
+
+def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportData:
     """The data of one report over all runs, which must be of the same suite.
 
     A model that is in several runs is shown once for each, with the run's name. Models are compared on the questions
-    that they share.
+    that they share. ``downstream`` is a CSV file of the models' scores on other tasks, which these are set against.
     """
     names = {run.record["suite"] for run in runs}
     if len(names) > 1:
@@ -53,7 +57,24 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
         about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
         baselines=baselines,
         seed=seed,
+        classes=classes_of(asked, first["card"].get("average_over")),
+        unusable_is_wrong=first["card"].get("unusable_is_wrong", False),
     )
+    analyses = runs[0].analyses if len(runs) == 1 else _analyses(runs, asked, rows, metrics, frozenset(baselines))
+    if downstream is not None:
+        given = AnalysisInput(
+            questions=(),
+            asked=asked.by_id(),
+            answers=(),
+            clusters={},
+            headline=metrics,
+            scores=rows["scores"],
+            baselines=frozenset(baselines),
+            options={"downstream": str(downstream)},
+            seed=seed,
+        )
+        kept = [one for one in analyses if one["name"] != EXTRINSIC]
+        analyses = [*kept, *run_analyses([EXTRINSIC], given)]
     return ReportData(
         title=runs[0].study.title or card["title"],
         study=runs[0].study.model_dump(),
@@ -64,7 +85,7 @@ def combine_runs(runs: Sequence[Run]) -> ReportData:
         candidates=asked.candidate_sets(),
         answers=answers,
         findings=findings,
-        analyses=runs[0].analyses if len(runs) == 1 else _analyses(runs, asked, rows, metrics, frozenset(baselines)),
+        analyses=analyses,
     )
 
 
@@ -82,10 +103,20 @@ def _analyses(
         return []
     facts = _distinct([run.questions.facts for run in runs], "fact_id")
     whole = replace(asked, facts=facts, about=runs[0].questions.about)
-    given = analysis_input(whole, **rows, headline=metrics, baselines=baselines, seed=runs[0].study.seed)
+    card = runs[0].record["card"]
+    given = analysis_input(
+        whole,
+        **rows,
+        headline=metrics,
+        baselines=baselines,
+        seed=runs[0].study.seed,
+        unusable_is_wrong=card.get("unusable_is_wrong", False),
+        average_over=card.get("average_over"),
+    )
     models = {line.model for line in given.usable}
     pairs = [pair for run in runs for pair in run.study.options.get("pairs") or () if models.issuperset(pair)]
-    return run_analyses(names, replace(given, options={"pairs": pairs} if pairs else {}))
+    options = {"lengths": runs[0].study.options.get("lengths")} | ({"pairs": pairs} if pairs else {})
+    return run_analyses(names, replace(given, options=options))
 
 
 def _name(model: str, run: Run, repeated: Counter[str]) -> str:

@@ -34,6 +34,8 @@ def examine(context: StepContext) -> None:
         seed=params["seed"],
         settings=read_settings(context),
         learned=_learned(context),
+        unusable_is_wrong=params.get("unusable_is_wrong", False),
+        average_over=params.get("average_over"),
     )
     given = replace(given, options=opened(params["options"], params["analyses"], context.home))
     write_json(folder / "analyses.json", run_analyses(params["analyses"], given, context.home))
@@ -45,14 +47,16 @@ def _learned(context: StepContext) -> list[dict[str, Any]]:
     found = []
     for name, about in zip(records, context.params.get("learned") or (), strict=True):
         record = read_json(context.folder / name)
-        kinds = ", ".join(kind for kind in about["kinds"] if kind != "soft")
+        kinds = ", ".join(kind for kind in about.get("kinds", ()) if kind != "soft")
         found.append(
             {
                 "model": about["model"],
-                "task": f"{about['task']} ({kinds})" if kinds else about["task"],
+                "task": f"{about['task']} ({kinds})" if kinds else about.get("task"),
                 "loss": record["settings"].get("loss"),
-                "epochs": record["epochs"],
-                "kept_epoch": record["kept_epoch"],
+                "epochs": record.get("epochs", []),
+                "kept_epoch": record.get("kept_epoch"),
+                "objective": record.get("objective"),
+                "curve": record.get("curve", []),
             }
         )
     return found

@@ -1,16 +1,18 @@
-"""The step that changes a model: it learns from the training questions of a task, and is saved within the run."""
+"""The steps that change a model: it learns from questions of a task, or from a text, and is saved within the run."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow.compute as pc
 
 from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.records import Question
 from gnomon.learning import LEARNERS, Learner
-from gnomon.models import ModelSpec, load_model, resolve_model
+from gnomon.learning.corpus import corpus_digest
+from gnomon.models import ModelSpec, ResolvedModel, load_model, resolve_model
 from gnomon.questions import QuestionSet, read_questions
 from gnomon.runs.asking import is_asked
 from gnomon.runs.plan import StepContext
@@ -34,9 +36,7 @@ def learn(context: StepContext) -> None:
         of_task = f" of the task {params['task']}" if params.get("task") else ""
         raise InputError(f"there are no training questions{of_task} to tune {params['name']} on; ask it untuned")
     learner: Learner = LEARNERS.get(params["learner"], context.home)
-    resolved = resolve_model(ModelSpec(**context.step.aside["model"]), context.home)
-    if resolved.fingerprint != params["fingerprint"]:
-        raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+    resolved = _resolved(context)
     context.progress.say(f"  {params['name']}: learning from {len(training)} questions")
     model = load_model(resolved)
     more = {"start": [context.folder / file for file in params["start"]]} if params.get("start") else {}
@@ -51,6 +51,40 @@ def learn(context: StepContext) -> None:
         **more,
     )
     logger.info("%s has learned: %s", params["name"], dict(learned.record))
+
+
+def pretrain(context: StepContext) -> None:
+    """Let a masked model go on with its pre-training on a corpus; killed, it goes on from its last checkpoint.
+
+    The first output is the record, learned.json; the model lies beside it.
+    """
+    from gnomon.learning.pretraining import pretrain as train
+
+    params, corpus = context.params, Path(context.step.aside["corpus"])
+    resolved = _resolved(context)
+    if corpus_digest(corpus) != params["corpus"]:
+        raise GnomonError(f"the corpus {corpus.name} has changed since this run was planned; start it again")
+    context.progress.say(f"  {params['name']}: {params['settings']['steps']} steps of pre-training on {corpus.name}")
+    learned = train(
+        load_model(resolved),
+        corpus,
+        (context.folder / context.step.outputs[0]).parent,
+        settings=params["settings"],
+        seed=params["seed"],
+        progress=context.progress,
+        checkpoints=context.work,
+    )
+    for remark in learned.record["remarks"]:
+        context.progress.say(f"  {remark}")
+    logger.info("%s has learned: %s", params["name"], dict(learned.record))
+
+
+def _resolved(context: StepContext) -> ResolvedModel:
+    """The model of the step, with the very weights that it was planned with."""
+    resolved = resolve_model(ModelSpec(**context.step.aside["model"]), context.home)
+    if resolved.fingerprint != context.params["fingerprint"]:
+        raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+    return resolved
 
 
 def _questions(found: QuestionSet, split: str, task: str | None, kinds: Sequence[str] | None = None) -> list[Question]:

@@ -12,7 +12,7 @@ from gnomon.analysis import find_out
 from gnomon.foundation import write_json
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import ANSWERS, SCORES, read_table, write_table
-from gnomon.questions import read_questions
+from gnomon.questions import QuestionSet, read_questions
 from gnomon.runs.plan import StepContext
 from gnomon.runs.settling import read_settings
 from gnomon.scores import get_metric
@@ -33,7 +33,8 @@ def score(context: StepContext) -> None:
     found = read_questions(context.folder)
     questions = found.by_id()
     rows = found.questions.to_pylist()
-    groups = {row["question_id"]: _groups(row, questions[row["question_id"]], params["groups"]) for row in rows}
+    wanted = list(dict.fromkeys([*params["groups"], *filter(None, [params.get("average_over")])]))
+    groups = {row["question_id"]: _groups(row, questions[row["question_id"]], wanted) for row in rows}
     answers = answer_rows(read_table(ANSWERS, context.folder / "answers.parquet"))
     metrics = [get_metric(name, context.home) for name in params["metrics"]]
     table = score_answers(
@@ -45,6 +46,8 @@ def score(context: StepContext) -> None:
         metrics,
         seed=params["seed"],
         groups_by_model={place: {"premises": value} for place, value in read_settings(context).items()},
+        average_over=params.get("average_over"),
+        unusable_is_wrong=params.get("unusable_is_wrong", False),
     )
     write_table(SCORES, table, context.folder / "scores.parquet")
     write_json(context.folder / "scores.json", score_objects(table))
@@ -66,8 +69,18 @@ def analyse(context: StepContext) -> None:
         about=params["about"],
         baselines=set(params["baselines"]),
         seed=params["seed"],
+        classes=classes_of(found, params.get("average_over")),
+        unusable_is_wrong=params.get("unusable_is_wrong", False),
     )
     write_json(context.folder / "findings.json", findings)
+
+
+def classes_of(found: QuestionSet, column: str | None) -> dict[str, str]:
+    """The class of each question over which scores are averaged; none where they are not."""
+    if column is None:
+        return {}
+    rows = found.questions.select(["question_id", column]).to_pylist()
+    return {row["question_id"]: str(row[column]) for row in rows}
 
 
 def score_objects(table: pa.Table) -> list[dict[str, Any]]:

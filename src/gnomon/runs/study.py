@@ -20,12 +20,14 @@ class ModelChoice(BaseModel):
 
     model: str
     label: str | None = None
-    kind: Literal["masked", "causal"] | None = None
+    kind: Literal["masked", "causal", "encoder"] | None = None
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     device: str = "auto"
     revision: str | None = None
     trust_remote_code: bool = False
     candidates: Literal["in place", "apart"] = "in place"
+    special_tokens: bool = True
+    longest: int | None = Field(default=None, ge=1)
 
     def spec(self) -> ModelSpec:
         """The same for the models room."""

@@ -17,6 +17,10 @@ METRICS = Registry(
     "metric",
     {
         "accuracy": ("gnomon.scores.metrics:ACCURACY", "the top candidate is a right answer"),
+        "strict-accuracy": (
+            "gnomon.scores.metrics:STRICT_ACCURACY",
+            "the same, but a tie for the first place is wrong",
+        ),
         "r@k": ("gnomon.scores.metrics:make_recall", "a right answer is among the first k candidates, e.g. r@5"),
         "p@k": ("gnomon.scores.metrics:make_precision", "the same, as LAMA and ChnEval call it"),
         "acc@k": ("gnomon.scores.metrics:make_accuracy", "the same, as LAMA-TK calls it"),

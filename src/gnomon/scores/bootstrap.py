@@ -46,6 +46,71 @@ def clustered_interval(
     return Interval(mean, float(np.quantile(means, low)), float(np.quantile(means, high)))
 
 
+def averaged_interval(
+    values: FloatArray,
+    clusters: NDArray[np.generic],
+    classes: NDArray[np.generic],
+    *,
+    seed: int,
+    level: float = 0.95,
+    resamples: int = 2000,
+) -> Interval:
+    r"""The unweighted mean over classes of the mean within each class, with a BCa interval that resamples clusters.
+
+    .. math:: \tfrac{1}{K} \sum_k \tfrac{1}{n_k} \sum_{i \in k} v_i
+
+    A class that a resample misses has no part in it. With one class this is :func:`clustered_interval`.
+    """
+    _, kind = np.unique(classes, return_inverse=True)
+    if not len(values) or kind.max() == 0:
+        return clustered_interval(values, clusters, seed=seed, level=level, resamples=resamples)
+    _, cluster = np.unique(clusters, return_inverse=True)
+    shape = int(cluster.max()) + 1, int(kind.max()) + 1
+    cells = cluster * shape[1] + kind
+    sums, counts = (
+        np.bincount(cells, own, shape[0] * shape[1]).reshape(shape) for own in (values, np.ones(len(cells)))
+    )
+    mean = float(_mean_of_means(sums.sum(axis=0), counts.sum(axis=0)))
+    if shape[0] < 2:
+        return Interval(mean, float("nan"), float("nan"))
+    if np.ptp(values) == 0.0:
+        return Interval(mean, *_constant_interval(mean, shape[0], level))
+    drawn = drawn_sums(np.concatenate([sums, counts], axis=1), seed=seed, resamples=resamples)
+    means = np.sort(_mean_of_means(drawn[:, : shape[1]], drawn[:, shape[1] :]))
+    left_out = _mean_of_means(sums.sum(axis=0) - sums, counts.sum(axis=0) - counts)
+    low, high = _bca_levels(mean, means, left_out, level)
+    return Interval(mean, float(np.quantile(means, low)), float(np.quantile(means, high)))
+
+
+def _mean_of_means(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """The mean over the classes (the last axis) that have values of the means of their values."""
+    there = counts > 0
+    within = np.divide(sums, counts, out=np.zeros_like(sums), where=there)
+    means: FloatArray = within.sum(axis=-1) / there.sum(axis=-1)
+    return means
+
+
+def class_weights(classes: NDArray[np.generic]) -> FloatArray:
+    """A weight for each value such that the mean of the weighted values is the mean over classes of their means."""
+    _, kind, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    weights: FloatArray = len(kind) / (len(counts) * counts[kind])
+    return weights
+
+
+def drawn_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray:
+    """Column sums of as many rows as there are, drawn with replacement."""
+    generator = np.random.default_rng(seed)
+    size = len(columns)
+    parts: list[FloatArray] = []
+    step = max(1, _CELLS_AT_ONCE // size)
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        drawn = generator.integers(0, size, size=(rows, size)) + size * np.arange(rows)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size).astype(np.float64)
+        parts.append(times @ columns)
+    return np.concatenate(parts)
+
+
 def cluster_sums(values: FloatArray, clusters: NDArray[np.generic]) -> tuple[FloatArray, FloatArray]:
     """Sum and number of the values of each cluster, clusters in sorted order."""
     _, index = np.unique(clusters, return_inverse=True)

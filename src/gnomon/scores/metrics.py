@@ -120,6 +120,20 @@ def recall_at_chance(responses: Responses, k: int) -> FloatArray:
     return 1.0 - none_drawn(responses.candidate_counts, responses.gold_counts, places)
 
 
+def strict_accuracy(responses: Responses) -> FloatArray:
+    """Whether a right answer stands first and nothing else with it: a tie is wrong. In [0, 1], higher is better."""
+    first = [
+        any(rank == 1.0 and tie == 1 for rank, tie in zip(ranks, ties, strict=True))
+        for ranks, ties in zip(responses.ranks, responses.gold_ties, strict=True)
+    ]
+    return np.array(first, dtype=np.float64)
+
+
+def strict_accuracy_chance(responses: Responses) -> FloatArray:
+    """The same of a random order, in which there are no ties."""
+    return responses.gold_counts / responses.candidate_counts
+
+
 def reciprocal_rank(responses: Responses) -> FloatArray:
     r"""One over the expected rank of the best-ranked right answer.
 
@@ -308,6 +322,9 @@ def make_hit(k: str) -> Metric:
 
 ACCURACY = Metric(
     "accuracy", partial(recall_at, k=1), partial(recall_at_chance, k=1), "the top candidate is a right answer"
+)
+STRICT_ACCURACY = Metric(
+    "strict-accuracy", strict_accuracy, strict_accuracy_chance, "a right answer alone is the top candidate"
 )
 MRR = Metric("mrr", reciprocal_rank, reciprocal_rank_chance, "one over the rank of the best right answer")
 MRR_ALL = Metric(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from gnomon.foundation import derived_seed
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import SCORES, make_table
-from gnomon.scores.bootstrap import clustered_interval
+from gnomon.scores.bootstrap import averaged_interval, class_weights
 from gnomon.scores.metrics import Given, Metric, NoRanksError, Responses
 from gnomon.scores.ranks import FloatArray
 
@@ -32,6 +33,8 @@ def score_answers(
     *,
     seed: int,
     groups_by_model: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
+    average_over: str | None = None,
+    unusable_is_wrong: bool = False,
 ) -> pa.Table:
     """Scores of every model, task, probe and method: over all questions, then by each group column.
 
@@ -39,6 +42,10 @@ def score_answers(
     the model too, by model and question, ``clusters`` the fact it belongs to. A question that was answered several
     times counts once, by the mean. A metric of ranks has no row where answers have none. The result does not depend
     on the order of the answers.
+
+    Over all questions of a task the score is the mean over the classes that the group column ``average_over`` makes,
+    if it is given, of the mean within each. What could not be asked is left out and counted; with
+    ``unusable_is_wrong`` it has the value 0, and so has a guess, in every metric that is a share and better if higher.
     """
     cells: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for answer in answers:
@@ -57,16 +64,26 @@ def score_answers(
         if column:
             base[column] = value
         responses = gather(usable, questions)
-        asked = len({answer["question_id"] for answer in members})
         firsts = first_of_each([answer["question_id"] for answer in usable])
-        own = np.array([clusters[usable[first]["question_id"]] for first in firsts], dtype=np.str_)
+        answered = [usable[first]["question_id"] for first in firsts]
+        missing = sorted({answer["question_id"] for answer in members}.difference(answered))
+        asked = _Asked(responses, firsts, answered, missing, clusters)
+        classes = (
+            {name: str(groups_of[name].get(average_over)) for name in (*answered, *missing)} if average_over else {}
+        )
         for metric in metrics:
+            wrong = unusable_is_wrong and metric.share and metric.higher_is_better
             try:
-                row = _score(metric, responses, firsts, own, derived_seed(seed, task, column, value, metric.name))
+                row = asked.score(
+                    metric,
+                    derived_seed(seed, task, column, value, metric.name),
+                    classes=classes if not column else {},
+                    wrong=wrong,
+                )
             except NoRanksError:
                 without.add((probe, metric.name))
                 continue
-            rows.append({**base, **row, "n": len(firsts), "unusable": asked - len(firsts)})
+            rows.append({**base, **row, "unusable": len(missing)})
     # Nor where nothing could be asked, so that it was not tried.
     return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in without])
 
@@ -130,13 +147,38 @@ def _place(answer: Row) -> tuple[str, int]:
     return answer["question_id"], answer.get("repeat") or 0
 
 
-def _score(metric: Metric, responses: Responses, firsts: IntArray, clusters: Any, seed: int) -> Row:
-    if not len(responses.answers):
-        return {"metric": metric.name}
-    interval = clustered_interval(mean_of_each(metric.values(responses), firsts), clusters, seed=seed)
-    chance = float(np.mean(mean_of_each(metric.chance(responses), firsts))) if metric.chance else None
-    row = {"metric": metric.name, "value": interval.value, "low": interval.low, "high": interval.high, "chance": chance}
-    return {key: None if isinstance(value, float) and np.isnan(value) else value for key, value in row.items()}
+@dataclass(frozen=True)
+class _Asked:
+    """Questions that were asked in one way: what was answered, sorted by question, and what could not be."""
+
+    responses: Responses
+    firsts: IntArray
+    answered: Sequence[str]
+    missing: Sequence[str]
+    clusters: Mapping[str, str]
+
+    def score(self, metric: Metric, seed: int, *, classes: Mapping[str, str], wrong: bool) -> Row:
+        """The metric with its interval, over classes if there are any; chance, and the number of questions behind."""
+        if not self.answered:
+            return {"metric": metric.name, "n": len(self.missing) if wrong else 0}
+        names = [*self.answered, *self.missing] if wrong else self.answered
+        nothing = np.zeros(len(names) - len(self.answered))
+        own = np.array([self.clusters[name] for name in names], dtype=np.str_)
+        kinds = np.array([classes.get(name, "") for name in names], dtype=np.str_)
+
+        def of_each(values: FloatArray) -> FloatArray:
+            return np.concatenate([mean_of_each(values, self.firsts), nothing])
+
+        interval = averaged_interval(of_each(metric.values(self.responses)), own, kinds, seed=seed)
+        chance = None
+        if metric.chance:
+            chance = float(np.mean(of_each(metric.chance(self.responses)) * class_weights(kinds)))
+        row = {
+            "metric": metric.name,
+            "n": len(names),
+            **{"value": interval.value, "low": interval.low, "high": interval.high, "chance": chance},
+        }
+        return {key: None if isinstance(value, float) and np.isnan(value) else value for key, value in row.items()}
 
 
 def _tops(answer: Row) -> list[Given]:

@@ -26,6 +26,10 @@ SUITES = Registry(
             "gnomon.suites.ontoprobe:SUITE",
             "types, superclasses, domains and ranges of any ontology, and reasoning by six RDFS rules",
         ),
+        "chneval": (
+            "gnomon.suites.chneval:SUITE",
+            "Chinese and, built from texts, other languages: function words, word senses, commonsense, facts in texts",
+        ),
     },
 )
 

@@ -99,7 +99,8 @@ def _published_files(suite: Suite, place: Path) -> list[Path]:
     """The suite's published files at a place, unless it holds questions in gnomon's own form."""
     if suite.read_published is None or any((place / name).is_file() for name in QUESTION_FILES):
         return []
-    candidates = [place] if place.name in suite.published else [place / name for name in suite.published]
+    alone = place.is_file() and place.name in {Path(name).name for name in suite.published}
+    candidates = [place] if alone else [place / name for name in suite.published]
     return [path for path in candidates if path.is_file()]
 
 

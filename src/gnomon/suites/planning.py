@@ -10,6 +10,9 @@ from typing import Any
 from gnomon.analysis.options import identities, options_of
 from gnomon.foundation import digest, file_digest, part_identity
 from gnomon.knowledge.places import material_identity
+from gnomon.learning.corpus import corpus_digest
+from gnomon.learning.pretrain_settings import PRETRAIN, PretrainSettings, study_pretraining
+from gnomon.models.resolving import ResolvedModel
 from gnomon.questions.files import read_card
 from gnomon.runs import Plan, ProbeChoice, Step, study_yaml
 from gnomon.runs.learning import TRAINING
@@ -23,6 +26,8 @@ QUESTIONS = (
     *("premises.parquet", "about.json"),
 )
 TUNED = "tuned"
+COMPARE = "compare"
+_ONE_PROBE = {"baseline": "rank", "predictions": "write"}
 
 
 def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
@@ -40,8 +45,9 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
         "identities": [part_identity(name, resolved.home) for name in study.metrics],
         "groups": study.groups,
         "seed": study.seed,
+        **suite.scoring(study),
     }
-    card = {**suite.card(), "headline": headline, "names": _relation_names(resolved)}
+    card = {**suite.card(), "headline": headline, "names": _relation_names(resolved), **suite.scoring(study)}
     analysis = {
         "headline": headline,
         "about": card["names"],
@@ -49,6 +55,7 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
         "baselines": [model.name for model in resolved.models if model.kind == "baseline"],
         "seed": study.seed,
         "identities": scoring["identities"],
+        **suite.scoring(study),
     }
     report = {
         "title": study.title or suite.title,
@@ -152,7 +159,7 @@ def build_step(resolved: ResolvedStudy) -> Step:
     if "split" in resolved.suite.options:
         kept["options"].setdefault("split", "test")
     outputs: tuple[str, ...] = QUESTIONS
-    if study.learning is not None:
+    if study.learning is not None and study.learning.learner != PRETRAIN:
         kept["learning"] = {"limit": study.learning.limit}
         outputs = (*QUESTIONS, TRAINING)
     return Step("build", "build", "gnomon.suites.building:build", {"study": kept, "contents": contents}, (), outputs)
@@ -166,13 +173,14 @@ def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], asking: Asking) 
     own = options_of(names)
     params = {
         **{key: analysis[key] for key in ("headline", "metrics", "baselines", "seed", "identities")},
+        **resolved.suite.scoring(study),
         "analyses": list(names),
         "parts": [part_identity(name, resolved.home) for name in names],
         "options": {key: value for key, value in study.options.items() if key in own},
         "contents": identities(study.options, names, resolved.home, [model.name for model in resolved.models]),
     }
     learned = [
-        {"model": step.params["name"], "task": step.params["task"], "kinds": step.params.get("kinds") or []}
+        {"model": step.params["name"], "task": step.params.get("task"), "kinds": step.params.get("kinds") or []}
         for step in asking.learns
     ]
     settled = asking.settle.outputs if asking.settle else ()
@@ -186,9 +194,11 @@ def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], asking: Asking) 
 def _learn_and_ask(resolved: ResolvedStudy) -> Asking:
     """Every model asked as it is and, where the study says so, once more after it has learned each task by itself."""
     study = resolved.study
+    if study.learning is not None and study.learning.learner == PRETRAIN:
+        return _pretrain_and_ask(resolved)
     learns, asks = [], []
     for number, model in enumerate(resolved.models):
-        probes = probes_for(model.kind, study.probes)
+        probes = probes_for(model, study.probes)
         asks += [ask_step(resolved, number, choice) for choice in probes]
         if study.learning is None or model.kind not in ("masked", "causal"):
             continue
@@ -209,12 +219,69 @@ def _learn_and_ask(resolved: ResolvedStudy) -> Asking:
     return Asking((*learns, *asks))
 
 
-def probes_for(kind: str, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
-    """The probes of a model: a baseline says the same by each, predictions were written, others are asked by all."""
-    only = {"baseline": "rank", "predictions": "write"}.get(kind)
-    if only is None or len(probes) < 2:
-        return probes
-    return [next((choice for choice in probes if choice.probe == only), probes[0])]
+def _pretrain_and_ask(resolved: ResolvedStudy) -> Asking:
+    """Every model asked as it is, and every masked model once more after pre-training by each objective."""
+    study, learning = resolved.study, resolved.study.learning
+    assert learning is not None
+    corpus, objectives = study_pretraining(learning.settings, resolved.home)
+    content = corpus_digest(corpus)
+    learns, asks = [], []
+    for number, model in enumerate(resolved.models):
+        probes = probes_for(model, study.probes)
+        asks += [ask_step(resolved, number, choice) for choice in probes]
+        for settings in objectives if model.kind == "masked" else ():
+            name = f"{model.name}, {settings.objective}"
+            learns.append(_pretrain_step(resolved, number, name, settings, corpus, content))
+            record = learns[-1].outputs[0]
+            asks += [
+                ask_step(resolved, number, choice, settings.objective, name=name, learned=record) for choice in probes
+            ]
+    return Asking((*learns, *asks))
+
+
+def _pretrain_step(
+    resolved: ResolvedStudy, number: int, name: str, settings: PretrainSettings, corpus: Path, content: str
+) -> Step:
+    """The step in which a model goes on with its pre-training; ``content`` is the hash of the corpus."""
+    model = resolved.models[number]
+    stem = f"{number:02d}-{digest([name, PRETRAIN])[:10]}"
+    params = {
+        "name": name,
+        "kind": model.kind,
+        "fingerprint": model.fingerprint,
+        "dtype": model.spec.dtype,
+        "settings": asdict(settings),
+        "seed": resolved.study.seed,
+        "corpus": content,
+    }
+    outputs = (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/model.safetensors")
+    aside = {"model": asdict(model.spec), "source": _public(model.source), "corpus": str(corpus)}
+    title = f"pretrain {model.name} by {settings.objective}"
+    return Step(title, "learn", "gnomon.runs.learning:pretrain", params, (), outputs, aside)
+
+
+def probes_for(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
+    """The probes that a model can be asked by; where none is, all: its answers then say why there is nothing.
+
+    A baseline says the same by each, and predictions were written, so that one will do; but senses are asked by a probe
+    of their own.
+    """
+    fitting = [choice for choice in probes if _fits(model, choice.probe)]
+    if model.kind in _ONE_PROBE:
+        others = [choice for choice in fitting if choice.probe != COMPARE]
+        one = next((choice for choice in others if choice.probe == _ONE_PROBE[model.kind]), None)
+        compared = [choice for choice in fitting if choice.probe == COMPARE]
+        fitting = [*([one] if one else others[:1]), *compared]
+    return fitting or probes
+
+
+def _fits(model: ResolvedModel, probe: str) -> bool:
+    """Whether a model of this kind can answer by a probe."""
+    if probe == COMPARE:
+        return model.kind in ("masked", "causal", "encoder") or hasattr(model.part, "compare_senses")
+    if probe == "fill" and model.part is None:
+        return model.kind == "masked"
+    return model.kind != "encoder" and bool(getattr(model.part, "methods", True))
 
 
 def learn_step(
@@ -289,6 +356,8 @@ def ask_step(
         "identity": part_identity(choice.probe, resolved.home),
         "methods": wanted[:methods],
     }
+    if len({one.probe == COMPARE for one in resolved.study.probes}) > 1:
+        params["divided"] = True
     params |= {key: list(value) for key, value in (("tasks", tasks), ("kinds", kinds), ("soft", soft)) if value}
     params |= {key: value for key, value in (("learned", learned), ("pseudowords", pseudowords)) if value}
     inputs = (*QUESTIONS, *((learned,) if learned else ()), *soft)

@@ -10,6 +10,7 @@ from typing import Any
 from gnomon.analysis.options import options_of
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.learning import LEARNERS
+from gnomon.learning.pretrain_settings import PRETRAIN, study_pretraining
 from gnomon.models import ResolvedModel, resolve_model
 from gnomon.probes import PROBES
 from gnomon.runs import Study, apply_setting, make_study, read_study
@@ -57,7 +58,7 @@ def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStud
     _override(content, request)
     suite: Suite = SUITES.get(str(content["suite"]), home)
     given = make_study(content, where)
-    usual = {**suite.defaults, **(suite.run_defaults if with_models else {})}
+    usual = {**suite.defaults, **(suite.run_defaults if with_models else {}), **suite.defaults_for(given.options)}
     chosen = {key: getattr(given, key) for key in given.model_fields_set}
     if given.learning is not None and "learner" not in given.learning.model_fields_set:
         # Settings alone are those of the suite's own learner.
@@ -115,10 +116,22 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
         PROBES.check(choice.probe)
     if study.learning is not None:
         LEARNERS.check(study.learning.learner)
+        _check_pretraining(study, suite, home, where)
     for name in study.metrics:
         get_metric(name, home)
     if study.data is not None and not (home / study.data).exists():
         raise InputError(f"{where}: there is no folder or file {study.data} (data)")
+
+
+def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> None:
+    if study.learning is None or study.learning.learner != PRETRAIN:
+        return
+    if suite.asking is not None:
+        raise InputError(f"{where}: {suite.name} has steps of its own, and cannot go on with pre-training ({PRETRAIN})")
+    try:
+        study_pretraining(study.learning.settings, home)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedModel, ...]:

@@ -15,6 +15,10 @@ def _no_names(_study: Study, _home: Path) -> Mapping[str, str]:
     return {}
 
 
+def _no_defaults(_options: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {}
+
+
 def _no_settings(_study: Study) -> Mapping[str, Any]:
     return {}
 
@@ -55,7 +59,9 @@ class Suite:
     publish such questions, and ``read_published`` reads what there is of them in a folder, or one of them, for a study.
     ``asking`` gives the steps by which models learn and are asked, where these are not the usual ones;
     ``model_settings`` what the study's options say about all its models. ``splits_keep_pairs`` says that facts about
-    the same two entities must not be in different splits.
+    the same two entities must not be in different splits. ``scoring`` may say that scores of a task are averaged over
+    the classes of a group column (``average_over``), and that what cannot be asked counts as wrong
+    (``unusable_is_wrong``). ``defaults_for`` gives further defaults that hang on the study's options.
     """
 
     name: str
@@ -65,6 +71,7 @@ class Suite:
     tasks: tuple[str, ...]
     headline: tuple[tuple[str, str], ...]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults_for: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _no_defaults
     run_defaults: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     file_options: tuple[str, ...] = ()
@@ -79,6 +86,7 @@ class Suite:
     read_published: Callable[[Path, Study, Path], QuestionSet] | None = None
     asking: Callable[[Any], Asking] | None = None
     model_settings: Callable[[Study], Mapping[str, Any]] = _no_settings
+    scoring: Callable[[Study], Mapping[str, Any]] = _no_settings
 
     def card(self) -> dict[str, Any]:
         """What the report says of the suite."""

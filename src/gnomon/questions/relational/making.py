@@ -91,7 +91,7 @@ def _identified(workshop: Workshop) -> pa.Table:
         qualify row_number() over (partition by question_id order by facts, template) = 1"""
     )
     workshop.run("drop table made")
-    columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("suite", "language"))
+    columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("suite", "language", "words"))
     found = workshop.connection.sql(
         f"select {columns}, {suite} as suite, {language} as language from identified order by question_id"
     ).to_arrow_table()

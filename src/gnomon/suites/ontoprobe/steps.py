@@ -43,7 +43,7 @@ class _Model:
         self.model = resolved.models[number]
         self.options = read_options(resolved.study)
         self.pseudowords = _pseudowords(resolved.study.seed, self.options)
-        self.probes = probes_for(self.model.kind, resolved.study.probes)
+        self.probes = probes_for(self.model, resolved.study.probes)
         asked = set(_tasks(resolved))
         # What decides whether premises are known is asked wherever they are.
         asked |= {RULES[task] for task in asked if task in RULES}

@@ -1,0 +1,243 @@
+"""States of words equal the obvious way: one sentence, one pass, nothing shared and nothing padded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from sense_questions import ENGLISH, asked, cosines_one_by_one, sense_question, similarities
+from tiny_models import CAUSAL, FAMILIES, MASKED
+
+from gnomon.foundation import InputError
+from gnomon.models import ComparesSenses, ModelSpec, load_model, states
+from gnomon.models.layers import expanded, layered_methods
+from gnomon.models.states import WordStates, cosines
+
+LAYERS = 2  # Of every tiny model.
+
+
+class Passes:
+    """Counts what goes through a network, and may run out of memory."""
+
+    def __init__(self, model: Any, monkeypatch: pytest.MonkeyPatch, fits: int = 10**9) -> None:
+        self.rows: list[tuple[int, ...]] = []
+        self.calls: list[dict[str, Any]] = []
+        base = model.model.base_model
+        forward = base.forward
+
+        def counted(input_ids: torch.Tensor, **others: Any) -> Any:
+            if len(input_ids) > fits:
+                raise RuntimeError("CUDA out of memory")
+            self.calls.append(others)
+            seen = others.get("attention_mask", torch.ones_like(input_ids))
+            self.rows += [tuple(row[own.bool()].tolist()) for row, own in zip(input_ids, seen, strict=True)]
+            return forward(input_ids=input_ids, **others)
+
+        assert model.states.looks_back in (True, False)  # Tried before anything is counted.
+        monkeypatch.setattr(base, "forward", counted)
+
+
+@pytest.mark.parametrize("kind", ["own", "encoder"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_layer_equals_one_sentence_at_a_time(model_folders: dict[str, Path], family: str, kind: str) -> None:
+    spec = ModelSpec(str(model_folders[family]), kind=None if kind == "own" else kind)
+    model = load_model(spec)
+    assert isinstance(model, ComparesSenses)
+    ways = ("word", "masked") if family in MASKED else ("word",)
+    assert model.comparing_methods == layered_methods(ways, LAYERS)
+    assert model.comparing_methods[0] == "word"
+    network = transformers.AutoModel.from_pretrained(model_folders[family]).eval()
+    found = similarities(model, asked(family), *(f"{way}@all" for way in ways))
+    for index, question in enumerate(asked(family)):
+        names = [f"{way}{layer}" for way in ways for layer in ("@0", "@1", "")]
+        assert sorted(found[index]) == sorted(names)
+        for name in names:
+            way, _, layer = name.partition("@")
+            oracle = cosines_one_by_one(network, model.tokenizer, question, way, int(layer or -1))
+            assert found[index][name] == pytest.approx(oracle, abs=1e-5), (question.question_id, name)
+    assert found[3]["word"][0] == pytest.approx(1.0) and found[3]["word"][0] != found[3]["word"][1]
+
+
+@pytest.mark.parametrize("family", ["bert-cased", "roberta", "gpt2"])
+def test_where_a_word_stands_decides(model_folders: dict[str, Path], family: str) -> None:
+    model = load_model(str(model_folders[family]))
+    twice = "The {} of the {} is Rome."
+    first, second = twice.format("_", "capital"), twice.format("capital", "_")
+    question = sense_question("q", "capital", first, second, first)
+    (scores,) = similarities(model, [question], "word").values()
+    assert scores["word"][1] == pytest.approx(1.0)
+    assert scores["word"][0] < 0.999
+
+
+@pytest.mark.parametrize("family", ["bert-uncased", "albert", "llama"])
+def test_all_layers_in_one_pass_equal_each_alone(
+    model_folders: dict[str, Path], family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model(str(model_folders[family]))
+    model.token_budget = 10**6  # All rows in one batch.
+    passes = Passes(model, monkeypatch)
+    together = similarities(model, ENGLISH, "word@all", "word@2")
+    sentences = {usage[0] for question in ENGLISH for usage in question.usages}
+    assert len(passes.calls) == 1
+    assert len(passes.rows) == len(set(passes.rows))
+    if family not in CAUSAL:  # There a row is the sentence up to a word.
+        assert len(passes.rows) == len({sentence.lower() for sentence in sentences})
+    for name in ("word@0", "word@1", "word@2", "word"):
+        alone = similarities(model, ENGLISH, name)
+        for index, scores in alone.items():
+            assert scores[name] == pytest.approx(together[index][name], abs=1e-6)
+    assert all(scores["word@2"] == scores["word"] for scores in together.values())
+    assert [call["output_hidden_states"] for call in passes.calls] == [True, True, True, False, False]
+
+
+def test_the_work_is_counted(model_folders: dict[str, Path]) -> None:
+    model = load_model(str(model_folders["bert-cased"]))
+    usages = [usage for question in ENGLISH for usage in question.usages]
+    rows = {tuple(model.tokenizer(sentence)["input_ids"]) for sentence, _, _ in usages}
+    similarities(model, ENGLISH, "word@all")
+    assert model.work["rows"] == len(rows) < len(set(usages))
+    assert model.work["tokens"] == sum(map(len, rows))
+    similarities(model, ENGLISH, "masked")
+    assert len(rows) < model.work["rows"] <= len(rows) + len(set(usages))
+    assert model.work["rows_one_by_one"] == 4 * len(usages)
+
+
+@pytest.mark.parametrize("family", CAUSAL)
+def test_a_causal_model_reads_nothing_after_the_word(
+    model_folders: dict[str, Path], family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model(str(model_folders[family]))
+    passes = Passes(model, monkeypatch)
+    question = sense_question("q", "Rome", "The city of _", "_ is old, and it is a city.", "_ is a gas.", "In _")
+    (scores,) = similarities(model, [question], "word@all").values()
+    for name in ("word@0", "word@1", "word"):
+        assert scores[name][0] == scores[name][1]  # A tie to the last digit.
+        assert scores[name][0] != scores[name][2] or name == "word@0"
+    assert len(passes.rows) == 3
+
+
+@pytest.mark.parametrize("family", MASKED)
+def test_a_masked_model_reads_on(model_folders: dict[str, Path], family: str) -> None:
+    model = load_model(str(model_folders[family]))
+    assert not model.states.looks_back
+    question = sense_question("q", "Rome", "The city of _", "_ is old, and it is a city.", "_ is a gas.")
+    (scores,) = similarities(model, [question], "word").values()
+    assert scores["word"][0] != scores["word"][1]
+
+
+@pytest.mark.parametrize("family", ["bert-chinese", "xlm-roberta", "gpt2", "llama-sentencepiece"])
+def test_neither_batches_nor_order_matter(
+    model_folders: dict[str, Path], family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model(str(model_folders[family]))
+    questions = asked(family)
+    methods = ("word@all", "masked") if family in MASKED else ("word@all",)
+    expected = similarities(model, questions, *methods)
+
+    def check(found: dict[int, dict[str, list[float]]]) -> None:
+        for index, scores in expected.items():
+            for name, values in scores.items():
+                assert found[index][name] == pytest.approx(values, abs=1e-6)
+
+    for budget in (1, 30, 100):
+        model.token_budget = budget
+        check(similarities(model, questions, *methods))
+    last = len(questions) - 1
+    backwards = similarities(model, questions[::-1], *methods)
+    check({last - index: scores for index, scores in backwards.items()})
+    monkeypatch.setattr(states, "AT_ONCE", 2)
+    check(similarities(model, questions, *methods))
+    monkeypatch.setattr(states, "AT_ONCE", 512)
+    model.token_budget = 10**6
+    passes = Passes(model, monkeypatch, fits=2)
+    check(similarities(model, questions, *methods))
+    assert passes.rows and model.token_budget < 10**6
+
+
+def test_equal_usages_are_ties_to_the_last_digit(model_folders: dict[str, Path]) -> None:
+    model = load_model(str(model_folders["bert-uncased"]))
+    base = sense_question("q", "rome", "_ is a city.", "The capital is _.", "the capital is _.", "It is _.")
+    many = [replace(base, question_id=str(number), prompt="it " * number + base.prompt) for number in range(30)]
+    for budget in (20, 64, 2048):
+        model.token_budget = budget
+        for scores in similarities(model, many, "word@all", "masked").values():
+            for values in scores.values():
+                assert values[0] == values[1]
+
+
+def test_what_cannot_be_compared_says_why(model_folders: dict[str, Path]) -> None:
+    model = load_model(str(model_folders["bert-chinese"]))
+    fine = "北京是_。"
+    questions = [
+        sense_question("long", "首都", "北京是" * 30 + "_", fine, fine),
+        sense_question("long choice", "首都", fine, "北京是" * 30 + "_", fine),
+        sense_question("unknown", "鑫", fine, "_是城市。", fine),
+        sense_question("partly", "", fine, fine, fine, words=("首都", "首鑫", "首都")),
+        sense_question("blank", " ", fine, fine, fine),
+        sense_question("fine", "首都", fine, "_鑫", fine),
+    ]
+    reasons = {questions[one.index].question_id: one.unusable for one in model.compare_senses(questions, ("word",))}
+    assert reasons == {
+        "long": "too long: 94 tokens, and the model takes 64",
+        "long choice": "too long: 94 tokens, and the model takes 64",
+        "unknown": "the word '鑫' holds a token that this model does not know",
+        "partly": "the word '首鑫' holds a token that this model does not know",
+        "blank": "the word ' ' has no token in this model's vocabulary",
+        "fine": None,
+    }
+    assert list(model.compare_senses([], ("word",))) == []
+    assert all(one.unusable for one in model.compare_senses(questions[:2], ("word@all", "masked")))
+
+
+def test_sentences_up_to_what_a_model_takes(model_folders: dict[str, Path]) -> None:
+    for family in ("bert-uncased", "roberta", "gpt2"):
+        model = load_model(str(model_folders[family]))
+        usable = []
+        for count in range(15, 70):
+            question = sense_question("q", "Rome", "is " * count + "_", "_", "in _")
+            tokens = len(model.tokenizer("is " * count + "Rome")["input_ids"])
+            (one,) = model.compare_senses([question], ("word",))
+            assert (one.unusable is None) == (tokens <= 64), (family, tokens, one.unusable)
+            usable.append(one.unusable is None)
+        assert set(usable) == {True, False}
+
+
+def test_half_precision_is_compared_in_full(model_folders: dict[str, Path]) -> None:
+    full = similarities(load_model(str(model_folders["bert-cased"])), ENGLISH, "word@all")
+    half = similarities(load_model(ModelSpec(str(model_folders["bert-cased"]), dtype="bfloat16")), ENGLISH, "word@all")
+    for index, scores in full.items():
+        for name, values in scores.items():
+            assert half[index][name] == pytest.approx(values, abs=0.05)
+
+
+def test_cosines_of_what_is_zero_or_no_number() -> None:
+    table = np.array([[3, 4], [0, 0], [np.inf, 1], [-3, -4], [4, -3]], dtype=np.float32)
+    found = cosines(table, np.array([[0, 0], [0, 3], [0, 4], [0, 1], [0, 2]]))
+    assert found[:3].tolist() == [1.0, -1.0, 0.0]
+    assert np.isnan(found[3:]).all()
+
+
+def test_an_encoder_with_a_decoder_is_refused_in_one_line(model_folders: dict[str, Path]) -> None:
+    tokenizer = load_model(str(model_folders["roberta"])).tokenizer
+    settings = {"vocab_size": len(tokenizer), "d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    network = transformers.BartForConditionalGeneration(transformers.BartConfig(**settings, **heads))
+    placer = load_model(str(model_folders["roberta"])).placer
+    reader = WordStates("bart", network, tokenizer, placer, {"rows": 0, "rows_one_by_one": 0, "tokens": 0})
+    with pytest.raises(InputError, match="bart is an encoder with a decoder") as caught:
+        reader.compare(ENGLISH, ("word",), 100)
+    assert "\n" not in str(caught.value)
+
+
+def test_methods_for_all_layers_are_written_out() -> None:
+    known = layered_methods(("word", "masked"), 12)
+    assert len(known) == 2 * 15 and known[:3] == ("word", "word@0", "word@1")
+    every = expanded(("word@all",), known)
+    assert every == (*(f"word@{layer}" for layer in range(12)), "word")
+    assert expanded(("word", "masked@3", "word@all", "word@12"), known) == ("word", "masked@3", *every[:-1], "word@12")
+    assert expanded(("own@all", "own"), ("own", "own@all")) == ("own@all", "own")

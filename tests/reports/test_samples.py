@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import random
+
+from linguistic_runs import HEADLINE, make_answers, make_questions
+from report_pages import Page
+
+from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
+from gnomon.questions import QuestionSet
+from gnomon.reports import ReportData, render_html
+
+
+def shown(questions, answers):
+    """What a reader sees of the questions as they were asked."""
+    headline = [{"task": task, "metric": metric.name} for task, metric in HEADLINE]
+    data = ReportData(
+        title="Senses",
+        study={},
+        record={},
+        suite={"headline": headline},
+        scores=make_table(SCORES, []),
+        questions=questions.questions,
+        candidates=questions.candidate_sets(),
+        answers=make_table(ANSWERS, answers),
+        findings={},
+    )
+    html = render_html(data)
+    part = html[html.index('<section id="questions">') : html.index('<section id="unusable">')]
+    return Page(part).text.replace(" ", "")
+
+
+def test_senses_are_shown_with_their_word_in_brackets():
+    questions = make_questions(4)
+    text = shown(questions, make_answers(questions, {"bert": 0.5}))
+    assert "[MASK]" not in text
+    asked = [question for question in questions.as_questions() if question.words]
+    for kind in ("进出的【口】", "还有上网【口】", "张开【口】"):
+        assert kind in text
+    assert any(f"Right:{one.target.replace('[MASK]', '【口】')}" in text for one in asked)
+    assert "第" in text and "?" in text
+
+
+def test_each_usage_has_its_own_word():
+    row = {"task": "semantic", "prompt": "a [MASK] b", "answers": ["c [MASK]"], "target": "c [MASK]"}
+    row |= {"choices": ["[MASK] d", "c [MASK]"], "words": ["run", "<b>Ran</b>", "runs"], "question_id": "q"}
+    answer = {"question_id": "q", "model": "m", "probe": "compare", "method": "word", "gold_ranks": [1.0]}
+    ranked = [{"candidate": "c [MASK]", "score": 0.9}, {"candidate": "[MASK] d", "score": 0.1}]
+    text = shown(QuestionSet(make_table(QUESTIONS, [row])), [{**answer, "ranked": ranked}])
+    assert "a【run】b" in text and "Right:c【runs】" in text and "【<b>Ran</b>】d" in text and "[MASK]" not in text
+
+
+def test_a_long_usage_is_cut_around_its_word():
+    draw = random.Random(0)
+    long = ["".join(draw.choice("天地玄黄") for _ in range(2000)) + f"[MASK]{end}" + "宇" * 2000 for end in "甲乙丙"]
+    row = {"task": "semantic", "prompt": long[0], "answers": [long[1]], "target": long[1], "choices": long[1:]}
+    answer = {"question_id": "q", "model": "m", "probe": "compare", "method": "word", "gold_ranks": [2.0]}
+    ranked = [{"candidate": text, "score": 0.5} for text in long[:0:-1]]
+    questions = QuestionSet(make_table(QUESTIONS, [{**row, "words": ["口"], "question_id": "q"}]))
+    text = shown(questions, [{**answer, "ranked": ranked}])
+    assert all(f"【口】{end}宇" in text for end in "甲乙丙") and len(text) < 4000
+
+
+def test_a_tag_is_there_once():
+    questions = make_questions(4)
+    text = shown(questions, make_answers(questions, {"bert": 0.5}))
+    assert "candidatesC" in text.replace("D", "C").replace("P", "C").replace("U", "C")
+    assert not any(f"candidates{name}{name}" in text for name in ("C", "D", "P", "U", "ND"))
