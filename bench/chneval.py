@@ -23,6 +23,7 @@ import torch
 from chinese_text import write_text
 from measuring import Table, arguments, child_environment, finish, interleave, median_with_spread, parse, run_child
 
+from gnomon.foundation import SLOT
 from gnomon.foundation.records import Question
 from gnomon.learning.pretraining import pretrain
 from gnomon.models import load_model
@@ -30,6 +31,8 @@ from gnomon.probes import compare_senses, fill_slots, rank_candidates
 from gnomon.questions.linguistic.making import question_set
 from gnomon.suites.chneval.published import read_published
 
+CANDIDATES_OF = 20
+"""For so many questions of a class the first candidates are scored one by one."""
 SHAPE = {"num_hidden_layers": 4, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024}
 
 
@@ -38,7 +41,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="the folder of the published files")
     parser.add_argument("--text", type=Path, help="text to train on [fetched]")
     parser.add_argument("--model", type=Path, help="a folder with a trained model [trained here]")
-    parser.add_argument("--steps", type=int, default=2000, help="steps of training [2000]")
+    parser.add_argument("--steps", type=int, default=600, help="steps of training [600]")
     parser.add_argument("--rows", type=int, default=200, help="questions of each class that are checked [200]")
     parser.add_argument("--no-run", action="store_true", help="without the whole run")
     options = parse(parser)
@@ -124,17 +127,32 @@ class Plain:
         found[self.special] = -np.inf
         return float((found > found[token]).sum() + ((found == found[token]).sum() + 1) / 2)
 
+    def score(self, prompt: str, candidate: str) -> float:
+        """The mean log-probability of a candidate's tokens, all of them masked in their sentence."""
+        first = prompt.index(SLOT)
+        inputs = self.tokenizer(prompt.replace(SLOT, candidate), return_tensors="pt", return_offsets_mapping=True)
+        own = _touching(inputs.pop("offset_mapping")[0].tolist(), first, first + len(candidate))
+        tokens = inputs["input_ids"][0, own].clone()
+        inputs["input_ids"][0, own] = self.tokenizer.mask_token_id
+        with torch.inference_mode():
+            logits = self.model(**inputs).logits[0, own].double().log_softmax(-1)
+        return float(logits.gather(1, tokens[:, None]).mean())
+
     def similarities(self, question: Question) -> np.ndarray:
         """Cosines of the word's last state in the prompt with its states in the choices."""
         states = []
         for text, start, stop in question.usages:
             inputs = self.tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
-            offsets = inputs.pop("offset_mapping")[0]
-            own = [i for i, (low, high) in enumerate(offsets.tolist()) if low < stop and high > start]
+            own = _touching(inputs.pop("offset_mapping")[0].tolist(), start, stop)
             with torch.inference_mode():
                 states.append(self.model.base_model(**inputs).last_hidden_state[0, own].mean(0).double().numpy())
         base, *others = (state / np.linalg.norm(state) for state in states)
         return np.array([base @ other for other in others])
+
+
+def _touching(offsets: Sequence[tuple[int, int]], first: int, last: int) -> list[int]:
+    """The tokens that touch the characters from first to last."""
+    return [place for place, (low, high) in enumerate(offsets) if low < last and high > first]
 
 
 def _differences(model: Any, plain: Plain, chosen: dict[str, list[Question]]) -> dict[str, tuple[float, int]]:
@@ -167,14 +185,11 @@ def _differences(model: Any, plain: Plain, chosen: dict[str, list[Question]]) ->
             _keep(largest, counts, "log-probability over the vocabulary", max(gaps))
             ranks[0] += 1
             ranks[1] += answer.gold_ranks[0] != rank
-        for answer in rank_candidates(model, own[:20]):
-            if answer.unusable:
-                continue
-            expected = plain.log_probabilities(by_id[answer.question_id])
-            gaps = [
-                abs(s - expected[plain.tokenizer.convert_tokens_to_ids(t)]) for t, s in answer.ranked if len(t) == 1
-            ]
-            _keep(largest, counts, "score among the class's answers", max(gaps))
+        for answer in rank_candidates(model, own[:CANDIDATES_OF]):
+            if not answer.unusable:
+                expected = [plain.score(by_id[answer.question_id].prompt, text) for text, _ in answer.ranked]
+                gaps = [abs(score - other) for (_, score), other in zip(answer.ranked, expected, strict=True)]
+                _keep(largest, counts, "score among the class's answers", max(gaps))
     print(f"{ranks[1]} of {ranks[0]} ranks differ from those of the plain way", flush=True)
     return {name: (float(value), counts[name]) for name, value in largest.items()}
 

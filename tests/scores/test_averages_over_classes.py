@@ -81,10 +81,12 @@ def test_what_could_not_be_asked_counts_as_wrong_where_that_is_wanted() -> None:
     assert found["mean-rank", "D"]["value"] == pytest.approx((2 * 1 + 6 * 3) / 8)
 
 
-def test_where_nothing_could_be_asked_there_is_no_score() -> None:
-    found = scores({"x": ("C", None), "y": ("C", None)}, unusable_is_wrong=True)
-    assert found["p@1", None]["value"] is None
-    assert found["p@1", None]["unusable"] == 2
+def test_where_nothing_could_be_asked_all_is_wrong_or_there_is_no_score() -> None:
+    given = {"x": ("C", None), "y": ("C", None)}
+    wrong = scores(given, unusable_is_wrong=True)["p@1", None]
+    assert (wrong["value"], wrong["low"], wrong["n"], wrong["unusable"], wrong["chance"]) == (0.0, 0.0, 2, 2, None)
+    left_out = scores(given)["p@1", None]
+    assert (left_out["value"], left_out["n"], left_out["unusable"]) == (None, 0, 2)
 
 
 def test_a_tie_is_half_right_or_wrong() -> None:

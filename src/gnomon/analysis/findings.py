@@ -138,7 +138,7 @@ def _unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
         return "Every question could be asked of every model."
     parts = [f"{count} of {model} ({reason})" for (model, reason), count in unusable.most_common(3)]
     more = len(unusable) - len(parts)
-    tail = f" and {more} more kinds" if more > 0 else ""
+    tail = f" and {more} more {'kind' if more == 1 else 'kinds'}" if more > 0 else ""
     total = sum(unusable.values())
     verb = "answer was" if total == 1 else "answers were"
     counted = f"{'counts' if total == 1 else 'count'} as wrong" if wrong else "left out of the scores"

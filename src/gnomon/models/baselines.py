@@ -52,9 +52,9 @@ class RandomBaseline:
 class FrequencyBaseline:
     """Gives the most frequent answer: a candidate's score is how often it is right in the same relation.
 
-    The counts come from the whole knowledge behind the questions where the suite gives them, else from the right
-    answers of the run's questions. What it scores above chance can be had without reading the question; ties are left
-    as ties.
+    The counts come from the whole knowledge behind the questions where the suite gives them (by relation, or under the
+    task's name for all of its relations), else from the right answers of the run's questions. What it scores above
+    chance can be had without reading the question; ties are left as ties.
     """
 
     kind = "baseline"
@@ -77,7 +77,7 @@ class FrequencyBaseline:
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """How often each candidate is the answer of such a question."""
         for index, question in enumerate(questions):
-            counts = self._counts[question.task, question.relation]
+            counts = self._counts.get((question.task, question.relation)) or self._counts[question.task, question.task]
             scores = np.array([float(counts[text]) for text in question.candidates])
             yield CandidateScores(index, dict.fromkeys(methods, scores))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,12 +13,12 @@ from gnomon.models.protocol import FloatArray
 _LINES_IN_CACHE = 16
 
 
-def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, early: Any = None, **inputs: Any) -> torch.Tensor:
-    """Logits at the positions (rows, columns) of a batch, in float32, one line a position.
+@contextmanager
+def picked(module: Any, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[None]:
+    """Pick the positions (rows, columns) of a batch out of what a module gives: all that follows works on them alone.
 
-    The hidden states are picked out between the body and the head, whatever the architecture: the head then works
-    on the chosen positions alone. Picked after an ``early`` module of the body, all that follows it does so too; one
-    that is passed several times (layers that share their weights) raises IndexError.
+    They then are one row of positions. A module that is passed several times (layers that share their weights) raises
+    IndexError.
     """
     passed = False
 
@@ -30,11 +32,21 @@ def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, early: Any 
         output.last_hidden_state = output.last_hidden_state[rows, columns].unsqueeze(0)
         return output
 
-    handle = (early or model.base_model).register_forward_hook(pick)
+    handle = module.register_forward_hook(pick)
     try:
-        logits: torch.Tensor = model(**inputs).logits
+        yield
     finally:
         handle.remove()
+
+
+def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, early: Any = None, **inputs: Any) -> torch.Tensor:
+    """Logits at the positions (rows, columns) of a batch, in float32, one line a position.
+
+    The hidden states are picked out between the body and the head, whatever the architecture; picked after an ``early``
+    module of the body, all that follows it works on the chosen positions alone too.
+    """
+    with picked(early or model.base_model, rows, columns):
+        logits: torch.Tensor = model(**inputs).logits
     return logits[0].float()
 
 

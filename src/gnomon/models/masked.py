@@ -95,7 +95,7 @@ class MaskedModel:
         self.writer = MaskWriter(model, tokenizer, self.placer, self.early)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
         self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
-        self.states = WordStates(name, model, tokenizer, self.placer, self.work)
+        self.states = WordStates(name, model, tokenizer, self.placer, self.work, early=self.early)
         self.comparing_methods = self.states.methods
 
     def describe(self) -> dict[str, str | int | float]:

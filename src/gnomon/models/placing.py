@@ -22,6 +22,7 @@ CHINESE = (
     "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f"
 )
 """The characters that a BERT normalizer makes words of their own, as ranges of a pattern."""
+_ONLY_CHINESE = re.compile(f"[{CHINESE}]+")
 # For each kind a word, and a word that the slot cannot touch: another one stands between.
 _WORDS = {
     "blanks": (r"\S+", r"\S+(?=\s+\S)"),
@@ -142,6 +143,7 @@ class Placer:
         self.kept_places: dict[tuple[str, ...], IntArray | None] = {}
         self._windows: dict[tuple[str, ...], dict[str, Placed]] = {}
         self._lists: dict[tuple[tuple[str, ...], tuple[str, ...]], Windows] = {}
+        self._alone: dict[tuple[str, ...], bool] = {}
 
     def place(self, questions: Sequence[Question]) -> tuple[dict[int, PlacedList], list[CandidateScores]]:
         """The placed candidates of each question that can be asked, by its index, and why the others cannot."""
@@ -256,6 +258,8 @@ class Placer:
 
     def _windows_for(self, before: str, after: str, candidates: tuple[str, ...]) -> Windows:
         assert self.words is not None
+        if self.words == "characters" and self._stands_alone(candidates):
+            before = after = ""  # Whatever is around them does not change their tokens.
         tail, head = _TAILS[self.words].search(before), _HEADS[self.words].match(after)
         assert tail is not None and head is not None
         surroundings = (tail[1], tail[2], head[1], head[2])
@@ -271,10 +275,17 @@ class Placer:
             self._lists[surroundings, candidates] = self._gathered(candidates, [known[text] for text in candidates])
         return self._lists[surroundings, candidates]
 
+    def _stands_alone(self, candidates: tuple[str, ...]) -> bool:
+        """Whether all of these consist of characters that are words of their own."""
+        if candidates not in self._alone:
+            self._alone[candidates] = all(_ONLY_CHINESE.fullmatch(text) for text in candidates)
+        return self._alone[candidates]
+
     def _make_room(self) -> None:
         if len(self._lists) >= _KEPT_LISTS or sum(map(len, self._windows.values())) > _KEPT_WINDOWS:
             self._windows.clear()
             self._lists.clear()
+            self._alone.clear()
 
 
 def refuse_too_long(tokens: int, longest: int) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gnomon.foundation import InputError
 from gnomon.foundation.records import Question
 from gnomon.models.batching import run_batches
+from gnomon.models.heads import picked
 from gnomon.models.layers import expanded, layer_of, layered_methods
 from gnomon.models.placing import Placer, UnusableError, refuse_too_long, touching
 from gnomon.models.protocol import CandidateScores, FloatArray, IntArray
@@ -41,14 +42,23 @@ class WordStates:
     ends with the word, so that usages which are alike up to it are one.
 
     ``work`` counts what was done, beside what the model counts there itself: rows that went through the network, their
-    tokens, and the rows that one pass for each usage and method would have needed.
+    tokens, and the rows that one pass for each usage and method would have needed. What follows an ``early`` module of
+    the last layer is computed for the tokens of words alone.
     """
 
     def __init__(
-        self, name: str, model: Any, tokenizer: Any, placer: Placer, work: dict[str, int], masks: bool = True
+        self,
+        name: str,
+        model: Any,
+        tokenizer: Any,
+        placer: Placer,
+        work: dict[str, int],
+        masks: bool = True,
+        early: Any = None,
     ) -> None:
         self.name = name
         self.model = model
+        self.early = early
         self.placer = placer
         self.work = work
         self.pad = int(tokenizer.pad_token_id or 0)
@@ -159,14 +169,26 @@ class WordStates:
             columns = torch.from_numpy(np.concatenate([np.arange(*spans[number][1:]) for _, number in own])).to(device)
             inputs = padded([rows[row] for row in batch], self.pad, device)
             with torch.inference_mode():
-                picked = [found[lines, columns].float().cpu().numpy() for found in self._layers(inputs, layers)]
+                read = [found.float().cpu().numpy() for found in self._read_at(lines, columns, inputs, layers)]
             starts, filled = np.cumsum(counts) - counts, [number for _, number in own]
-            for layer, tokens in zip(layers, picked, strict=True):
+            for layer, tokens in zip(layers, read, strict=True):
                 if layer not in states:
                     states[layer] = np.empty((len(spans), tokens.shape[1]), dtype=np.float32)
                 states[layer][filled] = np.add.reduceat(tokens, starts, axis=0) / counts[:, None]
 
         return states, run_batches([len(row) for row in rows], budget, forward)
+
+    def _read_at(
+        self, lines: torch.Tensor, columns: torch.Tensor, inputs: dict[str, torch.Tensor], layers: Sequence[int]
+    ) -> Iterator[torch.Tensor]:
+        """The states at some positions of a batch, one a line, in each layer asked for."""
+        if self.early is None:
+            yield from (found[lines, columns] for found in self._layers(inputs, layers))
+            return
+        with picked(self.early, lines, columns):
+            found = list(self._layers(inputs, layers))
+        for layer, states in zip(layers, found, strict=True):
+            yield states[0] if layer == self.last else states[lines, columns]
 
     def _layers(self, inputs: dict[str, torch.Tensor], layers: Sequence[int]) -> Iterator[torch.Tensor]:
         """The states of a batch in each layer asked for, from one pass; the last are those that a head reads."""

@@ -41,11 +41,11 @@ def ask(context: StepContext) -> None:
     every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
     probe: Probe = PROBES.get(params["probe"], context.home)
     questions = [question for question in every if is_asked(question, params.get("tasks"), params.get("kinds"))]
+    compares = getattr(probe, "compares", False)
     if params.get("divided"):
-        compares = getattr(probe, "compares", False)
         questions = [question for question in questions if bool(question.words) == compares]
     learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
-    size = max(SMALLEST_BLOCK, -(-len(questions) // MOST_BLOCKS))
+    size = max(SMALLEST_BLOCK * (4 if compares else 1), -(-len(questions) // MOST_BLOCKS))
     blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
     label = params["name"]
     parts = [context.work / f"{number:05d}.parquet" for number in range(len(blocks))]

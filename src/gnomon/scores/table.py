@@ -159,8 +159,8 @@ class _Asked:
 
     def score(self, metric: Metric, seed: int, *, classes: Mapping[str, str], wrong: bool) -> Row:
         """The metric with its interval, over classes if there are any; chance, and the number of questions behind."""
-        if not self.answered:
-            return {"metric": metric.name, "n": len(self.missing) if wrong else 0}
+        if not self.answered and not wrong:
+            return {"metric": metric.name, "n": 0}
         names = [*self.answered, *self.missing] if wrong else self.answered
         nothing = np.zeros(len(names) - len(self.answered))
         own = np.array([self.clusters[name] for name in names], dtype=np.str_)
@@ -171,7 +171,7 @@ class _Asked:
 
         interval = averaged_interval(of_each(metric.values(self.responses)), own, kinds, seed=seed)
         chance = None
-        if metric.chance:
+        if metric.chance and self.answered:
             chance = float(np.mean(of_each(metric.chance(self.responses)) * class_weights(kinds)))
         row = {
             "metric": metric.name,

@@ -112,12 +112,11 @@ def question_set(gathered: Gathered, *, seed: int, about: Mapping[str, Any] | No
         rows.append(_numbered(_triple_row(triple, seed), seen))
     rows.sort(key=lambda row: TASKS.index(row["task"]))
     candidates = [{"candidate_set": name, "candidates": list(texts)} for name, texts in lists.values()]
-    counted = Counter(
-        (row["task"], row.get("template") or row["task"], row["target"]) for row in rows if "words" not in row
-    )
+    # By class, not by relation: where a relation has few questions its answers would give themselves away.
+    counted = Counter((row["task"], row["domain"] or row["task"], row["target"]) for row in rows if "words" not in row)
     frequencies = [
-        {"task": task, "relation": template.partition("/")[0], "answer": answer, "count": count}
-        for (task, template, answer), count in sorted(counted.items())
+        {"task": task, "relation": relation, "answer": answer, "count": count}
+        for (task, relation, answer), count in sorted(counted.items())
     ]
     return QuestionSet(
         make_table(QUESTIONS, rows),
