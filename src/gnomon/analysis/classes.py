@@ -13,6 +13,7 @@ from gnomon.analysis.inquiry import (
     Line,
     Table,
     TableRow,
+    listed,
     metric_label,
     percent,
     told,
@@ -53,9 +54,23 @@ def classes(given: AnalysisInput) -> Analysis | None:
         for model in dict.fromkeys(line.model for line in book.lines if line.model not in given.baselines)
         for sentence in (*_best_and_worst(book, model, clozes, probes), *_against_guessing(book, model))
     ]
+    sentences = [*_two_rankings(book), *sentences]
     return Analysis(
         "classes", "Knowledge by class", _EXPLANATION + _counting(given), tuple(tables), sentences=tuple(sentences)
     )
+
+
+def _two_rankings(book: ScoreBook) -> list[str]:
+    """What the methods of clozes mean, where words were ranked in two ways."""
+    methods = {
+        probe: list(dict.fromkeys(line.method for line in book.lines if line.probe == probe)) for probe in _AMONG
+    }
+    if not all(methods.values()):
+        return []
+    return [
+        f"By {listed(methods['fill'])} a word is ranked among the model's whole vocabulary, by "
+        f"{listed(methods['rank'])} among the answers of its class: only the latter can be compared with one another."
+    ]
 
 
 def _counting(given: AnalysisInput) -> str:

@@ -74,17 +74,18 @@ def _overall(row: Row) -> bool:
 def _knows(
     model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], about: Mapping[str, str]
 ) -> list[str]:
-    """The best and the weakest relations of the first headline task, against chance."""
+    """The best and the weakest relations (or domains) of the first headline task, against chance."""
     if not headline:
         return []
     task, metric = headline[0]
+    group = "relation" if any(row.get("relation") for row in scores) else "domain"
     rows = [
         row
         for row in scores
         if row["model"] == model
         and row["task"] == task
         and row["metric"] == metric.name
-        and row.get("relation")
+        and row.get(group)
         and row["value"] is not None
         and row["low"] is not None
         and row["chance"] is not None
@@ -92,11 +93,11 @@ def _knows(
     known = sorted((row for row in rows if row["low"] > row["chance"] + 1e-9), key=lambda row: -row["value"])[:2]
     unknown = sorted((row for row in rows if row["low"] <= row["chance"] + 1e-9), key=lambda row: row["value"])[:1]
     if not known:
-        return [f"{model} shows no {task} knowledge beyond chance in any relation."] if len(rows) > 1 else []
-    parts = [f"{about.get(row['relation'], row['relation'])} ({_percent(row['value'])})" for row in known]
+        return [f"{model} shows no {task} knowledge beyond chance in any {group}."] if len(rows) > 1 else []
+    parts = [f"{about.get(row[group], row[group])} ({_percent(row['value'])})" for row in known]
     sentence = f"{model} knows {_listed(parts)} best"
     for row in unknown:
-        name = about.get(row["relation"], row["relation"])
+        name = about.get(row[group], row[group])
         sentence += f", and not {name} ({_percent(row['value'])}, chance {_percent(row['chance'])})"
     return [sentence + "."]
 

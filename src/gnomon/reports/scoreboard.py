@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -44,11 +44,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Series:
-    """What one line shows: a model, or a model with one method where it answered by several."""
+    """What one line shows: a model, or a model with one method where it answered by several.
+
+    ``also`` are methods by which it answered what no other line has.
+    """
 
     model: str
     method: str | None = None
     probe: str | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -58,9 +62,10 @@ class Series:
 
     def covers(self, row: Mapping[str, Any]) -> bool:
         """Whether a row of scores or answers belongs to this line."""
-        return (
-            row["model"] == self.model and self.method in (None, row["method"]) and self.probe in (None, row["probe"])
-        )
+        if row["model"] != self.model:
+            return False
+        own = self.method in (None, row["method"]) and self.probe in (None, row["probe"])
+        return own or row["method"] in self.also
 
 
 @dataclass(frozen=True)
@@ -169,20 +174,26 @@ def _is_share(rows: list[dict[str, Any]], metric: str) -> bool:
 
 
 def lines_of(rows: list[dict[str, Any]]) -> list[Series]:
-    """One line a model, or one for each method of a model that answered the same by several."""
+    """One line a model, or one for each method of a model that answered the same by several.
+
+    What such a model answered in one way only, and in none of these, stands in its first line.
+    """
     ways: dict[str, dict[tuple[str, str], dict[tuple[str, str], None]]] = {}
     for row in rows:
         place = ways.setdefault(row["model"], {}).setdefault((row["task"], row["metric"]), {})
         place[row["probe"], row["method"]] = None
     series: list[Series] = []
     for model, places in ways.items():
-        if all(len(used) == 1 for used in places.values()):
+        several = [place for place in places.values() if len(place) > 1]
+        if not several:
             series.append(Series(model))
             continue
-        used = list(dict.fromkeys(way for place in places.values() for way in place))
-        by_probe = any(len({method for _, method in place}) < len(place) for place in places.values())
-        if by_probe:
-            series += [Series(model, method, probe) for probe, method in used]
+        used = list(dict.fromkeys(way for place in several for way in place))
+        rest = dict.fromkeys(method for place in places.values() for _, method in place)
+        also = tuple(method for method in rest if method not in {method for _, method in used})
+        if any(len({method for _, method in place}) < len(place) for place in several):
+            lines = [Series(model, method, probe) for probe, method in used]
         else:
-            series += [Series(model, method) for method in dict.fromkeys(method for _, method in used)]
+            lines = [Series(model, method) for method in dict.fromkeys(method for _, method in used)]
+        series += [replace(lines[0], also=also), *lines[1:]]
     return series
