@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnomon.foundation import InputError
+from gnomon.questions.linguistic.choosing import places
 from gnomon.questions.linguistic.oddities import Counted, oddities
 from gnomon.questions.linguistic.texts import (
-    occurrences,
     own_material,
     read_sentences,
     sentence_spans,
@@ -59,12 +59,12 @@ def test_splitting_loses_nothing_but_blanks(line):
 
 @given(st.text(alphabet="不但是", max_size=12), st.sampled_from(["不", "不但", "是"]))
 def test_a_chinese_word_is_found_wherever_its_characters_are(sentence, word):
-    assert occurrences(sentence, word) == [i for i in range(len(sentence)) if sentence[i : i + len(word)] == word]
+    assert places(sentence, word) == [i for i in range(len(sentence)) if sentence[i : i + len(word)] == word]
 
 
 def test_an_english_word_is_found_as_a_whole_word_in_any_case():
-    assert occurrences("In the morning the rain is in Spain", "in") == [0, 27]
-    assert occurrences("cannot", "not") == []
+    assert places("In the morning the rain is in Spain", "in", any_case=True) == [0, 27]
+    assert places("cannot", "not", any_case=True) == []
 
 
 def test_sentences_know_their_file_and_line(tmp_path):

@@ -151,15 +151,26 @@ def _print_section(console: Console, section: Mapping[str, Any]) -> None:
     for shown in section["tables"]:
         console.print()
         console.print(shown["caption"], markup=False)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-        for column in shown["columns"]:
-            table.add_column(Text(column["name"]), justify="right" if column["number"] else "left")
-        for row in shown["rows"]:
-            table.add_row(*(Text(f"{cell['text']} {cell['interval']}".strip()) for cell in row))
-        console.print(table)
+        console.print(_section_table(shown, console.width))
     console.print()
     for sentence in section["sentences"]:
         console.print(sentence, markup=False)
+
+
+def _section_table(shown: Mapping[str, Any], width: int) -> Table:
+    """A table of a section; where it is too wide, with its columns as rows."""
+    names = [column["name"] for column in shown["columns"]]
+    cells = [[f"{cell['text']} {cell['interval']}".strip() for cell in row] for row in shown["rows"]]
+    right = [column["number"] for column in shown["columns"]]
+    if sum(2 + max(map(len, column)) for column in zip(names, *cells, strict=True)) > width and len(cells) < len(names):
+        names, *cells = [list(row) for row in zip(names, *cells, strict=True)]
+        right = [False, *[True] * (len(names) - 1)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for name, number in zip(names, right, strict=True):
+        table.add_column(Text(name), justify="right" if number else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _print_json(content: Any) -> None:

@@ -18,8 +18,13 @@ _TOKEN = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+|[^\w\s]")
 _BLANKS_BETWEEN_WORDS = 0x0E00  # Of the scripts from Thai on, most do without blanks.
 
 
-def places(text: str, word: str) -> list[int]:
-    """Where a word stands in a text, overlaps too; within a longer word of letters it does not stand."""
+def places(text: str, word: str, any_case: bool = False) -> list[int]:
+    """Where a word stands in a text, overlaps too; within a longer word of letters it does not stand.
+
+    In Chinese there are no blanks between words, so that 不 is also found in 不但.
+    """
+    if any_case and len(text.lower()) == len(text):
+        text, word = text.lower(), word.lower()
     begins, ends = _is_letter(word[0]), _is_letter(word[-1])
     found, start = [], text.find(word)
     while start >= 0:

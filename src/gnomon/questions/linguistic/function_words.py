@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gnomon.foundation import InputError, derived_seed
+from gnomon.questions.linguistic.choosing import places
 from gnomon.questions.linguistic.making import SYNTACTIC, Cloze, Gathered, Usage
 from gnomon.questions.linguistic.oddities import Counted, oddities
 from gnomon.questions.linguistic.tagging import CLASSES, tagged_sentences
-from gnomon.questions.linguistic.texts import occurrences
 
 _WHOLE = re.compile(r"[。！？…｡.!?]\W*$")
 
@@ -73,7 +73,8 @@ def function_word_clozes(
         narrowed("word length", (one for one in found if len(one.word) <= most_characters))
     if words is not None:
         narrowed("chosen words", (one for one in found if one.word in words))
-    narrowed("once in its sentence", (one for one in found if occurrences(one.sentence, one.word) == [one.start]))
+    once = (one for one in found if places(one.sentence, one.word, any_case=True) == [one.start])
+    narrowed("once in its sentence", once)
     narrowed("same sentence again", {one[:4]: one for one in reversed(found)}.values())
     narrowed("one question a sentence, capped by word", _drawn(found, seed, per_word))
     gathered = Gathered(filters=filters)

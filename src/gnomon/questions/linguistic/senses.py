@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gnomon.foundation import SLOT, InputError, derived_seed
+from gnomon.questions.linguistic.choosing import places
 from gnomon.questions.linguistic.making import SEMANTIC, Gathered, SenseTriple, Usage
 from gnomon.questions.linguistic.oddities import Counted, oddities
-from gnomon.questions.linguistic.texts import occurrences, read_lines
+from gnomon.questions.linguistic.texts import read_lines
 
 COLUMNS = ("word", "sense", "sentence")
 """The columns that a file of senses has; ``position``, ``language`` and ``form`` are optional."""
@@ -137,12 +138,12 @@ def _placed(sentence: str, form: str, given: str) -> int:
         if sentence[start : start + len(form)].lower() != form.lower():
             raise _BadRowError("the word is not at the position")
         return start
-    places = occurrences(sentence, form)
-    if not places:
+    found = places(sentence, form, any_case=True)
+    if not found:
         raise _BadRowError("the word is not in the sentence")
-    if len(places) > 1:
+    if len(found) > 1:
         raise _BadRowError("the word is in the sentence several times, and there is no position")
-    return places[0]
+    return found[0]
 
 
 def _consistent(rows: Sequence[_Tagged], remarked: Counted) -> list[_Tagged]:

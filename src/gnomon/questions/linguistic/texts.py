@@ -130,18 +130,3 @@ def sentence_spans(line: str) -> list[tuple[int, int]]:
             begin = start + len(text) - len(text.lstrip())
             spans.append((begin, begin + len(text.strip())))
     return spans
-
-
-def occurrences(sentence: str, word: str) -> list[int]:
-    """Where a word stands in a sentence, whatever its case; as a whole word in scripts that have blanks between words.
-
-    In Chinese there are no blanks, so that 不 is also found in 不但.
-    """
-    if not _UNSPACED.search(word):
-        return [found.start() for found in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", sentence, re.IGNORECASE)]
-    places = []
-    place = sentence.find(word)
-    while place >= 0:
-        places.append(place)
-        place = sentence.find(word, place + 1)
-    return places
