@@ -12,14 +12,15 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
     """At most so many questions of each task, by id; does not depend on the order of the rows.
 
     Questions of one fact are taken together, so that one can see whether a model answers them all; of the last fact
-    as many as there is room for. Domains take turns, and within a domain its relations.
+    as many as there is room for. Domains take turns, and within a domain its relations. Questions that compare senses
+    of one word are drawn one by one: few words would say little of all.
     """
     with duckdb.connect() as connection:
         connection.register("given", questions)
         found = connection.sql(
             """with asked as (
                 select question_id, task, coalesce(domain, '') as domain, split_part(coalesce(template, ''), '/', 1)
-                    as relation, coalesce(qset, question_id) as qset from given
+                    as relation, coalesce(case when words is null then qset end, question_id) as qset from given
             ), sets as (
                 select task, domain, relation, qset, row_number() over (partition by task, domain, relation
                     order by md5(concat_ws(chr(31), $seed, qset)), qset) as turn
