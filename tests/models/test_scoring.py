@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gnomon.foundation.records import Question
-from gnomon.models import load_model
+from gnomon.models import causal, load_model
 from gnomon.models.embedded import minilm_mlm, smollm2_135m
 
 CANDIDATES = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States", "a metal")
@@ -145,6 +145,24 @@ def test_causal_without_trees_gives_the_same(model_folders: dict[str, Path], fam
     model = load_model(str(model_folders[family]))
     model.share_prefixes = False
     check(model, causal_oracle)
+
+
+@pytest.mark.parametrize("trees", [True, False])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-sentencepiece", "t5-like"])
+def test_candidates_alone_are_scored_without_what_follows(
+    model_folders: dict[str, Path], family: str, trees: bool
+) -> None:
+    """The same as beside other methods, from fewer tokens; a candidate may begin another one."""
+    methods = [method for method in causal.METHODS if causal.METHODS[method][0] == "candidate"]
+    asked = [*questions(), Question("begin", "t", "In [MASK] it rains.", ("New",), "New", ("New", "New York", "Rome"))]
+    beside, alone = (load_model(str(model_folders[family])) for _ in range(2))
+    beside.share_prefixes = alone.share_prefixes = trees
+    wanted = {one.index: one for one in beside.score_candidates(asked, [*methods, "sum"])}
+    for one in alone.score_candidates(asked, methods):
+        assert one.unusable == wanted[one.index].unusable
+        for method in methods if one.by_method else ():
+            assert one.by_method[method] == pytest.approx(wanted[one.index].by_method[method], abs=1e-4)
+    assert alone.work["tokens"] < beside.work["tokens"]
 
 
 @pytest.mark.parametrize("family", ["bert-chinese", "xlm-roberta", "llama-sentencepiece", "gpt2"])

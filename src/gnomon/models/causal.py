@@ -151,6 +151,7 @@ class CausalModel:
     ) -> None:
         """The scores by methods that all score the whole sentence, or all a part that is given its beginning."""
         rooted = []
+        rest = whole or any(METHODS[method][0] != "candidate" for method in methods)
         for index, placed in usable.items():
             scores[index].update({method: np.empty(len(placed)) for method in methods})
             branches = branches_of(placed)
@@ -158,7 +159,7 @@ class CausalModel:
             if not prompt or (whole and prompt[0] not in self.special):
                 # Nothing stands before the first token: the model's own beginning does.
                 prompt = (self.beginning(), *prompt)
-            rooted += [_Rooted(index, prompt, tree) for tree in self._trees(placed, branches)]
+            rooted += [_Rooted(index, prompt, tree) for tree in self._trees(placed, branches, rest)]
 
         self.work["rows"] += len(rooted)
         self.work["tokens"] += sum(map(len, rooted))
@@ -176,15 +177,17 @@ class CausalModel:
 
         self.token_budget = run_batches([len(one) for one in rooted], self.token_budget, forward)
 
-    def _trees(self, placed: PlacedList, branches: _Branches) -> list[TokenTree]:
-        """The candidates with the text after them as trees; prompts that go on alike have the same."""
+    def _trees(self, placed: PlacedList, branches: _Branches, rest: bool) -> list[TokenTree]:
+        """The candidates as trees, with the ``rest`` of the sentence if it counts; shared where prompts go on alike."""
         most = NODES_PER_TREE if self.share_prefixes else 0
 
         def make() -> list[TokenTree]:
             ends = zip(branches.each, branches.stops, strict=True)
+            if not rest:
+                return plant([one[:stop] for one, stop in ends], most)
             return plant([self.without_end((*one, *placed.after), stop) for one, stop in ends], most)
 
-        return placed.windows.kept(("trees", most, placed.after), make)
+        return placed.windows.kept(("trees", most, placed.after if rest else None), make)
 
     def without_end(self, ids: Row, stop: int) -> Row:
         """Tokens without those that a tokenizer sets after a sentence: they are no text to be scored."""
