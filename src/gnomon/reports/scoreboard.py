@@ -111,7 +111,7 @@ def scoreboard(
 
     Headline pairs are mappings with ``task`` and ``metric``, or two-tuples; without any, each task's first metric
     is taken. A model has one line, unless it answered one of the columns by several methods: then a line for each,
-    or for those that are among ``main_methods`` if any of them is.
+    or for those that are among ``main_methods`` if any of them is, task by task.
     The best of a column (several, if equal) is sought among the models that are no baselines, or among all if there
     are only baselines.
     """
@@ -119,8 +119,8 @@ def scoreboard(
     columns = _columns(rows, headline)
     wanted = {(column.task, column.metric): column for column in columns}
     shown = [row for row in rows if (row["task"], row["metric"]) in wanted]
-    main = {row["model"] for row in shown if row["method"] in main_methods}
-    shown = [row for row in shown if row["model"] not in main or row["method"] in main_methods]
+    main = {(row["model"], row["task"]) for row in shown if row["method"] in main_methods}
+    shown = [row for row in shown if (row["model"], row["task"]) not in main or row["method"] in main_methods]
     series = lines_of(shown)
     cells: dict[tuple[Series, Column], Cell] = {}
     for row in shown:
