@@ -78,6 +78,20 @@ def test_who_is_ahead_and_who_is_not_clearly(bench):
     assert set(found["comparisons"][0]) == {"task", "metric", "model", "other", "difference", "low", "high", "p", "n"}
 
 
+def test_many_models_are_told_of_in_few_sentences(bench):
+    for place in range(5):
+        bench.answer(f"alike {place}", lambda name: number(name) < 10)
+    bench.answer("strong", lambda name: True)
+    found = find(bench)
+    said = [line for line in found["sentences"] if "ahead" in line or "clearly" in line]
+    pairs = len(found["comparisons"])
+    clear = sum(one["p"] < 0.05 for one in found["comparisons"])
+    assert pairs == 30 and 0 < clear < pairs
+    assert said[-1] == f"In {pairs - clear} of {pairs} comparisons two models do not differ clearly."
+    assert all(line.startswith("strong is ahead of alike") for line in said[: min(clear, 8)])
+    assert len(said) <= 10
+
+
 def test_models_that_do_not_differ_clearly(bench):
     bench.answer("one", lambda name: number(name) < 10).answer("two", lambda name: number(name) < 11)
     said = find(bench)["sentences"]

@@ -13,6 +13,8 @@ from gnomon.foundation.tables import SCORES
 from gnomon.scores import Metric
 
 Row = dict[str, Any]
+CLEAR = 0.05
+_MOST_COMPARED = 8
 
 
 def find_out(
@@ -49,7 +51,7 @@ def find_out(
     for model in models:
         sentences += _knows(model, scores, headline, about)
         sentences += _at_chance(model, scores, headline)
-    sentences += [_ahead(one) for one in compared]
+    sentences += _compared(compared)
     sentences.append(_unusable(unusable, wrong=unusable_is_wrong))
     return {
         "sentences": sentences,
@@ -126,10 +128,24 @@ def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, 
     return sentences
 
 
+def _compared(comparisons: Sequence[Comparison]) -> list[str]:
+    """Who is ahead of whom; where there are many pairs, the clearest, and how many do not differ."""
+    if len(comparisons) <= _MOST_COMPARED:
+        return [_ahead(one) for one in comparisons]
+    clear = sorted((one for one in comparisons if one.p < CLEAR), key=lambda one: (one.p, -one.difference))
+    alike, more = len(comparisons) - len(clear), len(clear) - _MOST_COMPARED
+    said = [_ahead(one) for one in clear[:_MOST_COMPARED]]
+    if more > 0:
+        said.append(f"In {more} more comparisons one of two models is ahead.")
+    if alike:
+        said.append(f"In {alike} of {len(comparisons)} comparisons two models do not differ clearly.")
+    return said
+
+
 def _ahead(one: Comparison) -> str:
     points = f"{100 * one.difference:.1f} points"
     p = f"p = {one.p:.3f}" if one.p >= 0.001 else "p < 0.001"
-    if one.p >= 0.05:
+    if one.p >= CLEAR:
         return f"On {one.task}, {one.model} and {one.other} do not differ clearly ({points}, paired, {p})."
     return f"{one.model} is ahead of {one.other} on {one.task} by {points} (paired, {p})."
 

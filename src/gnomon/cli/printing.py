@@ -34,9 +34,12 @@ def print_run(run: Run, *, as_json: bool) -> None:
         score_table(run.scores, card["headline"], width=console.width, baselines=baselines, main_methods=main_methods)
     )
     console.print()
-    told = [text for one in run.analyses if one["name"] in (card.get("told") or ()) for text in one["sentences"]]
-    for sentence in [*run.findings["sentences"], *told, *_work(run.record["models"])]:
-        console.print(sentence, markup=False)
+    told = [one["sentences"] for one in run.analyses if one["name"] in (card.get("told") or ())]
+    for sentences in (run.findings["sentences"], *told, _work(run.record["models"])):
+        for sentence in sentences[:_MOST_SENTENCES]:
+            console.print(sentence, markup=False)
+        if len(sentences) > _MOST_SENTENCES:
+            console.print(f"({len(sentences) - _MOST_SENTENCES} more of this kind in the report)")
     console.print(f"Report: {run.report}    Scores: {run.folder / 'scores.json'}", soft_wrap=True)
 
 
@@ -54,6 +57,8 @@ def _work(models: Sequence[dict[str, Any]]) -> list[str]:
 
 
 _MOST_REMARKS = 8
+_MOST_SENTENCES = 20
+"""Of one kind: where there are many models a run has more to say than one reads on a terminal."""
 
 
 def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
