@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import InputError, file_digest
+from gnomon.foundation.files import csv_rows
 
 _LONG = ("model", "task", "score")
 _FORM = "write model,task,score with a row for each score, or model and a column for each task"
@@ -40,12 +40,7 @@ def read_downstream(file: Path) -> Downstream:
     """
     if not file.is_file():
         raise InputError(f"there is no file {file}; scores on other tasks are read from a CSV file: {_FORM}")
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not UTF-8 text (byte {error.start}). Save it as CSV UTF-8.") from error
-    head = text.partition("\n")[0]
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
+    rows = csv_rows(file)
     scores: dict[str, dict[str, float]] = {}
     tasks: dict[str, None] = {}
     try:

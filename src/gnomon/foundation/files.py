@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -113,3 +115,13 @@ def parse_object(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{where}: a row is a JSON object, and this is {type(content).__name__}")
     return content
+
+
+def csv_rows(path: Path) -> Any:
+    """A csv.reader over a file that somebody has saved: commas, semicolons or tabs stand between cells."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as CSV UTF-8.") from error
+    head = text.partition("\n")[0]
+    return csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))

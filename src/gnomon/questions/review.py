@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gnomon.foundation import InputError, did_you_mean, write_text
+from gnomon.foundation.files import csv_rows
 from gnomon.questions.files import QuestionSet
 from gnomon.questions.senses import bracketed_words, in_place
 
@@ -155,12 +156,7 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}; --verdicts names a review sheet that was filled in")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as CSV UTF-8.") from error
-    head = text.partition("\n")[0]
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
+    rows = csv_rows(path)
     try:
         columns = [cell.strip().lower() for cell in next(rows, [])]
         for name in ("question_id", "verdict"):

@@ -25,6 +25,7 @@ from gnomon.runs.plan import StepContext
 logger = logging.getLogger("gnomon.runs")
 
 SMALLEST_BLOCK = 32
+SMALLEST_BLOCK_OF_SENSES = 128
 MOST_BLOCKS = 256
 
 
@@ -45,7 +46,7 @@ def ask(context: StepContext) -> None:
     if params.get("divided"):
         questions = [question for question in questions if bool(question.words) == compares]
     learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
-    size = max(SMALLEST_BLOCK * (4 if compares else 1), -(-len(questions) // MOST_BLOCKS))
+    size = max(SMALLEST_BLOCK_OF_SENSES if compares else SMALLEST_BLOCK, -(-len(questions) // MOST_BLOCKS))
     blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
     label = params["name"]
     parts = [context.work / f"{number:05d}.parquet" for number in range(len(blocks))]
