@@ -28,8 +28,8 @@ class ModelSpec:
 
     How it reads: ``candidates`` are tokenised in place in their sentence, or apart from it, as many published programs
     do. ``special_tokens`` says whether sentences are read with the model's own special tokens around them; published
-    programs may leave them out. Sentences of more than ``longest`` tokens are unusable, where that is less than the
-    model takes.
+    programs may leave them out. Clozes of more than ``longest`` tokens are unusable, where that is less than the model
+    takes; senses are compared in sentences of any length that it takes.
     """
 
     model: str
