@@ -193,6 +193,23 @@ def test_whole_numbers_have_whole_ticks():
         assert [text for text in texts if text and text.replace(".", "").isdigit()] == ["0", "1", "2", "3"]
 
 
+@needs_drawing
+def test_sizes_stand_on_a_logarithmic_axis_and_high_shares_are_told_apart():
+    rows = [{"x": x, "line": "m", "value": 0.99 - x / 1e6, "low": 0.91, "high": 0.995} for x in (1000, 10_000, 31_623)]
+    figure = {"kind": "lines", "caption": "by size", "rows": rows, "percent": True}
+    texts, places = {}, {}
+    for name, more in (("plain", {}), ("log", {"log": True, "zero": False})):
+        svg = analysis_sections([{**FOUND, "figures": [{**figure, **more}]}])[0]["figures"][0].svg
+        texts[name] = [element.text for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("text")]
+        marks = re.findall(r'transform="translate\(([\d.]+),[\d.]+\)"[^>]*><title>m, ', svg)
+        places[name] = [float(place) for place in marks]
+    assert {"1k", "10k", "31.6k", "90%"} <= set(texts["log"]) and "0%" not in texts["log"] and "0%" in texts["plain"]
+    first, second, third = places["log"]
+    assert (second - first) / (third - second) == pytest.approx(2, rel=0.02)
+    zero = {**figure, "rows": [*rows, {"x": 0, "line": "m", "value": 0.5}], "log": True}
+    assert analysis_sections([{**FOUND, "figures": [zero]}])[0]["figures"], "no logarithm of nothing"
+
+
 def test_a_run_of_senses_and_clozes_is_shown_with_its_figures():
     given = make_linguistic_run(skill={"bert": 0.5, "bert, mlm": 0.6, "bert, mlm+nsp": 0.4})
     names = ("classes", "lengths", "layers", "objectives")

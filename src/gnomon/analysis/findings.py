@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gnomon.analysis.comparison import Comparison, compare_models, is_a_layer
+from gnomon.analysis.inquiry import told
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import SCORES
 from gnomon.scores import Metric
@@ -33,7 +34,7 @@ def find_out(
     """Sentences, paired comparisons of the models (not of baselines), and unusable questions by model and reason."""
     scores = _first_method(scores)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
-    compared = compare_models(
+    found = compare_models(
         [answer for answer in answers if answer["model"] in models],
         questions,
         clusters,
@@ -51,11 +52,11 @@ def find_out(
     for model in models:
         sentences += _knows(model, scores, headline, about)
         sentences += _at_chance(model, scores, headline)
-    sentences += _compared(compared)
+    sentences += compared(found)
     sentences.append(_unusable(unusable, wrong=unusable_is_wrong))
     return {
         "sentences": sentences,
-        "comparisons": [asdict(one) for one in compared],
+        "comparisons": [asdict(one) for one in found],
         "unusable": [{"model": m, "reason": r, "count": n} for (m, r), n in sorted(unusable.items())],
     }
 
@@ -128,7 +129,7 @@ def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, 
     return sentences
 
 
-def _compared(comparisons: Sequence[Comparison]) -> list[str]:
+def compared(comparisons: Sequence[Comparison]) -> list[str]:
     """Who is ahead of whom; where there are many pairs, the clearest, and how many do not differ."""
     if len(comparisons) <= _MOST_COMPARED:
         return [_ahead(one) for one in comparisons]
@@ -146,8 +147,8 @@ def _ahead(one: Comparison) -> str:
     points = f"{100 * one.difference:.1f} points"
     p = f"p = {one.p:.3f}" if one.p >= 0.001 else "p < 0.001"
     if one.p >= CLEAR:
-        return f"On {one.task}, {one.model} and {one.other} do not differ clearly ({points}, paired, {p})."
-    return f"{one.model} is ahead of {one.other} on {one.task} by {points} (paired, {p})."
+        return f"On {one.task}, {told(one.model)} and {told(one.other)} do not differ clearly ({points}, paired, {p})."
+    return f"{told(one.model)} is ahead of {told(one.other)} on {one.task} by {points} (paired, {p})."
 
 
 def _unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:

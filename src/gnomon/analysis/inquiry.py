@@ -62,7 +62,8 @@ class Figure:
     """What a figure shows, as data; the report draws it.
 
     ``lines``: rows with x, line, value, low, high and n, a line for each of the values of ``line``, x in order; where
-    every x is a number it stands where it lies.
+    every x is a number it stands where it lies, with ``log`` on a logarithmic axis. Without ``zero`` the axis of
+    shares begins near the least of them instead of at 0.
     ``stack``: rows with bar, part and count, parts of a bar laid end to end, bars and parts in order.
     ``bars``: rows with panel, x, bar, value, low, high and n; in every panel a group of bars for each x, its bars side
     by side, all in order. ``legend`` says what the bars of a group are.
@@ -75,6 +76,8 @@ class Figure:
     x: str = ""
     legend: str = ""
     percent: bool | None = None
+    log: bool = False
+    zero: bool = True
 
 
 @dataclass(frozen=True)

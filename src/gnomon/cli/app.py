@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
+from gnomon.cli.arguments import Data, Downstream, Json, Knowledge, Limit, Model, Quiet, Seed, Set, Task, What
 from gnomon.cli.knowledge import knowledge_app
+from gnomon.cli.memorize import memorize
 from gnomon.cli.review import review
 
 app = typer.Typer(
@@ -23,41 +25,7 @@ app = typer.Typer(
 
 app.add_typer(knowledge_app)
 app.command()(review)
-
-What = Annotated[
-    str, typer.Argument(metavar="SUITE_OR_STUDY", help="A suite's name or a study.yaml.", show_default=False)
-]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER", help="Folder of the suite's published files, of what 'gnomon build' wrote, or your questions."
-    ),
-]
-Knowledge = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PACK_OR_FILE", help="A knowledge pack, a folder or a table of facts. May be given several times."
-    ),
-]
-Model = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME_OR_FOLDER", help="An alias, a folder, a .gguf file, predictions.csv or a hub name; several times."
-    ),
-]
-Task = Annotated[list[str] | None, typer.Option(metavar="TASK", help="Only this task. May be given several times.")]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many questions a task.")]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of everything that is drawn.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any key of the study.")]
-Downstream = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.csv",
-        help="Scores of the models on other tasks (model,task,score, or a column for each task) to correlate with.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Plain lines instead of progress bars.")]
+app.command()(memorize)
 
 
 def _version(wanted: bool) -> None:

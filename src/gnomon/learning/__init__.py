@@ -25,6 +25,10 @@ LEARNERS = Registry(
             "go on with pre-training on a text corpus: MLM alone, with next or swapped sentences, or with span "
             "boundaries (masked models)",
         ),
+        "memorize": (
+            "gnomon.learning.memorizing:memorize",
+            "store facts: one output for each entity and time, trained until statements are known by heart",
+        ),
     },
 )
 

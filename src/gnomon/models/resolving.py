@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import GnomonError, InputError, did_you_mean, digest, file_digest
+from gnomon.models.blank import PREFIX, blank_model
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 # What decides no answer: descriptions, the record of learning, and weights of other libraries.
@@ -77,6 +78,10 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
 def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     from gnomon.models import MODELS
 
+    if spec.model.startswith(PREFIX):
+        blank = blank_model(spec.model, lambda name: _folder_of(replace(spec, model=name), folder))
+        blank = replace(blank, name=spec.label) if spec.label else blank
+        return ResolvedModel(spec, blank.name, blank.kind, blank.fingerprint, "random weights", part=blank)
     if spec.model in MODELS or (":" in spec.model and not Path(spec.model).exists()):
         made = MODELS.get(spec.model, folder)()
         if not isinstance(made, Path):
@@ -94,6 +99,15 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
         raise InputError(f"there is no model folder or file {spec.model}")
     fetched = _from_hub(spec)
     return _from_path(spec, fetched, spec.label or spec.model, f"hub {spec.model} {fetched.name}")
+
+
+def _folder_of(spec: ModelSpec, folder: Path | None) -> Path:
+    """The folder of a model whose weights are not wanted."""
+    place = Path(spec.model) if folder is None else folder / spec.model
+    if (place / "config.json").is_file():
+        return place
+    found = _resolve(spec, folder).path
+    return found if found is not None and found.is_dir() else Path(spec.model)
 
 
 def _from_path(spec: ModelSpec, path: Path, name: str, source: str) -> ResolvedModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ _POINTS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 
 _SMALL = 165
 """The width of one of several panels."""
+_MOST_TICKS = 8
 _MOST_POINTS = 25
 """Beyond so many places along x only some of a line's points are marked."""
 
@@ -43,6 +45,8 @@ class _Frame:
     percent: bool
     identity: str
     baselines: Collection[str]
+    log: bool = False
+    zero: bool = True
 
 
 def chart(described: Mapping[str, Any], identity: str, baselines: Collection[str] = ()) -> Figure | None:
@@ -61,7 +65,8 @@ def chart(described: Mapping[str, Any], identity: str, baselines: Collection[str
     if percent is None:
         known = (show.finite(row.get("value")) for row in rows)
         percent = all(abs(value) <= 1 for value in known if value is not None)
-    return drawn(rows, _Frame(caption, x, legend, bool(percent), identity, baselines))
+    log, zero = bool(described.get("log")), bool(described.get("zero", True))
+    return drawn(rows, _Frame(caption, x, legend, bool(percent), identity, baselines, log, zero))
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
@@ -97,13 +102,15 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     legend = alt.Legend(
         title=None, orient="bottom", columns=legend_columns(labels, beside=["100%"]), symbolSize=70, labelLimit=180
     )
-    scores = alt.Scale(domain=_reach(values) if percent else alt.Undefined, nice=True)
+    scores = alt.Scale(domain=_reach(values, frame.zero) if percent else alt.Undefined, nice=True)
+    if percent and not frame.zero:
+        scores.zero = False
     y = alt.Y("value:Q", title=None, axis=_value_axis(alt, percent), scale=scores)
     along: dict[str, Any] = {"title": frame.x or None, "axis": _x_axis(alt)}
     if numbers:
         if all(float(place).is_integer() for place in places):
             along["axis"].tickMinStep = 1
-        where = {"x": alt.X("x:Q", scale=alt.Scale(domain=[min(places), max(places)], nice=False, padding=9), **along)}
+        where = {"x": alt.X("x:Q", scale=_along(alt, places, frame.log, along["axis"]), **along)}
     else:
         where = {
             "x": alt.X("x:N", sort=None, scale=alt.Scale(domain=places), **along),
@@ -119,7 +126,8 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     )
     layers = [lines, points]
     if any(show.finite(row.get("low")) is not None for row in known):
-        layers.insert(0, base.mark_rule(strokeWidth=1.4).encode(y=alt.Y("low:Q", title=None), y2="high:Q"))
+        ends = alt.Y("low:Q", title=None, scale=scores)
+        layers.insert(0, base.mark_rule(strokeWidth=1.4).encode(y=ends, y2="high:Q"))
     chart = alt.layer(*layers).properties(width=400, height=190, autosize=_fit(alt))
     told = f"Line chart of {frame.caption}. " + "; ".join(str(value["about"]) for value in seen) + "."
     return Figure(frame.caption, draw(chart, frame.identity, told))
@@ -233,6 +241,19 @@ def _stack(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     return Figure(frame.caption, draw(chart, frame.identity, f"Stacked bars: {frame.caption}. {spoken}."))
 
 
+def _along(alt: Any, places: Sequence[Any], log: bool, axis: Any) -> Any:
+    """The scale of numbers along x; on a logarithmic one the places themselves are ticks, where they are few."""
+    if not log or min(places) <= 0:
+        return alt.Scale(domain=[min(places), max(places)], nice=False, padding=9)
+    axis.format = ".3~s" if min(places) >= 1 else "~g"
+    axis.tickMinStep = alt.Undefined
+    if len(places) <= _MOST_TICKS:
+        axis.values = sorted(places)
+        axis.labelOverlap = "greedy"
+    # A scale's padding is lost on a logarithmic axis of one place: the domain is widened instead.
+    return alt.Scale(type="log", domain=[min(places) / 1.12, max(places) * 1.12], nice=False)
+
+
 def _measured(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row's value with the ends of its interval, which are the value itself where there is none."""
     ends = {end: row["value"] if show.finite(row.get(end)) is None else row[end] for end in ("low", "high")}
@@ -250,9 +271,10 @@ def _titled(row: Mapping[str, Any], name: str, frame: _Frame) -> str:
     return show.printable(f"{title} {row[name]}" if title else row[name])
 
 
-def _reach(values: Sequence[Mapping[str, Any]]) -> list[float]:
-    """From 0 to the highest end of an interval."""
-    return [min(0.0, *(float(value["low"]) for value in values)), max(0.1, *(float(value["high"]) for value in values))]
+def _reach(values: Sequence[Mapping[str, Any]], zero: bool = True) -> list[float]:
+    """From 0, or without it from the tenth below the least end of an interval, to the highest end."""
+    least, most = min(float(value["low"]) for value in values), max(float(value["high"]) for value in values)
+    return [min(0.0, least) if zero else math.floor(10 * least) / 10, max(0.1, most)]
 
 
 def _value_axis(alt: Any, percent: bool) -> Any:

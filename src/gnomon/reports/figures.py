@@ -57,15 +57,34 @@ def line_colours(series: Sequence[Series], baselines: Collection[str]) -> dict[S
 
 
 def short_labels(series: Sequence[Series]) -> dict[Series, str]:
-    """Names that fit beside a bar and are still told apart: without their folder, and cut in the middle."""
+    """Names that fit beside a bar and are still told apart: without their folder, and cut in the middle.
+
+    Names that would be cut to the same begin where they differ.
+    """
     bare = {line: _FOLDER.sub("", line.label) for line in series}
+    bare = {line: name if list(bare.values()).count(name) == 1 else line.label for line, name in bare.items()}
+    alike: dict[str, list[str]] = {}
+    for name in bare.values():
+        alike.setdefault(_cut(name), []).append(name)
     short: dict[Series, str] = {}
-    for line in series:
-        name = bare[line] if list(bare.values()).count(bare[line]) == 1 else line.label
-        name = name if len(name) <= _LABEL else f"{name[: _LABEL - 11]}…{name[-10:]}"
+    for line, whole in bare.items():
+        name = _cut(whole)
+        if len(set(alike[name])) > 1:
+            name = _cut(f"…{whole[_same(alike[name]) :]}")
         copies = sum(name == other or other.startswith(f"{name} #") for other in short.values())
         short[line] = f"{name} #{copies + 1}" if copies else name
     return short
+
+
+def _same(names: Sequence[str]) -> int:
+    """Where the word begins in which names differ first."""
+    first, last = min(names), max(names)
+    size = next((place for place, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), len(first))
+    return first.rfind(" ", 0, size) + 1
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LABEL else f"{name[: _LABEL - 11]}…{name[-10:]}"
 
 
 def score_figures(board: Scoreboard, colours: dict[Series, str]) -> list[Figure]:

@@ -60,6 +60,7 @@ def _content(data: ReportData) -> dict[str, Any]:
             {**section, "figures": [_marked(figure) for figure in section["figures"]]}
             for section in analysis_sections(data.analyses, baselines)
         ],
+        "sampled": sections.sampled(data.record),
         "samples": sample_questions(data.questions, data.answers, judged),
         "colours": list(colours.values()),
         "unusable": sections.unusable(data),
@@ -80,10 +81,15 @@ def _tiles(data: ReportData, board: Scoreboard, judged: Outcomes) -> list[tuple[
         tiles.append((show.count(questions["facts"]), "facts"))
     tasks = len(set(judged.tasks) | {column.task for column in board.columns})
     tiles += [(str(tasks), "task" if tasks == 1 else "tasks")]
-    own = len(models - baselines)
+    # A model that stores under several conditions has a name for each, and so has the baseline.
+    base = {model.get("name"): model.get("base") or model.get("name") for model in data.record.get("models") or ()}
+    own = len({base.get(name, name) for name in models - baselines})
     tiles.append((str(own), "model" if own == 1 else "models"))
+    if own < len(models - baselines):
+        tiles.append((str(len(models - baselines) // own), "conditions"))
     if baselines:
-        tiles.append((str(len(baselines)), "baseline" if len(baselines) == 1 else "baselines"))
+        count = len({base.get(name, name) for name in baselines})
+        tiles.append((str(count), "baseline" if count == 1 else "baselines"))
     return tiles
 
 

@@ -185,6 +185,17 @@ def unusable(data: ReportData) -> list[dict[str, Any]]:
     ]
 
 
+def sampled(record: Mapping[str, Any]) -> str:
+    """What the questions and answers of a run are a sample of, where they are not all that was asked."""
+    found = record.get("sampled")
+    if not isinstance(found, Mapping) or found.get("questions") == found.get("of"):
+        return ""
+    return show.printable(
+        f"{show.count(found.get('questions'))} of the {show.count(found.get('of'))} questions that were asked, drawn "
+        f"by the seed; the scores are of all of them, and all answers are in the run’s folder {found.get('all')}."
+    )
+
+
 def model_table(record: Mapping[str, Any]) -> list[dict[str, str]]:
     """The models as they were run: where from, the weights' hash, size, speed."""
     return [

@@ -16,6 +16,7 @@ from gnomon.questions import QuestionSet
 from gnomon.reports import ReportData
 from gnomon.runs.examining import analysis_input, run_analyses
 from gnomon.runs.folder import Run
+from gnomon.runs.memory_findings import recall_findings
 from gnomon.runs.scoring import classes_of
 from gnomon.scores import Metric, get_metric, is_metric
 
@@ -49,17 +50,20 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
     rows = {"scores": scores.to_pylist(), "answers": answers.to_pylist()}
     metrics = [(entry["task"], get_metric(entry["metric"])) for entry in headline if is_metric(entry["metric"])]
     baselines = {record["name"] for record in records if record.get("kind") == "baseline"}
-    findings = find_out(
-        **rows,
-        questions=asked.by_id(),
-        clusters=asked.clusters(),
-        headline=metrics,
-        about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
-        baselines=baselines,
-        seed=seed,
-        classes=classes_of(asked, first["card"].get("average_over")),
-        unusable_is_wrong=first["card"].get("unusable_is_wrong", False),
-    )
+    if all("recalls" in run.record for run in runs):
+        findings = runs[0].findings if len(runs) == 1 else _recalled(runs, headline, repeated, seed)
+    else:
+        findings = find_out(
+            **rows,
+            questions=asked.by_id(),
+            clusters=asked.clusters(),
+            headline=metrics,
+            about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
+            baselines=baselines,
+            seed=seed,
+            classes=classes_of(asked, first["card"].get("average_over")),
+            unusable_is_wrong=first["card"].get("unusable_is_wrong", False),
+        )
     analyses = runs[0].analyses if len(runs) == 1 else _analyses(runs, asked, rows, metrics, frozenset(baselines))
     if downstream is not None:
         given = AnalysisInput(
@@ -78,7 +82,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
     return ReportData(
         title=runs[0].study.title or card["title"],
         study=runs[0].study.model_dump(),
-        record={**first, "models": records},
+        record={**first, "models": records, **_sampled(runs)},
         suite=card,
         scores=scores,
         questions=asked.questions,
@@ -87,6 +91,26 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
         findings=findings,
         analyses=analyses,
     )
+
+
+def _recalled(
+    runs: Sequence[Run], headline: Sequence[Mapping[str, str]], repeated: Counter[str], seed: int
+) -> dict[str, Any]:
+    """The findings of runs in which models memorized: these keep all that was recalled, and a sample of questions."""
+    parts = [
+        (run.folder, {**part, "model": _name(part["model"], run, repeated)})
+        for run in runs
+        for part in run.record["recalls"]
+    ]
+    return recall_findings(parts, headline, seed)
+
+
+def _sampled(runs: Sequence[Run]) -> dict[str, Any]:
+    """How many questions are shown of how many, where runs keep a sample of those that they asked."""
+    found = [run.record["sampled"] for run in runs if "sampled" in run.record]
+    if len(found) < 2:
+        return {}
+    return {"sampled": {**found[0], **{key: sum(one[key] for one in found) for key in ("questions", "of")}}}
 
 
 def _analyses(

@@ -68,7 +68,7 @@ def _execute(plan: Plan, folder: Path, home: Path, progress: Progress, after: Ca
     done, reused = [], []
     with _locked(folder), _log_file(folder):
         _remove_leftovers(folder)
-        for step in plan.steps:
+        for step in _steps(plan, folder):
             key = _key(step, folder)
             if _is_done(step, key, folder):
                 reused.append(step.name)
@@ -85,6 +85,13 @@ def _execute(plan: Plan, folder: Path, home: Path, progress: Progress, after: Ca
             done.append(step.name)
             after(step)
     return Outcome(tuple(done), tuple(reused))
+
+
+def _steps(plan: Plan | None, folder: Path) -> Iterator[Step]:
+    """The steps of a plan and of those that follow it, each asked for when the one before is done."""
+    while plan is not None:
+        yield from plan.steps
+        plan = plan.then(folder) if plan.then else None
 
 
 def _key(step: Step, folder: Path) -> str:

@@ -36,7 +36,7 @@ def learn(context: StepContext) -> None:
         of_task = f" of the task {params['task']}" if params.get("task") else ""
         raise InputError(f"there are no training questions{of_task} to tune {params['name']} on; ask it untuned")
     learner: Learner = LEARNERS.get(params["learner"], context.home)
-    resolved = _resolved(context)
+    resolved = planned_model(context)
     context.progress.say(f"  {params['name']}: learning from {len(training)} questions")
     model = load_model(resolved)
     more = {"start": [context.folder / file for file in params["start"]]} if params.get("start") else {}
@@ -61,7 +61,7 @@ def pretrain(context: StepContext) -> None:
     from gnomon.learning.pretraining import pretrain as train
 
     params, corpus = context.params, Path(context.step.aside["corpus"])
-    resolved = _resolved(context)
+    resolved = planned_model(context)
     if corpus_digest(corpus) != params["corpus"]:
         raise GnomonError(f"the corpus {corpus.name} has changed since this run was planned; start it again")
     context.progress.say(f"  {params['name']}: {params['settings']['steps']} steps of pre-training on {corpus.name}")
@@ -79,7 +79,7 @@ def pretrain(context: StepContext) -> None:
     logger.info("%s has learned: %s", params["name"], dict(learned.record))
 
 
-def _resolved(context: StepContext) -> ResolvedModel:
+def planned_model(context: StepContext) -> ResolvedModel:
     """The model of the step, with the very weights that it was planned with."""
     resolved = resolve_model(ModelSpec(**context.step.aside["model"]), context.home)
     if resolved.fingerprint != context.params["fingerprint"]:

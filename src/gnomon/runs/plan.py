@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a study, in an order in which they can be done."""
+    """The steps of a study, in an order in which they can be done.
+
+    ``then`` gives the plan that follows, from the run's folder, where what there is to do hangs on what these steps
+    have found.
+    """
 
     steps: tuple[Step, ...]
+    then: Callable[[Path], Plan] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -22,32 +23,36 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb"
 
 def record(context: StepContext) -> None:
     """Write run.json: versions, machine, seeds, and hashes of the questions and of every model's weights."""
-    params = context.params
     questions = read_questions(context.folder)
     tasks = Counter(questions.questions["task"].to_pylist())
     facts = {fact for row in questions.questions["facts"].to_pylist() for fact in row or []}
-    write_json(
-        context.folder / "run.json",
-        {
-            "gnomon": __version__,
-            "suite": params["suite"],
-            "card": params["card"],
-            "seed": params["seed"],
-            "command": context.step.aside["command"],
-            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "python": platform.python_version(),
-            "versions": installed_versions(),
-            "machine": machine(),
-            "questions": {
-                "count": questions.questions.num_rows,
-                "by_task": dict(sorted(tasks.items())),
-                "facts": len(facts),
-                "knowledge": questions.facts.num_rows,
-                "digest": file_digest(context.folder / "questions.parquet"),
-            },
-            "models": [read_json(context.folder / name) for name in context.step.inputs if name.startswith(".gnomon/")],
-        },
-    )
+    asked = {
+        "count": questions.questions.num_rows,
+        "by_task": dict(sorted(tasks.items())),
+        "facts": len(facts),
+        "knowledge": questions.facts.num_rows,
+        "digest": file_digest(context.folder / "questions.parquet"),
+    }
+    models = [read_json(context.folder / name) for name in context.step.inputs if name.startswith(".gnomon/")]
+    write_json(context.folder / "run.json", run_record(context, asked, models))
+
+
+def run_record(context: StepContext, asked: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How a run was made, with what was asked counted and what is known of its models."""
+    params = context.params
+    return {
+        "gnomon": __version__,
+        "suite": params["suite"],
+        "card": params["card"],
+        "seed": params["seed"],
+        "command": context.step.aside["command"],
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": installed_versions(),
+        "machine": machine(),
+        "questions": dict(asked),
+        "models": [dict(model) for model in models],
+    }
 
 
 def report(context: StepContext) -> None:

@@ -98,4 +98,15 @@ def read_json(file: Path) -> Any:
 
 
 def _groups(row: dict[str, Any], question: Question, wanted: list[str]) -> dict[str, str | None]:
-    return {name: question.relation if name == "relation" else row[name] for name in wanted}
+    worked_out = {
+        "relation": question.relation,
+        "mask": _mask(question.template),
+        "conflict": "yes" if len(question.answers) > 1 else "no",
+    }
+    return {name: worked_out[name] if name in worked_out else row[name] for name in wanted}
+
+
+def _mask(template: str | None) -> str | None:
+    """What of a fact is left out, where the template says so: the last of ``relation/template/mask``."""
+    parts = (template or "").split("/")
+    return parts[2] if len(parts) == 3 else None

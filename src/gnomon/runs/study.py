@@ -93,7 +93,8 @@ class Study(BaseModel):
         return _listed(value)
 
 
-GROUPS = ("domain", "relation", "template", "rule", "split", "language")
+GROUPS = ("domain", "relation", "template", "rule", "split", "language", "mask", "conflict")
+"""What scores can be grouped by: columns of questions, and what :mod:`gnomon.runs.scoring` works out of them."""
 
 
 def make_study(content: Mapping[str, Any], where: str) -> Study:

@@ -40,7 +40,7 @@ def clustered_interval(
     if len(sums) < 2:
         return Interval(mean, float("nan"), float("nan"))
     if np.ptp(values) == 0.0:
-        return Interval(mean, *_constant_interval(mean, len(sums), level))
+        return Interval(mean, *constant_interval(mean, len(sums), level))
     means = np.sort(resampled_means(sums, counts, seed=seed, resamples=resamples))
     low, high = _bca_levels(mean, means, _leave_one_out(sums, counts), level)
     return Interval(mean, float(np.quantile(means, low)), float(np.quantile(means, high)))
@@ -74,7 +74,7 @@ def averaged_interval(
     if shape[0] < 2:
         return Interval(mean, float("nan"), float("nan"))
     if np.ptp(values) == 0.0:
-        return Interval(mean, *_constant_interval(mean, shape[0], level))
+        return Interval(mean, *constant_interval(mean, shape[0], level))
     drawn = drawn_sums(np.concatenate([sums, counts], axis=1), seed=seed, resamples=resamples)
     means = np.sort(_mean_of_means(drawn[:, : shape[1]], drawn[:, shape[1] :]))
     left_out = _mean_of_means(sums.sum(axis=0) - sums, counts.sum(axis=0) - counts)
@@ -152,7 +152,8 @@ def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: flo
     return adjusted(tail), adjusted(1.0 - tail)
 
 
-def _constant_interval(value: float, clusters: int, level: float) -> tuple[float, float]:
+def constant_interval(value: float, clusters: int, level: float) -> tuple[float, float]:
+    """The exact binomial interval where all of so many clusters are right, or all wrong; else the value itself."""
     bound = ((1.0 - level) / 2.0) ** (1.0 / clusters)
     if value >= 1.0:
         return bound, 1.0

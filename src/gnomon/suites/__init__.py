@@ -8,6 +8,7 @@ from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.registry import Registry
 
 if TYPE_CHECKING:
+    from gnomon.suites.memorizing import memorize
     from gnomon.suites.running import build, run
     from gnomon.suites.suite import Suite
 
@@ -30,6 +31,10 @@ SUITES = Registry(
             "gnomon.suites.chneval:SUITE",
             "Chinese and, built from texts, other languages: function words, word senses, commonsense, facts in texts",
         ),
+        "lama-tk": (
+            "gnomon.suites.lama_tk:SUITE",
+            "facts with times: who, what and when, boundaries, years within, order; zero-shot or stored",
+        ),
     },
 )
 
@@ -37,9 +42,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "build": "gnomon.suites.running",
+        "memorize": "gnomon.suites.memorizing",
         "run": "gnomon.suites.running",
         "Suite": "gnomon.suites.suite",
     },
 )
 
-__all__ = ["SUITES", "Suite", "build", "run"]
+__all__ = ["SUITES", "Suite", "build", "memorize", "run"]

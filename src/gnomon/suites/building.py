@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pyarrow as pa
@@ -96,10 +97,13 @@ def _read_data(suite: Suite, study: Study, home: Path) -> QuestionSet:
 
 
 def _published_files(suite: Suite, place: Path) -> list[Path]:
-    """The suite's published files at a place, unless it holds questions in gnomon's own form."""
+    """The suite's published files at a place, unless it holds questions in gnomon's own form.
+
+    A file alone may be known by a pattern (``*.tsv``), those of a folder by their names.
+    """
     if suite.read_published is None or any((place / name).is_file() for name in QUESTION_FILES):
         return []
-    alone = place.is_file() and place.name in {Path(name).name for name in suite.published}
+    alone = place.is_file() and any(fnmatch(place.name, Path(name).name) for name in suite.published)
     candidates = [place] if alone else [place / name for name in suite.published]
     return [path for path in candidates if path.is_file()]
 

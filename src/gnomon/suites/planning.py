@@ -255,7 +255,7 @@ def _pretrain_step(
         "corpus": content,
     }
     outputs = (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/model.safetensors")
-    aside = {"model": asdict(model.spec), "source": _public(model.source), "corpus": str(corpus)}
+    aside = {"model": asdict(model.spec), "source": public(model.source), "corpus": str(corpus)}
     title = f"pretrain {model.name} by {settings.objective}"
     return Step(title, "learn", "gnomon.runs.learning:pretrain", params, (), outputs, aside)
 
@@ -318,7 +318,7 @@ def learn_step(
     inputs = (TRAINING, "candidates.parquet", *start)
     # The record comes first; the weights beside it are named so that they are learned anew if they are damaged.
     outputs = (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/{weights}")
-    aside = {"model": asdict(model.spec), "source": _public(model.source)}
+    aside = {"model": asdict(model.spec), "source": public(model.source)}
     of_kind = f" ({', '.join(kinds)})" if kinds else ""
     return Step(
         f"learn {task}{of_kind} with {name}", "learn", "gnomon.runs.learning:learn", params, inputs, outputs, aside
@@ -363,10 +363,10 @@ def ask_step(
     inputs = (*QUESTIONS, *((learned,) if learned else ()), *soft)
     title = f"ask {model.name} by {choice.probe}" + (f", {about}" if about else "")
     outputs = (f".gnomon/answers/{stem}.parquet", f".gnomon/answers/{stem}.json")
-    aside = {"model": asdict(model.spec), "source": _public(model.source)}
+    aside = {"model": asdict(model.spec), "source": public(model.source)}
     return Step(title, "ask", "gnomon.runs.asking:ask", params, inputs, outputs, aside)
 
 
-def _public(source: str) -> str:
+def public(source: str) -> str:
     """Where a model came from without the path of somebody's machine."""
     return Path(source).name if Path(source).exists() else source

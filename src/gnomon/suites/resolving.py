@@ -10,12 +10,16 @@ from typing import Any
 from gnomon.analysis.options import options_of
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.learning import LEARNERS
+from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
 from gnomon.learning.pretrain_settings import PRETRAIN, study_pretraining
 from gnomon.models import ResolvedModel, resolve_model
 from gnomon.probes import PROBES
 from gnomon.runs import Study, apply_setting, make_study, read_study
 from gnomon.scores import get_metric
 from gnomon.suites.suite import Suite
+
+BLANK = "random:2x128"
+"""What memorizes where a study names no model."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStud
     _override(content, request)
     suite: Suite = SUITES.get(str(content["suite"]), home)
     given = make_study(content, where)
-    usual = {**suite.defaults, **(suite.run_defaults if with_models else {}), **suite.defaults_for(given.options)}
+    asking = {"models": [BLANK]} if memorizes(given) else suite.run_defaults
+    usual = {**suite.defaults, **(asking if with_models else {}), **suite.defaults_for(given.options)}
     chosen = {key: getattr(given, key) for key in given.model_fields_set}
     if given.learning is not None and "learner" not in given.learning.model_fields_set:
         # Settings alone are those of the suite's own learner.
@@ -117,6 +122,7 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
     if study.learning is not None:
         LEARNERS.check(study.learning.learner)
         _check_pretraining(study, suite, home, where)
+        _check_memorizing(study, suite, where)
     for name in study.metrics:
         get_metric(name, home)
     if study.data is not None and not (home / study.data).exists():
@@ -134,6 +140,22 @@ def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> No
         raise InputError(f"{where}: {error}") from error
 
 
+def memorizes(study: Study) -> bool:
+    """Whether models store facts in a study, instead of being asked as they are."""
+    return study.learning is not None and study.learning.learner == MEMORIZE
+
+
+def _check_memorizing(study: Study, suite: Suite, where: str) -> None:
+    if study.learning is None or not memorizes(study):
+        return
+    if suite.memorizing is None:
+        raise InputError(f"{where}: {suite.name} has nothing to memorize (learner {MEMORIZE}); the suite lama-tk has")
+    try:
+        make_memorize_settings(study.learning.settings)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
 def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedModel, ...]:
     if not study.models:
         raise InputError("no model is named: give one with --model, or under 'models' in the study")
@@ -144,4 +166,9 @@ def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedMod
         if model.name in seen:
             raise InputError(f"two models are called {model.name!r}; give one of them another 'label' in the study")
         seen.add(model.name)
+        if model.kind == "blank" and not memorizes(study):
+            raise InputError(
+                f"{model.name} has random weights and knows nothing yet; it can store facts ('gnomon memorize'), and "
+                "cannot be asked as it is"
+            )
     return resolved

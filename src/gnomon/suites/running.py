@@ -10,9 +10,10 @@ from gnomon.foundation import InputError, Progress, SilentProgress, refuse_forei
 from gnomon.questions import QuestionSet, read_questions, write_questions
 from gnomon.questions.card import make_card, write_card
 from gnomon.runs import Run, Step, execute
+from gnomon.runs.memory_sets import told
 from gnomon.suites.building import make_questions
 from gnomon.suites.planning import plain_plan
-from gnomon.suites.resolving import Request, ResolvedStudy, resolve_study
+from gnomon.suites.resolving import Request, ResolvedStudy, memorizes, resolve_study
 
 
 def run(
@@ -40,12 +41,13 @@ def run(
     resolved = resolve_study(request)
     folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
     watcher = progress or SilentProgress()
-    plan = plain_plan(resolved, command or f"gnomon.run({what!r}, …)")
+    make_plan = resolved.suite.memorizing if memorizes(resolved.study) else None
+    plan = (make_plan or plain_plan)(resolved, command or f"gnomon.run({what!r}, …)")
 
     def after(step: Step) -> None:
-        if step.name == "build":
-            for line in _told(resolved, read_questions(folder)):
-                watcher.say(line)
+        lines = _told(resolved, read_questions(folder)) if step.name == "build" else []
+        for line in told(folder, step.name) if step.name in ("facts", "sets") else lines:
+            watcher.say(line)
 
     execute(plan, folder, resolved.home, watcher, after)
     return Run(folder)
@@ -102,4 +104,5 @@ def _counted(count: int, what: str) -> str:
 def _card(resolved: ResolvedStudy, questions: QuestionSet) -> dict[str, Any]:
     study = resolved.study
     names = resolved.suite.names(study, resolved.home)
-    return make_card(questions, suite=resolved.suite.name, seed=study.seed, knowledge=study.knowledge, names=names)
+    knowledge = study.knowledge if study.data is None else []
+    return make_card(questions, suite=resolved.suite.name, seed=study.seed, knowledge=knowledge, names=names)

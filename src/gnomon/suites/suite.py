@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.questions import QuestionSet
-from gnomon.runs import Step, Study
+from gnomon.runs import Plan, Step, Study
 
 
 def _no_names(_study: Study, _home: Path) -> Mapping[str, str]:
@@ -61,7 +61,9 @@ class Suite:
     ``model_settings`` what the study's options say about all its models. ``splits_keep_pairs`` says that facts about
     the same two entities must not be in different splits. ``scoring`` may say that scores of a task are averaged over
     the classes of a group column (``average_over``), and that what cannot be asked counts as wrong
-    (``unusable_is_wrong``). ``defaults_for`` gives further defaults that hang on the study's options.
+    (``unusable_is_wrong``). ``defaults_for`` gives further defaults that hang on the study's options. ``memorizing``
+    gives the plan of a resolved study whose learner is memorize, with the command that it was asked for by; without it
+    models cannot memorize for the suite.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Suite:
     asking: Callable[[Any], Asking] | None = None
     model_settings: Callable[[Study], Mapping[str, Any]] = _no_settings
     scoring: Callable[[Study], Mapping[str, Any]] = _no_settings
+    memorizing: Callable[[Any, str], Plan] | None = None
 
     def card(self) -> dict[str, Any]:
         """What the report says of the suite."""

@@ -1,0 +1,89 @@
+"""A model that stores facts: a masked model, and an output for each symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gnomon.learning.memorizing.bodies import Body, body_of
+from gnomon.learning.memorizing.feeding import Placed
+from gnomon.learning.memorizing.head import Learnt, Outputs, Ranks, SymbolTable, learn, rank, spread, spread_in_kernels
+from gnomon.learning.memorizing.settings import MemorizeSettings
+
+WORTH_COMPILING = 1e15
+
+
+class MemoryNetwork:
+    """A masked model of the library with a table of symbols, on one device.
+
+    With the head ``vocabulary`` symbols compete with the words of the vocabulary; with ``separate`` among themselves.
+    The network always stands as if it were asked: dropout would only keep it from learning by heart. ``work`` is how
+    often parameters will be used, statements by parameters: where there is much to do, it pays to compile.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        symbols: SymbolTable,
+        settings: MemorizeSettings,
+        device: torch.device,
+        pad: int,
+        work: float = 0.0,
+    ) -> None:
+        self.network = network.to(device=device, dtype=torch.float32).eval()
+        self.symbols = symbols.to(device)
+        self.settings, self.device, self.pad = settings, device, pad
+        self.vocabulary = int(network.get_input_embeddings().weight.shape[0])
+        on_cuda = device.type == "cuda"
+        self.dtype = torch.bfloat16 if settings.precision == "bfloat16" else torch.float32
+        if settings.precision == "auto" and on_cuda:
+            self.dtype = torch.bfloat16
+        compiler: Callable[[Any], Any] | None = None
+        if settings.compile == "yes" or (settings.compile == "auto" and on_cuda and work >= WORTH_COMPILING):
+            torch._dynamo.reset()  # What another network has left would make sizes variable that are not.
+            compiler = torch.compile
+        self.body: Body = body_of(self.network, self.dtype, compiler, recompute=settings.checkpoints == "yes")
+        self.spread = compiler(spread_in_kernels) if compiler else spread
+        self.reads_symbols = False
+
+    @property
+    def outputs(self) -> Outputs:
+        """All that compete at the mask."""
+        own = (self.symbols.weight,), (self.symbols.bias,)
+        if self.settings.head == "separate":
+            return Outputs(*own)
+        words = self.network.get_output_embeddings()
+        return Outputs((words.weight, *own[0]), (words.bias, *own[1]))
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """All that is learned, each once; the vocabulary's own table only where it competes or is read."""
+        return [one for one in (*self.network.parameters(), *self.symbols.parameters()) if one.requires_grad]
+
+    def states(self, placed: Placed) -> torch.Tensor:
+        """The states from which symbols are scored."""
+        table = self.symbols.weight if self.reads_symbols else None
+        return self.body(placed.ids, placed.lengths, placed.columns, table)
+
+    def learn(self, placed: Placed, scale: float, *, first: bool) -> Learnt:
+        """Gradients of the loss by ``scale``, added to those there are; the ``first`` of a step begin anew."""
+        states = self.states(placed)
+        learnt = learn(self.outputs, states.detach(), placed.targets, scale, self.spread, first=first)
+        states.backward(learnt.of_states)
+        return learnt
+
+    def begin(self) -> None:
+        """Before the passes of a step: take over what the optimizer has changed."""
+        self.body.begin()
+
+    def end(self) -> None:
+        """After the passes of a step: hand all gradients to the optimizer."""
+        self.body.end()
+
+    def rank(self, placed: Placed, rows: torch.Tensor, answers: torch.Tensor) -> Ranks:
+        """Where targets and right answers (symbols, of the sentence numbered in ``rows``) stand."""
+        outputs = self.outputs
+        targets = placed.targets + outputs.offset
+        with torch.no_grad():
+            return rank(outputs, self.states(placed), targets, rows, answers + outputs.offset)

@@ -1,0 +1,208 @@
+"""``memorize``: a model learns statements by heart and is saved in the library's layout, with its table of symbols."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from gnomon.foundation import InputError, Progress, derived_seed, digest
+from gnomon.foundation.statements import STATEMENTS, SYMBOLS
+from gnomon.foundation.tables import validate, write_table
+from gnomon.learning.learned import Learned, refuse_other_files, save_folder
+from gnomon.learning.memorizing.head import SymbolTable
+from gnomon.learning.memorizing.network import MemoryNetwork
+from gnomon.learning.memorizing.packing import Packed, pack
+from gnomon.learning.memorizing.processes import Processes
+from gnomon.learning.memorizing.settings import MEMORIZE, MemorizeSettings, checked, make_memorize_settings
+from gnomon.learning.memorizing.training import CHECKPOINT, Place, Training
+from gnomon.learning.optimizing import seeded
+from gnomon.models import Model, ModelSpec, resolve_model
+from gnomon.models.blank import BlankModel
+from gnomon.models.masked import MaskedModel
+
+logger = logging.getLogger(__name__)
+
+SYMBOL_FILE = "symbols.parquet"
+TABLE_FILE = "symbols.safetensors"
+WEIGHTS = "model.safetensors"
+
+
+def memorize(
+    start: Model | BlankModel,
+    statements: pa.Table,
+    symbols: pa.Table,
+    folder: Path,
+    *,
+    settings: Mapping[str, Any] | MemorizeSettings | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    checkpoints: Path | None = None,
+    processes: Processes | None = None,
+    device: str = "auto",
+) -> Learned:
+    """Train a model to fill the masks of statements with symbols, and save it.
+
+    ``start`` is a loaded masked model, whose weights are changed in place, or one that knows nothing yet. With a folder
+    for ``checkpoints`` a run that was killed goes on where it was, and ends on a CPU as an undisturbed one does.
+    """
+    chosen = checked(settings) if isinstance(settings, MemorizeSettings) else make_memorize_settings(settings or {})
+    refuse_other_files(folder)
+    statements, symbols = validate(STATEMENTS, statements), validate(SYMBOLS, symbols)
+    if not statements.num_rows:
+        raise InputError("there are no statements to memorize")
+    if start.kind not in ("masked", "blank"):
+        raise InputError(f"{start.name} is a {start.kind} model; only masked models and random:… memorize")
+    if chosen.processes > 1 and processes is None:
+        from gnomon.learning.memorizing.jobs import memorize_together
+
+        return memorize_together(
+            *(start, statements, symbols, folder),
+            settings=chosen,
+            seed=seed,
+            progress=progress,
+            checkpoints=checkpoints,
+            device=device,
+        )
+    every = processes or Processes()
+    placed = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+    with seeded(derived_seed(seed, MEMORIZE), exact=placed.type == "cpu"):
+        network, tokenizer = _network(start, statements, chosen, seed)
+        work = float(statements.num_rows) * chosen.epochs * sum(one.numel() for one in network.parameters())
+        table = _table(network, symbols.num_rows)
+        memory = MemoryNetwork(network, table, chosen, placed, int(tokenizer.pad_token_id), work)
+        memory.reads_symbols = bool(pc.any(pc.match_substring(statements["prompt"], "⟦")).as_py())
+        packed = pack(
+            statements,
+            symbols,
+            tokenizer,
+            memory.vocabulary,
+            _longest(network, tokenizer),
+            checkpoints / f"packed-{every.rank}" if checkpoints else None,
+        )
+        identity = digest([MEMORIZE, start.fingerprint, _content(packed), asdict(replace(chosen, processes=1)), seed])
+        training = Training(start.name, memory, packed, chosen, seed, progress, every)
+        checkpoint = checkpoints / CHECKPOINT if checkpoints else None
+        if checkpoint:
+            training.resume(checkpoint, identity)
+        place = training.run(checkpoint, identity)
+    record = _record(start, chosen, seed, packed, symbols, memory, place)
+    if not every.first:
+        return Learned(folder, "", record)
+    learned = save_memory(memory, tokenizer, symbols, folder, record)
+    if checkpoint:
+        checkpoint.unlink(missing_ok=True)
+    return learned
+
+
+def _network(start: Model | BlankModel, statements: pa.Table, settings: MemorizeSettings, seed: int) -> tuple[Any, Any]:
+    if isinstance(start, BlankModel):
+        texts = pc.replace_substring(statements["prompt"], "[MASK]", "").to_pylist()
+        return start.make(texts, settings.vocabulary, derived_seed(seed, start.fingerprint))
+    if not isinstance(start, MaskedModel):
+        raise InputError(f"{start.name} is not a model of the Hugging Face library, and cannot be trained here")
+    return start.model, start.tokenizer
+
+
+def _table(network: Any, count: int) -> SymbolTable:
+    return SymbolTable(count, int(network.get_output_embeddings().weight.shape[1]))
+
+
+def _longest(network: Any, tokenizer: Any) -> int:
+    """The most tokens that a model reads."""
+    positions = int(getattr(network.config, "max_position_embeddings", 512))
+    # RoBERTa keeps the first positions for padding.
+    before = getattr(getattr(network.base_model, "embeddings", None), "padding_idx", None)
+    return min(positions - (before + 1 if before is not None else 0), int(tokenizer.model_max_length))
+
+
+def _content(packed: Packed) -> str:
+    found = hashlib.sha256()
+    for name in ("ids", "starts", "columns", "bare", "targets"):
+        found.update(np.ascontiguousarray(getattr(packed, name)).tobytes())
+    return found.hexdigest()
+
+
+def _record(
+    start: Model | BlankModel,
+    settings: MemorizeSettings,
+    seed: int,
+    packed: Packed,
+    symbols: pa.Table,
+    memory: MemoryNetwork,
+    place: Place,
+) -> dict[str, Any]:
+    remarks = []
+    if packed.unreadable:
+        remarks.append(f"{packed.unreadable:,} sentences are longer than {start.name} reads, and were not learned")
+    never = symbols.num_rows - len(set(packed.targets.tolist()))
+    if never:
+        remarks.append(
+            f"{never:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query can bring them"
+        )
+    return {
+        "learner": MEMORIZE,
+        "model": start.name,
+        "base": start.fingerprint,
+        "kind": "memory",
+        "architecture": type(memory.network).__name__,
+        "parameters": int(sum(one.numel() for one in memory.parameters())),
+        "statements": packed.count,
+        "symbols": symbols.num_rows,
+        "head": settings.head,
+        "epochs": place.epoch,
+        "steps": place.step,
+        "settings": asdict(settings),
+        "seed": seed,
+        "precision": str(memory.dtype).removeprefix("torch."),
+        "device": memory.device.type,
+        "reads_symbols": memory.reads_symbols,
+        "curve": place.curve,
+        "stopped": place.stopped,
+        "statements_per_second": round(place.learned / place.seconds, 1) if place.seconds else None,
+        "seconds": round(place.seconds, 1),
+        "remarks": remarks,
+    }
+
+
+def save_memory(
+    memory: MemoryNetwork, tokenizer: Any, symbols: pa.Table, folder: Path, record: Mapping[str, Any]
+) -> Learned:
+    """Save a network with its symbols: as further entries of its vocabulary, or with a table of their own beside it."""
+    import transformers
+    from safetensors.torch import save_file
+
+    transformers.utils.logging.disable_progress_bar()
+
+    def fill(unfinished: Path) -> str:
+        network = memory.network.cpu()
+        if memory.settings.head == "vocabulary":
+            _enlarge(network, memory.symbols.cpu())
+        else:
+            table = {name: part.detach().cpu().contiguous() for name, part in memory.symbols.named_parameters()}
+            save_file(table, unfinished / TABLE_FILE)
+        network.save_pretrained(unfinished, max_shard_size="1000GB")
+        tokenizer.save_pretrained(unfinished)
+        write_table(SYMBOLS, symbols, unfinished / SYMBOL_FILE)
+        return resolve_model(ModelSpec(str(unfinished), kind="masked")).fingerprint
+
+    return save_folder(folder, record, WEIGHTS, fill)
+
+
+def _enlarge(network: Any, symbols: SymbolTable) -> None:
+    """Put symbols behind the words of a network's vocabulary, where it reads and where it writes."""
+    size = int(network.get_input_embeddings().weight.shape[0])
+    network.resize_token_embeddings(size + len(symbols.bias), mean_resizing=False)
+    words = network.get_output_embeddings()
+    with torch.no_grad():
+        network.get_input_embeddings().weight[size:] = symbols.weight
+        words.weight[size:] = symbols.weight
+        words.bias[size:] = symbols.bias

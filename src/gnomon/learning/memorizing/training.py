@@ -1,0 +1,225 @@
+"""Training a network to store statements: batches from the seed and the epoch alone, checkpoints, exact resumption."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import numpy as np
+import torch
+
+from gnomon.foundation import GnomonError, Progress, SilentProgress, atomic_path
+from gnomon.learning.memorizing.feeding import Feed, Placed
+from gnomon.learning.memorizing.network import MemoryNetwork
+from gnomon.learning.memorizing.packing import Batch, Packed, epoch_batches, length_batches
+from gnomon.learning.memorizing.processes import Processes
+from gnomon.learning.memorizing.settings import MemorizeSettings
+from gnomon.learning.optimizing import refuse_no_number
+from gnomon.models.batching import is_out_of_memory, release_memory
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT = "checkpoint.pt"
+UNTIL, EPOCHS = "until", "epochs"
+
+
+@dataclass
+class Place:
+    """Where a training stands: all that a checkpoint holds besides weights and the optimizer's state."""
+
+    epoch: int = 0
+    step: int = 0
+    at_once: int = 0
+    seconds: float = 0.0
+    learned: int = 0
+    stopped: str = ""
+    curve: list[dict[str, float | None]] = field(default_factory=list)
+
+
+def rate_at(step: int, steps: int, settings: MemorizeSettings) -> float:
+    """The share of the learning rate at a step."""
+    rising = settings.warmup * steps
+    if step < rising:
+        return (step + 1) / (rising + 1)
+    if settings.schedule == "constant":
+        return 1.0
+    return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, steps - rising)))
+
+
+class Training:
+    """One training of a network on statements."""
+
+    def __init__(
+        self,
+        label: str,
+        network: MemoryNetwork,
+        packed: Packed,
+        settings: MemorizeSettings,
+        seed: int,
+        progress: Progress | None = None,
+        processes: Processes | None = None,
+    ) -> None:
+        self.label, self.network, self.packed = label, network, packed
+        self.settings, self.seed = settings, seed
+        self.processes = processes or Processes()
+        self.progress = progress if progress is not None and self.processes.first else SilentProgress()
+        self.parameters = network.parameters()
+        self.others = [one for one in self.parameters if all(one is not own for own in self._kept())]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters,
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            betas=(0.9, 0.98),
+            fused=True,
+        )
+        self.feed = Feed(packed, network.device, network.pad)
+        self.readable = int((packed.lengths[: packed.count] > 0).sum())
+        self.steps = settings.epochs * len(self._batches(0))
+        self.place = Place(at_once=settings.batch_size)
+
+    def run(self, checkpoint: Path | None = None, identity: str = "") -> Place:
+        """Learn until it is known well enough, or all epochs are done."""
+        place, settings = self.place, self.settings
+        began = saved = time.perf_counter()
+        before = place.seconds
+        self.progress.start(self.label, settings.epochs * self.readable, "statements")
+        self.progress.advance(self.label, place.epoch * self.readable)
+        try:
+            while place.epoch < settings.epochs and not place.stopped:
+                loss = self._epoch()
+                place.epoch += 1
+                refuse_no_number(loss, self.label)
+                last = place.epoch == settings.epochs
+                known = self.accuracy() if last or place.epoch % settings.evaluate_every == 0 else None
+                place.seconds = before + time.perf_counter() - began
+                place.curve.append(
+                    {"epoch": place.epoch, "loss": loss, "acc@1": known, "seconds": round(place.seconds, 3)}
+                )
+                logger.info("%s: %s", self.label, place.curve[-1])
+                if known is not None and settings.until and known >= settings.until:
+                    place.stopped = UNTIL
+                elif last:
+                    place.stopped = EPOCHS
+                if checkpoint and time.perf_counter() - saved >= settings.checkpoint_seconds and not place.stopped:
+                    self.save(checkpoint, identity)
+                    saved = time.perf_counter()
+        finally:
+            self.progress.finish(self.label)
+        return place
+
+    def accuracy(self) -> float:
+        """The share of statements whose first answer is right, as they are (ties count by chance)."""
+        right = torch.zeros((), dtype=torch.float64, device=self.network.device)
+        rows = np.arange(self.packed.count)
+        batches = length_batches(self.packed, rows, self.place.at_once)
+        self.network.begin()
+        for batch, placed in self.feed.place(self.processes.own(batches)):
+            ranks = self.network.rank(placed, *self.feed.answers(batch))
+            right += ((ranks.best_above == 0) * ranks.best_golds / ranks.best_ties).sum()
+        self.processes.add([right])
+        return float(right) / max(1, self.packed.count)
+
+    def _batches(self, epoch: int) -> list[Batch]:
+        return epoch_batches(
+            self.packed,
+            epoch,
+            batch_size=self.settings.batch_size,
+            seed=self.seed,
+            dynamic=self.settings.dynamic,
+            copies=self.settings.copies,
+        )
+
+    def _kept(self) -> list[torch.nn.Parameter]:
+        """Parameters whose gradients the head writes anew in every step."""
+        outputs = self.network.outputs
+        return [*outputs.weights, *outputs.biases]
+
+    def _epoch(self) -> float:
+        losses = []
+        for _, placed in self.feed.place(self._batches(self.place.epoch)):
+            losses.append(self.learn(placed))
+            self.place.step += 1
+            self.place.learned += len(placed)
+            self.progress.advance(self.label, len(placed))
+        total = torch.stack(losses).sum()
+        self.processes.add([total])
+        return float(total) / max(1, self.readable)
+
+    def learn(self, batch: Placed) -> torch.Tensor:
+        """One step of the optimizer; the summed loss stays on the device."""
+        rate = self.settings.learning_rate * rate_at(self.place.step, self.steps, self.settings)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        loss = self._gradients(batch)
+        self.processes.add([one.grad for one in self.parameters if one.grad is not None])
+        # The fused optimizer must not wait for the norm to come to the host.
+        torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.largest_gradient, foreach=True)
+        self.optimizer.step()
+        return loss
+
+    def _gradients(self, batch: Placed) -> torch.Tensor:
+        """Gradients of the mean loss of a batch, in parts where memory does not hold it whole."""
+        while True:
+            for one in self.others:
+                one.grad = None
+            try:
+                own = self.processes.share(len(batch))
+                self.network.begin()
+                losses = []
+                for begin in range(own.start, own.stop, self.place.at_once):
+                    part = batch[begin : min(begin + self.place.at_once, own.stop)]
+                    losses.append(self.network.learn(part, 1 / len(batch), first=begin == own.start).loss)
+                self.network.end()
+                if not losses:  # Fewer statements than processes.
+                    for one in self.parameters:
+                        one.grad = torch.zeros_like(one)
+                    return torch.zeros((), device=self.network.device)
+                return torch.stack(losses).sum()
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                if self.place.at_once == 1:
+                    raise GnomonError(
+                        "out of memory on a single statement. Use a smaller model or fewer symbols"
+                    ) from error
+                self.place.at_once = max(1, min(self.place.at_once, len(batch)) // 2)
+                logger.warning("%s: out of memory, going on with %d at once", self.label, self.place.at_once)
+                release_memory()
+
+    def save(self, file: Path, identity: str) -> None:
+        """Write where the training stands; the file is there whole or as it was."""
+        if not self.processes.first:
+            return
+        content = {
+            "identity": identity,
+            "network": self.network.network.state_dict(),
+            "symbols": self.network.symbols.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "place": vars(self.place),
+        }
+        with atomic_path(file) as path:
+            torch.save(content, path)
+
+    def resume(self, file: Path, identity: str) -> None:
+        """Go on from a checkpoint of this very training; one of another, or a damaged one, is left alone."""
+        if not file.is_file():
+            return
+        try:
+            content: Mapping[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+        except (OSError, RuntimeError, EOFError, UnpicklingError, ValueError) as error:
+            logger.warning("%s: the checkpoint %s cannot be read (%s): beginning anew", self.label, file.name, error)
+            return
+        if content.get("identity") != identity:
+            logger.info("%s: the checkpoint %s is of another training: beginning anew", self.label, file.name)
+            return
+        self.network.network.load_state_dict(content["network"])
+        self.network.symbols.load_state_dict(content["symbols"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        self.place = Place(**content["place"])
+        logger.info("%s: going on after epoch %d", self.label, self.place.epoch)

@@ -1,0 +1,81 @@
+"""What was recalled, compared: models under the same condition, and conditions of the same model, on all they share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from gnomon.analysis.comparison import Comparison, holm
+from gnomon.analysis.findings import compared
+from gnomon.foundation import derived_seed, write_json
+from gnomon.runs.memorizing import Recalled
+from gnomon.runs.plan import StepContext
+from gnomon.runs.scoring import read_json
+from gnomon.scores.recall import paired_recall_difference
+
+Part = Mapping[str, Any]
+_KINDS = ("facts", "conflict", "static", "dynamic")
+"""What conditions differ in."""
+
+
+def analyse(context: StepContext) -> None:
+    """Write findings.json: the comparisons, and in words what they and the analyses say."""
+    params = context.params
+    parts = [(context.folder, part) for part in params["parts"]]
+    found = recall_findings(parts, params["headline"], params["seed"])
+    analyses = read_json(context.folder / "analyses.json")
+    found["sentences"] += [sentence for one in analyses for sentence in one["sentences"]]
+    write_json(context.folder / "findings.json", found)
+
+
+def recall_findings(
+    parts: Sequence[tuple[Path, Part]], headline: Sequence[Mapping[str, str]], seed: int
+) -> dict[str, Any]:
+    """The findings of parts, each with the folder of its run: paired comparisons over all the statements they share.
+
+    Two parts are compared where they are of one condition, or of one model and differ in one thing; the sentences are
+    of the former, for the analyses tell of the latter.
+    """
+    readers = {folder: Recalled(folder) for folder, _ in parts}
+    found = []
+    for entry in headline:
+        own = [(folder, part) for folder, part in parts if part["task"] == entry["task"]]
+        for first, second in combinations(own, 2):
+            if _comparable(first, second):
+                found += _compared(readers, first, second, entry["metric"], seed)
+    found = holm(found)
+    models = {part["model"]: part["condition"] for _, part in parts}
+    said = compared([one for one in found if models[one.model] == models[one.other]])
+    return {"sentences": said, "comparisons": [asdict(one) for one in found], "unusable": []}
+
+
+def _comparable(first: tuple[Path, Part], second: tuple[Path, Part]) -> bool:
+    one, other = first[1], second[1]
+    different = [kind for kind in _KINDS if one["about"].get(kind) != other["about"].get(kind)]
+    if one["base"] == other["base"] and first[0] == second[0]:
+        return len(different) == 1
+    return not different
+
+
+def _compared(
+    readers: Mapping[Path, Recalled], first: tuple[Path, Part], second: tuple[Path, Part], metric: str, seed: int
+) -> list[Comparison]:
+    """The comparison of two parts, the better one first; none where they share too little to tell."""
+    statements = readers[first[0]].statements(first[1]["asked"])
+    others = readers[second[0]].statements(second[1]["asked"])
+    if not statements.num_rows or not others.num_rows:
+        return []
+    recalls = [readers[folder].recalls(part, own) for (folder, part), own in ((first, statements), (second, others))]
+    names, task = [first[1]["model"], second[1]["model"]], first[1]["task"]
+    own_seed = derived_seed(seed, task, metric)
+    result, count = paired_recall_difference(statements, recalls[0], recalls[1], metric, own_seed)
+    if result.difference < 0:
+        names.reverse()
+        result, count = paired_recall_difference(statements, recalls[1], recalls[0], metric, own_seed)
+    if not count or any(map(math.isnan, (result.difference, result.low, result.high, result.p))):
+        return []
+    return [Comparison(task, metric, names[0], names[1], result.difference, result.low, result.high, result.p, count)]

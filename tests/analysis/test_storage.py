@@ -1,0 +1,120 @@
+"""Storage capacity: the table, the cost of conflict and unseen facts, in runs whose truth is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from memory_runs import one_answer, storage_run
+
+from gnomon.analysis.memory import MEMORY_ANALYSES, analyse_memory
+from gnomon.analysis.storage import storage
+from gnomon.foundation import load_part
+from gnomon.scores.recall import hit_values, matched
+
+
+def costly(base, size, kind):
+    return {"with": 0.7, "without": 0.98}[kind] if base == "tiny" and size == 120 else 0.98
+
+
+@pytest.fixture(scope="module")
+def given():
+    return storage_run(costly)
+
+
+@pytest.fixture(scope="module")
+def found(given):
+    return storage(given)
+
+
+def named(found, start):
+    return next(table for table in found.tables if table.caption.startswith(start))
+
+
+def test_every_condition_has_its_scores(given, found):
+    table = named(found, "What was stored, asked again")
+    assert [column.name for column in table.columns[4:]] == ["Acc@1", "Acc@5", "Hit@5", "Hit@10"]
+    assert [row[:4] for row in table.rows] == [
+        (one.base, one.facts, "with" if one.conflict else "without", one.asked["statement"][0].num_rows)
+        for one in given.stored
+    ]
+    for one, row in zip(given.stored, table.rows, strict=True):
+        values = hit_values(one.asked["statement"][1], "hit@10")
+        assert row[-1].value == pytest.approx(values.mean()) and row[-1].low <= row[-1].value <= row[-1].high
+        assert row[4].value <= row[5].value and row[6].value <= row[7].value and row[5].value >= row[6].value
+
+
+def test_the_cost_of_conflict_is_paired_on_statements_with_one_answer(given, found):
+    table = named(found, "Statements with one right answer, stored with")
+    assert {row[2] for row in table.rows} == {"Acc@1", "Acc@5", "Hit@10"}
+    first = next(row for row in table.rows if row[:3] == ("tiny", 120, "Acc@1"))
+    with_all, alone = (
+        next(one for one in given.stored if (one.base, one.facts, one.conflict) == ("tiny", 120, kind))
+        for kind in (True, False)
+    )
+    statements = one_answer(with_all.asked["statement"][0])
+    values = [hit_values(matched(statements, one.asked["statement"][1]), "acc@1") for one in (with_all, alone)]
+    assert first[5].value == pytest.approx(np.mean(values[0] - values[1])) and first[7] == statements.num_rows
+    assert (first[3].value, first[4].value) == pytest.approx((values[1].mean(), values[0].mean()))
+    assert first[6] < 0.05 and first[5].high < 0
+    told = [text for text in found.sentences if "storing the conflicting ones too" in text]
+    assert (
+        told[0].startswith("tiny, 120 facts: on the ") and "it costs accuracy (a cost is visible at 1 of 2" in told[0]
+    )
+    assert told[1].startswith("big, 120 facts") and "no cost is visible, and one of more than" in told[1]
+
+
+def test_capacity_is_the_most_facts_at_which_enough_are_kept(found):
+    texts = [text for text in found.sentences if "on what was stored" in text]
+    assert len(texts) == 4
+    assert "; 40 is the most of 40 and 120 facts at which it is at least 95.0%." in texts[0]
+    assert all(text.endswith("at least 95.0% at every size that was tried.") for text in texts[1:])
+
+
+def test_unseen_facts_stand_against_the_baseline(given, found):
+    table = named(found, "Facts that were not stored")
+    assert len(table.rows) == len(given.stored) and all(row[3] == 240 and row[4].value == 0 for row in table.rows)
+    told = [text for text in found.sentences if "facts that were not stored" in text]
+    assert len(told) == 2 and all("below the baseline frequency" in text for text in told)
+    without = storage(replace(given, symbols=None))
+    assert not any("facts that were not stored" in text for text in without.sentences)
+    assert without.tables == found.tables
+
+
+def test_curves_have_a_line_for_each_model_and_kind(found):
+    first, second = found.figures
+    assert {row["line"] for row in first.rows} == {
+        f"{base}, {kind}" for base in ("tiny", "big") for kind in ("with", "without")
+    }
+    assert first.log and not first.zero and first.x == "facts stored" and "Hit@10" in second.caption
+    alone = storage(storage_run(bases=("tiny",)))
+    assert {row["line"] for row in alone.figures[0].rows} == {"with conflict", "without conflict"}
+
+
+def test_answers_and_masks_are_told_apart(found):
+    by_conflict = named(found, "Statements with one right answer and with several")
+    assert {row[2] for row in by_conflict.rows} == {"with"} and all(row[3] > 0 for row in by_conflict.rows)
+    by_mask = named(found, "Acc@1 by what is masked")
+    assert [column.name for column in by_mask.columns[3:]] == ["subject", "object", "start", "end"] and by_mask.aside
+    training = named(found, "What storing took")
+    assert training.rows[0][3:5] == (7, 12.5) and training.rows[0][5].value > 0
+
+
+def test_without_stored_facts_there_is_nothing(given):
+    assert storage(replace(given, stored=())) is None
+    only = storage(storage_run(sizes=(40,), bases=("tiny",)))
+    assert only is not None and not any("at least" in text for text in only.sentences)
+
+
+def test_a_run_with_other_scores_is_told_as_far_as_it_goes(given):
+    few = storage(replace(given, scores=[row for row in given.scores if row["metric"] == "hit@5"]))
+    assert [column.name for column in few.tables[0].columns[4:]] == ["Hit@5"] and few.figures == ()
+    assert few.sentences[0].startswith("tiny, 120 facts with conflict: Hit@5 ")
+    assert storage(replace(given, scores=[])) is None
+
+
+def test_all_analyses_of_an_experiment_are_made(given):
+    assert [one.name for one in analyse_memory(given)] == ["storage", "cutoffs"]
+    assert list(analyse_memory(replace(given, experiment="other"))) == []
+    assert all(callable(load_part(place)) for places in MEMORY_ANALYSES.values() for place in places)
