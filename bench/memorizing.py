@@ -10,19 +10,19 @@ compute the same loss is checked before anything is timed. Needs torch, transfor
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import torch
+from measuring import Table, arguments, finish, interleave, median_with_spread, parse, ratio
 from transformers import RobertaConfig, RobertaForMaskedLM
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from gnomon.learning.memorizing.head import SymbolTable
 from gnomon.learning.memorizing.network import MemoryNetwork
@@ -52,6 +52,7 @@ CPU = (
     Size(2, 128, 2, 2000, 20_000, 128),
     Size(6, 384, 6, 8000, 100_000, 64),
 )
+QUICK = (Size(1, 64, 1, 500, 2000, 32),)
 GPU = Size(12, 768, 12, 50_265, 317_601, 4096)
 
 
@@ -153,86 +154,88 @@ def _copy(source: RobertaForMaskedLM, own: RobertaForMaskedLM, table: SymbolTabl
     table.bias.copy_(source.lm_head.decoder.bias[words:])
 
 
-def compared(size: Size, rounds: int, steps: int) -> dict[str, object]:
-    """Rates of the plain loop and of both heads, in turn."""
-    packed = statements(size, size.batch * 4)
+PLAIN, STEPS = "plain", 4
+Timings = dict[str, list[float]]
+
+
+def compared(size: Size, repeats: int) -> tuple[Timings, dict[str, object]]:
+    """Seconds of some steps of the plain loop and of both heads on a CPU, in turn."""
+    packed = statements(size, size.batch * STEPS)
     plain = Plain(size, packed, "cpu", halved=False)
     ways = {head: Gnomon(size, packed, "cpu", head, plain) for head in ("vocabulary", "separate")}
     rows = [batch.rows for batch in ways["vocabulary"].batches]
-    first = float(plain.step(rows[0])), float(ways["vocabulary"].step(0))
-    assert abs(first[0] - first[1]) < 1e-3, f"the losses differ: {first}"
-    second = float(plain.step(rows[1])), float(ways["vocabulary"].step(1))
-    assert abs(second[0] - second[1]) < 1e-3, f"the losses differ after a step: {second}"
-    ways["separate"].step(0)
-    rates: dict[str, list[float]] = {"plain": [], "vocabulary": [], "separate": []}
-    for _ in range(rounds):
-        for name, done in rates.items():
-            began = time.perf_counter()
-            for number in range(steps):
-                _ = plain.step(rows[number % 4]) if name == "plain" else ways[name].step(number)
-            done.append(steps * size.batch / (time.perf_counter() - began))
-    ratios = {name: [own / other for own, other in zip(rates[name], rates["plain"], strict=True)] for name in ways}
-    return {
-        "size": size.name,
-        "statements_per_second": {name: round(median(done), 1) for name, done in rates.items()},
-        "ratio": {name: round(median(found), 2) for name, found in ratios.items()},
-        "lowest_ratio": {name: round(min(found), 2) for name, found in ratios.items()},
-        "first_losses": first,
-        "second_losses": second,
-        "body": ways["vocabulary"].body,
-    }
+    losses = [(float(plain.step(rows[number])), float(ways["vocabulary"].step(number))) for number in range(2)]
+    assert all(abs(one - other) < 1e-3 for one, other in losses), f"the losses differ: {losses}"
+
+    def steps(step: Callable[[int], torch.Tensor]) -> Callable[[], None]:
+        return lambda: [step(number) for number in range(STEPS)] and None
+
+    every = {PLAIN: steps(lambda number: plain.step(rows[number])), **{n: steps(way.step) for n, way in ways.items()}}
+    return interleave(every, repeats), {"losses": losses, "body": ways["vocabulary"].body}
 
 
-def on_gpu(size: Size, steps: int, plain_batch: int) -> list[dict[str, object]]:
-    """Rates on CUDA in bfloat16, of the plain loop at a batch that it can hold and of gnomon."""
-    results: list[dict[str, object]] = []
+def on_gpu(size: Size, repeats: int, plain_batch: int) -> tuple[Timings, dict[str, object]]:
+    """Seconds for as many statements as a batch has on CUDA in bfloat16; the plain loop at a batch that it can hold.
+
+    One way after another, for both do not fit into memory together.
+    """
+    timings: Timings = {}
+    details: dict[str, object] = {"device": torch.cuda.get_device_name()}
     packed = statements(size, size.batch * 2)
     for head in ("vocabulary", "separate"):
         own = Gnomon(size, packed, "cuda", head)
-        results.append({"way": f"gnomon, {head}", "body": own.body, **_timed(own.step, size.batch, steps)})
+        timings[head], details[f"{head}, GiB"] = _timed(own.step, repeats)
         del own
         torch.cuda.empty_cache()
     small = Plain(size, packed, "cuda", halved=True)
     rows = np.arange(plain_batch)
-    results.append({"way": f"plain, batch {plain_batch}", **_timed(lambda _: small.step(rows), plain_batch, steps)})
-    return results
+    seconds, details["plain, GiB"] = _timed(lambda _: small.step(rows), repeats)
+    timings[PLAIN] = [one * size.batch / plain_batch for one in seconds]
+    return timings, details
 
 
-def _timed(step: object, batch: int, steps: int) -> dict[str, object]:
+def _timed(step: Callable[[int], torch.Tensor], repeats: int, steps: int = 10) -> tuple[list[float], float]:
+    """Seconds of a step, each the mean of ten, and the memory that was needed."""
     for number in range(4):
-        step(number)  # type: ignore[operator]
-    torch.cuda.synchronize()
+        step(number)
     torch.cuda.reset_peak_memory_stats()
-    rates = []
-    for _ in range(3):
+    found = []
+    for _ in range(repeats):
+        torch.cuda.synchronize()
         began = time.perf_counter()
         for number in range(steps):
-            loss = step(number)  # type: ignore[operator]
+            step(number)
         torch.cuda.synchronize()
-        rates.append(steps * batch / (time.perf_counter() - began))
-    memory = torch.cuda.max_memory_allocated() / 2**30
-    return {
-        "statements_per_second": round(median(rates)),
-        "rates": [round(rate) for rate in rates],
-        "gib": round(memory, 1),
-        "loss": round(float(loss), 4),
-    }
+        found.append((time.perf_counter() - began) / steps)
+    return found, round(torch.cuda.max_memory_allocated() / 2**30, 1)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpu", action="store_true")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=4)
-    parser.add_argument("--batch", type=int, default=GPU.batch, help="on CUDA")
-    given = parser.parse_args()
-    if given.gpu:
-        size = Size(*(getattr(GPU, name) for name in ("layers", "width", "heads", "words", "symbols")), given.batch)
-        found = {"device": torch.cuda.get_device_name(), "size": size.name, "ways": on_gpu(size, 10, 256)}
-        print(json.dumps(found, indent=2))
-        return
-    for size in CPU:
-        print(json.dumps(compared(size, given.rounds, given.steps), indent=2))
+    parser = arguments(__doc__, repeats=5, peers=False)
+    parser.add_argument("--gpu", action="store_true", help="on CUDA, in bfloat16")
+    parser.add_argument("--batch", type=int, default=GPU.batch, help=f"on CUDA [{GPU.batch}]")
+    options = parse(parser)
+    sizes = (replace(GPU, batch=options.batch),) if options.gpu else QUICK if options.quick else CPU
+    lines, kept, ratios, details = [], {}, {}, {}
+    for size in sizes:
+        timings, details[size.name] = (
+            on_gpu(size, options.repeats, 256) if options.gpu else compared(size, options.repeats)
+        )
+        count = size.batch * (1 if options.gpu else STEPS)
+        for name in (PLAIN, "vocabulary", "separate"):
+            own = ratio(timings[PLAIN], timings[name])
+            ratios[f"{size.name}: {name}"] = own
+            kept[f"{size.name}: {name}"] = timings[name]
+            way = "plain" if name == PLAIN else f"gnomon, head {name}"
+            lines.append([size.name, way, median_with_spread([count / one for one in timings[name]], 0), str(own)])
+    notes = ["The losses of the plain loop and of the head 'vocabulary' are the same (see the JSON file)."]
+    table = Table(
+        "Memorizing: statements learned a second",
+        ["network", "way", "statements/s", "x plain"],
+        lines,
+        notes if not options.gpu else [f"{value}: {name}" for name, value in details[sizes[0].name].items()],
+    )
+    finish("memorizing-gpu" if options.gpu else "memorizing", options, table, kept, ratios, details)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ BENCHMARKS = {
     "importing": False,
     "inference": False,
     "kmir": False,
+    "memorizing": False,
 }
 """The benchmarks in their order, and whether each is measured against peers."""
 

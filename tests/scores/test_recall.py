@@ -22,6 +22,7 @@ from gnomon.scores.recall import (
     METRICS,
     chance_values,
     clusters_of,
+    first_symbols,
     frequency_recalls,
     hit_values,
     matched,
@@ -207,3 +208,10 @@ def test_the_baseline_refuses_what_it_has_no_symbol_for():
     nothing = frequency_recalls(make_statements(4).slice(0, 0), make_statements(4), make_symbols())
     assert set(nothing["target_ties"].to_pylist()) == {30}
     assert len(nothing["top"][0]) == recall.TOP
+
+
+def test_what_stands_first_is_nothing_where_nothing_could_be_read():
+    tops = [[{"symbol": "a", "score": -0.1}, {"symbol": "b", "score": -3.0}], [], [{"symbol": "c", "score": -0.2}]]
+    kind = pa.list_(pa.struct([("symbol", pa.string()), ("score", pa.float32())]))
+    assert first_symbols(pa.table({"top": pa.array(tops, kind)})).to_pylist() == ["a", None, "c"]
+    assert first_symbols(pa.table({"top": pa.array([[], []], kind)})).to_pylist() == [None, None]

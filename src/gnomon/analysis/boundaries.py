@@ -12,7 +12,7 @@ from gnomon.analysis.comparison import Comparison
 from gnomon.analysis.inquiry import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, told
 from gnomon.analysis.memory import INTERVALS, LABELS, STATEMENT, MemoryInput, Stored, compared, gap, shown, side
 from gnomon.scores.ranks import FloatArray
-from gnomon.scores.recall import clusters_of, matched, paired_recall_difference
+from gnomon.scores.recall import clusters_of, first_symbols, matched, paired_recall_difference
 
 BOUNDARY = "boundary"
 _TEMPLATES = {"begin": "start", "finish": "end"}
@@ -163,7 +163,7 @@ def _answered_by_the_other(
     statements: pa.Table, recalls: pa.Table, stored: pa.Table
 ) -> tuple[FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """Whether the first answer is the other end of the fact and wrong; and whether such an end is known and wrong."""
-    firsts = pc.struct_field(pc.list_element(recalls["top"], 0), "symbol").to_pylist()
+    firsts = first_symbols(recalls).to_pylist()
     ends = {
         (fact, mask): target
         for fact, mask, target in zip(

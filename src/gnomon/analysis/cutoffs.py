@@ -15,7 +15,7 @@ from gnomon.analysis.inquiry import Analysis, Column, Estimate, Figure, Table, T
 from gnomon.analysis.memory import STATEMENT, MemoryInput, Stored, gap
 from gnomon.foundation import derived_seed
 from gnomon.scores.ranks import FloatArray
-from gnomon.scores.recall import TOP, Clusters, clusters_of, codes, matched
+from gnomon.scores.recall import TOP, Clusters, clusters_of, codes, first_symbols, matched
 
 THRESHOLDS = (
     0.001,
@@ -104,6 +104,11 @@ def cutoffs(given: MemoryInput) -> Analysis | None:
         if not pc.any(statements["conflict"]).as_py():
             continue
         recalls = matched(statements, recalls)
+        # A sentence that was too long to be read has no answers.
+        there = pc.greater(pc.list_value_length(recalls["top"]), 0)
+        statements, recalls = statements.filter(there), recalls.filter(there)
+        if not statements.num_rows:
+            continue
         answered = _answered(statements, recalls, derived_seed(given.seed, "halves"))
         if answered.chosen_on.all() or not answered.chosen_on.any():
             continue
@@ -196,7 +201,7 @@ def _policy_table(rows: Sequence[TableRow]) -> Table:
 
 def _reliability(one: Stored, statements: pa.Table, recalls: pa.Table, answered: _Answered) -> list[TableRow]:
     """The first answer's probability against how often it is the masked symbol, by bins; the last row is of all."""
-    firsts = pc.struct_field(pc.list_element(recalls["top"], 0), "symbol")
+    firsts = first_symbols(recalls)
     exact = pc.fill_null(pc.equal(firsts, statements["target"]), False).to_numpy().astype(np.float64)
     sure, correct = (own[answered.prompts, 0].astype(np.float64) for own in (answered.probabilities, answered.right))
     places = np.minimum((sure * _BINS).astype(np.int64), _BINS - 1)

@@ -77,6 +77,14 @@ def codes(column: pa.ChunkedArray | pa.Array) -> IntArray:
     return found
 
 
+def first_symbols(recalls: pa.Table) -> pa.ChunkedArray:
+    """What stands first for each statement; null for one that could not be read."""
+    there = pc.greater(pc.list_value_length(recalls["top"]), 0)
+    firsts = pc.struct_field(pc.list_element(recalls["top"].filter(there), 0), "symbol")
+    places = pc.subtract(pc.cumulative_sum(pc.cast(there, pa.int64())), 1)
+    return firsts.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
+
+
 def hit_values(recalls: pa.Table, metric: str) -> FloatArray:
     r"""The metric's value of each statement, in [0, 1], higher is better: a probability over ties in random order.
 
