@@ -46,8 +46,9 @@ METHODS = (
     "stores, and then asked the same statements, and others that it was not trained on. Acc@k is whether a right "
     "answer is among the first k outputs, Hit@k whether the very thing that was masked is; outputs of one score share "
     "their places. The baseline frequency gives what is masked most often in the stored statements of a relation. "
-    "Intervals take the statements of one fact, and those that are one sentence, as one observation. Scores are of all statements that were asked; the questions and answers that are "
-    "shown are a sample of them, and all answers are in the run's folder recalls."
+    "Intervals take the statements of one fact, and those that are one sentence, as one observation. Scores are of all "
+    "statements that were asked; the questions and answers that are shown are a sample of them, and all answers are in "
+    "the run's folder recalls."
 )
 
 
