@@ -259,7 +259,7 @@ def _cost_told(base: str, own: Sequence[Stored], cost: Sequence[Comparison]) -> 
         f"too makes a difference of {gap(at)} in Acc@1"
     )
     if at.p >= 0.05:
-        reach = max(abs(at.low), abs(at.high))
+        reach = max(0.0, -at.low)
         verdict = f"no cost is visible, and one of more than {100 * reach:.1f} points is ruled out"
     else:
         verdict = "it costs accuracy" if at.difference < 0 else "it costs no accuracy but adds to it"
