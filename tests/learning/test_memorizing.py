@@ -18,6 +18,8 @@ from stored_facts import YEARS, world
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from gnomon.foundation import GnomonError, InputError
+from gnomon.foundation.statements import STATEMENTS
+from gnomon.foundation.tables import make_table
 from gnomon.learning import read_learned
 from gnomon.learning.memorizing import load_memorized, make_memorize_settings, memorize
 from gnomon.learning.memorizing.training import CHECKPOINT
@@ -28,13 +30,7 @@ from gnomon.scores.recall import frequency_recalls, hit_values
 BRIEF = {"epochs": 4, "batch_size": 24, "learning_rate": 2e-3, "evaluate_every": 2, "until": 0.0}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Threads only wait for each other where so little is to be done."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def blank(name: str):
@@ -301,6 +297,18 @@ def test_sentences_that_are_too_long_are_counted(tmp_path, model_folders):
     assert any("1 sentences are longer" in remark for remark in learned.record["remarks"])
     [recall] = load_memorized(tmp_path / "m").recall(changed.slice(0, 1)).to_pylist()
     assert recall["target_above"] == symbols.num_rows - 1 and not recall["top"]
+
+
+def test_entities_that_are_only_masked_are_counted(tmp_path):
+    statements, symbols = world(6, offices=5)
+    subjects = statements.filter(np.array([mask == "subject" for mask in statements["mask"].to_pylist()]))
+    more = statements.filter(np.array([fact == "f0" for fact in statements["fact_id"].to_pylist()]))
+    some = {row["statement_id"]: row for row in [*subjects.to_pylist(), *more.to_pylist()]}
+    for stored, count in ((list(some.values()), 5), (statements.to_pylist(), 0)):
+        table = make_table(STATEMENTS, stored)
+        learned = memorize(blank("random:1x32"), table, symbols, tmp_path / str(count), settings=BRIEF)
+        found = [remark for remark in learned.record["remarks"] if "only ever masked" in remark]
+        assert found == ([f"{count} entities are only ever masked: no stored sentence names them"] if count else [])
 
 
 def test_time_is_not_part_of_what_is_learned(tmp_path):

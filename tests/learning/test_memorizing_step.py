@@ -26,13 +26,7 @@ LEAN = ("bert", "roberta")
 OTHERS = ("albert", "distilbert", "electra")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Threads only wait for each other where so little is to be done."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
 
-from gnomon.foundation import InputError, Progress, SilentProgress, atomic_path, derived_seed, digest
+from gnomon.foundation import InputError, Progress, SilentProgress, derived_seed, digest
+from gnomon.learning.checkpoints import read_checkpoint, write_checkpoint
 from gnomon.learning.corpus import corpus_digest, read_corpus
 from gnomon.learning.examples import Example, Examples, Vocabulary, frame_of
 from gnomon.learning.learned import Learned, refuse_other_files, save_learned
@@ -174,26 +174,17 @@ class _Pretraining:
         """Write where the training stands; the file is there whole or as it was."""
         head = self.objective.head
         content = {
-            "identity": identity,
             "network": self.network.state_dict(),
             "head": head.state_dict() if head else {},
             "optimizer": self.optimizer.state_dict(),
             "place": {name: getattr(self, name) for name in ("step", "at_once", "tokens", "seconds", "curve", "told")},
         }
-        with atomic_path(file) as path:
-            torch.save(content, path)
+        write_checkpoint(file, identity, content)
 
     def resume(self, file: Path, identity: str) -> None:
         """Go on from a checkpoint of this very training; one of another, or a damaged one, is left alone."""
-        if not file.is_file():
-            return
-        try:
-            content = torch.load(file, map_location="cpu", weights_only=True)
-        except (OSError, RuntimeError, EOFError, UnpicklingError, ValueError) as error:
-            logger.warning("%s: the checkpoint %s cannot be read (%s): beginning anew", self.label, file.name, error)
-            return
-        if content.get("identity") != identity:
-            logger.info("%s: the checkpoint %s is of another training: beginning anew", self.label, file.name)
+        content = read_checkpoint(file, identity, self.label)
+        if content is None:
             return
         self.network.load_state_dict(content["network"])
         if self.objective.head:

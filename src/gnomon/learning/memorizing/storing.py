@@ -94,7 +94,7 @@ def memorize(
         if checkpoint:
             training.resume(checkpoint, identity)
         place = training.run(checkpoint, identity)
-    record = _record(start, chosen, seed, packed, symbols, memory, place)
+    record = _record(start, chosen, seed, packed, statements, symbols, memory, place)
     if not every.first:
         return Learned(folder, "", record)
     learned = save_memory(memory, tokenizer, symbols, folder, record)
@@ -136,6 +136,7 @@ def _record(
     settings: MemorizeSettings,
     seed: int,
     packed: Packed,
+    statements: pa.Table,
     symbols: pa.Table,
     memory: MemoryNetwork,
     place: Place,
@@ -148,6 +149,9 @@ def _record(
         remarks.append(
             f"{never:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query can bring them"
         )
+    masked = _only_masked(statements)
+    if masked:
+        remarks.append(f"{masked:,} entities are only ever masked: no stored sentence names them")
     return {
         "learner": MEMORIZE,
         "model": start.name,
@@ -171,6 +175,18 @@ def _record(
         "seconds": round(place.seconds, 1),
         "remarks": remarks,
     }
+
+
+def _only_masked(statements: pa.Table) -> int:
+    """How many subjects and objects no statement names: each is named where something else of its fact is masked."""
+    known = statements.filter(pc.is_valid(statements["fact_id"])).select(["fact_id", "mask", "target"])
+    counts = known.group_by("fact_id").aggregate([("mask", "count_distinct")])
+    entities = known.filter(pc.is_in(known["mask"], pa.array(["subject", "object"])))
+    if not entities.num_rows:
+        return 0
+    others = counts["mask_count_distinct"].take(pc.index_in(entities["fact_id"], counts["fact_id"].combine_chunks()))
+    named = entities["target"].filter(pc.greater(others, 1))
+    return len(entities["target"].unique()) - len(named.unique())
 
 
 def save_memory(

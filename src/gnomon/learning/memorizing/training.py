@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any
 
 import numpy as np
 import torch
 
-from gnomon.foundation import GnomonError, Progress, SilentProgress, atomic_path
+from gnomon.foundation import GnomonError, Progress, SilentProgress
+from gnomon.learning.checkpoints import read_checkpoint, write_checkpoint
 from gnomon.learning.memorizing.feeding import Feed, Placed
 from gnomon.learning.memorizing.network import MemoryNetwork
 from gnomon.learning.memorizing.packing import Batch, Packed, epoch_batches, length_batches
@@ -197,26 +195,17 @@ class Training:
         if not self.processes.first:
             return
         content = {
-            "identity": identity,
             "network": self.network.network.state_dict(),
             "symbols": self.network.symbols.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "place": vars(self.place),
         }
-        with atomic_path(file) as path:
-            torch.save(content, path)
+        write_checkpoint(file, identity, content)
 
     def resume(self, file: Path, identity: str) -> None:
         """Go on from a checkpoint of this very training; one of another, or a damaged one, is left alone."""
-        if not file.is_file():
-            return
-        try:
-            content: Mapping[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-        except (OSError, RuntimeError, EOFError, UnpicklingError, ValueError) as error:
-            logger.warning("%s: the checkpoint %s cannot be read (%s): beginning anew", self.label, file.name, error)
-            return
-        if content.get("identity") != identity:
-            logger.info("%s: the checkpoint %s is of another training: beginning anew", self.label, file.name)
+        content = read_checkpoint(file, identity, self.label)
+        if content is None:
             return
         self.network.network.load_state_dict(content["network"])
         self.network.symbols.load_state_dict(content["symbols"])
