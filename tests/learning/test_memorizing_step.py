@@ -231,7 +231,7 @@ def test_the_head_against_autograd(parts, halved):
 def test_ranks_are_counted_as_anybody_would(monkeypatch):
     from gnomon.learning.memorizing import head
 
-    monkeypatch.setattr(head, "_CELLS", 40)  # Several parts.
+    monkeypatch.setitem(head._CELLS, "cpu", 40)  # Several parts.
     generator = np.random.default_rng(4)
     states = torch.from_numpy(generator.integers(-1, 2, (17, 3)).astype(np.float32))
     weight = torch.nn.Parameter(torch.from_numpy(generator.integers(-1, 2, (13, 3)).astype(np.float32)))
@@ -241,6 +241,8 @@ def test_ranks_are_counted_as_anybody_would(monkeypatch):
     rows = torch.tensor([row for row, own in enumerate(answers) for _ in own])
     found = rank(outputs, states, targets, rows, torch.tensor([one for own in answers for one in own]))
     scores = (states @ weight.t()).tolist()
+    quick = rank(outputs, states, targets, rows, torch.tensor([one for own in answers for one in own]), 0)
+    assert quick.best_above.equal(found.best_above) and quick.top.shape == (17, 0)
     for row, own in enumerate(answers):
         mine = scores[row][targets[row]]
         best = max(scores[row][one] for one in own)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import torch
 
 TOP = 10
 _ALIGNED = 64
 """Sizes of tables are multiples of this on a GPU."""
-_CELLS = 1 << 26
-"""Scores that are held at once where symbols are ranked."""
+_CELLS = {"cpu": 1 << 22}
+_CELLS_ELSEWHERE = 1 << 26
+"""Scores that are held at once where symbols are ranked: on a CPU, as many as its cache holds."""
 
 
 class SymbolTable(torch.nn.Module):  # type: ignore[misc]
@@ -178,38 +180,69 @@ class Ranks:
 
 
 def rank(
-    outputs: Outputs, states: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor, answers: torch.Tensor
+    outputs: Outputs,
+    states: torch.Tensor,
+    targets: torch.Tensor,
+    rows: torch.Tensor,
+    answers: torch.Tensor,
+    first: int = TOP,
 ) -> Ranks:
     """Ranks of targets and of the best of all right answers (``answers`` of the state numbered in ``rows``).
 
-    In float32: half precision would make equal what is not.
+    In float32: half precision would make equal what is not. The ``first`` so many are told with their logarithms of
+    probabilities.
     """
     weight = torch.cat([one.detach().float() for one in outputs.weights])
     bias = torch.cat([one.detach().float() for one in outputs.biases])
     found = []
-    at_once = max(1, _CELLS // outputs.count)
-    for first in range(0, len(states), at_once):
-        some = slice(first, min(first + at_once, len(states)))
+    at_once = max(1, _CELLS.get(states.device.type, _CELLS_ELSEWHERE) // outputs.count)
+    counting = _Counting(min(at_once, len(states)), outputs.count, states.device)
+    for begin in range(0, len(states), at_once):
+        some = slice(begin, min(begin + at_once, len(states)))
         scores = torch.addmm(bias, states[some].float(), weight.t())
         inside = (rows >= some.start) & (rows < some.stop)
-        found.append(_ranked(scores, targets[some], rows[inside] - some.start, answers[inside]))
+        found.append(_ranked(scores, targets[some], rows[inside] - some.start, answers[inside], first, counting))
     return Ranks(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
 
+class _Counting:
+    """Counts scores above or at a value; on a CPU into a table of floats, which it adds up much faster than truths."""
+
+    def __init__(self, rows: int, columns: int, device: torch.device) -> None:
+        self.table = torch.empty(rows, columns) if device.type == "cpu" else None
+
+    def above(self, scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return self._count(torch.gt, scores, values)
+
+    def equal(self, scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return self._count(torch.eq, scores, values)
+
+    def _count(self, compare: Any, scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        out = None if self.table is None else self.table[: len(scores)]
+        found: torch.Tensor = compare(scores, values[:, None], out=out).sum(1).long()
+        return found
+
+
 def _ranked(
-    scores: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor, answers: torch.Tensor
+    scores: torch.Tensor,
+    targets: torch.Tensor,
+    rows: torch.Tensor,
+    answers: torch.Tensor,
+    first: int,
+    counting: _Counting,
 ) -> tuple[torch.Tensor, ...]:
-    own = scores.gather(1, targets[:, None])
+    own = scores.gather(1, targets[:, None])[:, 0]
     golds = scores[rows, answers]
-    best = torch.full_like(own[:, 0], -torch.inf).scatter_reduce(0, rows, golds, "amax")
+    best = torch.full_like(own, -torch.inf).scatter_reduce(0, rows, golds, "amax")
     count = torch.zeros_like(targets).scatter_add(0, rows, (golds == best[rows]).to(targets.dtype))
-    top = torch.topk(scores, min(TOP, scores.shape[1]), dim=1)
+    top = torch.topk(scores, min(first, scores.shape[1]), dim=1)
+    normaliser = torch.logsumexp(scores, dim=1)[:, None] if first else 0.0
     return (
-        (scores > own).sum(1),
-        (scores == own).sum(1),
-        (scores > best[:, None]).sum(1),
-        (scores == best[:, None]).sum(1),
+        counting.above(scores, own),
+        counting.equal(scores, own),
+        counting.above(scores, best),
+        counting.equal(scores, best),
         count,
         top.indices,
-        top.values - torch.logsumexp(scores, dim=1)[:, None],
+        top.values - normaliser,
     )

@@ -9,7 +9,17 @@ import torch
 
 from gnomon.learning.memorizing.bodies import Body, body_of
 from gnomon.learning.memorizing.feeding import Placed
-from gnomon.learning.memorizing.head import Learnt, Outputs, Ranks, SymbolTable, learn, rank, spread, spread_in_kernels
+from gnomon.learning.memorizing.head import (
+    TOP,
+    Learnt,
+    Outputs,
+    Ranks,
+    SymbolTable,
+    learn,
+    rank,
+    spread,
+    spread_in_kernels,
+)
 from gnomon.learning.memorizing.settings import MemorizeSettings
 
 WORTH_COMPILING = 1e15
@@ -81,9 +91,9 @@ class MemoryNetwork:
         """After the passes of a step: hand all gradients to the optimizer."""
         self.body.end()
 
-    def rank(self, placed: Placed, rows: torch.Tensor, answers: torch.Tensor) -> Ranks:
-        """Where targets and right answers (symbols, of the sentence numbered in ``rows``) stand."""
+    def rank(self, placed: Placed, rows: torch.Tensor, answers: torch.Tensor, first: int = TOP) -> Ranks:
+        """Where targets and right answers (symbols, of the sentence numbered in ``rows``) stand, and what is first."""
         outputs = self.outputs
         targets = placed.targets + outputs.offset
         with torch.no_grad():
-            return rank(outputs, self.states(placed), targets, rows, answers + outputs.offset)
+            return rank(outputs, self.states(placed), targets, rows, answers + outputs.offset, first)

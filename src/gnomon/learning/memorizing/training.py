@@ -118,7 +118,7 @@ class Training:
         batches = length_batches(self.packed, rows, self.place.at_once)
         self.network.begin()
         for batch, placed in self.feed.place(self.processes.own(batches)):
-            ranks = self.network.rank(placed, *self.feed.answers(batch))
+            ranks = self.network.rank(placed, *self.feed.answers(batch), first=0)
             right += ((ranks.best_above == 0) * ranks.best_golds / ranks.best_ties).sum()
         self.processes.add([right])
         return float(right) / max(1, self.packed.count)
