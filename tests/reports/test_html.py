@@ -13,6 +13,7 @@ from report_runs import ARABIC, CHINESE, HOSTILE, LONG, make_run, score
 
 from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
 from gnomon.reports import ReportData, render_html
+from gnomon.reports.sections import comparisons
 
 SECTIONS = ("summary", "scores", "figures", "compared", "questions", "unusable", "methods", "environment")
 
@@ -336,3 +337,9 @@ def test_the_room_is_light_to_enter():
         assert "altair" not in sys.modules and "torch" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_who_is_ahead_is_said_where_the_corrected_p_says_so_too():
+    found = {"task": "completion", "metric": "r@1", "model": "a", "other": "b", "difference": 0.02, "low": 0.01}
+    [clear, many] = comparisons({"comparisons": [{**found, "high": 0.03, "p": p} for p in (0.01, 0.2)]})
+    assert (clear["verdict"], many["verdict"]) == ("a is ahead", "not told apart")

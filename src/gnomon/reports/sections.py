@@ -14,6 +14,8 @@ from gnomon.reports.data import ReportData
 from gnomon.reports.scoreboard import Cell, Column, Scoreboard, Series, cell, group_columns, grouped_rows, overall_rows
 
 MOST_GROUPS = 300
+CLEAR = 0.05
+"""Below it a difference is told as one."""
 _MOST_CELLS = 15_000
 _MOST_METRICS = 500
 _FIRST_GROUPS = ("relation", "domain")
@@ -137,11 +139,11 @@ def comparisons(findings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Paired comparisons of models, with what each of them tells."""
     rows = []
     for item in findings.get("comparisons") or ():
-        low, high = show.finite(item.get("low")), show.finite(item.get("high"))
+        low, high, p = (show.finite(item.get(name)) for name in ("low", "high", "p"))
         model, other = show.printable(item.get("model", "")), show.printable(item.get("other", ""))
         if low is None or high is None:
             verdict = ""
-        elif low > 0 or high < 0:
+        elif (low > 0 or high < 0) and (p is None or p < CLEAR):  # The interval is not corrected for many pairs, p is.
             verdict = f"{model if low > 0 else other} is ahead"
         else:
             verdict = "not told apart"
