@@ -179,7 +179,8 @@ def models(json: Json = False) -> None:
     from gnomon.cli.lists import list_parts
     from gnomon.models import MODELS
 
-    list_parts(MODELS, "Any folder, .gguf file or hub name is a model too.", as_json=json)
+    others = "Any folder, .gguf file or hub name is a model too; random:2x128 is one that memorizes from nothing."
+    list_parts(MODELS, others, as_json=json)
 
 
 @app.command()
