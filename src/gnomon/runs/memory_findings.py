@@ -22,6 +22,12 @@ _KINDS = ("facts", "conflict", "static", "dynamic")
 """What conditions differ in."""
 
 
+ONE_TRAINING = (
+    "Every model was trained once: intervals and p-values are about these trainings, and another seed may give other "
+    "differences."
+)
+
+
 def analyse(context: StepContext) -> None:
     """Write findings.json: the comparisons, and in words what they and the analyses say."""
     params = context.params
@@ -29,6 +35,7 @@ def analyse(context: StepContext) -> None:
     found = recall_findings(parts, params["headline"], params["seed"])
     analyses = read_json(context.folder / "analyses.json")
     found["sentences"] += [sentence for one in analyses for sentence in one["sentences"]]
+    found["sentences"].append(ONE_TRAINING)
     write_json(context.folder / "findings.json", found)
 
 
