@@ -57,3 +57,21 @@ def gnomon(tmp_path: Path):
         return done
 
     return call
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real browser; tests that need one skip where there is none."""
+    from browsing import open_browser
+
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser):
+    """A fresh page whose errors, blocked requests and refused scripts are failures; its ``problems`` lists them."""
+    from browsing import watched_page
+
+    with watched_page(browser) as fresh:
+        yield fresh

@@ -15,7 +15,8 @@ class ReportData:
 
     ``scores``, ``questions`` and ``answers`` are tables of :mod:`gnomon.foundation.tables`; ``scores`` may carry
     group columns (domain, relation, template, …), empty on overall rows. ``study``, ``record`` (run.json), ``suite``
-    and ``findings`` are plain mappings of which any key may be absent; ``analyses`` is what analyses.json holds.
+    and ``findings`` are plain mappings of which any key may be absent; ``analyses`` is what analyses.json
+    holds, ``calibration`` the calibration cards of the run's probes (calibration.json).
     """
 
     title: str
@@ -28,6 +29,7 @@ class ReportData:
     answers: pa.Table
     findings: Mapping[str, Any]
     analyses: Sequence[Mapping[str, Any]] = ()
+    calibration: Sequence[Mapping[str, Any]] = ()
 
     def baselines(self) -> frozenset[str]:
         """Names of the models that the record calls baselines."""

@@ -90,7 +90,16 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
         answers=answers,
         findings=findings,
         analyses=analyses,
+        calibration=_cards(runs),
     )
+
+
+def _cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The calibration cards of all runs, each once."""
+    cards: list[dict[str, Any]] = []
+    for run in runs:
+        cards += [card for card in run.calibration if card not in cards]
+    return cards
 
 
 def _recalled(

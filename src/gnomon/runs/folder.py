@@ -67,6 +67,13 @@ class Run:
         found: list[dict[str, Any]] = read_json(file) if file.is_file() else []
         return found
 
+    @cached_property
+    def calibration(self) -> list[dict[str, Any]]:
+        """The calibration cards of the run's probes; none in a run of an older version."""
+        file = self.folder / "calibration.json"
+        found: list[dict[str, Any]] = read_json(file) if file.is_file() else []
+        return found
+
     @property
     def report(self) -> Path:
         """The HTML report."""

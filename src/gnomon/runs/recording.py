@@ -18,6 +18,7 @@ from gnomon.questions import read_questions
 from gnomon.runs.plan import StepContext
 from gnomon.runs.scoring import read_json
 
+CALIBRATION = "calibration.json"
 _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "altair", "tantivy")
 
 
@@ -55,6 +56,11 @@ def run_record(context: StepContext, asked: Mapping[str, Any], models: Sequence[
     }
 
 
+def calibrations(context: StepContext) -> None:
+    """Write calibration.json: the calibration cards of the probes that the run asks by, as they were found."""
+    write_json(context.folder / CALIBRATION, context.params["cards"])
+
+
 def report(context: StepContext) -> None:
     """Write report.html from what the run holds."""
     from gnomon.reports import ReportData, render_html
@@ -72,6 +78,7 @@ def report(context: StepContext) -> None:
         answers=read_table(ANSWERS, folder / "answers.parquet"),
         findings=read_json(folder / "findings.json"),
         analyses=read_json(folder / "analyses.json") if "analyses.json" in context.step.inputs else (),
+        calibration=read_json(folder / CALIBRATION),
     )
     write_text(folder / context.step.outputs[0], render_html(data))
 

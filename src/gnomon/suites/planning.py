@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gnomon.analysis.calibration import find_cards
 from gnomon.analysis.options import identities, options_of
 from gnomon.foundation import digest, file_digest, part_identity
 from gnomon.knowledge.places import material_identity
@@ -16,6 +17,7 @@ from gnomon.models.resolving import ResolvedModel
 from gnomon.questions.files import read_card
 from gnomon.runs import Plan, ProbeChoice, Step, study_yaml
 from gnomon.runs.learning import TRAINING
+from gnomon.runs.recording import CALIBRATION
 from gnomon.scores import get_metric
 from gnomon.suites.building import data_files
 from gnomon.suites.resolving import ResolvedStudy
@@ -89,6 +91,7 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 ("findings.json",),
             ),
             *examined,
+            calibration_step([choice.probe for choice in study.probes], resolved.home),
             Step(
                 "record",
                 "report",
@@ -109,12 +112,19 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
                     "scores.parquet",
                     "findings.json",
                     *(name for step in examined for name in step.outputs),
+                    CALIBRATION,
                     "run.json",
                 ),
                 ("report.html",),
             ),
         )
     )
+
+
+def calibration_step(probes: Sequence[str], home: Path) -> Step:
+    """The step that puts the calibration cards of the probes into the run."""
+    cards = find_cards(probes, home)
+    return Step("calibration", "report", "gnomon.runs.recording:calibrations", {"cards": cards}, (), (CALIBRATION,))
 
 
 def _headline(resolved: ResolvedStudy, metrics: list[str]) -> list[dict[str, str]]:

@@ -13,6 +13,7 @@ from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
 from gnomon.models.resolving import ResolvedModel
 from gnomon.questions.temporal import controlled, read_wordings, temporal_facts
 from gnomon.runs import Plan, Step, StepContext, make_study, study_yaml
+from gnomon.runs.memorizing import PROBE
 from gnomon.runs.memory_sets import (
     ABOUT_FACTS,
     ABOUT_SETS,
@@ -27,12 +28,13 @@ from gnomon.runs.memory_sets import (
     settled,
     write_facts,
 )
+from gnomon.runs.recording import CALIBRATION
 from gnomon.runs.scoring import read_json
 from gnomon.scores.recall import METRICS
 from gnomon.suites.building import data_files
 from gnomon.suites.lama_tk.making import knowledge_of
 from gnomon.suites.lama_tk.options import LamaTkOptions, read_options
-from gnomon.suites.planning import QUESTIONS, public
+from gnomon.suites.planning import QUESTIONS, calibration_step, public
 from gnomon.suites.resolving import ResolvedStudy
 
 FREQUENCY = "frequency"
@@ -216,6 +218,7 @@ class _Planner:
                 (SYMBOLS_FILE, "analyses.json", *sets, *recalls),
                 ("findings.json",),
             ),
+            calibration_step([PROBE], self.resolved.home),
             Step(
                 "record",
                 "report",
@@ -230,7 +233,10 @@ class _Planner:
                 "report",
                 "gnomon.runs.recording:report",
                 {"title": study.title or self.resolved.suite.title, "study": study.model_dump(), "suite": card},
-                (*QUESTIONS, "answers.parquet", "scores.parquet", "findings.json", "analyses.json", "run.json"),
+                (
+                    *(*QUESTIONS, "answers.parquet", "scores.parquet"),
+                    *("findings.json", "analyses.json", CALIBRATION, "run.json"),
+                ),
                 ("report.html",),
             ),
         )
