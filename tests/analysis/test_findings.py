@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import replace
+
 import pytest
 
 from gnomon.analysis import find_out
+from gnomon.analysis.comparison import Comparison
+from gnomon.analysis.findings import compared
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
 
@@ -75,7 +81,10 @@ def test_who_is_ahead_and_who_is_not_clearly(bench):
     found = find(bench)
     assert "strong is ahead of weak on completion by 95.0 points (paired, p < 0.001)." in found["sentences"]
     assert [one["model"] for one in found["comparisons"]] == ["strong", "strong"]
-    assert set(found["comparisons"][0]) == {"task", "metric", "model", "other", "difference", "low", "high", "p", "n"}
+    asked = {"task", "metric", "model", "other", "n", "facts", "group_column", "group"}
+    sizes = {"difference", "low", "high", "effect", "odds", "detectable"}
+    assert set(found["comparisons"][0]) == {*asked, *sizes, "p", "p_raw", "q", "mcnemar"}
+    json.dumps(found, allow_nan=False)
 
 
 def test_many_models_are_told_of_in_few_sentences(bench):
@@ -87,15 +96,54 @@ def test_many_models_are_told_of_in_few_sentences(bench):
     pairs = len(found["comparisons"])
     clear = sum(one["p"] < 0.05 for one in found["comparisons"])
     assert pairs == 30 and 0 < clear < pairs
-    assert said[-1] == f"In {pairs - clear} of {pairs} comparisons two models do not differ clearly."
+    assert said[-1].startswith(
+        f"In {pairs - clear} of {pairs} comparisons two models do not differ clearly; tested alone"
+    )
+    sizes = [math.ceil(100 * one["detectable"]) for one in found["comparisons"] if one["p"] >= 0.05]
+    least, most = min(sizes), max(sizes)
+    assert f"true differences of {least} to {most} points would have been found" in said[-1]
     assert all(line.startswith("strong is ahead of alike") for line in said[: min(clear, 8)])
     assert len(said) <= 10
 
 
 def test_models_that_do_not_differ_clearly(bench):
     bench.answer("one", lambda name: number(name) < 10).answer("two", lambda name: number(name) < 11)
-    said = find(bench)["sentences"]
-    assert "On completion, two and one do not differ clearly (2.5 points, paired, p = 1.000)." in said
+    found = find(bench)
+    (line,) = [line for line in found["sentences"] if line.startswith("On completion")]
+    points = math.ceil(100 * found["comparisons"][0]["detectable"])
+    assert line == (
+        "On completion, two and one do not differ clearly (2.5 points, paired, p = 1.000); tested alone, a true "
+        f"difference of {points} points or more would have been found about four times of five."
+    )
+
+
+ALIKE = Comparison("t", "accuracy", "a", "b", 0.02, -0.01, 0.05, 0.3, 400, p_raw=0.3, detectable=0.0412, facts=200)
+
+
+def test_what_could_have_been_found_is_told_once_for_a_pair_and_task():
+    (alone,) = compared([ALIKE])
+    assert alone == (
+        "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300); a true difference of 5 points or more "
+        "would have been found about four times of five."
+    )
+    first, second, other = compared([ALIKE, replace(ALIKE, metric="mrr"), replace(ALIKE, other="c", detectable=0.005)])
+    assert "; tested alone, a true difference of 5 points or more" in first
+    assert second == "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300)."
+    assert "a true difference of 0.5 points or more" in other
+
+
+def test_what_is_not_known_is_not_told():
+    (old,) = compared([replace(ALIKE, detectable=None, facts=None)])
+    assert old == "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300)."
+    (few,) = compared([replace(ALIKE, detectable=None, facts=5)])
+    assert few.endswith("p = 0.300); 5 facts are too few to show one.")
+    (clear,) = compared([replace(ALIKE, p=0.01)])
+    assert clear == "a is ahead of b on t by 2.0 points (paired, p = 0.010)."
+
+
+def test_a_difference_of_ranks_is_not_told_in_points():
+    ranks = replace(ALIKE, metric="mean-rank", difference=1.25, detectable=3.0)
+    assert compared([ranks]) == ["On t, a and b do not differ clearly (1.25 in mean-rank, paired, p = 0.300)."]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ needs_drawing = pytest.mark.skipif(not can_draw(), reason="altair or vl-convert 
 def test_scores_ranks_and_a_heat_map_are_drawn_and_told():
     page = Page(render_html(make_run()))
     labels = [attributes["aria-label"] for attributes in page.all("svg")]
-    assert len(labels) == len(page.all("figure")) == 5
+    assert len(labels) == len(page.all("figure")) == 6
     assert all(attributes["role"] == "img" for attributes in page.all("svg"))
     assert "SmolLM2-135M: 60.0 [56.0, 64.0], chance 5.0, n = 100" in labels[0]
     assert any(label.startswith("Heat map: completion R@1 in percent by relation") for label in labels)

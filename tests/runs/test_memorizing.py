@@ -293,3 +293,28 @@ def test_a_plan_may_hang_on_what_its_first_steps_found(tmp_path: Path) -> None:
 def write(context) -> None:
     """The action of the plan above."""
     (context.folder / context.step.outputs[0]).write_text(context.params["text"])
+
+
+def test_several_trainings_have_seeds_of_their_own_and_are_told_together(tmp_path: Path) -> None:
+    run = gnomon.run(str(study(tmp_path, trainings=3)), out=tmp_path / "run")
+    once = gnomon.run(str(study(tmp_path / "one")), out=tmp_path / "one" / "run")
+    assert run.scores.equals(once.scores)  # Scores are of the first training, which has the study's seed.
+    (found,) = [one for one in run.analyses if one["name"] == "trainings"]
+    rows = {(row[1], row[2]): row for row in found["tables"][0]["rows"]}
+    files = sorted((run.folder / "recalls").glob("00-small-40-facts*-statement.parquet"))
+    assert len(files) == 3
+    values = sorted(hit_values(read_table(RECALLS, file), "acc@1").mean() for file in files)
+    row = rows["statement", "Acc@1"]
+    assert row[3] == 3 and len(set(values)) > 1
+    assert (row[6], row[7]) == pytest.approx((values[0], values[-1]))
+    assert row[4]["value"] == pytest.approx(sum(values) / 3)
+    assert not any("was trained once" in sentence for sentence in run.findings["sentences"])
+    assert any("was trained 3 times" in sentence for sentence in run.findings["sentences"])
+    assert any("was trained once" in sentence for sentence in once.findings["sentences"])
+    assert "trainings" not in {one["name"] for one in once.analyses}
+
+
+@pytest.mark.parametrize("wrong", [0, "three", 1.5, True])
+def test_a_wrong_number_of_trainings_is_refused(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(InputError, match="the option trainings is"):
+        gnomon.run(str(study(tmp_path, trainings=wrong)), out=tmp_path / "run")

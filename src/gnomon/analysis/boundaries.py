@@ -190,7 +190,7 @@ def _bars(given: MemoryInput, known: Sequence[Stored]) -> Figure:
         if name != "both" and (cell := given.cell(one.model, task, metric, **groups)) is not None
     )
     caption = f"{LABELS[metric]} of stored statements, and of starts and ends asked for in other words."
-    return Figure("bars", caption, rows, legend="times left out", percent=True)
+    return Figure("bars", caption, rows, legend="times left out", percent=True, y=LABELS[metric])
 
 
 def _told(given: MemoryInput, base: str, own: Sequence[Stored], against: Sequence[Comparison]) -> list[str]:

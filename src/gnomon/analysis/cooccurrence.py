@@ -149,7 +149,7 @@ def _buckets(
         if (place, line) in cells
     ]
     return Table(caption, columns, rows, aside=True), Figure(
-        "lines", f"{name}: {metrics}", tuple(drawn), "co-occurrence"
+        "lines", f"{name}: {metrics} by co-occurrence", tuple(drawn), "co-occurrence", y=metrics
     )
 
 

@@ -236,7 +236,7 @@ def _figure(one: Stored, answered: _Answered, curves: Mapping[float, FloatArray]
                 for t, values in curves.items()
             ]
     caption = f"{one.base}: F1 of sets by the threshold on probability ({best:g} was chosen on other facts)"
-    return Figure("lines", caption, tuple(rows), "threshold", percent=True, log=True)
+    return Figure("lines", caption, tuple(rows), "threshold", percent=True, log=True, y="F1")
 
 
 def _sentence(given: MemoryInput, one: Stored, answered: _Answered, best: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,7 +12,7 @@ from gnomon.analysis.comparison import Comparison, compare_models, is_a_layer
 from gnomon.analysis.inquiry import told
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import SCORES
-from gnomon.scores import Metric
+from gnomon.scores import Metric, get_metric, is_metric
 
 Row = dict[str, Any]
 CLEAR = 0.05
@@ -130,25 +131,60 @@ def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, 
 
 
 def compared(comparisons: Sequence[Comparison]) -> list[str]:
-    """Who is ahead of whom; where there are many pairs, the clearest, and how many do not differ."""
+    """Who is ahead of whom; where there are many pairs, the clearest, and how many do not differ.
+
+    Where two models do not differ clearly, the smallest difference that these questions could have shown is told, once
+    for a pair and task.
+    """
+    alone = len(comparisons) == 1
+    alike = [one for one in comparisons if one.p >= CLEAR]
     if len(comparisons) <= _MOST_COMPARED:
-        return [_ahead(one) for one in comparisons]
+        first = {(one.task, one.model, one.other): one for one in reversed(alike)}
+        return [_ahead(one, _could_be_seen([one], alone) if one in first.values() else "") for one in comparisons]
     clear = sorted((one for one in comparisons if one.p < CLEAR), key=lambda one: (one.p, -one.difference))
-    alike, more = len(comparisons) - len(clear), len(clear) - _MOST_COMPARED
+    more = len(clear) - _MOST_COMPARED
     said = [_ahead(one) for one in clear[:_MOST_COMPARED]]
     if more > 0:
         said.append(f"In {more} more comparisons one of two models is ahead.")
     if alike:
-        said.append(f"In {alike} of {len(comparisons)} comparisons two models do not differ clearly.")
+        seen = _could_be_seen(alike, alone)
+        said.append(f"In {len(alike)} of {len(comparisons)} comparisons two models do not differ clearly{seen}.")
     return said
 
 
-def _ahead(one: Comparison) -> str:
-    points = f"{100 * one.difference:.1f} points"
+def _ahead(one: Comparison, could_be_seen: str = "") -> str:
     p = f"p = {one.p:.3f}" if one.p >= 0.001 else "p < 0.001"
     if one.p >= CLEAR:
-        return f"On {one.task}, {told(one.model)} and {told(one.other)} do not differ clearly ({points}, paired, {p})."
-    return f"{told(one.model)} is ahead of {told(one.other)} on {one.task} by {points} (paired, {p})."
+        pair = f"{told(one.model)} and {told(one.other)}"
+        return f"On {one.task}, {pair} do not differ clearly ({_gap(one)}, paired, {p}){could_be_seen}."
+    return f"{told(one.model)} is ahead of {told(one.other)} on {one.task} by {_gap(one)} (paired, {p})."
+
+
+def _gap(one: Comparison) -> str:
+    """A difference in points, or by the metric's own measure where it is no share."""
+    return f"{100 * one.difference:.1f} points" if _is_share(one) else f"{one.difference:.2f} in {one.metric}"
+
+
+def _could_be_seen(comparisons: Sequence[Comparison], alone: bool) -> str:
+    """What these comparisons could have shown, as the end of a sentence; nothing where that is not known."""
+    known = [one for one in comparisons if _is_share(one)]
+    points = sorted({_whole_points(one.detectable) for one in known if one.detectable is not None}, key=float)
+    if not points:
+        few = min((one.facts for one in known if one.facts is not None), default=None)
+        return "" if few is None or len(comparisons) > 1 else f"; {few} facts are too few to show one"
+    far = points[0] if len(points) == 1 else f"{points[0]} to {points[-1]}"
+    unit = "point" if points == ["1"] else "points"
+    what = f"a true difference of {far} {unit} or more" if len(points) == 1 else f"true differences of {far} {unit}"
+    return f"; {'' if alone else 'tested alone, '}{what} would have been found about four times of five"
+
+
+def _whole_points(share: float) -> str:
+    """A share in whole points, rounded up; in tenths below one point."""
+    return str(math.ceil(100 * share - 1e-9)) if share >= 0.00995 else f"{math.ceil(1000 * share) / 10:.1f}"
+
+
+def _is_share(one: Comparison) -> bool:
+    return get_metric(one.metric).share if is_metric(one.metric) else True
 
 
 def _unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:

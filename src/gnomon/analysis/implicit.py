@@ -139,7 +139,7 @@ def _bars(given: MemoryInput, known: Sequence[Stored]) -> Figure:
         for name, task, groups in _places(given, known[0])
         if (cell := given.baseline(known[0], task, metric, **groups)) is not None
     ]
-    return Figure("bars", f"{LABELS[metric]} by what is asked.", tuple(rows), percent=True)
+    return Figure("bars", f"{LABELS[metric]} by what is asked.", tuple(rows), percent=True, y=LABELS[metric])
 
 
 def _told(given: MemoryInput, one: Stored, transfer: Sequence[Comparison]) -> list[str]:

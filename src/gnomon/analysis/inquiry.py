@@ -67,7 +67,8 @@ class Figure:
     ``stack``: rows with bar, part and count, parts of a bar laid end to end, bars and parts in order.
     ``bars``: rows with panel, x, bar, value, low, high and n; in every panel a group of bars for each x, its bars side
     by side, all in order. ``legend`` says what the bars of a group are.
-    ``percent`` says whether values are shown in percent; None: where all of them lie between -1 and 1.
+    ``percent`` says whether values are shown in percent; None: where all of them lie between -1 and 1. ``x`` and ``y``
+    are the titles of the axes.
     """
 
     kind: str
@@ -78,6 +79,7 @@ class Figure:
     percent: bool | None = None
     log: bool = False
     zero: bool = True
+    y: str = ""
 
 
 @dataclass(frozen=True)
@@ -299,8 +301,13 @@ def estimate(interval: Interval, n: int) -> Estimate:
 
 def metric_label(metric: Metric) -> str:
     """A metric's name as papers write it: F1, MRR, MRR_a, R@5; longer words stay words."""
-    stem = re.split("[@_]", metric.name)[0]
-    return stem.upper() + metric.name[len(stem) :] if len(stem) <= 3 else metric.name
+    return name_label(metric.name)
+
+
+def name_label(name: str) -> str:
+    """The same of a metric's name."""
+    stem = re.split("[@_]", name)[0]
+    return stem.upper() + name[len(stem) :] if len(stem) <= 3 else name
 
 
 def listed(names: Sequence[str]) -> str:

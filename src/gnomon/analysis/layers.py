@@ -114,7 +114,9 @@ def _shown(
     )
     columns = (Column("Layer"), *(Column(stack.label, "share") for stack in stacks))
     lines = tuple((str(layer), *(cells.get((stack.label, layer)) for stack in stacks)) for layer in places)
-    return Figure("lines", caption, rows, "layer", percent=True), Table(f"{caption}.", columns, lines, aside=True)
+    return Figure("lines", caption, rows, "layer", percent=True, y=metric_label(metric)), Table(
+        f"{caption}.", columns, lines, aside=True
+    )
 
 
 def _best(

@@ -139,7 +139,7 @@ def _buckets(
         for place in used
         if (place, line) in cells
     )
-    figure = Figure("lines", caption, drawn, "characters", percent=kind == "share")
+    figure = Figure("lines", caption, drawn, "characters", percent=kind == "share", y=metrics)
     return figure, Table(f"{caption}.", columns, rows, aside=True)
 
 

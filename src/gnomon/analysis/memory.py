@@ -22,14 +22,16 @@ MEMORY_ANALYSES: Mapping[str, tuple[str, ...]] = {
 }
 """The analyses of each experiment, as places of functions of a MemoryInput."""
 LABELS = {"acc@1": "Acc@1", "acc@5": "Acc@5", "hit@5": "Hit@5", "hit@10": "Hit@10"}
+CONDITIONS = ("facts", "conflict", "static", "dynamic")
+"""What conditions differ in."""
 STATEMENT = "statement"
 FREQUENCY = "frequency"
 INTERVALS = (
     "Intervals are of 95% and take the statements of one fact, and those that are one prompt, as one observation each. "
     "p-values of a table are Holm-corrected over it; those against the baseline are not corrected. All this is about "
-    "the models as they were trained, each once: another seed, or only another number of threads, gives another model, "
-    "which on questions in other words may differ by more than the intervals and p-values say. Train with some seeds "
-    "before you conclude something about a way of training."
+    "one training of each model: another seed, or only another number of threads, gives another model, which on "
+    "questions in other words may differ by more than the intervals and p-values say. Train several times "
+    "(options.trainings) before you conclude something about a way of training."
 )
 Row = dict[str, Any]
 
@@ -143,6 +145,12 @@ def analyse_memory(given: MemoryInput) -> Iterator[Analysis]:
         found = function(given)
         if found is not None:
             yield found
+
+
+def comparable(base: str | None, condition: Mapping[str, Any], other_base: str, other: Mapping[str, Any]) -> bool:
+    """Whether two memories differ in one thing: conditions of one model in one, other models in no condition."""
+    different = [kind for kind in CONDITIONS if condition.get(kind) != other.get(kind)]
+    return len(different) == (1 if base == other_base else 0)
 
 
 def compared(found: Mapping[tuple[str, str, str, str], tuple[PairedDifference, int]]) -> list[Comparison]:

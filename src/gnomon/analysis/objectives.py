@@ -156,5 +156,5 @@ def _curves(learned: Sequence[Mapping[str, Any]]) -> list[Figure]:
             if point.get("step") is not None and point.get(column) is not None
         )
         if rows:
-            figures.append(Figure("lines", title, rows, "step", percent=False))
+            figures.append(Figure("lines", title, rows, "step", percent=False, y="loss"))
     return figures

@@ -69,7 +69,7 @@ def premises(given: AnalysisInput) -> Analysis | None:
     figures = [found.figure(model) for model in found.models]
     tables = [found.table(model) for model in found.models]
     if macro:
-        figures.insert(0, Figure("bars", _macro_caption(found.models), tuple(macro), "P1", "P2", percent=True))
+        figures.insert(0, Figure("bars", _macro_caption(found.models), tuple(macro), "P1", "P2", percent=True, y="MRR"))
         tables.insert(0, _macro_table(macro))
     return Analysis(
         "premises",
@@ -165,7 +165,8 @@ class _Settings:
             for setting in SETTINGS
             if (cell := self.cell(rule, model, setting)) is not None
         ]
-        return Figure("bars", f"{model}: MRR by rule and premises.", tuple(rows), "P1", "P2", percent=True)
+        caption = f"{model}: MRR by rule and premises. {_KEY}"
+        return Figure("bars", caption, tuple(rows), "P1", "P2", percent=True, y="MRR")
 
     def macro(self) -> list[Row]:
         """Bars of the nine settings: means over rules, then over models."""
@@ -204,6 +205,7 @@ class _Settings:
 
 
 _ORDER = (*SETTINGS, CONTROL)
+_KEY = "EX: in the text, IM: memorized, NO: neither."
 _FIRST = {"NO": "NO", "IM": "IM", "EX": "EX", "OT": "another (control)"}
 
 
@@ -219,7 +221,7 @@ def _bar(setting: str, cell: Estimate, **more: str) -> Row:
 
 def _macro_caption(models: list[str]) -> str:
     over = "1 model" if len(models) == 1 else f"{len(models)} models"
-    return f"MRR by how the premises are given, mean over rules and {over}."
+    return f"MRR by how the premises are given, mean over rules and {over}. {_KEY}"
 
 
 def _macro_table(rows: list[Row]) -> Table:

@@ -188,5 +188,7 @@ def _curves(learned: Sequence[Mapping[str, Any]]) -> list[Figure]:
                 if epoch.get(column) is not None
             )
             if rows:
-                figures.append(Figure("lines", f"{model}: {title} while learning.", rows, "epoch", percent=share))
+                figures.append(
+                    Figure("lines", f"{model}: {title} while learning.", rows, "epoch", percent=share, y=title)
+                )
     return figures

@@ -93,7 +93,7 @@ def _curve(given: MemoryInput, known: Sequence[Stored], metric: str) -> Figure:
             rows.append({"x": one.facts, "line": line, "model": one.model, **vars(cell)})
     several = "" if alone else ", with conflicting statements and without"
     caption = f"{LABELS[metric]} on stored statements by the number of facts{several}"
-    return Figure("lines", caption, tuple(rows), "facts stored", percent=True, log=True, zero=False)
+    return Figure("lines", caption, tuple(rows), "facts stored", percent=True, log=True, zero=False, y=LABELS[metric])
 
 
 def _cost(given: MemoryInput, known: Sequence[Stored]) -> list[Comparison]:

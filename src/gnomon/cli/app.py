@@ -10,6 +10,10 @@ from typing import Annotated
 import typer
 
 from gnomon.cli.arguments import Data, Downstream, Json, Knowledge, Limit, Model, Quiet, Seed, Set, Task, What
+from gnomon.cli.calibrate import calibrate
+from gnomon.cli.explore import explore
+from gnomon.cli.exporting import figures, tables
+from gnomon.cli.compare import compare
 from gnomon.cli.knowledge import knowledge_app
 from gnomon.cli.memorize import memorize
 from gnomon.cli.review import review
@@ -24,8 +28,13 @@ app = typer.Typer(
 )
 
 app.add_typer(knowledge_app)
+app.command()(compare)
 app.command()(review)
+app.command()(explore)
 app.command()(memorize)
+app.command()(calibrate)
+app.command()(tables)
+app.command()(figures)
 
 
 def _version(wanted: bool) -> None:
@@ -146,22 +155,6 @@ def report(
     write_text(file, render_html(combined))
     written = [path for run in opened for path in write_all_predictions(run)] if predictions else []
     print_report(combined, file, written, as_json=json)
-
-
-@app.command()
-def compare(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN RUN...", help="Folders of finished runs.", show_default=False)
-    ],
-    downstream: Downstream = None,
-    json: Json = False,
-) -> None:
-    """Compare the models of one or several runs on the questions that they share."""
-    from gnomon.cli.printing import print_comparison
-    from gnomon.runs import combine_runs, open_run
-
-    combined = combine_runs([open_run(folder) for folder in runs], downstream)
-    print_comparison(combined, as_json=json, extrinsic=downstream is not None)
 
 
 @app.command()

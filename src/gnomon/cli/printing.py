@@ -14,16 +14,14 @@ from rich.text import Text
 
 from gnomon.questions import QuestionSet
 from gnomon.reports import ReportData, score_table
-from gnomon.reports.analyses import analysis_sections
 from gnomon.runs import Run
-from gnomon.runs.combining import EXTRINSIC
 from gnomon.runs.scoring import score_objects
 
 
 def print_run(run: Run, *, as_json: bool) -> None:
     """The table of scores, what it says in words, and where to look."""
     if as_json:
-        _print_json(score_objects(run.scores))
+        print_json(score_objects(run.scores))
         return
     console = Console(highlight=False)
     console.print()
@@ -65,7 +63,7 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     """How many questions of each task were made, and where they are."""
     tasks = Counter(questions.questions["task"].to_pylist())
     if as_json:
-        _print_json({"folder": str(folder), "questions": questions.questions.num_rows, "by_task": dict(tasks)})
+        print_json({"folder": str(folder), "questions": questions.questions.num_rows, "by_task": dict(tasks)})
         return
     console = Console(highlight=False)
     parts = ", ".join(f"{count:,} {task}" for task, count in tasks.items())
@@ -92,64 +90,14 @@ def print_report(data: ReportData, file: Path, predictions: Sequence[Path] = (),
 def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
     """Lines for people, or the same as JSON."""
     if as_json:
-        _print_json(content)
+        print_json(content)
         return
     console = Console(highlight=False, markup=False)
     for line in lines:
         console.print(line, soft_wrap=True)
 
 
-def print_comparison(data: ReportData, *, as_json: bool, extrinsic: bool = False) -> None:
-    """Scores side by side, every pair of models with difference, interval and p, and scores on other tasks if asked."""
-    comparisons = data.findings["comparisons"]
-    against = [one for one in data.analyses if one["name"] == EXTRINSIC] if extrinsic else []
-    if as_json:
-        _print_json({"comparisons": comparisons, EXTRINSIC: against[0]} if against else comparisons)
-        return
-    console = Console(highlight=False)
-    console.print(
-        score_table(
-            data.scores,
-            data.suite["headline"],
-            width=console.width,
-            baselines=data.baselines(),
-            main_methods=data.suite.get("main_methods") or (),
-        )
-    )
-    console.print()
-    _print_comparisons(console, data)
-    for section in analysis_sections(against):
-        _print_section(console, section)
-
-
-def _print_comparisons(console: Console, data: ReportData) -> None:
-    comparisons = data.findings["comparisons"]
-    if not comparisons:
-        console.print("There are no two models (besides baselines) with questions in common to compare.")
-        return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for column in ("task", "metric", "ahead", "behind", "points", "95% interval", "p (Holm)", "questions"):
-        table.add_column(column, justify="left" if column in ("task", "metric", "ahead", "behind") else "right")
-    for one in comparisons:
-        interval = f"[{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
-        p = f"{one['p']:.3f}" if one["p"] >= 0.001 else "< 0.001"
-        table.add_row(
-            one["task"],
-            one["metric"],
-            one["model"],
-            one["other"],
-            f"{100 * one['difference']:.1f}",
-            interval,
-            p,
-            str(one["n"]),
-        )
-    console.print(table)
-    console.print()
-    for sentence in data.findings["sentences"]:
-        console.print(sentence)
-
-
-def _print_section(console: Console, section: Mapping[str, Any]) -> None:
+def print_section(console: Console, section: Mapping[str, Any]) -> None:
     """What an analysis found, as the report says it: tables and sentences."""
     console.print()
     console.print(section["title"], style="bold", markup=False)
@@ -178,5 +126,6 @@ def _section_table(shown: Mapping[str, Any], width: int) -> Table:
     return table
 
 
-def _print_json(content: Any) -> None:
+def print_json(content: Any) -> None:
+    """Content for programs."""
     Console(soft_wrap=True).out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)

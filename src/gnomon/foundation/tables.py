@@ -23,6 +23,8 @@ from gnomon.foundation.identity import content_id
 
 _STRINGS = pa.list_(pa.string())
 _RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
+_GROUP_ROWS, _GROUP_BYTES = 8192, 2**23
+"""How many rows, and bytes in memory, a row group has at most."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,7 @@ SCORES = TableKind(
             ("n", pa.int64()),
             ("unusable", pa.int64()),
             ("chance", pa.float64()),
+            ("adjusted", pa.float64()),
         ]
     ),
     required=frozenset({"model", "suite", "task", "probe", "method", "metric", "n", "unusable"}),
@@ -288,10 +291,11 @@ def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | Non
 
 
 def write_table(kind: TableKind, table: pa.Table, path: Path) -> None:
-    """Write a table as Parquet, whole or not at all, after validation."""
+    """Write a table as Parquet, whole or not at all, after validation; a few of its rows can be read quickly."""
     checked = validate(kind, table)
+    fitting = _GROUP_BYTES * checked.num_rows // max(1, checked.nbytes)
     with atomic_path(path) as temporary:
-        pq.write_table(checked, temporary, compression="zstd")
+        pq.write_table(checked, temporary, compression="zstd", row_group_size=max(1, min(_GROUP_ROWS, fitting)))
 
 
 def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None = None) -> pa.Table:

@@ -8,13 +8,17 @@ from typing import Any
 from gnomon.reports import formatting as show
 from gnomon.reports.charts import chart
 from gnomon.reports.figures import Figure, can_draw
+from gnomon.reports.fitting import fitting
 
 _MOST_ROWS = 500
+_ROOM = 400_000
+"""Bytes of a page that the tables of all analyses may take, about."""
 
 
 def analysis_sections(analyses: Sequence[Mapping[str, Any]], baselines: Collection[str] = ()) -> list[dict[str, Any]]:
     """Titles, texts, tables and drawn figures of analyses.json, ready for the template."""
     sections = []
+    room = _ROOM // max(1, sum(len(found.get("tables") or ()) for found in analyses))
     for place, found in enumerate(analyses):
         identity = f"analysis-{place}"
         sections.append(
@@ -23,7 +27,7 @@ def analysis_sections(analyses: Sequence[Mapping[str, Any]], baselines: Collecti
                 "title": show.printable(found.get("title") or found.get("name") or "Analysis"),
                 "explanation": show.printable(found.get("explanation") or ""),
                 "sentences": [show.printable(text) for text in found.get("sentences") or ()],
-                "tables": [_table(table) for table in found.get("tables") or ()],
+                "tables": [_table(table, room) for table in found.get("tables") or ()],
                 "figures": _figures(found.get("figures") or (), identity, baselines),
             }
         )
@@ -37,12 +41,13 @@ def _figures(described: Sequence[Mapping[str, Any]], identity: str, baselines: C
     return [figure for figure in drawn if figure is not None]
 
 
-def _table(table: Mapping[str, Any]) -> dict[str, Any]:
+def _table(table: Mapping[str, Any], room: int) -> dict[str, Any]:
     columns = [(show.printable(column["name"]), str(column.get("kind", "text"))) for column in table["columns"]]
     rows = table.get("rows") or ()
     shown = [
         [_cell(value, kind) for value, (_, kind) in zip(row, columns, strict=True)] for row in list(rows)[:_MOST_ROWS]
     ]
+    shown = fitting(shown, room, least=20)
     return {
         "caption": show.printable(table.get("caption") or ""),
         "columns": [{"name": name, "number": kind != "text"} for name, kind in columns],

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gnomon.reports import formatting as show
-from gnomon.reports.figures import BASELINE, INK, OKABE_ITO, Figure, draw, legend_columns, short_labels
-from gnomon.reports.scoreboard import Series
-
-_PARTS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#F0E442",
-    "#6a3d9a",
-    "#8c8c8c",
-    "#7f4f24",
-    "#a6d96a",
-    "#f4a6c0",
+from gnomon.reports.drawing import (
+    DASHES,
+    DOTTED,
+    GRID,
+    INK,
+    PANEL,
+    PARTS,
+    POINTS,
+    Figure,
+    NamedChart,
+    colours_of,
+    counted,
+    drawn,
+    fit,
+    legend_columns,
+    measured,
+    names_axis,
+    panel,
+    reach,
+    sentences,
+    short_labels,
+    value_axis,
 )
-_POINTS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-
+from gnomon.reports.scoreboard import Series
 
 _SMALL = 165
 """The width of one of several panels."""
+_HEIGHT = 190
 _MOST_TICKS = 8
 _MOST_POINTS = 25
 """Beyond so many places along x only some of a line's points are marked."""
@@ -39,38 +44,55 @@ _MOST_POINTS = 25
 class _Frame:
     """What stands around a figure's rows."""
 
+    name: str
     caption: str
     x: str
+    y: str
     legend: str
     percent: bool
-    identity: str
     baselines: Collection[str]
     log: bool = False
     zero: bool = True
 
+    def named(self, chart: Any, told: str, rows: Sequence[Mapping[str, Any]], of: str) -> NamedChart:
+        """The chart with its caption, which says how much is behind each of its points and what the thin lines are."""
+        sizes = [int(size) for row in rows if (size := show.finite(row.get("n"))) is not None]
+        thin = any(show.finite(row.get("low")) is not None for row in rows)
+        more = "Thin lines are 95% bootstrap intervals" if thin else ""
+        whole = sentences(self.caption, more, counted(sizes, of))
+        return NamedChart(self.name, whole, chart, title=self.caption, told=told)
+
 
 def chart(described: Mapping[str, Any], identity: str, baselines: Collection[str] = ()) -> Figure | None:
-    """The figure that an analysis describes; None where there is nothing in it, or where its kind is not known."""
+    """The figure that an analysis describes, drawn; None where there is nothing in it, or its kind is not known."""
+    found = described_chart(described, identity, baselines)
+    return None if found is None else drawn(found, identity)
+
+
+def described_chart(described: Mapping[str, Any], name: str, baselines: Collection[str] = ()) -> NamedChart | None:
+    """The chart that an analysis describes; None where there is nothing in it, or its kind is not known."""
     rows = [row for row in described.get("rows") or () if isinstance(row, Mapping)]
-    kinds: Mapping[str, Callable[[Sequence[Mapping[str, Any]], _Frame], Figure | None]] = {
+    kinds: Mapping[str, Callable[[Sequence[Mapping[str, Any]], _Frame], NamedChart | None]] = {
         "lines": _lines,
         "stack": _stack,
         "bars": _bars,
     }
-    drawn = kinds.get(str(described.get("kind")))
-    if drawn is None or not rows:
+    made = kinds.get(str(described.get("kind")))
+    if made is None or not rows:
         return None
-    caption, x, legend = (show.printable(described.get(name) or "") for name in ("caption", "x", "legend"))
+    caption, x, y, legend = (show.printable(described.get(key) or "") for key in ("caption", "x", "y", "legend"))
     percent = described.get("percent")
     if percent is None:
         known = (show.finite(row.get("value")) for row in rows)
         percent = all(abs(value) <= 1 for value in known if value is not None)
     log, zero = bool(described.get("log")), bool(described.get("zero", True))
-    return drawn(rows, _Frame(caption, x, legend, bool(percent), identity, baselines, log, zero))
+    y = y or ("score" if percent else "value")
+    return made(rows, _Frame(name, caption, x, y, legend, bool(percent), baselines, log, zero))
 
 
-def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
-    """A line with points and intervals for each value of ``line``; baselines are grey."""
+def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None:
+    """A line with points and intervals for each value of ``line``, with a shape and a dash of its own; baselines are
+    grey and dotted."""
     import altair as alt
 
     known = [row for row in rows if show.finite(row.get("value")) is not None]
@@ -83,12 +105,10 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     short = short_labels(list(series.values()))
     names = {line: show.printable(short[one]) for line, one in series.items()}
     plain = {str(row["line"]) for row in known if str(row.get("model", row["line"])) in frame.baselines}
-    models = [line for line in series if line not in plain]
-    colour = {line: OKABE_ITO[place % len(OKABE_ITO)] for place, line in enumerate(models)}
     percent = frame.percent
     values = [
         {
-            **_measured(row),
+            **measured(row),
             "x": row["x"] if numbers else show.printable(row["x"]),
             "line": names[str(row["line"])],
             "about": f"{show.printable(row['line'])}, {show.printable(row['x'])}: {_spoken(row, percent)}",
@@ -96,16 +116,14 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
         for row in known
     ]
     labels = list(names.values())
-    scale = alt.Scale(domain=labels, range=[colour.get(line, BASELINE) for line in names])
-    turns = [place + place // len(_POINTS) for place in range(len(labels))]
-    shapes = alt.Scale(domain=labels, range=[_POINTS[turn % len(_POINTS)] for turn in turns])
     legend = alt.Legend(
         title=None, orient="bottom", columns=legend_columns(labels, beside=["100%"]), symbolSize=70, labelLimit=180
     )
-    scores = alt.Scale(domain=_reach(values, frame.zero) if percent else alt.Undefined, nice=True)
+    colour, shape, dash = _told_apart(alt, names, plain, legend)
+    scores = alt.Scale(domain=reach(values, frame.zero) if percent else alt.Undefined, nice=True)
     if percent and not frame.zero:
         scores.zero = False
-    y = alt.Y("value:Q", title=None, axis=_value_axis(alt, percent), scale=scores)
+    y = alt.Y("value:Q", title=frame.y, axis=value_axis(alt, percent), scale=scores)
     along: dict[str, Any] = {"title": frame.x or None, "axis": _x_axis(alt)}
     if numbers:
         if all(float(place).is_integer() for place in places):
@@ -116,25 +134,43 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
             "x": alt.X("x:N", sort=None, scale=alt.Scale(domain=places), **along),
             "xOffset": alt.XOffset("line:N", scale=alt.Scale(domain=labels, paddingOuter=0.9)),
         }
-    colours = alt.Color("line:N", scale=scale, legend=legend)
-    base = alt.Chart(alt.InlineData(values=values)).encode(color=colours, **where)
+    base = alt.Chart(alt.InlineData(values=values)).encode(color=colour, **where)
     seen = [value for value in values if value["x"] in marked]
-    spots = alt.Chart(alt.InlineData(values=seen)).encode(color=colours, **where)
-    lines = base.mark_line(strokeWidth=1.6).encode(y=y)
-    points = spots.mark_point(filled=True, size=52, opacity=1).encode(
-        y=y, shape=alt.Shape("line:N", scale=shapes, legend=legend), description="about:N"
-    )
+    spots = alt.Chart(alt.InlineData(values=seen)).encode(color=colour, **where)
+    lines = base.mark_line(strokeWidth=1.6).encode(y=y, strokeDash=dash)
+    points = spots.mark_point(filled=True, size=52, opacity=1).encode(y=y, shape=shape, description="about:N")
     layers = [lines, points]
     if any(show.finite(row.get("low")) is not None for row in known):
-        ends = alt.Y("low:Q", title=None, scale=scores)
+        ends = alt.Y("low:Q", title=frame.y, scale=scores)
         layers.insert(0, base.mark_rule(strokeWidth=1.4).encode(y=ends, y2="high:Q"))
-    chart = alt.layer(*layers).properties(width=400, height=190, autosize=_fit(alt))
+    chart = alt.layer(*layers).properties(width=PANEL, height=_HEIGHT, autosize=fit(alt))
     told = f"Line chart of {frame.caption}. " + "; ".join(str(value["about"]) for value in seen) + "."
-    return Figure(frame.caption, draw(chart, frame.identity, told))
+    return frame.named(chart, told, known, "questions a point")
 
 
-def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
-    """A panel for each value of ``panel``; in it a group for each x, in the group a bar with its interval."""
+def _told_apart(alt: Any, names: Mapping[str, str], plain: Collection[str], legend: Any) -> tuple[Any, Any, Any]:
+    """Colours, shapes and dashes of lines: what one reader cannot tell apart by colour is told by the others."""
+    labels = list(names.values())
+    turns = [place + place // len(POINTS) for place in range(len(labels))]
+    models = [line for line in names if line not in plain]
+    dashes = {line: DASHES[place % len(DASHES)] for place, line in enumerate(models)}
+    scales = (
+        alt.Scale(domain=labels, range=colours_of([line in plain for line in names])),
+        alt.Scale(domain=labels, range=[POINTS[turn % len(POINTS)] for turn in turns]),
+        alt.Scale(domain=labels, range=[list(dashes.get(line, DOTTED)) for line in names]),
+    )
+    return (
+        alt.Color("line:N", scale=scales[0], legend=legend),
+        alt.Shape("line:N", scale=scales[1], legend=legend),
+        alt.StrokeDash("line:N", scale=scales[2], legend=None),
+    )
+
+
+def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None:
+    """A panel for each value of ``panel``; in it a group for each x, in the group a bar with its interval.
+
+    Where x and bar both have titles (P1, P2), a bar is a setting of its own and is named after both (EX/NO).
+    """
     import altair as alt
 
     known = [row for row in rows if show.finite(row.get("value")) is not None]
@@ -143,9 +179,9 @@ def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     panels, places, bars = (
         list(dict.fromkeys(show.printable(row.get(name) or "") for row in known)) for name in ("panel", "x", "bar")
     )
-    values = [
+    values: list[dict[str, Any]] = [
         {
-            **_measured(row),
+            **measured(row),
             **{name: show.printable(row.get(name) or "") for name in ("panel", "x", "bar")},
             "about": f"{', '.join(_titled(row, name, frame) for name in ('panel', 'x', 'bar') if row.get(name))}: "
             f"{_spoken(row, frame.percent)}",
@@ -160,38 +196,48 @@ def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
         columns=legend_columns(bars, beside=["100%"], title=frame.legend),
         symbolType="square",
         symbolSize=90,
+        symbolStrokeWidth=0.7,
         labelLimit=180,
     )
-    colours = [_PARTS[place % len(_PARTS)] for place in range(len(bars))]
-    y = alt.Y(
-        "value:Q",
-        title=None,
-        axis=_value_axis(alt, frame.percent),
-        scale=alt.Scale(domain=_reach(values) if frame.percent else alt.Undefined, nice=True),
-    )
-    base = alt.Chart().encode(
-        x=alt.X("x:N", title=frame.x or None, sort=None, scale=alt.Scale(domain=places), axis=_x_axis(alt)),
-        xOffset=alt.XOffset("bar:N", sort=None, scale=alt.Scale(domain=bars)),
-    )
-    drawn = base.mark_bar(stroke="white", strokeWidth=0.6).encode(
+    colours = [PARTS[place % len(PARTS)] for place in range(len(bars))]
+    scores = alt.Scale(domain=reach(values) if frame.percent else alt.Undefined, nice=True)
+    y = alt.Y("value:Q", title=frame.y, axis=value_axis(alt, frame.percent), scale=scores)
+    if frame.x and frame.legend:
+        for value in values:
+            value["setting"] = f"{value['x']}/{value['bar']}"
+        there = {value["setting"] for value in values}
+        settings = [name for x in places for bar in bars if (name := f"{x}/{bar}") in there]
+        axis = _x_axis(alt)
+        axis.labelOverlap = False
+        axis.labelAngle = -90 if small else 0
+        axis.labelFontSize = 10.5
+        title = f"{frame.x}/{frame.legend}"
+        scale = alt.Scale(domain=settings, paddingInner=0.18, paddingOuter=0.2)
+        base = alt.Chart().encode(x=alt.X("setting:N", title=title, sort=None, scale=scale, axis=axis))
+    else:
+        base = alt.Chart().encode(
+            x=alt.X("x:N", title=frame.x or None, sort=None, scale=alt.Scale(domain=places), axis=_x_axis(alt)),
+            xOffset=alt.XOffset("bar:N", sort=None, scale=alt.Scale(domain=bars)),
+        )
+    solid = base.mark_bar(stroke=INK, strokeWidth=0.5).encode(
         y=y,
         color=alt.Color("bar:N", scale=alt.Scale(domain=bars, range=colours), legend=legend),
         description="about:N",
     )
-    whiskers = base.mark_rule(stroke=INK, strokeWidth=1.2).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
-    layered = alt.layer(drawn, whiskers, data=alt.InlineData(values=values))
+    whiskers = base.mark_rule(stroke=INK, strokeWidth=1.2).encode(y=alt.Y("low:Q", title=frame.y), y2="high:Q")
+    layered = alt.layer(solid, whiskers, data=alt.InlineData(values=values))
     if small:
         header = alt.Header(title=None, labelFontSize=11.5, labelFontWeight="bold", labelColor=INK, labelPadding=4)
         chart = layered.properties(width=_SMALL, height=92).facet(
             facet=alt.Facet("panel:N", sort=panels, header=header), columns=2, spacing={"row": 14, "column": 22}
         )
     else:
-        chart = layered.properties(width=400, height=190, autosize=_fit(alt))
+        chart = layered.properties(width=PANEL, height=_HEIGHT, autosize=fit(alt))
     told = f"Bar chart of {frame.caption} " + "; ".join(str(value["about"]) for value in values) + "."
-    return Figure(frame.caption, draw(chart, frame.identity, told))
+    return frame.named(chart, told, known, "questions a bar")
 
 
-def _stack(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
+def _stack(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None:
     """A bar for each value of ``bar``, its parts laid end to end."""
     import altair as alt
 
@@ -210,7 +256,7 @@ def _stack(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
     ]
     if not any(value["count"] for value in values):
         return None
-    colours = [_PARTS[place % len(_PARTS)] for place in range(len(parts))]
+    colours = [PARTS[place % len(PARTS)] for place in range(len(parts))]
     legend = alt.Legend(
         title=None,
         orient="bottom",
@@ -219,26 +265,23 @@ def _stack(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> Figure | None:
         symbolSize=90,
         labelLimit=180,
     )
-    axis = alt.Axis(format="~s", tickCount=5, gridColor="#ececf0", domain=False, ticks=False, labelFlush=True)
+    axis = alt.Axis(format="~s", tickCount=5, gridColor=GRID, domain=False, ticks=False, labelFlush=True)
     chart = (
         alt.Chart(alt.InlineData(values=values))
         .mark_bar(height={"band": 0.7}, stroke="white", strokeWidth=0.6)
         .encode(
-            y=alt.Y(
-                "bar:N",
-                title=None,
-                scale=alt.Scale(domain=bars),
-                axis=alt.Axis(labelLimit=150, ticks=False, domain=False, labelPadding=6),
-            ),
-            x=alt.X("count:Q", title=None, stack="zero", axis=axis),
+            y=alt.Y("bar:N", title=None, scale=alt.Scale(domain=bars), axis=names_axis(alt, 150)),
+            x=alt.X("count:Q", title=frame.x or "questions", stack="zero", axis=axis),
             color=alt.Color("part:N", scale=alt.Scale(domain=parts, range=colours), legend=legend),
             order=alt.Order("place:Q"),
             description="about:N",
         )
-        .properties(width=400, height={"step": 26}, autosize=_fit(alt))
+        .properties(**panel(alt))
     )
     spoken = "; ".join(str(value["about"]) for value in values if value["count"])
-    return Figure(frame.caption, draw(chart, frame.identity, f"Stacked bars: {frame.caption}. {spoken}."))
+    whole = {bar: sum(value["count"] for value in values if value["bar"] == bar) for bar in bars}
+    told = f"Stacked bars: {frame.caption}. {spoken}."
+    return frame.named(chart, told, [{"n": size} for size in whole.values()], "questions a bar")
 
 
 def _along(alt: Any, places: Sequence[Any], log: bool, axis: Any) -> Any:
@@ -254,12 +297,6 @@ def _along(alt: Any, places: Sequence[Any], log: bool, axis: Any) -> Any:
     return alt.Scale(type="log", domain=[min(places) / 1.12, max(places) * 1.12], nice=False)
 
 
-def _measured(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row's value with the ends of its interval, which are the value itself where there is none."""
-    ends = {end: row["value"] if show.finite(row.get(end)) is None else row[end] for end in ("low", "high")}
-    return {"value": row["value"], **ends}
-
-
 def _spoken(row: Mapping[str, Any], percent: bool) -> str:
     interval = show.interval(row.get("low"), row.get("high"), percent=percent)
     count = "" if row.get("n") is None else f", n = {show.count(row['n'])}"
@@ -271,22 +308,5 @@ def _titled(row: Mapping[str, Any], name: str, frame: _Frame) -> str:
     return show.printable(f"{title} {row[name]}" if title else row[name])
 
 
-def _reach(values: Sequence[Mapping[str, Any]], zero: bool = True) -> list[float]:
-    """From 0, or without it from the tenth below the least end of an interval, to the highest end."""
-    least, most = min(float(value["low"]) for value in values), max(float(value["high"]) for value in values)
-    return [min(0.0, least) if zero else math.floor(10 * least) / 10, max(0.1, most)]
-
-
-def _value_axis(alt: Any, percent: bool) -> Any:
-    form = ".0%" if percent else "~g"
-    return alt.Axis(format=form, tickCount=5, gridColor="#ececf0", domain=False, ticks=False)
-
-
 def _x_axis(alt: Any) -> Any:
-    return alt.Axis(
-        labelAngle=0, ticks=False, labelPadding=6, titleFontWeight="normal", labelOverlap="parity", grid=False
-    )
-
-
-def _fit(alt: Any) -> Any:
-    return alt.AutoSizeParams(type="fit-x", contains="padding")
+    return alt.Axis(labelAngle=0, ticks=False, labelPadding=6, labelOverlap="parity", grid=False)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
+import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 DASH = "–"
 _CAPITALS = re.compile(r"^(r|p|mrr|map|ndcg|f)(?=$|[@_\d])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_NAME_LENGTH = 48
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
+_DIRECTIONS = re.compile(r"[\u202a-\u202c\u2066-\u2069]")
 
 
 def finite(value: Any) -> float | None:
@@ -56,6 +61,25 @@ def difference(value: Any) -> str:
     return text if text.startswith("-") or not text.strip("0.") else f"+{text}"
 
 
+def number(value: Any, kind: str) -> str:
+    """A number as tables of analyses show it.
+
+    Kinds: count, share (in percent), points (a difference of shares), signed (another difference), p, correlation, and
+    anything else as a number.
+    """
+    known = finite(value)
+    if kind == "count":
+        return count(known)
+    if kind == "points":
+        return difference(known)
+    if kind == "p":
+        return probability(known)
+    if kind == "correlation":
+        return DASH if known is None else f"{known:.2f}".replace("-0.00", "0.00")
+    text = score(known, percent=kind == "share")
+    return f"+{text}" if kind == "signed" and known is not None and known > 0 else text
+
+
 def probability(value: Any) -> str:
     """A p value with three decimals, and not less than can be told."""
     number = finite(value)
@@ -85,5 +109,40 @@ def rank(value: Any) -> str:
 
 
 def printable(text: Any) -> str:
-    """Text without characters that no document may hold; they are shown as �."""
-    return _CONTROL.sub("�", str(text))
+    """Text without characters that no document may hold, or that turn around the text after them; shown as �.
+
+    Embeddings and isolates of right-to-left text are left out: whoever shows a text gives it a direction of its own.
+    """
+    return _CONTROL.sub("�", _DIRECTIONS.sub("", str(text)))
+
+
+def file_name(*parts: Any) -> str:
+    """A short name for a file, of small Latin letters, digits and hyphens, whatever the parts are made of.
+
+    The same parts give the same name. Where letters of another script or the end of a long part are lost, a few digits
+    of a hash stand for them.
+    """
+    whole = "-".join(str(part) for part in parts)
+    plain = unicodedata.normalize("NFKD", whole.replace("@", "")).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
+    lost = any(ord(letter) > 127 and unicodedata.category(letter) in ("Lo", "Ll", "Lu", "Lt") for letter in whole)
+    if len(name) > _NAME_LENGTH or not name or (lost and _letters(plain) < _letters(whole)):
+        digits = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:6]
+        name = f"{name[: _NAME_LENGTH - 7].strip('-')}-{digits}".strip("-")
+    return name
+
+
+def _letters(text: str) -> int:
+    return sum(letter.isalnum() for letter in unicodedata.normalize("NFC", text))
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names in order, a number behind those that were there before."""
+    found: list[str] = []
+    for name in names:
+        number = 2
+        fresh = name
+        while fresh in found:
+            fresh, number = f"{name}-{number}", number + 1
+        found.append(fresh)
+    return found

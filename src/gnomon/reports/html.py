@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
 
 from gnomon.foundation.pages import render_page
-from gnomon.reports import figures, sections
+from gnomon.reports import figures, heat, sections
 from gnomon.reports import formatting as show
 from gnomon.reports.analyses import analysis_sections
+from gnomon.reports.cards import card_views, missing_views, trust, trust_sentences, warnings
+from gnomon.reports.citations import bibliography
 from gnomon.reports.data import ReportData
+from gnomon.reports.differences import difference_chart
+from gnomon.reports.fitting import fitting_each
+from gnomon.reports.methods import methods_text
 from gnomon.reports.outcomes import Outcomes, outcomes
+from gnomon.reports.reproducing import environment, is_shortened, model_table, public_command, study_text
 from gnomon.reports.samples import sample_questions
 from gnomon.reports.scoreboard import Scoreboard, grouped_rows, scoreboard
+from gnomon.reports.summary import summary, tiles
+
+_ROOM_FOR_FIGURES = 1_200_000
+"""Bytes of a page that figures may take, about; those of analyses may take half as much besides."""
 
 
 def render_html(data: ReportData) -> str:
@@ -33,81 +44,100 @@ def _content(data: ReportData) -> dict[str, Any]:
     judged = outcomes(data.questions, data.answers, data.candidates, board)
     colours = figures.line_colours(judged.series, baselines)
     groups = sections.group_names(data.scores)
+    found = trust(data)
+    numbers = tiles(data, board, judged)
+    paragraphs, sources = methods_text(data, judged.choices.tolist(), found)
     date = show.printable(str(data.record.get("date", ""))[:16].replace("T", ", "))
+    version = show.printable(data.record.get("gnomon") or "")
+    command, study = public_command(str(data.record.get("command") or "")), study_text(data.study)
+    citations = [str(text) for text in data.suite.get("citations") or ()]
+    name = str(data.suite.get("name") or data.record.get("suite") or "")
     return {
         "title": show.printable(data.title),
         "suite": {
             "title": show.printable(data.suite.get("title") or data.suite.get("name") or ""),
             "about": show.printable(data.suite.get("about") or ""),
-            "methods": show.printable(data.suite.get("methods") or ""),
-            "citations": [show.printable(text) for text in data.suite.get("citations") or ()],
         },
         "date": date,
-        "version": show.printable(data.record.get("gnomon") or ""),
-        "tiles": _tiles(data, board, judged),
-        "sentences": [show.printable(text) for text in data.findings.get("sentences") or ()],
+        "version": version,
+        "tiles": numbers,
+        "warnings": warnings(found),
+        "summary": {**summary(data, board, numbers), "trust": trust_sentences(found)},
         "main": sections.main_table(board, colours),
         "every": sections.every_score(data.scores),
         "drawing": figures.can_draw(),
-        "figures": _figures(data, board, judged, colours, groups),
+        "figures": _with_room({**_figures(data, board, judged, colours, groups), "differences": _differences(data)}),
         "groups": [
             {"name": show.printable(name), "id": f"by-{place}", "tables": tables}
             for place, name in enumerate(groups)
             if (tables := sections.group_tables(data.scores, name, board.columns, board.series, len(groups)))
         ],
         "comparisons": sections.comparisons(data.findings),
-        "analyses": [
-            {**section, "figures": [_marked(figure) for figure in section["figures"]]}
-            for section in analysis_sections(data.analyses, baselines)
-        ],
+        "cards": card_views(found.cards, found),
+        "other_cards": card_views(found.others, found, len(found.cards)),
+        "missing_cards": missing_views(found),
+        "analyses": _analyses(data),
         "sampled": sections.sampled(data.record),
         "samples": sample_questions(data.questions, data.answers, judged),
+        "answers": data.answers.num_rows,
         "colours": list(colours.values()),
         "unusable": sections.unusable(data),
-        "models": sections.model_table(data.record),
-        "environment": sections.environment(data.record),
-        "command": show.printable(data.record.get("command") or ""),
-        "study": sections.plain_json(dict(data.study)) if data.study else "",
+        "methods": paragraphs,
+        "bibliography": show.printable("\n\n".join(bibliography(version, name, citations, sources))),
+        "models": model_table(data.record),
+        "environment": environment(data.record),
+        "command": command,
+        "study": study,
+        "shortened": is_shortened(command, study),
+        "memorized": bool(data.record.get("recalls")),
     }
-
-
-def _tiles(data: ReportData, board: Scoreboard, judged: Outcomes) -> list[tuple[str, str]]:
-    questions = data.record.get("questions") or {}
-    asked = questions.get("count")
-    models = {line.model for line in judged.series}
-    baselines = models & data.baselines()
-    tiles = [(show.count(data.questions.num_rows if asked is None else asked), "questions")]
-    if questions.get("facts") is not None:
-        tiles.append((show.count(questions["facts"]), "facts"))
-    tasks = len(set(judged.tasks) | {column.task for column in board.columns})
-    tiles += [(str(tasks), "task" if tasks == 1 else "tasks")]
-    # A model that stores under several conditions has a name for each, and so has the baseline.
-    base = {model.get("name"): model.get("base") or model.get("name") for model in data.record.get("models") or ()}
-    own = len({base.get(name, name) for name in models - baselines})
-    tiles.append((str(own), "model" if own == 1 else "models"))
-    if own < len(models - baselines):
-        tiles.append((str(len(models - baselines) // own), "conditions"))
-    if baselines:
-        count = len({base.get(name, name) for name in baselines})
-        tiles.append((str(count), "baseline" if count == 1 else "baselines"))
-    return tiles
 
 
 def _figures(
     data: ReportData, board: Scoreboard, judged: Outcomes, colours: dict[Any, str], groups: list[str]
 ) -> dict[str, Any]:
+    """The report's own figures: all scores in one, a panel a score, one heat map of groups, one a model, and ranks."""
     if not figures.can_draw():
-        return {"scores": [], "heat": None, "ranks": []}
-    places = ((group, column) for group in groups for column in board.columns)
-    drawn = (
-        figures.heat_figure(grouped_rows(data.scores, group), group, column, board.series) for group, column in places
-    )
-    heat = next((figure for figure in drawn if figure is not None), None)
-    return {
-        "scores": [_marked(figure) for figure in figures.score_figures(board, colours)],
-        "heat": _marked(heat) if heat else None,
-        "ranks": [_marked(figure) for figure in figures.rank_figures(judged)],
+        return {"grouped": None, "scores": [], "heat": None, "tasks": [], "ranks": []}
+    rows = {group: grouped_rows(data.scores, group) for group in groups}
+    maps = (heat.heat_chart(rows[group], group, column, board.series) for group in groups for column in board.columns)
+    charts: dict[str, list[Any]] = {
+        "grouped": [figures.grouped_chart(board, colours, data.baselines())] if len(board.columns) > 1 else [],
+        "scores": figures.score_charts(board, colours),
+        "heat": [next((chart for chart in maps if chart is not None), None)],
+        "tasks": heat.task_heat_charts(rows.get("domain", ()), "domain", board.columns, board.series),
+        "ranks": figures.rank_charts(judged),
     }
+    marked = {
+        kind: [_marked(figures.drawn(chart, f"{kind}{place}")) for place, chart in enumerate(own) if chart is not None]
+        for kind, own in charts.items()
+    }
+    return {kind: next(iter(own), None) if kind in ("grouped", "heat") else own for kind, own in marked.items()}
+
+
+def _differences(data: ReportData) -> dict[str, Any] | None:
+    """The paired differences as a figure, where there are any."""
+    chart = difference_chart(data.findings.get("comparisons") or ()) if figures.can_draw() else None
+    return None if chart is None else _marked(figures.drawn(chart, "differences"))
+
+
+def _with_room(drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures that find room in a page, of every kind some, and how many there are besides."""
+    lists = {kind: own if isinstance(own, list) else [own] if own else [] for kind, own in drawn.items()}
+    kept, left_out = fitting_each(lists, _ROOM_FOR_FIGURES)
+    shown = {kind: own if isinstance(drawn[kind], list) else next(iter(own), None) for kind, own in kept.items()}
+    return {**shown, "left_out": left_out}
+
+
+def _analyses(data: ReportData) -> list[dict[str, Any]]:
+    """The sections of analyses, with the figures that find room in a page."""
+    found = analysis_sections(data.analyses, data.baselines())
+    lists = {section["id"]: [_marked(figure) for figure in section["figures"]] for section in found}
+    kept, _ = fitting_each(lists, _ROOM_FOR_FIGURES // 2)
+    return [
+        {**section, "figures": kept[section["id"]], "undrawn": len(section["figures"]) - len(kept[section["id"]])}
+        for section in found
+    ]
 
 
 def _marked(figure: figures.Figure) -> dict[str, Any]:

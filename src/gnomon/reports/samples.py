@@ -12,9 +12,13 @@ import pyarrow as pa
 from gnomon.foundation import SLOT
 from gnomon.questions.senses import bracketed_words
 from gnomon.reports import formatting as show
+from gnomon.reports.fitting import fitting, weight
 from gnomon.reports.outcomes import RIGHT, UNUSABLE, WRONG, Outcomes
 
 TOP = 3
+_ROOM = 600_000
+"""Bytes of a page that all questions may take, about."""
+_NAME = 80
 _MANY_LINES = 8
 _MANY_TASKS = 6
 _LONG, _ANSWER = 1500, 300
@@ -24,23 +28,27 @@ def sample_questions(questions: pa.Table, answers: pa.Table, judged: Outcomes) -
     """For each task, questions that each model answered rightly and wrongly, with what the models said.
 
     Questions are taken in the order of a hash of their ids, so that the sample depends on nothing else. Where there
-    are more than eight models, a question shows only those for which it was drawn.
+    are more than eight models, a question shows only those for which it was drawn. Where texts are long, or tasks many,
+    there are fewer questions, so that a page stays one that can be opened.
     """
     each = 2 if len(judged.series) <= _MANY_LINES // 2 and len(judged.tasks) <= _MANY_TASKS else 1
     drawn = _draw(questions, judged, each)
     shown_rows = _rows_to_show(judged, drawn)
     tasks = []
+    room = _ROOM
     for task, name in enumerate(judged.tasks):
         chosen = drawn.get(task, {})
-        if chosen:
-            cards = [_card(questions, answers, judged, question, shown_rows[question]) for question in chosen]
-            tasks.append({"task": show.printable(name), "questions": cards})
+        if chosen and room > 0:
+            cards = (question_card(questions, answers, judged, question, shown_rows[question]) for question in chosen)
+            kept = fitting(cards, _ROOM // len(drawn), least=min(2, 1 + room // _ROOM))
+            room -= weight(kept)
+            tasks.append({"task": show.printable(name), "questions": kept})
     return tasks
 
 
 def _draw(questions: pa.Table, judged: Outcomes, each: int) -> dict[int, dict[int, set[int]]]:
     """By task, the questions drawn and the lines each was drawn for."""
-    key = np.array([_hash(identity) for identity in questions["question_id"].to_pylist()], dtype=np.uint64)
+    key = np.array([question_hash(identity) for identity in questions["question_id"].to_pylist()], dtype=np.uint64)
     usable = np.flatnonzero((judged.line >= 0) & (judged.question >= 0) & (judged.verdict != UNUSABLE))
     order = usable[np.argsort(key[judged.question[usable]], kind="stable")] if len(usable) else usable
     left: dict[tuple[int, int, int], int] = {}
@@ -59,7 +67,8 @@ def _draw(questions: pa.Table, judged: Outcomes, each: int) -> dict[int, dict[in
     return drawn
 
 
-def _hash(identity: str) -> int:
+def question_hash(identity: str) -> int:
+    """A number by which questions are ordered as if they were drawn."""
     return int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big")
 
 
@@ -75,7 +84,10 @@ def _rows_to_show(judged: Outcomes, drawn: dict[int, dict[int, set[int]]]) -> di
     return rows
 
 
-def _card(questions: pa.Table, answers: pa.Table, judged: Outcomes, place: int, rows: dict[int, int]) -> dict[str, Any]:
+def question_card(
+    questions: pa.Table, answers: pa.Table, judged: Outcomes, place: int, rows: dict[int, int]
+) -> dict[str, Any]:
+    """A question as it was asked, with what the answers in these rows, by line, say."""
     question = questions.slice(place, 1).to_pylist()[0]
     before, _, after = _short(question["prompt"]).partition(SLOT)
     senses = bracketed_words(question)
@@ -110,7 +122,7 @@ def _said(
     verdicts = {RIGHT: "right", WRONG: "wrong", UNUSABLE: "unusable"}
     return {
         "line": line,
-        "model": judged.series[line].label,
+        "model": _short(judged.series[line].label, _NAME),
         "verdict": verdicts[int(judged.verdict[row])],
         "reason": show.printable(answer["unusable"] or ""),
         "rank": show.rank(float(judged.rank[row])),

@@ -143,6 +143,13 @@ def cell(row: Mapping[str, Any]) -> Cell:
     return Cell(**numbers, n=int(row.get("n") or 0), unusable=int(row.get("unusable") or 0))
 
 
+def above_chance(value: float | None, chance: float | None) -> float | None:
+    """(value - chance) / (1 - chance): 0 at chance, 1 where all is right; None where one is missing or chance is 1."""
+    if value is None or chance is None or chance >= 1:
+        return None
+    return (value - chance) / (1 - chance)
+
+
 def _rows_without(scores: pa.Table, groups: Sequence[str]) -> list[dict[str, Any]]:
     if groups:
         scores = scores.filter(reduce(pc.and_, [pc.is_null(scores[name]) for name in groups]))
@@ -158,7 +165,7 @@ def _columns(rows: list[dict[str, Any]], headline: Iterable[Any]) -> list[Column
             first.setdefault(row["task"], row["metric"])
         pairs = list(first.items())
     there = {(row["task"], row["metric"]) for row in rows}
-    return [Column(*pair, percent=_is_share(rows, pair[1])) for pair in dict.fromkeys(pairs) if pair in there]
+    return [Column(*pair, percent=is_share(rows, pair[1])) for pair in dict.fromkeys(pairs) if pair in there]
 
 
 def _pair(item: Any) -> tuple[str, str]:
@@ -168,7 +175,8 @@ def _pair(item: Any) -> tuple[str, str]:
     return str(task), str(metric)
 
 
-def _is_share(rows: list[dict[str, Any]], metric: str) -> bool:
+def is_share(rows: list[dict[str, Any]], metric: str) -> bool:
+    """Whether the values of a metric look like shares: none is beyond 1."""
     values = (finite(row["value"]) for row in rows if row["metric"] == metric)
     return all(value is None or abs(value) <= 1 for value in values)
 

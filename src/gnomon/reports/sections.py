@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from gnomon.reports import formatting as show
 from gnomon.reports.data import ReportData
+from gnomon.reports.fitting import fitting
 from gnomon.reports.scoreboard import Cell, Column, Scoreboard, Series, cell, group_columns, grouped_rows, overall_rows
 
 MOST_GROUPS = 300
@@ -18,6 +18,10 @@ CLEAR = 0.05
 """Below it a difference is told as one."""
 _MOST_CELLS = 15_000
 _MOST_METRICS = 500
+_MOST_COMPARED = 400
+_MOST_REASONS = 300
+_ROOM_FOR_SCORES, _ROOM_FOR_PAIRS, _ROOM_FOR_REASONS, _ROOM_FOR_GROUPS = 200_000, 150_000, 60_000, 1_600_000
+"""Bytes of a page, about; names stand twice where they may be cut."""
 _FIRST_GROUPS = ("relation", "domain")
 
 
@@ -66,6 +70,7 @@ def main_table(board: Scoreboard, colours: Mapping[Series, str]) -> dict[str, An
 def every_score(scores: pa.Table) -> dict[str, Any]:
     """All overall scores in long form."""
     rows = overall_rows(scores)
+    adjusted = any(show.finite(row.get("adjusted")) is not None for row in rows)
     shown = []
     for row in rows[:_MOST_METRICS]:
         found = cell(row)
@@ -76,17 +81,32 @@ def every_score(scores: pa.Table) -> dict[str, Any]:
                 "names": [*names, show.metric_label(show.printable(row["metric"]))],
                 "score": number_cell(found, percent),
                 "chance": show.score(found.chance, percent=percent),
+                "chance_sort": "" if found.chance is None else f"{found.chance:.6g}",
+                "adjusted": _adjusted(row),
                 "n": found.n,
                 "unusable": found.unusable,
             }
         )
-    return {"rows": shown, "left_out": len(rows) - len(shown)}
+    shown = fitting(shown, _ROOM_FOR_SCORES)
+    return {"rows": shown, "adjusted": adjusted, "left_out": len(rows) - len(shown)}
+
+
+def _adjusted(row: Mapping[str, Any]) -> dict[str, str]:
+    """A score adjusted for chance: 0 is guessing, 100 is all right."""
+    value = show.finite(row.get("adjusted"))
+    return {"text": show.score(value), "sort": "" if value is None else f"{value:.6g}"}
 
 
 def group_names(scores: pa.Table) -> list[str]:
     """The group columns that hold something, relation and domain first."""
     there = [name for name in group_columns(scores) if grouped_rows(scores, name)]
     return sorted(there, key=lambda name: (name not in _FIRST_GROUPS, name not in _FIRST_GROUPS[:1]))
+
+
+def _headline_rows(scores: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """The rows that are of a headline's task and metric, or nearly: those of its tasks and metrics."""
+    tasks, metrics = (pa.array({getattr(one, name) for one in columns}, pa.string()) for name in ("task", "metric"))
+    return scores.filter(pc.and_(pc.is_in(scores["task"], tasks), pc.is_in(scores["metric"], metrics)))
 
 
 def group_tables(
@@ -98,14 +118,19 @@ def group_tables(
     """
     limit = _MOST_CELLS // max(1, share * len(columns) * len(series))
     limit = min(MOST_GROUPS, max(10, limit))
-    rows = grouped_rows(scores, group)
+    of_column: dict[tuple[str, str], dict[str, dict[Series, Cell]]] = {}
+    line_of: dict[tuple[str, str, str], Series | None] = {}
+    for row in grouped_rows(_headline_rows(scores, columns), group):
+        way = (row["model"], row["probe"], row["method"])
+        if way not in line_of:
+            line_of[way] = next((line for line in series if line.covers(row)), None)
+        line = line_of[way]
+        if line is not None:
+            found = of_column.setdefault((row["task"], row["metric"]), {})
+            found.setdefault(str(row[group]), {}).setdefault(line, cell(row))
     tables = []
     for column in columns:
-        found: dict[str, dict[Series, Cell]] = {}
-        for row in rows:
-            line = next((line for line in series if line.covers(row)), None)
-            if line is not None and (row["task"], row["metric"]) == (column.task, column.metric):
-                found.setdefault(str(row[group]), {}).setdefault(line, cell(row))
+        found = of_column.get((column.task, column.metric), {})
         if not found:
             continue
         lines = [line for line in series if any(line in cells for cells in found.values())]
@@ -123,6 +148,7 @@ def group_tables(
                     "cells": [number_cell(found[name].get(line), column.percent) for line in lines],
                 }
             )
+        shown = fitting(shown, _ROOM_FOR_GROUPS // max(1, share * len(columns)))
         tables.append(
             {
                 "title": column.label,
@@ -135,38 +161,79 @@ def group_tables(
     return tables
 
 
-def comparisons(findings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Paired comparisons of models, with what each of them tells."""
-    rows = []
-    for item in findings.get("comparisons") or ():
-        low, high, p = (show.finite(item.get(name)) for name in ("low", "high", "p"))
-        model, other = show.printable(item.get("model", "")), show.printable(item.get("other", ""))
-        if low is None or high is None:
-            verdict = ""
-        elif (low > 0 or high < 0) and (p is None or p < CLEAR):  # The interval is not corrected for many pairs, p is.
-            verdict = f"{model if low > 0 else other} is ahead"
-        else:
-            verdict = "not told apart"
-        rows.append(
-            {
-                "column": show.printable(f"{item.get('task', '')} {show.metric_label(str(item.get('metric', '')))}"),
-                "model": model,
-                "other": other,
-                "difference": show.difference(item.get("difference")),
-                "sort": show.finite(item.get("difference")),
-                "interval": f"[{show.difference(low)}, {show.difference(high)}]"
-                if low is not None and high is not None
-                else "",
-                "p": show.probability(item.get("p")),
-                "p_sort": show.finite(item.get("p")),
-                "verdict": verdict,
-                "told": verdict.endswith("ahead"),
-            }
-        )
-    return rows
+def comparisons(findings: Mapping[str, Any]) -> dict[str, Any]:
+    """Paired comparisons of models, with what each of them tells; columns that no comparison fills are left out."""
+    found = list(findings.get("comparisons") or ())
+    known = {name for name in _FURTHER if any(show.finite(item.get(name)) is not None for item in found)}
+    rows = fitting([_comparison(item, known) for item in found[:_MOST_COMPARED]], _ROOM_FOR_PAIRS)
+    further = [(label, tip) for name, (label, tip, _) in _FURTHER.items() if name in known]
+    explained = [pair for pair in further if pair[0] not in ("questions", "facts")]
+    return {"columns": further, "explained": explained, "rows": rows, "left_out": len(found) - len(rows)}
 
 
-def unusable(data: ReportData) -> list[dict[str, Any]]:
+def _comparison(item: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    low, high, p = (show.finite(item.get(name)) for name in ("low", "high", "p"))
+    model, other = show.printable(item.get("model", "")), show.printable(item.get("other", ""))
+    if low is None or high is None:
+        verdict = "too little to tell"
+    elif (low > 0 or high < 0) and (p is None or p < CLEAR):  # The interval is not corrected for many pairs, p is.
+        verdict = f"{model if low > 0 else other} is ahead"
+    else:
+        verdict = "not told apart"
+    cells = []
+    for name, (_, _, shown) in _FURTHER.items():
+        if name in known:
+            value = show.finite(item.get(name))
+            cells.append({"text": shown(value), "sort": "" if value is None else f"{value:.6g}"})
+    group = f", {item.get('group_column') or 'group'} {item['group']}" if item.get("group") is not None else ""
+    return {
+        "column": show.printable(f"{item.get('task', '')} {show.metric_label(str(item.get('metric', '')))}{group}"),
+        "model": model,
+        "other": other,
+        "difference": show.difference(item.get("difference")),
+        "sort": show.finite(item.get("difference")),
+        "interval": f"[{show.difference(low)}, {show.difference(high)}]"
+        if low is not None and high is not None
+        else "",
+        "p": show.probability(item.get("p")),
+        "p_sort": show.finite(item.get("p")),
+        "cells": cells,
+        "verdict": verdict,
+        "told": verdict.endswith("ahead"),
+    }
+
+
+def _points(value: float | None) -> str:
+    return show.DASH if value is None else show.score(value)
+
+
+def _ratio(value: float | None) -> str:
+    return show.DASH if value is None else f"{value:,.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def effect_in_words(value: float | None) -> str:
+    """Cohen's d with the word that his book has for it."""
+    if value is None:
+        return show.DASH
+    size = abs(value)
+    word = next((name for name, least in _EFFECTS if size >= least), "negligible")
+    return f"{value:.2f} {word}".replace("-0.00", "0.00")
+
+
+_EFFECTS = (("large", 0.8), ("medium", 0.5), ("small", 0.2))
+_FURTHER: dict[str, tuple[str, str, Callable[[float | None], str]]] = {
+    "q": ("q", "Benjamini and Hochberg’s q: the share of false discoveries", show.probability),
+    "mcnemar": ("McNemar", "p of McNemar’s test, uncorrected", show.probability),
+    "effect": ("effect size", "Cohen’s d of the paired differences", effect_in_words),
+    "odds": ("odds ratio", "of questions that only one of the two got right", _ratio),
+    "detectable": ("detectable", "smallest true difference, in points, that would be found with 80% power", _points),
+    "n": ("questions", "that both were asked", show.count),
+    "facts": ("facts", "that these are about", show.count),
+}
+"""What a comparison may have besides: its column, what that says, and how a number is shown."""
+
+
+def unusable(data: ReportData) -> dict[str, Any]:
     """Questions that could not be asked, by model and reason: as the findings name them, or counted from answers."""
     named = data.findings.get("unusable")
     if named is None:
@@ -176,15 +243,22 @@ def unusable(data: ReportData) -> list[dict[str, Any]]:
             {"model": row["model"], "reason": row["unusable"], "count": row["question_id_count_distinct"]}
             for row in kept.to_pylist()
         ]
-    return [
+    rows = [
         {
             "model": show.printable(item.get("model", "")),
             "reason": show.printable(item.get("reason", "")),
             "count": show.count(item.get("count")),
             "sort": show.finite(item.get("count")),
         }
-        for item in named
+        for item in named[:_MOST_REASONS]
     ]
+    rows = fitting(rows, _ROOM_FOR_REASONS)
+    return {
+        "rows": rows,
+        "left_out": len(named) - len(rows),
+        "asked": bool(data.answers.num_rows),
+        "wrong": bool(data.suite.get("unusable_is_wrong")),
+    }
 
 
 def sampled(record: Mapping[str, Any]) -> str:
@@ -196,54 +270,6 @@ def sampled(record: Mapping[str, Any]) -> str:
         f"{show.count(found.get('questions'))} of the {show.count(found.get('of'))} questions that were asked, drawn "
         f"by the seed; the scores are of all of them, and all answers are in the run’s folder {found.get('all')}."
     )
-
-
-def model_table(record: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The models as they were run: where from, the weights' hash, size, speed."""
-    return [
-        {
-            "name": show.printable(model.get("name", show.DASH)),
-            "kind": show.printable(model.get("kind") or show.DASH),
-            "source": show.printable(model.get("source") or show.DASH),
-            "fingerprint": show.printable(model.get("fingerprint") or show.DASH),
-            "parameters": show.count(model.get("parameters")),
-            "dtype": show.printable(model.get("dtype") or show.DASH),
-            "seconds": show.quantity(model.get("seconds")),
-            "rate": show.quantity(model.get("questions_per_second")),
-        }
-        for model in record.get("models") or ()
-    ]
-
-
-def environment(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What else the run depended on, as pairs of a name and a value."""
-    questions = record.get("questions") or {}
-    pairs: list[tuple[str, Any]] = [
-        ("gnomon", record.get("gnomon")),
-        ("Python", record.get("python")),
-        ("seed", record.get("seed")),
-        ("questions", show.count(questions.get("count")) if questions.get("count") is not None else None),
-        ("questions’ digest", questions.get("digest")),
-        ("facts", show.count(questions.get("facts")) if questions.get("facts") is not None else None),
-    ]
-    pairs += [(f"questions, {task}", show.count(size)) for task, size in (questions.get("by_task") or {}).items()]
-    pairs += [(str(name), value) for name, value in _pairs(record.get("machine"), "machine")]
-    pairs += [(str(name), value) for name, value in _pairs(record.get("versions"), "versions")]
-    return [(show.printable(name), show.printable(value)) for name, value in pairs if value not in (None, "")]
-
-
-def plain_json(content: Any) -> str:
-    """A mapping as text that people can read."""
-    return show.printable(json.dumps(content, ensure_ascii=False, indent=2, default=str))
-
-
-def _pairs(content: Any, name: str) -> list[tuple[str, Any]]:
-    if not isinstance(content, Mapping):
-        return [] if content is None else [(name, content)]
-    return [
-        (str(key), json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list) else value)
-        for key, value in content.items()
-    ]
 
 
 def _counts(board: Scoreboard, column: Column) -> str:

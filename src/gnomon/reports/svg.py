@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+from gnomon.reports.formatting import printable
+
 _ALLOWED = frozenset(
     {"svg", "g", "path", "rect", "line", "text", "tspan", "circle", "clipPath", "defs", "linearGradient", "stop"}
 )
@@ -23,6 +25,15 @@ def embed(svg: str, identity: str, label: str) -> str:
     root.set("role", "img")
     root.set("aria-label", label)
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+
+
+def scaled(svg: str, factor: float) -> str:
+    """The figure as large as this times its size."""
+    root = ElementTree.fromstring(svg)
+    root.set("viewBox", root.get("viewBox") or f"0 0 {root.get('width')} {root.get('height')}")
+    for name in ("width", "height"):
+        root.set(name, f"{factor * float(root.get(name) or 0):g}")
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _clean(element: ElementTree.Element, identity: str) -> None:
@@ -52,3 +63,16 @@ def _clean(element: ElementTree.Element, identity: str) -> None:
 
 def _draws_nothing(element: ElementTree.Element) -> bool:
     return element.tag.endswith("path") and element.get("d") in {"", "M0,0h0v0h0Z"}
+
+
+def standalone(svg: str, title: str, description: str) -> str:
+    """The figure as a file of its own, with its title and what it shows in words; cleaned as :func:`embed` cleans."""
+    root = ElementTree.fromstring(svg)
+    _clean(root, "figure")
+    root.set("xmlns", "http://www.w3.org/2000/svg")
+    root.set("role", "img")
+    for name, text in (("desc", description), ("title", title)):
+        element = ElementTree.Element(name)
+        element.text = printable(text)
+        root.insert(0, element)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"

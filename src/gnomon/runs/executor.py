@@ -130,6 +130,7 @@ def _record_file(step: Step, folder: Path) -> Path:
 
 def _file_name(name: str) -> str:
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    safe = safe.encode()[:200].decode(errors="ignore")  # Longer names of files are refused by most file systems.
     return safe if safe == name else f"{safe}-{digest(name)[:8]}"
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gnomon.analysis.memory import MemoryInput, Stored, analyse_memory
+from gnomon.analysis.trainings import Trained, trainings
 from gnomon.foundation import digest, file_digest, write_json
 from gnomon.foundation.statements import RECALLS, STATEMENTS, SYMBOLS
 from gnomon.foundation.tables import SCORES, make_table, read_table, write_table
@@ -25,7 +26,7 @@ from gnomon.runs.memory_sets import ABOUT_FACTS, SYMBOLS_FILE
 from gnomon.runs.plan import StepContext
 from gnomon.runs.recording import run_record
 from gnomon.runs.scoring import read_json, score_objects
-from gnomon.scores.recall import frequency_recalls, score_recalls
+from gnomon.scores.recall import frequency_recalls, hit_values, score_recalls
 
 logger = logging.getLogger("gnomon.runs")
 
@@ -184,7 +185,26 @@ def examine(context: StepContext) -> None:
         params["seed"],
         recalled.symbols(),
     )
-    write_json(context.folder / "analyses.json", [found.as_json() for found in analyse_memory(given)])
+    found = [*analyse_memory(given)]
+    repeated = trainings(_trained(recalled, [*params["parts"], *params.get("again", ())], given.metrics))
+    found += [repeated] if repeated is not None else []
+    write_json(context.folder / "analyses.json", [one.as_json() for one in found])
+
+
+def _trained(recalled: Recalled, parts: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> list[Trained]:
+    """The scores of each model and task by training, trainings in their order."""
+    together: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for part in parts:
+        if recalled.statements(part["asked"]).num_rows:
+            together.setdefault((part["model"], part["task"]), []).append(part)
+    found = []
+    for (model, task), own in together.items():
+        if len(own) < 2:
+            continue
+        tables = [recalled.recalls(part, recalled.statements(part["asked"])) for part in own]
+        scores = {metric: tuple(float(hit_values(table, metric).mean()) for table in tables) for metric in metrics}
+        found.append(Trained(model, own[0]["base"], own[0]["about"], task, scores))
+    return found
 
 
 class _Asked(Mapping[str, tuple[pa.Table, pa.Table]]):

@@ -11,20 +11,18 @@ from typing import Any
 
 from gnomon.analysis.comparison import Comparison, holm
 from gnomon.analysis.findings import compared
+from gnomon.analysis.memory import comparable
 from gnomon.foundation import derived_seed, write_json
 from gnomon.runs.memorizing import Recalled
 from gnomon.runs.plan import StepContext
 from gnomon.runs.scoring import read_json
-from gnomon.scores.recall import paired_recall_difference
+from gnomon.scores.recall import paired_recall_details, paired_recall_difference
 
 Part = Mapping[str, Any]
-_KINDS = ("facts", "conflict", "static", "dynamic")
-"""What conditions differ in."""
-
 
 ONE_TRAINING = (
     "Every model was trained once: intervals and p-values are about these trainings, and another seed may give other "
-    "differences."
+    "differences (options.trainings trains several times)."
 )
 
 
@@ -35,7 +33,8 @@ def analyse(context: StepContext) -> None:
     found = recall_findings(parts, params["headline"], params["seed"])
     analyses = read_json(context.folder / "analyses.json")
     found["sentences"] += [sentence for one in analyses for sentence in one["sentences"]]
-    found["sentences"].append(ONE_TRAINING)
+    if params.get("trainings", 1) < 2:
+        found["sentences"].append(ONE_TRAINING)
     write_json(context.folder / "findings.json", found)
 
 
@@ -62,10 +61,9 @@ def recall_findings(
 
 def _comparable(first: tuple[Path, Part], second: tuple[Path, Part]) -> bool:
     one, other = first[1], second[1]
-    different = [kind for kind in _KINDS if one["about"].get(kind) != other["about"].get(kind)]
-    if one["base"] == other["base"] and first[0] == second[0]:
-        return len(different) == 1
-    return not different
+    # A model of another run is another model, whatever it is called.
+    base = one["base"] if first[0] == second[0] else None
+    return comparable(base, one["about"], other["base"], other["about"])
 
 
 def _compared(
@@ -82,7 +80,9 @@ def _compared(
     result, count = paired_recall_difference(statements, recalls[0], recalls[1], metric, own_seed)
     if result.difference < 0:
         names.reverse()
-        result, count = paired_recall_difference(statements, recalls[1], recalls[0], metric, own_seed)
+        recalls.reverse()
+        result, count = paired_recall_difference(statements, recalls[0], recalls[1], metric, own_seed)
     if not count or any(map(math.isnan, (result.difference, result.low, result.high, result.p))):
         return []
-    return [Comparison(task, metric, names[0], names[1], result.difference, result.low, result.high, result.p, count)]
+    details = paired_recall_details(statements, recalls[0], recalls[1], metric)
+    return [Comparison(task, metric, names[0], names[1], **asdict(result), n=count, **asdict(details))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from gnomon.runs.settling import read_settings
 from gnomon.scores import get_metric
 from gnomon.scores.table import answer_rows, score_answers
 
-_ALWAYS = ("model", "suite", "task", "probe", "method", "metric", "value", "low", "high", "n", "unusable", "chance")
+_ALWAYS = (
+    *("model", "suite", "task", "probe", "method", "metric"),
+    *("value", "low", "high", "n", "unusable", "chance", "adjusted"),
+)
 
 
 def collect(context: StepContext) -> None:
@@ -34,7 +38,7 @@ def score(context: StepContext) -> None:
     questions = found.by_id()
     rows = found.questions.to_pylist()
     wanted = list(dict.fromkeys([*params["groups"], *filter(None, [params.get("average_over")])]))
-    groups = {row["question_id"]: _groups(row, questions[row["question_id"]], wanted) for row in rows}
+    groups = {row["question_id"]: group_values(row, questions[row["question_id"]], wanted) for row in rows}
     answers = answer_rows(read_table(ANSWERS, context.folder / "answers.parquet"))
     metrics = [get_metric(name, context.home) for name in params["metrics"]]
     table = score_answers(
@@ -97,7 +101,8 @@ def read_json(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def _groups(row: dict[str, Any], question: Question, wanted: list[str]) -> dict[str, str | None]:
+def group_values(row: Mapping[str, Any], question: Question, wanted: Sequence[str]) -> dict[str, str | None]:
+    """What a question is grouped by: columns of its row, and what is worked out of the question."""
     worked_out = {
         "relation": question.relation,
         "mask": _mask(question.template),

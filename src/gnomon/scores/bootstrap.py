@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnomon.scores.ranks import FloatArray
+from gnomon.scores.student import student_quantile
 
 _NORMAL = NormalDist()
 _CELLS_AT_ONCE = 4_000_000
@@ -26,10 +28,16 @@ class Interval:
 def clustered_interval(
     values: FloatArray, clusters: NDArray[np.generic], *, seed: int, level: float = 0.95, resamples: int = 2000
 ) -> Interval:
-    """Mean of the values with a BCa bootstrap interval that resamples clusters, not values.
+    r"""Mean of the values with a BCa bootstrap interval that resamples clusters, not values.
 
     Questions about one fact stand and fall together, so they are drawn together. Bias correction and acceleration
-    follow Efron (1987); the acceleration comes from leaving out one cluster at a time. Where all values are equal the
+    follow Efron (1987); the acceleration comes from leaving out one cluster at a time. The normal quantiles in them
+    are widened as Hesterberg (2015) widens those of percentile intervals, for a bootstrap of G clusters varies by too
+    little and does not know that it only estimates a variance,
+
+    .. math:: z_{1 - \alpha/2} \to \sqrt{G / (G - 1)} \; t_{1 - \alpha/2, f}
+
+    with Student's t for the degrees of freedom f of :func:`effective_freedom`. Where all values are equal the
     bootstrap cannot vary, and the interval is the exact binomial one for as many trials as there are clusters. With
     fewer than two clusters there is no interval (NaN).
     """
@@ -59,7 +67,8 @@ def averaged_interval(
 
     .. math:: \tfrac{1}{K} \sum_k \tfrac{1}{n_k} \sum_{i \in k} v_i
 
-    A class that a resample misses has no part in it. With one class this is :func:`clustered_interval`.
+    A class that a resample misses has no part in it. Levels are as in :func:`clustered_interval`, which this is with
+    one class.
     """
     _, kind = np.unique(classes, return_inverse=True)
     if not len(values) or kind.max() == 0:
@@ -135,21 +144,49 @@ def _leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
     return means
 
 
+def effective_freedom(influences: FloatArray) -> float:
+    r"""Degrees of freedom of a variance that is estimated from one number a cluster, by how unlike the numbers are.
+
+    .. math:: f = \min\left(G - 1, \tfrac{2 G}{\kappa - 1}\right), \quad
+        \kappa = G \sum_c u_c^4 / \Big(\sum_c u_c^2\Big)^2
+
+    with the influence u of each of G clusters on the mean. A variance of numbers that are alike (κ = 3 for normal
+    ones, 1 for equal ones) has G - 1; where a few clusters make all of it, as the few wrong ones of a model that is
+    nearly always right, it has about two for each of these. This is Satterthwaite's matching of two moments, with the
+    spread of the clusters' own squares (Pan and Wall 2002). Never below 1.
+    """
+    count = len(influences)
+    greatest = float(np.max(np.abs(influences)))
+    if not greatest > 0.0:
+        return max(1.0, count - 1.0)
+    squares = np.square(influences / greatest)
+    beyond = count * float(np.square(squares).sum()) / float(squares.sum()) ** 2 - 1.0
+    return max(1.0, min(count - 1.0, 2.0 * count / beyond if beyond > 0 else count))
+
+
 def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: float) -> tuple[float, float]:
-    tail = (1.0 - level) / 2.0
     # Sums of the same values in another order differ in their last bits: such means are equal, not below.
     equal = np.abs(means - mean) <= 1e-12 * np.max(np.abs(means))
     below = (np.sum(means[~equal] < mean) + 0.5 * np.sum(equal)) / len(means)
     bias = _NORMAL.inv_cdf(float(np.clip(below, 1.0 / len(means), 1.0 - 1.0 / len(means))))
-    centred = left_out.mean() - left_out
-    spread = float(np.sum(centred**2))
-    acceleration = float(np.sum(centred**3)) / (6.0 * spread**1.5) if spread > 0 else 0.0
+    influences = left_out.mean() - left_out
+    spread = float(np.sum(influences**2))
+    acceleration = float(np.sum(influences**3)) / (6.0 * spread**1.5) if spread > 0 else 0.0
+    reach = _widened(influences, level)
 
-    def adjusted(probability: float) -> float:
-        z = bias + _NORMAL.inv_cdf(probability)
-        return _NORMAL.cdf(bias + z / (1.0 - acceleration * z))
+    def adjusted(quantile: float) -> float:
+        z = bias + quantile
+        room = 1.0 - acceleration * z
+        return _NORMAL.cdf(bias + z / room) if room > 0 else float(z > 0)
 
-    return adjusted(tail), adjusted(1.0 - tail)
+    return adjusted(-reach), adjusted(reach)
+
+
+def _widened(influences: FloatArray, level: float) -> float:
+    """The normal quantile of the level, widened for what is not known of few clusters."""
+    count = len(influences)
+    quantile = student_quantile(0.5 + level / 2.0, effective_freedom(influences))
+    return math.sqrt(count / (count - 1.0)) * quantile
 
 
 def constant_interval(value: float, clusters: int, level: float) -> tuple[float, float]:
@@ -178,18 +215,31 @@ def paired_difference(
     clusters: NDArray[np.generic],
     *,
     seed: int,
+    weights: FloatArray | None = None,
     level: float = 0.95,
     resamples: int = 2000,
     flips: int = 10_000,
 ) -> PairedDifference:
-    """Mean of first - second with a clustered interval and a two-sided sign-flip permutation p-value.
+    """Mean of first - second, weighted if wanted, with an interval over clusters and a two-sided permutation p-value.
+
+    The interval is a percentile interval of resampled clusters at levels widened as in :func:`clustered_interval`:
+    differences of two models are nearly symmetric, and what their skewness seems to be is mostly noise where few facts
+    make a difference, so it is not corrected for. Where all differences are equal it is that of
+    :func:`constant_difference`.
 
     Under the null hypothesis the models may be exchanged within a cluster, so a cluster's sum of differences keeps or
     changes its sign at random; p = (1 + flips at least as far from 0) / (1 + flips).
     """
     differences = first - second
-    interval = clustered_interval(differences, clusters, seed=seed, level=level, resamples=resamples)
-    sums, _ = cluster_sums(differences, clusters)
+    sums, counts = cluster_sums(differences if weights is None else weights * differences, clusters)
+    mean = float(sums.sum() / counts.sum())
+    low, high = float("nan"), float("nan")
+    if np.ptp(differences) == 0.0:
+        low, high = constant_difference(first, second, len(sums), level)
+    elif len(sums) > 1:
+        means = resampled_means(sums, counts, seed=seed, resamples=resamples)
+        tail = _NORMAL.cdf(-_widened(sums - mean * counts, level))
+        low, high = (float(end) for end in np.quantile(means, (tail, 1.0 - tail)))
     observed = abs(sums.sum()) - 1e-12 * np.abs(sums).sum()
     generator = np.random.default_rng([seed, 1])
     extreme = 0
@@ -198,6 +248,20 @@ def paired_difference(
         rows = min(step, flips - start)
         signs = generator.integers(0, 2, size=(rows, len(sums)), dtype=np.int8) * 2 - 1
         extreme += int(np.sum(np.abs(signs @ sums) >= observed))
-    if np.ptp(differences) == 0.0:
-        interval = Interval(interval.value, interval.value, interval.value)
-    return PairedDifference(interval.value, interval.low, interval.high, (1 + extreme) / (1 + flips))
+    return PairedDifference(mean, low, high, (1 + extreme) / (1 + flips))
+
+
+def constant_difference(first: FloatArray, second: FloatArray, clusters: int, level: float) -> tuple[float, float]:
+    r"""The interval of a difference that is the same for every question, so that nothing varies.
+
+    Two models that agree everywhere may still differ in facts that were not asked: in less than a share
+    :math:`b = 1 - (\alpha/2)^{1/G}` of them, by the exact binomial interval of none in G. Of values that are shares
+    the difference is then within b of 0; where one model is always right and the other never, it is at least 1 - b.
+    Else there is nothing to go by, and the interval is the difference itself.
+    """
+    value = float(first[0] - second[0])
+    shares = min(first.min(), second.min()) >= 0.0 and max(first.max(), second.max()) <= 1.0
+    if not shares or value not in (-1.0, 0.0, 1.0):
+        return value, value
+    beyond = constant_interval(0.0, clusters, level)[1]
+    return max(-1.0, value - beyond), min(1.0, value + beyond)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from gnomon.foundation import GnomonError, InputError, derived_seed
 from gnomon.foundation.statements import RECALLS
 from gnomon.scores.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
+from gnomon.scores.corrections import chance_adjusted
+from gnomon.scores.pairs import PairedDetails, paired_details
 from gnomon.scores.ranks import FloatArray, none_drawn
 from gnomon.scores.robust import robust_difference, robust_interval
 
@@ -59,6 +61,10 @@ class Clusters:
         if self.few and len(first):
             return paired_difference(first, second, self.facts, seed=seed)
         return robust_difference(first, second, self.facts, self.prompts)
+
+    def details(self, first: FloatArray, second: FloatArray) -> PairedDetails:
+        """What else is said of the two, by the same clusters."""
+        return paired_details(first, second, *((self.facts,) if self.few else (self.facts, self.prompts)))
 
 
 def clusters_of(statements: pa.Table) -> Clusters:
@@ -146,12 +152,14 @@ def score_recalls(
         for metric in METRICS:
             found = own.interval(values[metric][members], derived_seed(seed, task, *groups.values(), metric))
             numbers = {"value": found.value, "low": found.low, "high": found.high}
+            chance = float(chances[metric][members].mean())
             rows.append(
                 {
                     **{"model": model, "suite": suite, "task": task, "probe": probe, "method": method},
                     "metric": metric,
                     **{name: None if np.isnan(number) else number for name, number in numbers.items()},
-                    **{"n": len(members), "unusable": 0, "chance": float(chances[metric][members].mean())},
+                    **{"n": len(members), "unusable": 0, "chance": chance},
+                    "adjusted": chance_adjusted(found.value, chance),
                     **groups,
                 }
             )
@@ -170,18 +178,31 @@ def paired_recall_differences(
     statements: pa.Table, recalls: pa.Table, others: pa.Table, metrics: Sequence[str], seed: int
 ) -> tuple[dict[str, PairedDifference], int]:
     """The same for several metrics at once; NaN where no statement is shared."""
-    ids = statements["statement_id"]
-    both = pc.and_(pc.is_in(ids, recalls["statement_id"]), pc.is_in(ids, others["statement_id"]))
-    statements = statements.select(["statement_id", "fact_id", "prompt"]).filter(both)
-    if not statements.num_rows:
+    first, second, clusters = _shared(statements, recalls, others)
+    if not first.num_rows:
         return dict.fromkeys(metrics, PairedDifference(*[float("nan")] * 4)), 0
-    first, second = (matched(statements, own.drop_columns(["top"])) for own in (recalls, others))
-    clusters = clusters_of(statements)
     found = {
         metric: clusters.difference(hit_values(first, metric), hit_values(second, metric), derived_seed(seed, metric))
         for metric in metrics
     }
-    return found, statements.num_rows
+    return found, first.num_rows
+
+
+def paired_recall_details(statements: pa.Table, recalls: pa.Table, others: pa.Table, metric: str) -> PairedDetails:
+    """What else is said of recalls and others on those of the statements that both have."""
+    first, second, clusters = _shared(statements, recalls, others)
+    return (
+        clusters.details(hit_values(first, metric), hit_values(second, metric)) if first.num_rows else PairedDetails(0)
+    )
+
+
+def _shared(statements: pa.Table, recalls: pa.Table, others: pa.Table) -> tuple[pa.Table, pa.Table, Clusters]:
+    """The recalls and the others of the statements that both have, and the clusters of these."""
+    ids = statements["statement_id"]
+    both = pc.and_(pc.is_in(ids, recalls["statement_id"]), pc.is_in(ids, others["statement_id"]))
+    statements = statements.select(["statement_id", "fact_id", "prompt"]).filter(both)
+    first, second = (matched(statements, own.drop_columns(["top"])) for own in (recalls, others))
+    return first, second, clusters_of(statements)
 
 
 def matched(statements: pa.Table, recalls: pa.Table) -> pa.Table:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.scores.bootstrap import Interval, PairedDifference, constant_interval
+from gnomon.scores.bootstrap import (
+    Interval,
+    PairedDifference,
+    constant_difference,
+    constant_interval,
+    effective_freedom,
+)
 from gnomon.scores.ranks import FloatArray
+from gnomon.scores.student import student_quantile, student_tail
 
-_NORMAL = NormalDist()
 _NAN = float("nan")
 _FEWEST = 4
 IntArray = NDArray[np.int64]
@@ -28,20 +33,18 @@ def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95
     .. math:: \left(v + \tfrac{t^2}{2m} \pm t \sqrt{V + \tfrac{t^2}{4m^2}}\right) / \left(1 + \tfrac{t^2}{m}\right),
         \quad m = v (1 - v) / V
 
-    t is the quantile of Student's distribution for one less than the number of clusters, nearly. Where all values are
-    0 or all are 1, the interval is the exact binomial one for the number of clusters; with fewer than four clusters
-    there is none (NaN).
+    t is the quantile of Student's distribution for the degrees of freedom of
+    :func:`gnomon.scores.bootstrap.effective_freedom`. Where all values are 0 or all are 1, the interval is the exact
+    binomial one for the number of clusters; with fewer than four clusters there is none (NaN).
     """
     if not len(values):
         return Interval(_NAN, _NAN, _NAN)
-    mean, variance, count = _estimated(values, clusters)
+    mean, variance, count, freedom = _estimated(values, clusters)
     if count < _FEWEST:
         return Interval(mean, _NAN, _NAN)
     if np.ptp(values) == 0.0:
         return Interval(mean, *constant_interval(mean, count, level))
-    t = _student(0.5 + level / 2.0, count - 1)
-    if math.isinf(t):
-        return Interval(mean, _NAN, _NAN)
+    t = student_quantile(0.5 + level / 2.0, freedom)
     if values.min() < 0.0 or values.max() > 1.0:
         return Interval(mean, mean - t * math.sqrt(variance), mean + t * math.sqrt(variance))
     share = t * t * variance / (mean * (1.0 - mean))
@@ -54,63 +57,53 @@ def robust_difference(
 ) -> PairedDifference:
     """Mean of first - second with a symmetric interval and a two-sided p-value, both from the clustered variance.
 
-    p is that of Student's t for one less than the number of clusters, nearly. Where every difference is the same,
-    there is no variance and p is that of a sign test over clusters; with fewer than four clusters there is neither
-    interval nor p (NaN).
+    p is that of Student's t for the degrees of freedom of :func:`gnomon.scores.bootstrap.effective_freedom`. Where
+    there is no variance p is that of a sign test over clusters, and the interval that of
+    :func:`gnomon.scores.bootstrap.constant_difference` if every difference is the same. With fewer than four clusters
+    there is neither interval nor p (NaN).
     """
     differences = first - second
-    mean, variance, count = _estimated(differences, clusters)
+    mean, variance, count, freedom = _estimated(differences, clusters)
     if count < _FEWEST:
         return PairedDifference(mean, _NAN, _NAN, _NAN)
     if variance == 0.0:
-        return PairedDifference(mean, mean, mean, 1.0 if mean == 0.0 else 2.0 ** (1 - min(count, 1000)))
+        same = np.ptp(differences) == 0.0
+        ends = constant_difference(first, second, count, level) if same else (mean, mean)
+        return PairedDifference(mean, *ends, 1.0 if mean == 0.0 else 2.0 ** (1 - min(count, 1000)))
     deviation = math.sqrt(variance)
-    reach = _student(0.5 + level / 2.0, count - 1) * deviation
-    z = _as_normal(abs(mean) / deviation, count - 1)
-    return PairedDifference(mean, mean - reach, mean + reach, math.erfc(z / math.sqrt(2.0)))
+    reach = student_quantile(0.5 + level / 2.0, freedom) * deviation
+    return PairedDifference(mean, mean - reach, mean + reach, student_tail(mean / deviation, freedom))
 
 
-def clustered_variance(values: FloatArray, *clusters: IntArray) -> float:
+def clustered_variance(values: FloatArray, *clusters: IntArray, centre: float | None = None) -> float:
     r"""Variance of the mean of values that are drawn by clusters.
 
     For clusters of one kind it is that of the ratio estimator, over clusters c with the sums of what their values
-    are above the mean,
+    are above the mean (or above a ``centre`` that a hypothesis gives),
 
     .. math:: V = \frac{G}{G - 1} \frac{1}{n^2} \sum_c \Big(\sum_{i \in c} (v_i - \bar v)\Big)^2
 
     For clusters of two kinds (statements of one fact, statements of one prompt) the two are added and that of single
     values is taken away, which both count (Cameron, Gelbach and Miller 2011, for values of which no two share both
-    clusters); never less than the greater of the two.
+    clusters); never less than the greater of the two. NaN with fewer than two clusters.
     """
-    return _estimated(values, clusters)[1]
+    return _estimated(values, clusters, centre)[1]
 
 
-def _estimated(values: FloatArray, clusters: tuple[IntArray, ...]) -> tuple[float, float, int]:
-    """The mean, its variance and the number of clusters: of the kind that has fewer."""
+def _estimated(
+    values: FloatArray, clusters: tuple[IntArray, ...], centre: float | None = None
+) -> tuple[float, float, int, float]:
+    """The mean, its variance, the number of clusters and the degrees of freedom: of the kind that has fewer."""
     mean = float(values.mean()) if len(values) else _NAN
     counts = [int(np.count_nonzero(np.bincount(own))) for own in clusters]
     if not counts or min(counts) < 2:
-        return mean, _NAN, min(counts, default=0)
-    above = values - mean
-    found = [
-        _spread(np.bincount(own, weights=above).astype(np.float64), count, len(values))
-        for own, count in zip(clusters, counts, strict=True)
-    ]
-    crossed = sum(found) - (len(found) - 1) * _spread(above, len(values), len(values))
-    return mean, max(crossed, *found), min(counts)
+        return mean, _NAN, min(counts, default=0), _NAN
+    above = values - (mean if centre is None else centre)
+    sums = [np.bincount(own, weights=above)[np.bincount(own) > 0].astype(np.float64) for own in clusters]
+    found = [_spread(own, len(values)) for own in sums]
+    crossed = sum(found) - (len(found) - 1) * _spread(above, len(values))
+    return mean, max(crossed, *found), min(counts), min(map(effective_freedom, sums))
 
 
-def _spread(sums: FloatArray, count: int, size: int) -> float:
-    return float(np.square(sums).sum()) * count / (count - 1) / size**2
-
-
-def _as_normal(t: float, freedom: int) -> float:
-    """The normal deviate that is exceeded as often as this t is (Abramowitz and Stegun 26.7.8)."""
-    return t * (1.0 - 1.0 / (4.0 * freedom)) / math.sqrt(1.0 + t * t / (2.0 * freedom))
-
-
-def _student(probability: float, freedom: int) -> float:
-    """The t that :func:`_as_normal` turns into the normal quantile of this probability."""
-    z = _NORMAL.inv_cdf(probability)
-    left = (1.0 - 1.0 / (4.0 * freedom)) ** 2 - z * z / (2.0 * freedom)
-    return z / math.sqrt(left) if left > 0 else math.inf
+def _spread(sums: FloatArray, size: int) -> float:
+    return float(np.square(sums).sum()) * len(sums) / (len(sums) - 1) / size**2

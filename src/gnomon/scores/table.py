@@ -16,6 +16,7 @@ from gnomon.foundation import derived_seed
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import SCORES, make_table
 from gnomon.scores.bootstrap import averaged_interval, class_weights
+from gnomon.scores.corrections import chance_adjusted
 from gnomon.scores.metrics import Given, Metric, NoRanksError, Responses
 from gnomon.scores.ranks import FloatArray
 
@@ -158,7 +159,7 @@ class _Asked:
     clusters: Mapping[str, str]
 
     def score(self, metric: Metric, seed: int, *, classes: Mapping[str, str], wrong: bool) -> Row:
-        """The metric with its interval, over classes if there are any; chance, and the number of questions behind."""
+        """The metric with its interval, over classes if there are any; chance, the score against it, and n behind."""
         if not self.answered and not wrong:
             return {"metric": metric.name, "n": 0}
         names = [*self.answered, *self.missing] if wrong else self.answered
@@ -177,8 +178,11 @@ class _Asked:
             "metric": metric.name,
             "n": len(names),
             **{"value": interval.value, "low": interval.low, "high": interval.high, "chance": chance},
+            "adjusted": chance_adjusted(interval.value, chance) if metric.share and metric.higher_is_better else None,
         }
-        return {key: None if isinstance(value, float) and np.isnan(value) else value for key, value in row.items()}
+        return {
+            key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()
+        }
 
 
 def _tops(answer: Row) -> list[Given]:

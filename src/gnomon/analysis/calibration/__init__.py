@@ -1,5 +1,58 @@
 """Whether a probe can be trusted: what it finds in small models of which it is known what they know."""
 
-from gnomon.analysis.calibration.cards import find_cards
+from __future__ import annotations
 
-__all__ = ["find_cards"]
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnomon.analysis.calibration.cards import find_cards, save_cards
+from gnomon.foundation import Progress
+from gnomon.models.resolving import require_models_extra
+
+if TYPE_CHECKING:
+    from gnomon.analysis.calibration.known import KnownModels
+    from gnomon.probes import Probe
+
+
+def calibrate(
+    probe: str | Probe,
+    *,
+    kinds: Sequence[str] = (),
+    trainings: int = 3,
+    seed: int = 0,
+    home: Path | None = None,
+    progress: Progress | None = None,
+    models: KnownModels | None = None,
+) -> list[dict[str, Any]]:
+    """The calibration cards of a probe (its name, ``file.py:function`` or the function), one for each kind of model.
+
+    ``kinds`` are those to try (masked, causal, encoder), by default all. So many ``trainings`` of each are made, about
+    other facts each; ``models`` are those that several calibrations share. Refuses a probe that no kind of model can be
+    asked by, and a machine without torch.
+    """
+    try:
+        from gnomon.analysis.calibration.measuring import measure
+    except ImportError as error:
+        if error.name in ("torch", "transformers"):
+            raise require_models_extra(error) from error
+        raise
+    return measure(probe, kinds=kinds, trainings=trainings, seed=seed, home=home, progress=progress, models=models)
+
+
+@contextmanager
+def known_models(seed: int = 0, progress: Progress | None = None) -> Iterator[KnownModels]:
+    """Models with known content for several calibrations of one seed; they are gone when the block ends."""
+    try:
+        from gnomon.analysis.calibration.known import KnownModels
+    except ImportError as error:
+        if error.name in ("torch", "transformers"):
+            raise require_models_extra(error) from error
+        raise
+    with tempfile.TemporaryDirectory(prefix="gnomon-calibration-") as folder:
+        yield KnownModels(Path(folder), seed=seed, progress=progress)
+
+
+__all__ = ["calibrate", "find_cards", "known_models", "save_cards"]

@@ -28,6 +28,33 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+/* A text to be copied gets a button. Where the clipboard is out of reach, the text is selected instead. */
+for (const part of document.querySelectorAll("[data-copy]")) {
+  const source = part.querySelector(".paste");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = part.dataset.copy;
+  button.setAttribute("aria-live", "polite");
+  const say = (text) => {
+    button.textContent = text;
+    setTimeout(() => { button.textContent = part.dataset.copy; }, 4000);
+  };
+  button.addEventListener("click", async () => {
+    const paragraphs = [...source.querySelectorAll("p")];
+    const text = paragraphs.length ? paragraphs.map((one) => one.textContent).join("\n\n") : source.textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      say("Copied");
+    } catch {
+      getSelection().selectAllChildren(source);
+      let copied = false;
+      try { copied = document.execCommand("copy"); } catch { /* The text stays selected. */ }
+      say(copied ? "Copied" : "Selected: press Ctrl+C");
+    }
+  });
+  part.prepend(button);
+}
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details:not([open])")) {
     part.open = true;

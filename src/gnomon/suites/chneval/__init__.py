@@ -97,13 +97,16 @@ SUITE = Suite(
     scoring=_scoring,
     splits_keep_pairs=False,
     methods=(
-        "Clozes leave one word out of a sentence. A masked model ranks its whole vocabulary at the slot (probe fill), "
-        "and the answers of the class among one another (probe rank), words of several tokens as a whole; a causal "
-        "model ranks the sentences with each of these answers in place, so that what follows the slot counts too. "
-        "Word senses are compared by the cosine of the states of the word in its sentences, the mean over its tokens, "
-        "at every layer of the model; equal similarities count one half. P@k is whether the word is among the first k. "
-        "Scores of function words are means over the five classes of the means within each. What a model cannot be "
-        "asked counts as wrong and is counted beside."
+        "Clozes leave one word out of a sentence: a function word, or a name of a fact of commonsense or of an "
+        "encyclopedia. Their candidates are the answers of the class, words of several tokens as a whole. Word senses "
+        "are asked by triples of usages of a word, of which two share a sense; equal similarities count one half."
     ),
-    citations=("Wang, Hu. Intrinsic Knowledge Evaluation on Chinese Language Models. 2020.",),
+    citations=(
+        """@misc{wang2020chneval,
+  author = {Wang, Zhiruo and Hu, Renfen},
+  title = {Intrinsic Knowledge Evaluation on {Chinese} Language Models},
+  note = {arXiv:2011.14277},
+  year = {2020}
+}""",
+    ),
 )

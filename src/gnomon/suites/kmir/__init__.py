@@ -154,15 +154,19 @@ SUITE = Suite(
         "true, each as often; a corrupted one is neither stated nor follows by the rules. Reasoning asks for what "
         "follows by one of six OWL 2 axioms and was not stated, openly where the answer is unique and else among "
         "four choices, of which three are verified to be wrong; comparison asks which of four has the most or the "
-        "least of something measured. By the probe rank, all answers of the relation (or the choices) are scored in"
-        " the sentence; by write, the model writes the answer itself: a masked model fills eight masks at once, a "
-        "causal model goes on with the text. F1 is word F1: lower case, ASCII punctuation and articles dropped, "
-        "bags of words compared with the nearest right answer. A tuned model has learned each question type by "
-        "itself from the training split; facts never straddle splits. Chance is a uniform guess among the choices "
-        "shown, or among all answers of the relation."
+        "least of something measured. The candidates of an open question are all answers of the relation. F1 is "
+        "word F1: lower case, ASCII punctuation and articles dropped, bags of words compared with the nearest right "
+        "answer. A tuned model has learned each question type by itself from the training split; facts never "
+        "straddle splits."
     ),
     citations=(
-        "Gao et al. KMIR: A Benchmark for Evaluating Knowledge Memorization, Identification and Reasoning Abilities "
-        "of Language Models. 2022.",
+        """@misc{gao2022kmir,
+  author = {Gao, Daniel and Jia, Yantao and Li, Lei and Fu, Chengzhen and Dou, Zhicheng and Jiang, Hao and Zhang, Xinyu
+    and Chen, Lei and Cao, Zhao},
+  title = {{KMIR}: A Benchmark for Evaluating Knowledge Memorization, Identification and Reasoning Abilities of Language
+    Models},
+  note = {arXiv:2202.13529},
+  year = {2022}
+}""",
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gnomon.foundation import InputError, did_you_mean, digest, file_digest, part_identity
+from gnomon.foundation import InputError, derived_seed, did_you_mean, digest, file_digest, part_identity
 from gnomon.knowledge.places import material_identity
 from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
 from gnomon.models.resolving import ResolvedModel
@@ -45,12 +45,9 @@ ABOUT = (
 METHODS = (
     "Facts with times are put into sentences, in each of which one thing is masked: the subject, the object, the start "
     "or the end. A model has one output for each entity and each time. It is trained to fill the masks of what it "
-    "stores, and then asked the same statements, and others that it was not trained on. Acc@k is whether a right "
-    "answer is among the first k outputs, Hit@k whether the very thing that was masked is; outputs of one score share "
-    "their places. The baseline frequency gives what is masked most often in the stored statements of a relation. "
-    "Intervals take the statements of one fact, and those that are one sentence, as one observation. Scores are of all "
-    "statements that were asked; the questions and answers that are shown are a sample of them, and all answers are in "
-    "the run's folder recalls."
+    "stores, and then asked the same statements, and others that it was not trained on. Outputs of one score share "
+    "their places. Intervals take the statements of one fact, and those that are one sentence, as one observation. "
+    "Scores are of all statements that were asked."
 )
 
 
@@ -176,16 +173,24 @@ class _Planner:
             for number in range(len(self.resolved.models))
             for condition in made.conditions
         ]
+        again = [
+            self._memory(number, condition, training)
+            for training in range(1, self.options.trainings)
+            for number in range(len(self.resolved.models))
+            for condition in made.conditions
+        ]
         parts = [part for one in memorized for part in one.parts]
+        others = [part for one in again for part in one.parts]
         baselines = self._baselines()
         sets = tuple(dict.fromkeys(name for part in parts for name in (part["stored"], part["asked"])))
-        recalls = tuple(part["recalls"] for part in parts)
+        recalls = tuple(part["recalls"] for part in [*parts, *others])
         abouts = tuple(one.steps[1].outputs[0] for one in memorized)
         records = tuple(one.steps[0].outputs[0] for one in memorized)
         card = self._card()
         common = {"parts": parts, "baselines": baselines}
+        repeated = {"again": others} if others else {}
         steps = (
-            *(step for one in memorized for step in one.steps),
+            *(step for one in [*memorized, *again] for step in one.steps),
             Step(
                 "score",
                 "score",
@@ -206,7 +211,7 @@ class _Planner:
                 "examine",
                 "analyse",
                 "gnomon.runs.memorizing:examine",
-                {"experiment": self.options.experiment, "seed": study.seed, **common},
+                {"experiment": self.options.experiment, "seed": study.seed, **common, **repeated},
                 (SYMBOLS_FILE, "scores.parquet", *sets, *recalls, *records),
                 ("analyses.json",),
             ),
@@ -214,7 +219,7 @@ class _Planner:
                 "analyse",
                 "analyse",
                 "gnomon.runs.memory_findings:analyse",
-                {"headline": card["headline"], "seed": study.seed, **common},
+                {"headline": card["headline"], "seed": study.seed, "trainings": self.options.trainings, **common},
                 (SYMBOLS_FILE, "analyses.json", *sets, *recalls),
                 ("findings.json",),
             ),
@@ -302,10 +307,15 @@ class _Planner:
         }
         return list(found.values())
 
-    def _memory(self, number: int, condition: Condition) -> _Memory:
-        """The steps in which a model memorizes and recalls under one condition, and what they leave to be scored."""
+    def _memory(self, number: int, condition: Condition, training: int = 0) -> _Memory:
+        """The steps in which a model memorizes and recalls under one condition, and what they leave to be scored.
+
+        The first training has the study's seed, and each further one a seed of its own.
+        """
         model, study = self.resolved.models[number], self.resolved.study
-        name = f"{model.name}, {condition.label}"
+        whole = f"{model.name}, {condition.label}"
+        name = f"{whole}, training {training + 1}" if training else whole
+        seed = derived_seed(study.seed, "training", str(training)) if training else study.seed
         stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
         given = study.learning.settings if study.learning else {}
         settings = asdict(make_memorize_settings({**given, **condition.settings}))
@@ -315,14 +325,14 @@ class _Planner:
             f"memorize {name}",
             "learn",
             "gnomon.runs.memorizing:memorize",
-            {**known, "kind": model.kind, "dtype": model.spec.dtype, "settings": settings, "seed": study.seed},
+            {**known, "kind": model.kind, "dtype": model.spec.dtype, "settings": settings, "seed": seed},
             (SYMBOLS_FILE, set_file(condition.stored)),
             (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/model.safetensors"),
             aside,
         )
         parts = tuple(
             {
-                "model": name,
+                "model": whole,
                 "base": model.name,
                 "stored": set_file(condition.stored),
                 "asked": set_file(asked),

@@ -29,6 +29,7 @@ HELP = {
     "facts": "memorize, boundary and implicit: how many facts are stored (all)",
     "relation": "memorize, boundary: the relation whose facts are stored (the most frequent)",
     "dynamic": "memorize, boundary: shares in percent of statements that lose their other time ([0, 10, 100])",
+    "trainings": "memorize: how many times every model is trained, each time with another seed (1)",
     "entities": "memorize: entities and times stand in sentences as text or as symbols (text)",
 }
 FILES = ("wordings",)
@@ -51,6 +52,7 @@ class LamaTkOptions:
     relation: str | None = None
     dynamic: tuple[int, ...] = (0, 10, 100)
     entities: str = "text"
+    trainings: int = 1
 
 
 def read_options(study: Study, home: Path) -> LamaTkOptions:
@@ -80,6 +82,7 @@ def read_options(study: Study, home: Path) -> LamaTkOptions:
         relation=relation,
         dynamic=_shares(given.get("dynamic"), usual.dynamic),
         entities=_one(given, "entities", ENTITIES, usual.entities),
+        trainings=_trainings(given.get("trainings", usual.trainings)),
     )
 
 
@@ -115,6 +118,12 @@ def _candidates(value: Any) -> int | None:
             f"the option candidates is {value!r}, and should be a whole number from 2 on (a right answer, and what it "
             "can be mistaken for), or null for all"
         )
+    return value
+
+
+def _trainings(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 100:
+        raise InputError(f"the option trainings is {value!r}, and should be a whole number from 1 to 100")
     return value
 
 

@@ -169,17 +169,21 @@ SUITE = Suite(
     analyses=("memorizing", "premises", "prompting"),
     methods=(
         "Statements of an ontology were asked as cloze sentences over closed lists: all classes, or all "
-        "properties. A candidate's score is the mean, the maximum or the first of its tokens' log-probabilities, "
-        "each read at its own mask or all at one. R@k says whether any right answer is among the first k, MRR is "
-        "the reciprocal rank of the best right answer, MRR_a one over the mean rank of all right answers; ranks "
-        "are expected ranks over random tie-breaking. Soft templates are three learned input embeddings; the "
-        "model itself stays as it is, and what they learn from is not asked. In reasoning, pseudowords stand for "
-        "what the hypothesis is about: input embeddings at half the distance of the nearest word from the mask's,"
-        " ten pairs of them, averaged. A premise stands in the text (EX), is known to this very model (IM: the "
+        "properties. Soft templates are three learned input embeddings; the model itself stays as it is, and what "
+        "they learn from is not asked. In reasoning, pseudowords stand for what the hypothesis is about: input "
+        "embeddings at half the distance of the nearest word from the mask's, ten pairs of them unless the study "
+        "says otherwise, averaged. A premise stands in the text (EX), is known to this very model (IM: the "
         "better half by its own reciprocal rank; the middle one of an odd number counts as known), or neither "
         "(NO). As a control a first premise about something else is given (OT): whoever ranks its answer as high "
-        "merely repeats what was read. train-frequency gives the right answers of the training rows by frequency,"
-        " then the others in random order, 20 orders averaged."
+        "merely repeats what was read. The baseline train-frequency has the mean of 20 orders of what it guesses."
     ),
-    citations=("Wu et al. Do PLMs Know and Understand Ontological Knowledge? ACL 2023.",),
+    citations=(
+        """@inproceedings{wu2023ontological,
+  author = {Wu, Weiqi and Jiang, Chengyue and Jiang, Yong and Xie, Pengjun and Tu, Kewei},
+  title = {Do {PLMs} Know and Understand Ontological Knowledge?},
+  booktitle = {Proceedings of the 61st Annual Meeting of the Association for Computational Linguistics},
+  url = {https://aclanthology.org/2023.acl-long.173},
+  year = {2023}
+}""",
+    ),
 )

@@ -125,14 +125,9 @@ SUITE = Suite(
     file_options=("templates",),
     names=names,
     methods=(
-        "Questions were made from facts by templates. In completion, one name of a fact is left out and chosen among "
-        "names that stand in the same place of other facts of the relation, none of which is right for the sentence. "
-        "In checking, a true statement and one with such a wrong name are equally frequent. In distinction, three of "
-        "four names share a category and the fourth is in no way in it; its place is balanced. Every candidate is "
-        "scored in its sentence: by a masked model as the mean log-probability of its tokens, each at its own mask; by "
-        "a causal model as the log-probability of the candidate and the text after it, given the text before. Ties are "
-        "ranked by expectation. Intervals are 95% BCa bootstrap intervals over facts; p-values come from paired "
-        "sign-flip permutation tests over facts, Holm-corrected. Chance is the score of a random order of "
-        "the candidates."
+        "In completion, one name of a fact is left out and chosen among names that stand in the same place of other "
+        "facts of the relation, none of which is right for the sentence. In checking, a true statement and one with "
+        "such a wrong name are equally frequent. In distinction, three of four names share a category and the fourth "
+        "is in no way in it; its place is balanced."
     ),
 )

@@ -1,0 +1,101 @@
+"""What ``gnomon compare`` prints and writes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from gnomon.cli.printing import print_json, print_section
+from gnomon.foundation import write_json, write_text
+from gnomon.reports import score_table
+from gnomon.reports.analyses import analysis_sections
+from gnomon.reports.compared_tables import for_terminal, group_tables, pair_tables
+from gnomon.reports.comparing import ComparisonData, render_comparison
+
+
+def write_comparison(found: ComparisonData, file: Path) -> None:
+    """Write the page, or all numbers as JSON."""
+    if file.suffix == ".json":
+        write_json(file, _finite(found.as_json()))
+    else:
+        write_text(file, render_comparison(found))
+
+
+def print_comparison(found: ComparisonData, file: Path | None, *, as_json: bool, plain: bool) -> None:
+    """The verdict in words, the paired tables, what must be known of the runs, and where the page is.
+
+    As JSON, ``plain`` prints the bare list of comparisons that scripts rely on.
+    """
+    if as_json:
+        content = found.as_json()
+        print_json(_finite(content["comparisons"] if plain else content))
+        if not found.comparisons:
+            Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(found.verdict[0])
+        return
+    console = Console(highlight=False, markup=False)
+    for sentence in found.verdict:
+        console.print(sentence)
+    console.print()
+    if not found.comparisons:
+        _print_scores(console, found)
+    for place, table in enumerate(pair_tables(found.sided)):
+        if place:
+            console.print()
+        console.print(Text(table.title, style="bold"))
+        for part in for_terminal(table, console.width):
+            console.print(part)
+    _print_groups(console, found)
+    if found.comparisons:
+        console.print()
+    for sentence in (*found.questions, *found.remarks):
+        console.print(sentence)
+    for section in analysis_sections(list(found.extrinsic)):
+        print_section(console, section)
+    if file is not None:
+        console.print(f"{'Page' if file.suffix == '.html' else 'Numbers'}: {file}", soft_wrap=True)
+
+
+def _print_groups(console: Console, found: ComparisonData) -> None:
+    if found.column is None:
+        return
+    console.print()
+    for sentence in found.groups_said:
+        console.print(sentence)
+    for table in group_tables(found.groups, found.column):
+        console.print()
+        console.print(Text(table.title, style="bold"))
+        for part in for_terminal(table, console.width):
+            console.print(part)
+        if table.note:
+            console.print(table.note)
+
+
+def _print_scores(console: Console, found: ComparisonData) -> None:
+    """Scores side by side, not paired."""
+    data = found.data
+    if not data.scores.num_rows:
+        return
+    console.print("Scores, not paired:")
+    console.print(
+        score_table(
+            data.scores,
+            data.suite["headline"],
+            width=console.width,
+            baselines=data.baselines(),
+            main_methods=data.suite.get("main_methods") or (),
+        )
+    )
+    console.print()
+
+
+def _finite(content: Any) -> Any:
+    """The same without numbers that JSON has not."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

@@ -1,0 +1,195 @@
+"""The command that shows a finished run as a local page, question by question."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from gnomon.models import Model, ModelSpec
+    from gnomon.reports.explorer import ExplorerServer, Playable, Player, Views
+    from gnomon.runs import Run
+
+
+def explore(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.", show_default=False)],
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, metavar="N", help="The port [default: 8765, or the next that is free]."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME_OR_FOLDER", help="A further model to play with. May be given several times."),
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Let models that are played with run the code they come with.")
+    ] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Look at a run in a browser: filter and search its questions, compare two models, play with a sentence.
+
+    The page is served on this machine only (127.0.0.1), and shows this run only. Ctrl-C ends it.
+    """
+    from gnomon.reports.explorer import Player, Views, load_tables
+    from gnomon.runs import open_run
+
+    opened = open_run(run)
+    players = [*_of_run(opened, trust_remote_code), *_further(model or (), trust_remote_code)]
+    title = str((opened.study.title if _has_study(opened) else None) or opened.record["card"]["title"])
+    # The last of one name counts: what is named on the command line, before what the run had.
+    views = Views(load_tables(opened.folder), opened.folder, title, opened.record)
+    serve(views, Player(list({one.name: one for one in players}.values())), port, open_page=open_page)
+    # Nothing is left to be saved, and threads may still wait for a page or load a model.
+    os._exit(0)
+
+
+def serve(views: Views, player: Player, port: int | None, *, open_page: bool = False) -> None:
+    """Serve until the process is told to end; says where the page is."""
+    from gnomon.reports.explorer import open_server
+
+    server = open_server(views, player, port)
+    about = views.run()
+    models = len({way["model"] for way in about["ways"]})
+    typer.echo(f"{about['questions']:,} questions, {about['answers']:,} answers by {models} models: {views.folder}")
+    typer.echo(f"{server.url}    Ctrl-C ends it")
+    sys.stdout.flush()
+    if open_page:
+        import webbrowser
+
+        threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
+    _until_told(server)
+
+
+def _until_told(server: ExplorerServer) -> None:
+    def end(*_: Any) -> None:
+        # Shutting down waits for the loop that this very thread is in.
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.serve_forever(poll_interval=0.1)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        server.server_close()
+
+
+def _has_study(run: Run) -> bool:
+    return (run.folder / "study.yaml").is_file()
+
+
+def _of_run(run: Run, trusted: bool) -> list[Playable]:
+    """The models of a run as they can be played with: found and loaded only when they are wanted."""
+    from gnomon.reports.explorer import Playable
+
+    specs = _study_specs(run) if _has_study(run) else {}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in run.record.get("models") or ():
+        found.setdefault((str(entry.get("name")), str(entry.get("fingerprint"))), entry)
+    several = [name for name, _ in found]
+    players = []
+    for (name, fingerprint), entry in found.items():
+        kind, learned = str(entry.get("kind") or ""), entry.get("learned")
+        label = name if several.count(name) == 1 else f"{name} ({fingerprint[:8]})"
+        if reason := _no_play(name, kind, entry, specs):
+            players.append(Playable(label, kind, None, reason))
+        elif isinstance(learned, dict):
+            players.append(Playable(label, kind, _learned_loader(run.folder, label, kind, fingerprint)))
+        else:
+            spec = _at_source(_trusting(specs[name], trusted), str(entry.get("source") or ""))
+            players.append(Playable(label, kind, _loader(spec, fingerprint)))
+    return players
+
+
+def _no_play(name: str, kind: str, entry: dict[str, Any], specs: dict[str, ModelSpec]) -> str:
+    """Why a model of a run cannot be played with; nothing if it can."""
+    learned = entry.get("learned")
+    if kind == "baseline":
+        return "a baseline counts or guesses; it does not read sentences"
+    if kind == "predictions":
+        return "answers from a file, not a model"
+    if isinstance(learned, dict):
+        return "it recalls stored symbols, not words" if learned.get("learner") == "memorize" else ""
+    if name not in specs:
+        base = name.rpartition(",")[0]
+        return f"it was asked with what the run had learned; play with {base}" if base in specs else "unknown here"
+    if ":" in specs[name].model and not Path(specs[name].model).exists():
+        return f"it is made by code; to run that, start with --model {specs[name].model}"
+    return ""
+
+
+def _study_specs(run: Run) -> dict[str, ModelSpec]:
+    """The models of a run's study by the names they have in the run, read as its suite reads them."""
+    from gnomon.suites import SUITES
+
+    study = run.study
+    settings = SUITES.get(study.suite).model_settings(study) if study.suite in SUITES else {}
+    specs = {}
+    for choice in study.models:
+        spec = dataclasses.replace(choice.spec(), **settings)
+        names = (spec.label, spec.model, Path(spec.model).name.removesuffix(".gguf").removesuffix(".csv"))
+        specs.update({name: spec for name in names if name})
+    return specs
+
+
+def _further(names: Sequence[str], trusted: bool) -> list[Playable]:
+    """Models named on the command line; refuses at once what is not there."""
+    from gnomon.models import ModelSpec, resolve_model
+    from gnomon.reports.explorer import Playable
+
+    players = []
+    for name in names:
+        spec = ModelSpec(name, trust_remote_code=trusted)
+        resolved = resolve_model(spec)
+        players.append(Playable(resolved.name, resolved.kind, _loader(spec, resolved.fingerprint)))
+    return players
+
+
+def _trusting(spec: ModelSpec, trusted: bool) -> ModelSpec:
+    """A run may come from anybody: code that comes with a model runs only if the reader says so."""
+    return dataclasses.replace(spec, trust_remote_code=trusted)
+
+
+def _at_source(spec: ModelSpec, source: str) -> ModelSpec:
+    """A study names folders from its own place, which a run does not know; where they were found, it does."""
+    found = bool(source) and not Path(spec.model).exists() and Path(source).exists()
+    return dataclasses.replace(spec, model=source) if found else spec
+
+
+def _loader(spec: ModelSpec, fingerprint: str) -> Callable[[], Model]:
+    def load() -> Model:
+        from gnomon.foundation import GnomonError
+        from gnomon.models import load_model, resolve_model
+
+        resolved = resolve_model(spec)
+        if resolved.fingerprint != fingerprint:
+            raise GnomonError(
+                f"{spec.model} is no longer the model that was asked in this run (its files have another hash); "
+                "to play with it as it is now, start with --model"
+            )
+        return load_model(resolved)
+
+    return load
+
+
+def _learned_loader(folder: Path, name: str, kind: str, fingerprint: str) -> Callable[[], Model]:
+    def load() -> Model:
+        from gnomon.foundation import GnomonError
+        from gnomon.learning import read_learned
+        from gnomon.models import ModelSpec, load_model
+
+        for file in sorted((folder / ".gnomon" / "learned").glob("*/learned.json")):
+            learned = read_learned(file)
+            if learned.fingerprint == fingerprint:
+                return load_model(ModelSpec(str(learned.folder), label=name, kind=kind))
+        raise GnomonError(f"what {name} has learned is no longer in the run's folder")
+
+    return load

@@ -1,0 +1,219 @@
+"""Tables of paired comparisons: the scores of both models, how far apart they are, and the tests behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from gnomon.reports import formatting as show
+from gnomon.reports.drawing import cut
+from gnomon.reports.tabular import ReportTable, Row, TableCell, TableColumn, counts, measure, words
+
+MOST_GROUPS = 20
+_MOST_ON_A_PAGE = 300
+_NAME = 48
+_FOLDED = 14
+"""Names of models that stand over a column are folded to so many letters."""
+_GAP = 2
+_LONGEST = 24
+Compared = Mapping[str, Any]
+
+
+def pair_tables(comparisons: Sequence[Compared]) -> list[ReportTable]:
+    """A table for each pair of models: its tasks, the scores of both on the questions that they share, and the tests."""
+    tables = []
+    for place, (names, own) in enumerate(_by_pair(comparisons).items()):
+        label = [_column(one) for one in own]
+        rows = [(words(text), *paired_cells(one), *test_cells(one, own)) for text, one in zip(label, own, strict=True)]
+        heads = (TableColumn("task", number=False), *_heads(names), TableColumn("p (Holm)"), *_test_heads(own))
+        tables.append(ReportTable(f"pair{place}", " against ".join(names), heads, tuple(rows)))
+    return tables
+
+
+def group_tables(groups: Sequence[Compared], column: str, most: int = MOST_GROUPS) -> list[ReportTable]:
+    """A table for each pair of models and task: its groups, in the order given, with q, corrected over all groups."""
+    tables = []
+    for names, pair in _by_pair(groups).items():
+        for task in dict.fromkeys(map(_column, pair)):
+            own = [one for one in pair if _column(one) == task]
+            rows = [(words(one.get("group")), counts(one["n"]), *_group_cells(one)) for one in own[:most]]
+            heads = (TableColumn(column, number=False), TableColumn("n"), *_heads(names), TableColumn("q"))
+            more = f"{len(own) - most:,} more are in what --json prints." if len(own) > most else ""
+            title = f"{' against '.join(names)} on {task}, by {column}"
+            tables.append(ReportTable(f"groups{len(tables)}", title, heads, tuple(rows), more))
+    return tables
+
+
+def all_pairs_table(comparisons: Sequence[Compared]) -> ReportTable:
+    """All pairs on all tasks in one table; the names of the models stand over their scores where there is one pair."""
+    pairs = list(_by_pair(comparisons))
+    rows = [
+        (words(_column(one)), *_names(one, pairs), *paired_cells(one), *test_cells(one, comparisons))
+        for one in comparisons
+    ]
+    heads = (*_all_heads(["Score"], pairs), TableColumn("p (Holm)"), *_test_heads(comparisons))
+    return ReportTable("paired", "Models in pairs, on the questions that both were asked.", heads, tuple(rows))
+
+
+def all_groups_table(groups: Sequence[Compared], column: str) -> ReportTable:
+    """All groups of all pairs in one table, in the order given."""
+    pairs = list(_by_pair(groups))
+    several = len(set(map(_column, groups))) > 1
+    rows = [
+        (
+            words(one.get("group")),
+            *([words(_column(one))] if several else []),
+            *_names(one, pairs),
+            *_group_cells(one),
+            counts(one.get("n")),
+            counts(one.get("facts")),
+        )
+        for one in groups[:_MOST_ON_A_PAGE]
+    ]
+    heads = _all_heads([column, *(["Score"] if several else [])], pairs)
+    columns = (*heads, *(TableColumn(name) for name in ("q", "questions", "facts")))
+    left = len(groups) - len(rows)
+    more = f"{left:,} more are in what --json prints." if left else ""
+    return ReportTable("groups", f"Models in pairs, by {column}.", columns, tuple(rows), more)
+
+
+def _names(one: Compared, pairs: Sequence[tuple[str, str]]) -> list[TableCell]:
+    return [words(one["model"]), words(one["other"])] if len(pairs) > 1 else []
+
+
+def _all_heads(first: Sequence[str], pairs: Sequence[tuple[str, str]]) -> tuple[TableColumn, ...]:
+    if len(pairs) == 1:
+        return (*(TableColumn(name, number=False) for name in first), *_heads(pairs[0]))
+    named = (TableColumn(name, number=False) for name in (*first, "Model", "against"))
+    return (*named, *(TableColumn(name) for name in ("score", "of the other", "difference")))
+
+
+def _group_cells(one: Compared) -> tuple[TableCell, ...]:
+    scores, others, difference, p = paired_cells(one)
+    return scores, others, difference, p if one.get("q") is None else chance_cell(one["q"])
+
+
+def paired_cells(one: Compared) -> tuple[TableCell, TableCell, TableCell, TableCell]:
+    """The scores of both, the difference with its interval, and p."""
+    percent = bool(one.get("share", True))
+    return (
+        measure(one.get("value"), percent=percent),
+        measure(one.get("other_value"), percent=percent),
+        difference_cell(one),
+        chance_cell(one.get("p")),
+    )
+
+
+def difference_cell(one: Compared) -> TableCell:
+    """The difference in points with its interval; in the metric's own unit where it is no share."""
+    value, low, high = (show.finite(one.get(name)) for name in ("difference", "low", "high"))
+    if one.get("share", True):
+        text, ends = show.difference(value), show.interval(low, high)
+    else:
+        text, ends = show.DASH if value is None else f"{value:+.3g}", show.interval(low, high, percent=False)
+    return TableCell(text, value, low, high, interval=ends)
+
+
+def chance_cell(value: Any) -> TableCell:
+    """A p or a q."""
+    return TableCell(show.probability(value), show.finite(value))
+
+
+def test_cells(one: Compared, own: Sequence[Compared]) -> tuple[TableCell, ...]:
+    """What else was found out about a difference, as far as any of the comparisons has it."""
+    return tuple(cell(one) for name, (_, cell) in TESTS.items() if _known(name, own))
+
+
+def for_terminal(table: ReportTable, width: int) -> list[Table]:
+    """The table for a terminal; where it is wider than ``width``, two: difference and p first, the other tests below."""
+    columns = [
+        (column.label, not column.number, [row[place].text for row in table.rows])
+        for place, column in enumerate(table.columns)
+    ]
+    ends = next(place for place, column in enumerate(table.columns) if column.label == "difference")
+    columns.insert(ends + 1, ("95% interval", False, [row[ends].interval for row in table.rows]))
+    sizes = [_words(label, texts) if is_words else _least(label, texts) for label, is_words, texts in columns]
+    if sum(sizes) + _GAP * (len(sizes) - 1) <= width:
+        return [_drawn(columns)]
+    first = ends + 3
+    return [_drawn(columns[:first]), *([_drawn([columns[0], *columns[first:]])] if len(columns) > first else [])]
+
+
+def _words(label: str, texts: Sequence[str]) -> int:
+    """How wide a column of words must be: its names are folded at words."""
+    return max(min(_LONGEST, cell_len(word)) for text in (label, *texts) for word in text.split() or [""])
+
+
+def _least(label: str, texts: Sequence[str]) -> int:
+    """How wide a column must be: no number is folded, and its name at words."""
+    return max(*(min(_FOLDED, cell_len(word)) for word in label.split()), *map(cell_len, texts))
+
+
+def _drawn(columns: Sequence[tuple[str, bool, Sequence[str]]]) -> Table:
+    shown = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
+    for label, is_words, texts in columns:
+        if is_words:
+            shown.add_column(Text(label), overflow="fold")
+        else:
+            least = _least(label, texts)
+            shown.add_column(Text(label), justify="right", overflow="fold", min_width=least, max_width=least)
+    for texts in zip(*(texts for _, _, texts in columns), strict=True):
+        shown.add_row(*(Text(text) for text in texts))
+    return shown
+
+
+def _by_pair(comparisons: Sequence[Compared]) -> dict[tuple[str, str], list[Compared]]:
+    found: dict[tuple[str, str], list[Compared]] = {}
+    for one in comparisons:
+        found.setdefault((str(one["model"]), str(one["other"])), []).append(one)
+    return found
+
+
+def _heads(names: Sequence[str]) -> tuple[TableColumn, ...]:
+    shown = [cut(show.printable(name), _NAME) for name in names]
+    if shown[0] == shown[1]:
+        shown = [f"{name} ({place})" for place, name in enumerate(shown, 1)]
+    return TableColumn(shown[0]), TableColumn(shown[1]), TableColumn("difference")
+
+
+def _test_heads(own: Sequence[Compared]) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(label) for name, (label, _) in TESTS.items() if _known(name, own))
+
+
+def _known(name: str, own: Sequence[Compared]) -> bool:
+    return any(one.get(name) is not None for one in own)
+
+
+def _column(one: Compared) -> str:
+    return f"{one['task']} {show.metric_label(str(one['metric']))}"
+
+
+def _ratio(value: Any) -> TableCell:
+    if value == float("inf"):
+        return TableCell("∞")
+    number = show.finite(value)
+    return TableCell(show.DASH if number is None else f"{number:.2f}" if number < 100 else f"{number:,.0f}", number)
+
+
+def _number(value: Any) -> TableCell:
+    number = show.finite(value)
+    return TableCell(show.DASH if number is None else f"{number:+.2f}" if round(number, 2) else "0.00", number)
+
+
+TESTS: dict[str, tuple[str, Any]] = {
+    "q": ("q", lambda one: chance_cell(one.get("q"))),
+    "mcnemar": ("McNemar", lambda one: chance_cell(one.get("mcnemar"))),
+    "effect": ("effect", lambda one: _number(one.get("effect"))),
+    "odds": ("odds", lambda one: _ratio(one.get("odds"))),
+    "detectable": (
+        "detectable",
+        lambda one: measure(one.get("detectable"), percent=bool(one.get("share", True))),
+    ),
+    "n": ("questions", lambda one: counts(one.get("n"))),
+    "facts": ("facts", lambda one: counts(one.get("facts"))),
+}
+"""What a comparison may have besides: the column's name, and the cell of a comparison."""

@@ -1,0 +1,143 @@
+"""Models compared, as a page that needs nothing else: verdict, paired table, forest plot, groups, questions that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+from gnomon.foundation.pages import render_page
+from gnomon.reports import figures
+from gnomon.reports import formatting as show
+from gnomon.reports.analyses import analysis_sections
+from gnomon.reports.changed import MOST_PAIRS, changed_questions
+from gnomon.reports.compared_tables import all_groups_table, all_pairs_table
+from gnomon.reports.data import ReportData
+from gnomon.reports.differences import difference_chart
+from gnomon.reports.outcomes import outcomes
+from gnomon.reports.reproducing import model_table, public_command
+from gnomon.reports.scoreboard import scoreboard
+from gnomon.reports.sections import main_table, sampled
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ComparisonData:
+    """Runs compared, ready to be shown. ``data`` holds their tables; all else is plain values.
+
+    ``comparisons`` are of whole tasks, ``groups`` of the groups that ``column`` makes, each with the scores of both
+    models on the questions that they share (``value``, ``other_value``). ``sided`` are the comparisons again, all of a
+    pair told from the side of the same model. ``shared`` counts questions by pairs of runs.
+    """
+
+    data: ReportData
+    runs: Sequence[Row]
+    models: Sequence[str]
+    reference: str | None
+    verdict: Sequence[str]
+    order: str | None
+    pairs: Sequence[Row]
+    comparisons: Sequence[Row]
+    sided: Sequence[Row]
+    column: str | None = None
+    groups: Sequence[Row] = ()
+    groups_said: Sequence[str] = ()
+    shared: Sequence[Row] = ()
+    questions: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    extrinsic: Sequence[Row] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """All but the tables, for programs."""
+        content: dict[str, Any] = {
+            "comparisons": list(self.comparisons),
+            "verdict": list(self.verdict),
+            "order": self.order,
+            "pairs": list(self.pairs),
+            "models": list(self.models),
+            "reference": self.reference,
+            "runs": list(self.runs),
+            "questions": list(self.shared),
+            "remarks": [*self.questions, *self.remarks],
+        }
+        if self.column is not None:
+            content |= {"by": self.column, "groups": list(self.groups), "groups_verdict": list(self.groups_said)}
+        if self.extrinsic:
+            content["extrinsic"] = self.extrinsic[0]
+        return content
+
+
+def render_comparison(found: ComparisonData) -> str:
+    """The comparison as the text of one HTML page, in the look and with the safeguards of the report."""
+    return render_page("gnomon.reports", "templates", "comparison.html.j2", "report.css", "sort.js", **_content(found))
+
+
+def _content(found: ComparisonData) -> dict[str, Any]:
+    data = found.data
+    shown = frozenset(found.models)
+    board = scoreboard(data.scores, _headline(found), data.baselines(), data.suite.get("main_methods") or ())
+    judged = outcomes(data.questions, data.answers, data.candidates, board)
+    colours = figures.line_colours(judged.series, data.baselines())
+    pairs = list(dict.fromkeys((one["model"], one["other"]) for one in found.sided))
+    tasks = {one["task"] for one in found.comparisons}
+    return {
+        "title": show.printable(_title(found)),
+        "suite": show.printable(data.suite.get("title") or data.suite.get("name") or ""),
+        "version": show.printable(data.record.get("gnomon") or ""),
+        "verdict": [show.printable(text) for text in found.verdict],
+        "paired": all_pairs_table(found.sided),
+        "main": main_table(board, colours),
+        "drawing": figures.can_draw(),
+        "figures": _figures(found, board, colours),
+        "groups": all_groups_table(found.groups, found.column) if found.column else None,
+        "column": show.printable(found.column or ""),
+        "groups_said": [show.printable(text) for text in found.groups_said],
+        "changed": changed_questions(data, judged, pairs, tasks),
+        "pairs_left_out": max(0, len(pairs) - MOST_PAIRS),
+        "sampled": sampled(data.record),
+        "colours": list(colours.values()),
+        "extrinsic": analysis_sections(list(found.extrinsic), data.baselines()),
+        "remarks": [show.printable(text) for text in (*found.questions, *found.remarks)],
+        "models": [model for model in model_table(data.record) if model["name"] in map(show.printable, shown)],
+        "runs": [
+            {
+                "name": show.printable(run["name"]),
+                "date": show.printable(str(run.get("date") or show.DASH)[:16].replace("T", ", ")),
+                "gnomon": show.printable(run.get("gnomon") or show.DASH),
+                "seed": show.printable(show.DASH if run.get("seed") is None else run["seed"]),
+                "questions": show.count(run.get("questions")),
+                "command": public_command(str(run.get("command") or "")),
+            }
+            for run in found.runs
+        ],
+    }
+
+
+def _title(found: ComparisonData) -> str:
+    if found.reference:
+        return f"Models compared with {found.reference}"
+    names, more = list(found.models[:3]), len(found.models) - 3
+    return f"{' and '.join(names)} compared" if more <= 0 else f"{', '.join(names)} and {more} more models compared"
+
+
+def _headline(found: ComparisonData) -> list[tuple[str, str]]:
+    """The tasks and metrics that were compared; those of the suite where nothing was."""
+    compared = list(dict.fromkeys((one["task"], one["metric"]) for one in found.comparisons))
+    return compared or [(entry["task"], entry["metric"]) for entry in found.data.suite.get("headline") or ()]
+
+
+def _figures(found: ComparisonData, board: Any, colours: Any) -> dict[str, Any]:
+    if not figures.can_draw():
+        return {"differences": None, "grouped": None}
+    charts = {
+        "differences": difference_chart(found.sided),
+        "grouped": figures.grouped_chart(board, colours, found.data.baselines()),
+    }
+    drawn = {name: figures.drawn(chart, name) if chart is not None else None for name, chart in charts.items()}
+    return {
+        name: None if figure is None else {"caption": figure.caption, "svg": Markup(figure.svg)}
+        for name, figure in drawn.items()
+    }

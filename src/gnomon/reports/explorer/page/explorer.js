@@ -1,0 +1,71 @@
+"use strict";
+/* The address says what is shown: #/questions?…, #/question?id=…, #/compare?…, #/play?… */
+import { el, failed, get, plural, run, visible } from "./parts.js";
+import * as questions from "./questions.js";
+import * as question from "./question.js";
+import * as compare from "./compare.js";
+import * as play from "./play.js";
+
+const VIEWS = { questions, question, compare, play };
+const main = document.getElementById("main");
+const title = document.title;
+let current = null;
+
+function place() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  return { name: Object.hasOwn(VIEWS, path) ? path : "questions", params: new URLSearchParams(query) };
+}
+
+function route() {
+  if (location.hash === "#main") return;
+  const { name, params } = place();
+  for (const link of document.querySelectorAll("nav.views a")) {
+    const here = link.dataset.view === (name === "question" ? "questions" : name);
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${VIEWS[name].title(params)} · ${title}`;
+  if (current !== name) {
+    const first = current === null;
+    current = name;
+    main.replaceChildren();
+    VIEWS[name].mount(main);
+    if (!first) main.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+  VIEWS[name].update(params).catch((error) => main.prepend(failed(error)));
+}
+
+function introduce() {
+  const about = run.about;
+  const models = new Set(about.ways.map((way) => way.model)).size;
+  const parts = [plural(about.questions, "question"), plural(about.answers, "answer"), plural(models, "model")];
+  document.getElementById("meta").append(el("bdi", {}, visible(about.name)), ` · ${parts.join(" · ")}`);
+  document.getElementById("notes").append(...about.notes.map((note) => el("p", { class: "note lacking" }, note)));
+}
+
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select")) return;
+  const box = document.querySelector('input[type="search"]');
+  if (box) {
+    event.preventDefault();
+    box.focus();
+    box.select();
+  }
+});
+
+document.querySelector("a.skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+
+try {
+  run.about = await get("run");
+  main.replaceChildren();
+  introduce();
+  addEventListener("hashchange", route);
+  route();
+} catch (error) {
+  main.replaceChildren(failed(error));
+}

@@ -1,0 +1,221 @@
+"""Tables and figures as files, from the command line: pictures with something on them, pages that draw themselves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import struct
+import sys
+import zlib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+from report_runs import HOSTILE, make_run
+from table_readers import HtmlTable, LatexTable, markdown_rows
+
+from gnomon.foundation import InputError
+from gnomon.reports import report_charts, save_charts
+from gnomon.reports.drawing import can_draw, specification
+
+needs_drawing = pytest.mark.skipif(not can_draw(), reason="altair or vl-convert is not installed")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def pixels(path: Path) -> tuple[int, int, int, set[bytes]]:
+    """Width, height, dots a metre and the colours of a PNG of 8 bits a channel, read by the book (RFC 2083)."""
+    content = path.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    place, data, parts = 8, b"", {}
+    while place < len(content):
+        size, kind = struct.unpack(">I4s", content[place : place + 8])
+        body = content[place + 8 : place + 8 + size]
+        data += body if kind == b"IDAT" else b""
+        parts[kind] = body
+        place += 12 + size
+    width, height, depth, colours = struct.unpack(">IIBB", parts[b"IHDR"][:10])
+    channels = {2: 3, 6: 4}[colours]
+    assert depth == 8
+    raw = zlib.decompress(data)
+    line = 1 + width * channels
+    before, seen = bytes(line - 1), set()
+    for row in range(height):
+        filtered = raw[row * line : (row + 1) * line]
+        before = _unfiltered(filtered[0], filtered[1:], before, channels)
+        seen.update(before[place : place + 3] for place in range(0, len(before), channels * 7))
+    return width, height, struct.unpack(">I", parts[b"pHYs"][:4])[0], seen
+
+
+def _unfiltered(kind: int, line: bytes, before: bytes, step: int) -> bytes:
+    if kind == 0:
+        return line
+    out = bytearray(line)
+    for place in range(len(out)):
+        left = out[place - step] if place >= step else 0
+        above = before[place]
+        corner = before[place - step] if place >= step else 0
+        guess = left + above - corner
+        paeth = min((left, above, corner), key=lambda one: abs(guess - one))
+        out[place] = (out[place] + (0, left, above, (left + above) // 2, paeth)[kind]) & 255
+    return bytes(out)
+
+
+@needs_drawing
+def test_a_png_has_300_dots_an_inch_on_white_and_all_the_colours(tmp_path):
+    data = make_run()
+    chart = next(one for one in report_charts(data) if one.name == "scores-completion-r1")
+    png, svg = save_charts([chart], tmp_path, ["png", "svg"])[:2]
+    width, height, dots, colours = pixels(png)
+    root = ElementTree.parse(svg).getroot()
+    size = [float(root.get(name)) for name in ("width", "height")]
+    assert [width, height] == pytest.approx([300 / 96 * side for side in size], abs=2)
+    assert dots == round(300 / 0.0254)
+    wanted = {bytes.fromhex(colour) for colour in ("ffffff", "0072b2", "e69f00", "9a9a9a", "d55e00")}
+    assert wanted <= colours
+
+
+@needs_drawing
+def test_an_svg_stands_alone_and_has_every_bar(tmp_path):
+    data = make_run(models=(HOSTILE, "m", "frequency"))
+    chart = next(one for one in report_charts(data) if one.name == "scores")
+    (path,) = save_charts([chart], tmp_path, ["svg"])
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == f"{SVG}svg" and root.find(f"{SVG}title").text == chart.caption
+    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= {
+        *("svg", "title", "desc", "g", "path", "rect", "line", "text", "tspan", "circle", "clipPath", "defs")
+    }
+    tips = [one.text for one in root.iter(f"{SVG}title")]
+    assert sum("n = 100" in (tip or "") for tip in tips) == 6, "three models by two tasks"
+    assert not re.search(r"\bon\w+=|href=|<script", path.read_text(encoding="utf-8"))
+
+
+@needs_drawing
+def test_a_page_draws_itself_and_fetches_nothing(tmp_path, page):
+    closing = "</script><script>document.title='taken over'</script>"
+    data = make_run(models=(closing, "中文", "frequency"))
+    chart = next(one for one in report_charts(data) if one.name == "scores")
+    (path,) = save_charts([chart], tmp_path, ["html"])
+    assert path.stat().st_size < 1_500_000
+    page.goto(path.as_uri())
+    page.wait_for_selector("#figure svg")
+    bars = page.locator("#figure svg path[aria-roledescription=bar]")
+    assert bars.count() == 6
+    assert "taken over" not in page.title()
+    assert chart.caption in page.locator("figcaption").inner_text()
+    bars.first.hover()
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert closing in page.locator("#vg-tooltip-element").inner_text()
+    assert not page.problems
+
+
+@needs_drawing
+def test_every_chart_of_a_run_can_be_a_pdf_and_is_included_with_its_caption(tmp_path):
+    charts = report_charts(make_run())[:2]
+    written = save_charts(charts, tmp_path / "new" / "folder", ["pdf"])
+    assert [path.name for path in written] == [*(f"{chart.name}.pdf" for chart in charts), "figures.tex"]
+    box = re.search(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", written[1].read_bytes())
+    assert float(box.group(1)) == pytest.approx(300, abs=1), "400 pixels are 300 points"
+    tex = written[-1].read_text(encoding="utf-8")
+    assert tex.count("\\includegraphics") == 2 and "95\\% bootstrap" in tex and "\\label{fig:scores}" in tex
+
+
+def test_without_the_parts_that_draw_one_is_told_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(InputError, match=re.escape("pip install 'gnomon[report]'")):
+        report_charts(make_run())
+    with pytest.raises(InputError, match=re.escape("pip install 'gnomon[report]'")):
+        save_charts([], tmp_path)
+
+
+@needs_drawing
+def test_no_chart_names_anything_to_be_fetched():
+    for chart in report_charts(make_run()):
+        described = json.dumps({**specification(chart.chart), "$schema": ""})
+        assert '"url"' not in described and "http" not in described and '"href"' not in described
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A small real run."""
+    from gnomon.suites import run as run_suite
+
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    run_suite("quickstart", models=["frequency", "random"], limit=12, out=folder)
+    return folder
+
+
+def test_all_tables_are_written_in_all_forms(gnomon, run, tmp_path):
+    listed = json.loads(gnomon("tables", run, "--list", "--json", check=0).stdout)
+    done = gnomon("tables", run, "--out", "tables", check=0)
+    names = [one["name"] for one in listed]
+    assert {"scores", "all-scores", "by-domain-completion-r1"} <= set(names)
+    written = sorted(path.name for path in (tmp_path / "tables").iterdir())
+    assert written == sorted(f"{name}.{form}" for name in names for form in ("csv", "md", "tex", "html", "txt"))
+    assert f"{len(names)} tables, {5 * len(names)} files" in done.stdout
+    with open(tmp_path / "tables" / "all-scores.csv", encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    scores = pq.read_table(run / "scores.parquet").to_pylist()
+    overall = [row for row in scores if row["domain"] is None and row["relation"] is None]
+    assert [float(row["value"]) for row in rows] == [row["value"] for row in overall]
+    assert [int(row["n"]) for row in rows] == [row["n"] for row in overall]
+    for name in names:
+        table = {
+            form: (tmp_path / "tables" / f"{name}.{form}").read_text(encoding="utf-8") for form in ("tex", "md", "html")
+        }
+        size = len(markdown_rows(table["md"]))
+        assert len(LatexTable(table["tex"]).rows) + 1 == len(HtmlTable(table["html"]).rows) == size
+
+
+def test_only_the_table_is_printed(gnomon, run):
+    printed = gnomon("tables", run, "--as", "csv", check=0)
+    assert [row[0] for row in csv.reader(io.StringIO(printed.stdout))] == ["model", "frequency", "random"]
+    assert printed.stderr == ""
+    latex = gnomon("tables", run, "--as", "latex", "--table", "by-domain-completion-r1", check=0).stdout
+    assert LatexTable(latex).caption.startswith("completion R@1 by domain.")
+    assert "chance" in gnomon("tables", run, check=0).stdout
+    content = json.loads(gnomon("tables", run, "--json", check=0).stdout)
+    assert content[0]["rows"][0][0]["text"] == "frequency" and content[0]["rows"][0][1]["n"] == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("tables", "--table", "score"), "scores"),
+        (("tables", "--as", "latx"), "latex"),
+        (("tables", "--as", "csv", "--table", "scores", "--table", "all-scores"), "--out"),
+        (("tables", "--as", "csv", "--as", "html"), "--out"),
+        (("figures",), "--out"),
+        (("figures", "--out", "f", "--as", "gif"), "png"),
+        (("figures", "--out", "f", "--figure", "score"), "scores"),
+        (("figures", "--out", "file"), "not a folder"),
+        (("tables", "--out", "file"), "not a folder"),
+    ],
+)
+def test_what_cannot_be_done_is_told(run, tmp_path, monkeypatch, capsys, arguments, said):
+    from gnomon.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError) as refused:
+        app([arguments[0], str(run), *arguments[1:]], standalone_mode=False)
+    assert said in str(refused.value) and "\n" not in str(refused.value) and capsys.readouterr().out == ""
+    assert (tmp_path / "file").read_text() == "mine" and not (tmp_path / "f").exists()
+
+
+@needs_drawing
+def test_figures_are_listed_and_written(gnomon, run, tmp_path):
+    listed = json.loads(gnomon("figures", run, "--list", "--json", check=0).stdout)
+    names = [one["name"] for one in listed]
+    assert names[0] == "scores" and "ranks-checking" in names
+    gnomon(
+        "figures", run, "--out", "figures", "--as", "svg", "--figure", "scores", "--figure", "ranks-checking", check=0
+    )
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["ranks-checking.svg", "scores.svg"]
+    shutil.copytree(run, tmp_path / "other")
+    two = gnomon("tables", run, "other", "--as", "csv", check=0).stdout
+    models = [row[0] for row in csv.reader(io.StringIO(two))][1:]
+    assert models == ["frequency (run)", "random (run)", "frequency (other)", "random (other)"]

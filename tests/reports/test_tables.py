@@ -1,0 +1,258 @@
+"""Tables of a report in every form, read back by other readers than those that wrote them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_runs import ARABIC, CHINESE, HOSTILE, LONG, make_run, score
+from rich.console import Console
+from table_readers import HtmlTable, LatexTable, markdown_rows
+
+from gnomon.foundation import InputError
+from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
+from gnomon.reports import report_tables
+from gnomon.reports.latex import escaped
+from gnomon.reports.tables import (
+    ReportTable,
+    TableCell,
+    TableColumn,
+    as_csv,
+    as_html,
+    as_latex,
+    as_markdown,
+    as_terminal,
+    chosen,
+    comparison_report_table,
+    score_report_table,
+)
+
+NASTY = "=cmd|'/c calc'!A1\\{}$&#^_~%<>\"[x]*\n\t--''`?"
+ANALYSIS = {
+    "name": "own",
+    "tables": [
+        {
+            "caption": "one of everything",
+            "columns": [
+                {"name": kind, "kind": kind}
+                for kind in ("text", "count", "share", "points", "number", "correlation", "p")
+            ],
+            "rows": [
+                [
+                    "a",
+                    1234,
+                    {"value": 1 / 3, "low": 0.25, "high": 0.75, "n": 8},
+                    {"value": -0.1, "low": -0.3, "high": 0.1},
+                    12.345,
+                    -0.456,
+                    0.0001,
+                ],
+                [None] * 7,
+            ],
+        }
+    ],
+}
+
+
+def csv_rows(table: ReportTable) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(as_csv(table))))
+
+
+def named(data, name: str) -> ReportTable:
+    return chosen(report_tables(data), [name])[0]
+
+
+def overall(data) -> list[dict]:
+    return [row for row in data.scores.to_pylist() if row["relation"] is None and row["domain"] is None]
+
+
+def test_every_overall_score_is_in_the_csv_with_all_its_digits():
+    rows = [
+        score("m", "completion", "r@1", 1 / 3, low=0.1 + 0.2, high=2 / 3, chance=1 / 7, n=40, unusable=3),
+        score("m", "completion", "mean_rank", 12.345678901234567, low=None, high=None, chance=None, n=37),
+        score("m", "checking", "accuracy", None, low=None, high=None),
+    ]
+    read = csv_rows(named(make_run(scores=make_table(SCORES, rows)), "all-scores"))
+    assert [float(row["value"]) for row in read[:2]] == [1 / 3, 12.345678901234567] and read[2]["value"] == ""
+    assert (float(read[0]["value low"]), float(read[0]["value high"])) == (0.1 + 0.2, 2 / 3)
+    assert [row["value low"] for row in read[1:]] == ["", ""]
+    assert float(read[0]["chance"]) == 1 / 7 and read[0]["n"] == "40" and read[0]["unusable"] == "3"
+    assert float(read[0]["adjusted"]) == pytest.approx((1 / 3 - 1 / 7) / (1 - 1 / 7)) and read[1]["adjusted"] == ""
+    assert [row["metric"] for row in read] == ["R@1", "mean_rank", "accuracy"]
+
+
+def test_the_main_table_has_the_same_numbers_in_every_form():
+    data = make_run()
+    table = score_report_table(data)
+    wanted = {(row["model"], row["task"], row["metric"]): row for row in overall(data)}
+    by_csv = {row["model"]: row for row in csv_rows(table)}
+    by_html = {row[0][0]: row[1:] for row in HtmlTable(as_html(table)).rows[1:]}
+    by_markdown = {row[0]: row[1:] for row in markdown_rows(as_markdown(table))[1:]}
+    latex = LatexTable(as_latex(table))
+    by_latex = {row[0]: row[1:] for row in latex.rows}
+    assert list(by_csv) == ["SmolLM2-135M", "minilm-mlm", "frequency"]
+    for model in by_csv:
+        for place, (task, metric, label) in enumerate(
+            [("completion", "r@1", "completion R@1"), ("checking", "accuracy", "checking accuracy")]
+        ):
+            row = wanted[model, task, metric]
+            assert [float(by_csv[model][f"{label}{end}"]) for end in ("", " low", " high", " chance")] == [
+                row[name] for name in ("value", "low", "high", "chance")
+            ]
+            assert int(by_csv[model][f"{label} n"]) == row["n"]
+            text = f"{100 * row['value']:.1f}"
+            ends = f"[{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+            assert by_markdown[model][place] == f"{text} {ends}"
+            assert by_latex[model][2 * place : 2 * place + 2] == [text, ends]
+            shown, attributes = by_html[model][place]
+            assert shown == f"{text} {ends}" and float(attributes["data-value"]) == row["value"]
+    assert latex.bold[0] == [False, True, False, True, False], "the best model, and no baseline"
+    assert not any(latex.bold[2]) and by_latex["chance"] == ["5.0", "", "50.0", ""]
+    assert by_latex["questions"] == ["100", "", "100", ""]
+    assert "\\toprule" in as_latex(table) and "\\bottomrule" in as_latex(table)
+    assert "tab:scores" in as_latex(table) and latex.environments == ["table", "tabular"]
+
+
+def test_groups_stand_by_models_largest_first_and_none_is_left_out():
+    rows = [score("m", "completion", "r@1", 0.5)]
+    rows += [score("m", "completion", "r@1", 0.1, relation=f"r{number}", n=1 + number) for number in range(400)]
+    table = named(make_run(scores=make_table(SCORES, rows)), "by-relation-completion-r1")
+    read = csv_rows(table)
+    assert [row["relation"] for row in read] == [f"r{number}" for number in reversed(range(400))]
+    assert read[0]["m n"] == "400" and read[0]["questions"] == "400"
+    latex = LatexTable(as_latex(table))
+    assert latex.environments == ["longtable"] and len(latex.rows) == 400
+    assert "longtable" in latex.comments[0]
+
+
+def test_comparisons_have_only_the_tests_that_were_done():
+    plain = comparison_report_table(make_run())
+    assert [column.label for column in plain.columns] == ["task", "metric", "model", "other", "difference", "p (Holm)"]
+    pair = {
+        **{"task": "completion", "metric": "r@1", "model": "a", "other": "b", "difference": -0.15, "low": -0.2},
+        **{"high": -0.1, "p": 0.0002, "n": 50, "p_raw": 0.0001, "q": 0.0003, "mcnemar": 0.01, "effect": -0.4},
+        **{"odds": 0.5, "detectable": 0.08, "facts": 40, "group_column": "domain", "group": "law"},
+    }
+    (row,) = csv_rows(comparison_report_table(make_run(findings={"comparisons": [pair]})))
+    assert row["group"] == "domain" and row["of"] == "law"
+    read = {name: float(row[name]) for name in row if name not in ("task", "metric", "group", "of", "model", "other")}
+    assert read == {
+        **{"difference": -0.15, "difference low": -0.2, "difference high": -0.1, "p (Holm)": 0.0002},
+        **{"q (Benjamini–Hochberg)": 0.0003, "p (uncorrected)": 0.0001, "p (McNemar)": 0.01, "Cohen’s d": -0.4},
+        **{"odds ratio": 0.5, "detectable": 0.08, "questions": 50, "facts": 40},
+    }
+    latex = LatexTable(as_latex(comparison_report_table(make_run(findings={"comparisons": [pair]}))))
+    assert "-15.0" in latex.rows[0] and "[-20.0, -10.0]" in latex.rows[0] and "< 0.001" in latex.rows[0]
+
+
+def test_tables_of_analyses_are_kept_whole():
+    table = named(make_run(analyses=[ANALYSIS]), "own-1")
+    first, second = csv_rows(table)
+    assert float(first["share"]) == 1 / 3 and float(first["share low"]) == 0.25 and first["share n"] == "8"
+    assert first["count"] == "1234" and float(first["p"]) == 0.0001 and float(first["points"]) == -0.1
+    assert set(second.values()) == {""}
+    assert markdown_rows(as_markdown(table))[1] == [
+        *("a", "1,234", "33.3 [25.0, 75.0]", "-10.0 [-30.0, +10.0]", "12.3", "-0.46", "< 0.001")
+    ]
+
+
+@pytest.mark.parametrize("name", [NASTY, HOSTILE, ARABIC, CHINESE, "x" * 300, LONG, "[bold]x[/bold]", "a | b", "**b**"])
+def test_names_are_text_in_every_form(name):
+    data = make_run(scores=make_table(SCORES, [score(name, "completion", "r@1", 0.5)]))
+    table = score_report_table(data)
+    plain = " ".join(name.split())
+    assert csv_rows(table)[0]["model"].lstrip("'").split() == name.split()
+    assert markdown_rows(as_markdown(table))[1][0] == plain
+    page = HtmlTable(as_html(table))
+    assert page.rows[1][0][0] == name and set(page.tags) <= {
+        *("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td", "b", "small")
+    }
+    latex = LatexTable(as_latex(table))
+    assert " ".join(latex.rows[0][0].split()) == plain
+    foreign = any(ord(letter) > 0x24F for letter in name)
+    assert any("XeLaTeX" in line for line in latex.comments) == foreign
+    out = io.StringIO()
+    Console(file=out, width=60).print(as_terminal(table, 60))
+    assert "50.0  [46.0, 54.0]" in out.getvalue()
+
+
+@given(st.text(max_size=40))
+def test_any_text_can_be_escaped_for_latex(text):
+    from table_readers import balanced, read
+
+    written = escaped(text)
+    assert balanced(written) and "\n" not in written
+    shown = read(written)
+    kept = [letter for letter in text if letter.isalnum() and letter.isascii()]
+    assert [letter for letter in shown if letter.isalnum() and letter.isascii()] == kept
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+x", "-ly", "@SUM(A1)", "\tx", "−x", "-1.5", "1e5", "plain"])
+def test_a_spreadsheet_sees_no_formula_and_numbers_stay_numbers(text):
+    table = ReportTable(
+        "t", "t", (TableColumn(text, number=False), TableColumn("n")), ((TableCell(text), TableCell("-2", -2.0)),)
+    )
+    read = list(csv.reader(io.StringIO(as_csv(table))))
+    guarded = text[0] in "=+-@\t" and not re.fullmatch(r"[+-]?\d+(\.\d+)?", text)
+    assert [row[0] for row in read] == ["'" + text if guarded else text] * 2
+    assert read[1][1] == "-2"
+
+
+def test_a_run_without_anything_has_no_tables_and_bare_forms_do_not_fail():
+    empty = make_run(
+        scores=make_table(SCORES, []),
+        questions=make_table(QUESTIONS, []),
+        answers=make_table(ANSWERS, []),
+        findings={},
+    )
+    assert report_tables(empty) == []
+    bare = score_report_table(empty)
+    for form in (as_csv, as_markdown, as_latex, as_html):
+        assert "nan" not in form(bare).lower()
+    with pytest.raises(InputError, match="no scores"):
+        chosen([], ["scores"])
+
+
+def test_scores_that_are_no_numbers_and_groups_of_nothing():
+    rows = [score("m", "completion", "r@1", float("nan"), low=None, high=None, chance=None)]
+    rows += [score("m", "completion", "r@1", None, relation="r", low=None, high=None)]
+    for table in report_tables(make_run(scores=make_table(SCORES, rows), findings={"comparisons": [{}]})):
+        for form in (as_csv, as_markdown, as_latex, as_html):
+            assert not re.search(r"\bnan\b|None", form(table))
+        LatexTable(as_latex(table))
+        Console(file=io.StringIO()).print(as_terminal(table, 80))
+
+
+def test_an_unknown_name_is_told_with_a_guess():
+    with pytest.raises(InputError, match="comparisons"):
+        chosen(report_tables(make_run()), ["comparison"])
+
+
+def test_tables_of_one_name_are_told_apart():
+    rows = [score("m", task, "r@1", 0.5, relation=relation) for task in ("a b", "a-b") for relation in ("r", "s")]
+    rows += [score("m", task, "r@1", 0.5) for task in ("a b", "a-b")]
+    names = [table.name for table in report_tables(make_run(scores=make_table(SCORES, rows), suite={}))]
+    assert len(set(names)) == len(names) and {"by-relation-a-b-r1", "by-relation-a-b-r1-2"} <= set(names)
+    assert all(re.fullmatch(r"[a-z0-9-]{1,60}", name) for name in names)
+
+
+@pytest.mark.parametrize("width", [30, 50, 80, 120, 200])
+def test_no_number_of_a_long_table_is_cut_on_a_terminal(width):
+    data = make_run()
+    for table in report_tables(replace(data, analyses=[ANALYSIS])):
+        out = io.StringIO()
+        Console(file=out, width=width).print(as_terminal(table, width))
+        shown = out.getvalue()
+        assert all(len(line.rstrip()) <= width for line in shown.splitlines())
+        numbers = [
+            cell.text
+            for row in table.rows
+            for cell, column in zip(row, table.columns, strict=True)
+            if column.number and cell.value is not None
+        ]
+        assert all(number in shown for number in numbers), (table.name, shown)
