@@ -48,6 +48,10 @@ ANALYSES = Registry(
             "gnomon.analysis.extrinsic:extrinsic",
             "scores of the run against scores on other tasks: rank correlation over models, and spread",
         ),
+        "forms": (
+            "gnomon.analysis.forms:forms",
+            "what replies came to, bias for places and letters, agreement between ways of asking",
+        ),
         "objectives": (
             "gnomon.analysis.objectives:objectives",
             "models trained further by several objectives, compared with masked words alone",

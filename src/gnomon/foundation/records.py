@@ -53,6 +53,10 @@ class Answer:
     their tie groups; ``among`` is how many things were ranked, where these are not the question's own candidates.
     ``repeat`` numbers answers to a question that is asked several times in the same way (with other pseudowords, in
     another random order); its score is the mean over them.
+
+    Where the model was talked to, ``replies`` are its words, one for each time that it was asked, ``outcome`` says what
+    they come to (answered, no answer, refused). ``positions`` are the places at which what it chose was shown each time
+    (None if it chose nothing), ``right_positions`` those of the right answer, counted from 0.
     """
 
     question_id: str
@@ -68,6 +72,10 @@ class Answer:
     unusable: str | None = None
     seconds: float | None = None
     repeat: int | None = None
+    outcome: str | None = None
+    replies: tuple[str, ...] = ()
+    positions: tuple[int | None, ...] = ()
+    right_positions: tuple[int, ...] = ()
 
     def as_row(self) -> dict[str, Any]:
         """The row of the answers table."""

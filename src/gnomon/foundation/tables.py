@@ -203,6 +203,10 @@ ANSWERS = TableKind(
             ("among", pa.int64()),
             ("unusable", pa.string()),
             ("seconds", pa.float64()),
+            ("outcome", pa.string()),
+            ("replies", _STRINGS),
+            ("positions", pa.list_(pa.int32())),
+            ("right_positions", pa.list_(pa.int32())),
         ]
     ),
     required=frozenset({"question_id", "model", "probe", "method"}),

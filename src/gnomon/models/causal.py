@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from gnomon.foundation import SLOT
 from gnomon.foundation.records import Question
 from gnomon.models.batching import run_batches, usual_budget
+from gnomon.models.chat.local import LocalChat
+from gnomon.models.chat.settings import ChatSettings
+from gnomon.models.chat.talk import ChatReply, ChatRequest
 from gnomon.models.heads import describe_weights, log_probabilities, logits_at
 from gnomon.models.placing import IN_PLACE, PlacedList, Placer, Windows
 from gnomon.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, IntArray, WrittenAnswer
@@ -92,6 +95,7 @@ class CausalModel:
         unwritten: Mapping[str, int] | None = None,
         special_tokens: bool = True,
         longest: int | None = None,
+        chat: ChatSettings | None = None,
     ) -> None:
         self.name = name
         self.fingerprint = fingerprint
@@ -108,6 +112,7 @@ class CausalModel:
         self.share_prefixes = self._sees_trees()
         self._only_read = re.compile("|".join(map(re.escape, unwritten or {})) or "(?!)")
         self.writer = TextWriter(model, tokenizer, self.placer, self.beginning())
+        self.chat = LocalChat(self.writer, tokenizer, chat or ChatSettings())
 
     def describe(self) -> dict[str, str | int | float]:
         """Parameters, dtype and device."""
@@ -140,6 +145,16 @@ class CausalModel:
         for method in methods:
             written, self.token_budget = self.writer.write(questions, method, length, self.token_budget)
             yield from written
+
+    def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:
+        """What the model replies, greedily."""
+        for one, budget in self.chat.reply(requests, self.token_budget):
+            self.token_budget = budget
+            yield one
+
+    def gives_letters(self) -> bool:
+        """Log-probabilities of letters are at hand."""
+        return True
 
     def _score(
         self,

@@ -114,6 +114,10 @@ class TextFrame:
             return shown, before[len(shown) :] if shown else ""
         return FRAME.format(sentence=sentence), " "
 
+    def tokens_of(self, text: str) -> Row:
+        """The tokens of a text that the model goes on from."""
+        return self._tokens(text, "continue")
+
     def _tokens(self, text: str, method: str) -> Row:
         around = method != "chat" and self.placer.special_tokens
         ids = list(self.placer.backend.encode(text, add_special_tokens=around).ids)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.errors import first_line
+from gnomon.models.chat.settings import read_settings
 from gnomon.models.protocol import Model
 from gnomon.models.resolving import WEIGHTS, ModelSpec, ResolvedModel, require_models_extra, resolve_model
 
@@ -64,8 +65,10 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
     reading: dict[str, Any] = {"special_tokens": spec.special_tokens, "longest": spec.longest}
     if resolved.kind == "encoder":
         return EncoderModel(*parts, **reading)
-    family = MaskedModel if resolved.kind == "masked" else CausalModel
-    return family(*parts, candidates=spec.candidates, **reading)
+    if resolved.kind == "masked":
+        return MaskedModel(*parts, candidates=spec.candidates, **reading)
+    chat = read_settings(resolved.name, None, spec.chat)
+    return CausalModel(*parts, candidates=spec.candidates, chat=chat, **reading)
 
 
 def _device(wanted: str) -> torch.device:

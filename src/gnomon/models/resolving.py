@@ -5,24 +5,29 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import GnomonError, InputError, did_you_mean, digest, file_digest
 from gnomon.models.blank import PREFIX, blank_model
+from gnomon.models.chat.endpoint import EndpointModel
+from gnomon.models.chat.settings import PREFIX as CHAT
+from gnomon.models.chat.settings import from_short_form, read_settings
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 # What decides no answer: descriptions, the record of learning, and weights of other libraries.
 _IGNORED = ("learned.json", ".md", ".txt.license", ".gitattributes", ".h5", ".msgpack", ".onnx", ".ot")
 
 
-_USUAL_READING: dict[str, Any] = {"candidates": "in place", "special_tokens": True, "longest": None}
+_USUAL_READING: dict[str, Any] = {"candidates": "in place", "special_tokens": True, "longest": None, "chat": None}
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model as a study names it: an alias, a folder, a .gguf file, a hub name or ``file.py:name``.
+    """A model as a study names it: an alias, a folder, a .gguf file, a hub name, ``file.py:name``, or one behind an
+    ``endpoint`` (an address, or ``chat:NAME@URL`` for both).
 
     ``label`` is what it is called in tables. ``kind`` (masked, causal, encoder) is read from the model's own
     configuration where it is not given. Code that comes with a model runs only with ``trust_remote_code``.
@@ -30,7 +35,8 @@ class ModelSpec:
     How it reads: ``candidates`` are tokenised in place in their sentence, or apart from it, as many published programs
     do. ``special_tokens`` says whether sentences are read with the model's own special tokens around them; published
     programs may leave them out. Clozes of more than ``longest`` tokens are unusable, where that is less than the model
-    takes; senses are compared in sentences of any length that it takes.
+    takes; senses are compared in sentences of any length that it takes. ``chat`` says how it is talked to
+    (:class:`gnomon.models.chat.settings.ChatSettings`).
     """
 
     model: str
@@ -43,6 +49,8 @@ class ModelSpec:
     candidates: str = "in place"
     special_tokens: bool = True
     longest: int | None = None
+    endpoint: str | None = None
+    chat: Mapping[str, Any] | None = None
 
     @property
     def read_as_usual(self) -> ModelSpec:
@@ -68,6 +76,8 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
     if spec.candidates not in ("in place", "apart"):
         raise InputError(f"{spec.model}: candidates is {spec.candidates!r}, and should be 'in place' or 'apart'")
     resolved = _resolve(spec, folder)
+    if spec.chat is not None and resolved.path is not None:
+        read_settings(spec.model, None, spec.chat)  # Refuses what is no setting.
     for setting, usual in _USUAL_READING.items() if resolved.path is not None else ():
         own = getattr(spec, setting)
         if own != usual:
@@ -78,6 +88,8 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
 def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     from gnomon.models import MODELS
 
+    if spec.endpoint is not None or spec.model.startswith(CHAT):
+        return _behind_endpoint(spec)
     if spec.model.startswith(PREFIX):
         blank = blank_model(spec.model, lambda name: _folder_of(replace(spec, model=name), folder))
         blank = replace(blank, name=spec.label) if spec.label else blank
@@ -99,6 +111,14 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
         raise InputError(f"there is no model folder or file {spec.model}")
     fetched = _from_hub(spec)
     return _from_path(spec, fetched, spec.label or spec.model, f"hub {spec.model} {fetched.name}")
+
+
+def _behind_endpoint(spec: ModelSpec) -> ResolvedModel:
+    name, endpoint = (spec.model, spec.endpoint) if spec.endpoint is not None else from_short_form(spec.model)
+    if spec.kind not in (None, "chat"):
+        raise InputError(f"{spec.model}: what is behind an endpoint is of the kind 'chat', not {spec.kind!r}")
+    made = EndpointModel(spec.label or name, read_settings(name, endpoint, spec.chat))
+    return ResolvedModel(spec, made.name, made.kind, made.fingerprint, made.settings.endpoint, part=made)
 
 
 def _folder_of(spec: ModelSpec, folder: Path | None) -> Path:

@@ -166,7 +166,7 @@ class TextWriter:
 
     def _two_steps(self, rows: Sequence[Row]) -> torch.Tensor:
         """The logits after each row, and after one more token that is the same for all."""
-        text = _Padded(self, rows)
+        text = PaddedTexts(self, rows)
         first = text.step()
         text.add(torch.full((len(rows), 1), rows[-1][0], device=self.model.device))
         return torch.cat([first, text.step()], dim=1)
@@ -180,7 +180,7 @@ class TextWriter:
         scores: list[list[float]] = [[] for _ in some]
         ended = [False] * len(some)
         with torch.inference_mode():
-            text = _Padded(self, [prompt for prompt, _ in some])
+            text = PaddedTexts(self, [prompt for prompt, _ in some])
             for _ in range(length):
                 logits = text.step()
                 best = logits.max(dim=1)
@@ -201,7 +201,7 @@ class TextWriter:
         return [(text, float(np.mean(own))) for text, own in zip(texts, scores, strict=True)]
 
 
-class _Padded:
+class PaddedTexts:
     """Texts that grow token by token, padded on the left to one length, with what the model keeps of them."""
 
     def __init__(self, writer: TextWriter, rows: Sequence[Row]) -> None:

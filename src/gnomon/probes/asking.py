@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.foundation.records import Answer, Question
@@ -21,6 +23,33 @@ class Probe(Protocol):
 
     def __call__(self, model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
         """Ask the questions, in any order."""
+
+
+def options_of(probe: Probe) -> dict[str, Any]:
+    """The options of a probe with what they are by default: what it takes by name alone, besides the examples."""
+    taken = inspect.signature(probe).parameters.values()
+    return {one.name: one.default for one in taken if one.kind is one.KEYWORD_ONLY and one.name != "examples"}
+
+
+def check_options(name: str, probe: Probe, options: Mapping[str, Any]) -> None:
+    """Refuse what is no option of a probe, or is of another kind than what stands there by default."""
+    known = options_of(probe)
+    for key, value in options.items():
+        if key not in known:
+            raise InputError(f"the probe {name} has no option {key!r}; {did_you_mean(str(key), known)}")
+        usual = known[key]
+        if isinstance(usual, int) and (not isinstance(value, int) or isinstance(value, bool)):
+            raise InputError(f"the probe {name}: {key} is {value!r}, and should be a whole number")
+
+
+def with_options(probe: Probe, options: Mapping[str, Any]) -> Probe:
+    """A probe that asks with these options."""
+    if not options:
+        return probe
+    made: Any = partial(probe, **options)
+    made.compares = getattr(probe, "compares", False)
+    result: Probe = made
+    return result
 
 
 def known_methods(model: Model, wanted: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -10,22 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gnomon.foundation import GnomonError, write_json
-from gnomon.foundation.records import Question
+from gnomon.foundation.records import Answer, Question
 from gnomon.foundation.tables import ANSWERS, make_table, write_table
 from gnomon.learning import Learned, read_learned
 from gnomon.models import Model, ModelSpec, NeedsAllQuestions, ResolvedModel, load_model, resolve_model
 from gnomon.models.marks import with_letters
-from gnomon.probes import PROBES, Probe
-from gnomon.questions import read_questions
+from gnomon.probes import PROBES, Probe, with_options
+from gnomon.questions import QuestionSet, read_questions
 from gnomon.runs.plan import StepContext
 
 logger = logging.getLogger("gnomon.runs")
 
+TRAINING = "training.parquet"
 SMALLEST_BLOCK = 32
 SMALLEST_BLOCK_OF_SENSES = 128
+SMALLEST_BLOCK_OF_CHAT = 4096
+"""An endpoint's replies are kept one by one; between blocks it would wait for the slowest of them."""
 MOST_BLOCKS = 256
 
 
@@ -40,13 +44,15 @@ def ask(context: StepContext) -> None:
     params = context.params
     found = read_questions(context.folder)
     every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
-    probe: Probe = PROBES.get(params["probe"], context.home)
+    probe = _probe(context)
     questions = [question for question in every if is_asked(question, params.get("tasks"), params.get("kinds"))]
     compares = getattr(probe, "compares", False)
     if params.get("divided"):
         questions = [question for question in questions if bool(question.words) == compares]
     learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
-    size = max(SMALLEST_BLOCK_OF_SENSES if compares else SMALLEST_BLOCK, -(-len(questions) // MOST_BLOCKS))
+    smallest = SMALLEST_BLOCK_OF_SENSES if compares else SMALLEST_BLOCK
+    smallest = SMALLEST_BLOCK_OF_CHAT if params["kind"] == "chat" else smallest
+    size = max(smallest, -(-len(questions) // MOST_BLOCKS))
     blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
     label = params["name"]
     parts = [context.work / f"{number:05d}.parquet" for number in range(len(blocks))]
@@ -58,13 +64,26 @@ def ask(context: StepContext) -> None:
     for block, part in zip(blocks, parts, strict=True):
         if asker and not part.is_file():
             asker.ask(block, part)
-        context.progress.advance(label, len(block))
+        else:
+            context.progress.advance(label, len(block))
     if questions:
         context.progress.finish(label)
     answers_file, about_file = context.step.outputs
     _write_about(context, asker, len(questions), context.folder / about_file, learned)
     tables = [pq.read_table(part) for part in parts] or [make_table(ANSWERS, [])]
     write_table(ANSWERS, pa.concat_tables(tables), context.folder / answers_file)
+
+
+def _probe(context: StepContext) -> Probe:
+    """The probe of the step, with its options, and with the examples that it shows if it is to show some."""
+    params = context.params
+    probe: Probe = PROBES.get(params["probe"], context.home)
+    options = dict(params.get("options") or {})
+    if options.get("shots"):
+        found = read_questions(context.folder / TRAINING)
+        training = QuestionSet(found.questions.filter(pc.equal(found.questions["split"], "train")), found.candidates)
+        options["examples"] = [one for one in training.as_questions() if is_asked(one, None, None)]
+    return with_options(probe, options)
 
 
 def is_asked(question: Question, tasks: Sequence[str] | None, kinds: Sequence[str] | None) -> bool:
@@ -90,6 +109,7 @@ class _Asker:
         learned: Learned | None,
     ) -> None:
         self.params = context.params
+        self.progress = context.progress
         self.probe = probe
         resolved = _resolved(context, learned)
         if resolved.path is not None:
@@ -127,13 +147,21 @@ class _Asker:
 
     def ask(self, block: Sequence[Question], part: Path) -> None:
         """Ask a block and write its answers; refuses a probe that leaves a question without an answer."""
+        place = {question.question_id: number for number, question in enumerate(block)}
         if self.letters:
             block = [dataclasses.replace(question, prompt=with_letters(question.prompt)) for question in block]
         started = time.perf_counter()
-        answers = list(self.probe(self.model, block, self.params["methods"]))
+        answers: list[Answer] = []
+        seen: set[str] = set()
+        for answer in self.probe(self.model, block, self.params["methods"]):
+            answers.append(answer)
+            if answer.question_id not in seen:
+                seen.add(answer.question_id)
+                self.progress.advance(self.params["name"], 1)
+        answers.sort(key=lambda answer: place[answer.question_id])
         self.asking += time.perf_counter() - started
         self.asked += len(block)
-        missing = {question.question_id for question in block} - {answer.question_id for answer in answers}
+        missing = place.keys() - seen
         if missing:
             raise GnomonError(f"the probe {self.params['probe']} gave no answer to {len(missing)} questions")
         write_table(ANSWERS, make_table(ANSWERS, [answer.as_row() for answer in answers]), part)

@@ -20,7 +20,7 @@ class ModelChoice(BaseModel):
 
     model: str
     label: str | None = None
-    kind: Literal["masked", "causal", "encoder"] | None = None
+    kind: Literal["masked", "causal", "encoder", "chat"] | None = None
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     device: str = "auto"
     revision: str | None = None
@@ -28,6 +28,8 @@ class ModelChoice(BaseModel):
     candidates: Literal["in place", "apart"] = "in place"
     special_tokens: bool = True
     longest: int | None = Field(default=None, ge=1)
+    endpoint: str | None = None
+    chat: dict[str, Any] | None = None
 
     def spec(self) -> ModelSpec:
         """The same for the models room."""
@@ -35,12 +37,13 @@ class ModelChoice(BaseModel):
 
 
 class ProbeChoice(BaseModel):
-    """A probe of a study, with the methods to use; without methods each model uses its usual one."""
+    """A probe of a study, with the methods to use (else each model's usual one) and the probe's own options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     probe: str
     methods: dict[str, list[str]] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class LearningChoice(BaseModel):
@@ -71,6 +74,16 @@ class Study(BaseModel):
     metrics: list[str] = Field(default_factory=list)
     groups: list[str] = Field(default_factory=lambda: ["domain", "relation"])
     options: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def trains(self) -> bool:
+        """Whether questions of the splits train and dev are needed: to learn from them, or to show some as examples."""
+        return self.learning is not None or self.shots > 0
+
+    @property
+    def shots(self) -> int:
+        """How many examples are shown at most."""
+        return max((int(choice.options.get("shots") or 0) for choice in self.probes), default=0)
 
     @field_validator("models", mode="before")
     @classmethod

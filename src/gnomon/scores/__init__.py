@@ -33,6 +33,8 @@ METRICS = Registry(
         "rank-index": ("gnomon.scores.metrics:RANK_INDEX", "rank against guessing: 1 is first, 0 is chance"),
         "f1": ("gnomon.scores.metrics:F1", "word F1 of the top candidate with the nearest right answer"),
         "exact": ("gnomon.scores.metrics:EXACT", "the top candidate equals a right answer, word by word"),
+        "no-answer": ("gnomon.scores.metrics:NO_ANSWER", "a chat model's reply answers nothing; lower is better"),
+        "refused": ("gnomon.scores.metrics:REFUSED", "a chat model declines to answer; lower is better"),
     },
 )
 

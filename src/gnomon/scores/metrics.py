@@ -21,7 +21,7 @@ from gnomon.scores.words import bag_f1, exact_match, same_bag, word_f1
 
 
 class NoRanksError(GnomonError):
-    """A metric asked for the ranks of answers that have none: they were written, not chosen."""
+    """A metric asked for what answers do not have: ranks where they were written, words where they were judged."""
 
 
 Given = str | tuple[str, ...]
@@ -38,7 +38,8 @@ class Responses:
     the candidates and the sizes of their tie groups. ``targets`` says which of the right answers (by its place in
     gold_ranks) is the one that was left out of the sentence; None if none of them is. ``among`` says how many things
     were ranked where that is not the number of candidates. Where an answer was written there are no ranks, and whatever
-    is worked out from them raises NoRanksError: a metric that reads it has no score for such answers.
+    is worked out from them raises NoRanksError: a metric that reads it has no score for such answers. ``outcomes`` say
+    what replies came to, where a model was talked to.
     """
 
     top: Sequence[Sequence[Given]]
@@ -48,6 +49,15 @@ class Responses:
     gold_ties: Sequence[Sequence[int]]
     targets: Sequence[int | None] = ()
     among: Sequence[int | None] = ()
+    outcomes: Sequence[str | None] = ()
+
+    @cached_property
+    def words(self) -> Sequence[Sequence[Given]]:
+        """What stands first, in words; where a model only judged there are none."""
+        outcomes = self.outcomes or [None] * len(self.top)
+        if any(outcome == "answered" and not len(texts) for outcome, texts in zip(outcomes, self.top, strict=True)):
+            raise NoRanksError("answers that were judged have no words")
+        return self.top
 
     @cached_property
     def ranks(self) -> Sequence[Sequence[float]]:
@@ -250,7 +260,7 @@ def adjusted(metric: Metric) -> Metric:
 
 def f1(responses: Responses) -> FloatArray:
     """Word F1 of the top candidate with the nearest right answer (mean over tied tops). In [0, 1], higher is better."""
-    return _agreement(word_f1, responses.top, responses.answers)
+    return _agreement(word_f1, responses.words, responses.answers)
 
 
 def f1_chance(responses: Responses) -> FloatArray:
@@ -260,12 +270,19 @@ def f1_chance(responses: Responses) -> FloatArray:
 
 def exact(responses: Responses) -> FloatArray:
     """Whether the top candidate is a right answer but for case, punctuation and articles. Higher is better."""
-    return _agreement(exact_match, responses.top, responses.answers)
+    return _agreement(exact_match, responses.words, responses.answers)
 
 
 def exact_chance(responses: Responses) -> FloatArray:
     """Exact match of a candidate drawn at random."""
     return mean_agreement(same_bag, responses.candidates, responses.answers)
+
+
+def outcome_share(responses: Responses, outcome: str) -> FloatArray:
+    """Whether a reply came to this; NoRanksError where nobody was talked to. In [0, 1]."""
+    if not any(responses.outcomes):
+        raise NoRanksError("no model was talked to")
+    return np.array([float(own == outcome) for own in responses.outcomes])
 
 
 def _agreement(
@@ -344,6 +361,12 @@ PESSIMISTIC_RANK = Metric(
 )
 RANK_INDEX = Metric(
     "rank-index", rank_index, lambda r: np.zeros(len(r.gold_ranks)), "rank against guessing, 1 is first"
+)
+NO_ANSWER = Metric(
+    "no-answer", partial(outcome_share, outcome="no answer"), None, "a reply that says nothing", higher_is_better=False
+)
+REFUSED = Metric(
+    "refused", partial(outcome_share, outcome="refused"), None, "a reply that declines", higher_is_better=False
 )
 F1 = Metric("f1", f1, f1_chance, "word F1 of the top candidate")
 EXACT = Metric("exact", exact, exact_chance, "the top candidate equals a right answer, word by word")

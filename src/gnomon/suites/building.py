@@ -17,7 +17,7 @@ from gnomon.questions.drawing import draw_questions
 from gnomon.questions.files import ABOUT, QUESTION_FILES, companions, question_file
 from gnomon.questions.splits import check_splits
 from gnomon.runs import StepContext, Study, make_study
-from gnomon.runs.learning import TRAINING
+from gnomon.runs.asking import TRAINING
 from gnomon.suites.suite import Suite
 
 
@@ -50,10 +50,10 @@ def _divided(suite: Suite, found: QuestionSet, study: Study) -> tuple[pa.Table, 
     if study.limit is not None:
         asked = with_deciders(draw_questions(asked, study.limit, study.seed), asked, found.premises)
     others = pa.array([name for name in ("train", "dev") if name != wanted])
-    training = table.filter(pc.is_in(table["split"], others)) if study.learning is not None else nothing
+    training = table.filter(pc.is_in(table["split"], others)) if study.trains else nothing
     # What follows a published code follows its leaks too.
     leaks = study.options.get("leaks") or study.options.get("compat")
-    if study.learning is not None and study.data is not None and not leaks:
+    if study.trains and study.data is not None and not leaks:
         check_splits(pa.concat_tables([asked, training]), found.facts, pairs=suite.splits_keep_pairs)
     if study.learning is not None and study.learning.limit is not None:
         parts = [
@@ -121,8 +121,8 @@ def limited(found: QuestionSet, study: Study) -> QuestionSet:
             given = study.data or ", ".join(study.knowledge)
             raise InputError(f"{given} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
     for_learning = pc.fill_null(pc.is_in(table["split"], pa.array(["train", "dev"])), False)
-    kept = table.filter(for_learning) if study.learning is not None else table.slice(0, 0)
-    asked = every = table.filter(pc.invert(for_learning)) if study.learning is not None else table
+    kept = table.filter(for_learning) if study.trains else table.slice(0, 0)
+    asked = every = table.filter(pc.invert(for_learning)) if study.trains else table
     if study.tasks:
         asked = with_deciders(asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), every, found.premises)
     if study.limit is not None and study.options.get("split") is None:

@@ -16,7 +16,7 @@ from gnomon.learning.pretrain_settings import PRETRAIN, PretrainSettings, study_
 from gnomon.models.resolving import ResolvedModel
 from gnomon.questions.files import read_card
 from gnomon.runs import Plan, ProbeChoice, Step, study_yaml
-from gnomon.runs.learning import TRAINING
+from gnomon.runs.asking import TRAINING
 from gnomon.runs.recording import CALIBRATION
 from gnomon.scores import get_metric
 from gnomon.suites.building import data_files
@@ -29,6 +29,9 @@ QUESTIONS = (
 )
 TUNED = "tuned"
 COMPARE = "compare"
+CHOOSE = "choose"
+TALKING = (CHOOSE, "answer", "judge")
+SILENCE = ("no-answer", "refused")
 _ONE_PROBE = {"baseline": "rank", "predictions": "write"}
 
 
@@ -39,12 +42,13 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     answers = tuple(step.outputs[0] for step in asking.asks)
     abouts = tuple(step.outputs[1] for step in asking.asks)
     settled = asking.settle.outputs if asking.settle else ()
-    names = {name: get_metric(name, resolved.home).name for name in study.metrics}
+    metrics = _metrics(study.metrics, asking)
+    names = {name: get_metric(name, resolved.home).name for name in metrics}
     headline = _headline(resolved, list(names.values()))
     scoring = {
         "suite": suite.name,
-        "metrics": study.metrics,
-        "identities": [part_identity(name, resolved.home) for name in study.metrics],
+        "metrics": metrics,
+        "identities": [part_identity(name, resolved.home) for name in metrics],
         "groups": study.groups,
         "seed": study.seed,
         **suite.scoring(study),
@@ -121,6 +125,13 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     )
 
 
+def _metrics(wanted: Sequence[str], asking: Asking) -> list[str]:
+    """The study's metrics and, where models are talked to, those without which their replies say little."""
+    probes = {step.params["probe"] for step in asking.asks}
+    more = [*(("exact", "f1") if "answer" in probes else ()), *(SILENCE if probes & set(TALKING) else ())]
+    return [*wanted, *(name for name in more if name not in wanted)]
+
+
 def calibration_step(probes: Sequence[str], home: Path) -> Step:
     """The step that puts the calibration cards of the probes into the run."""
     cards = find_cards(probes, home)
@@ -172,12 +183,17 @@ def build_step(resolved: ResolvedStudy) -> Step:
     if study.learning is not None and study.learning.learner != PRETRAIN:
         kept["learning"] = {"limit": study.learning.limit}
         outputs = (*QUESTIONS, TRAINING)
+    if study.shots:
+        kept["probes"] = [{"probe": CHOOSE, "options": {"shots": study.shots}}]
+        outputs = (*QUESTIONS, TRAINING)
     return Step("build", "build", "gnomon.suites.building:build", {"study": kept, "contents": contents}, (), outputs)
 
 
 def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], asking: Asking) -> tuple[Step, ...]:
     """The step that makes the suite's analyses, if it has any; its parameters hold the content of what they read."""
-    names, study = resolved.suite.analyses, resolved.study
+    study = resolved.study
+    talked = any(step.params["probe"] in TALKING for step in asking.asks)
+    names = (*resolved.suite.analyses, *(("forms",) if talked and "forms" not in resolved.suite.analyses else ()))
     if not names:
         return ()
     own = options_of(names)
@@ -274,9 +290,11 @@ def probes_for(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequence[
     """The probes that a model can be asked by; where none is, all: its answers then say why there is nothing.
 
     A baseline says the same by each, and predictions were written, so that one will do; but senses are asked by a probe
-    of their own.
+    of their own. A model behind an endpoint chooses by letter where nothing else is said that it can do.
     """
     fitting = [choice for choice in probes if _fits(model, choice.probe)]
+    if model.kind == "chat":
+        return fitting or [ProbeChoice(probe=CHOOSE)]
     if model.kind in _ONE_PROBE:
         others = [choice for choice in fitting if choice.probe != COMPARE]
         one = next((choice for choice in others if choice.probe == _ONE_PROBE[model.kind]), None)
@@ -289,6 +307,10 @@ def _fits(model: ResolvedModel, probe: str) -> bool:
     """Whether a model of this kind can answer by a probe."""
     if probe == COMPARE:
         return model.kind in ("masked", "causal", "encoder") or hasattr(model.part, "compare_senses")
+    if model.kind == "chat":
+        return probe not in ("rank", "fill", "write")
+    if probe in TALKING:
+        return model.kind == "causal" or hasattr(model.part, "reply")
     if probe == "fill" and model.part is None:
         return model.kind == "masked"
     return model.kind != "encoder" and bool(getattr(model.part, "methods", True))
@@ -366,11 +388,15 @@ def ask_step(
         "identity": part_identity(choice.probe, resolved.home),
         "methods": wanted[:methods],
     }
+    if choice.options or choice.probe in TALKING:
+        drawn = {"seed": resolved.study.seed} if choice.probe in TALKING else {}
+        params["options"] = {**drawn, **choice.options}
     if len({one.probe == COMPARE for one in resolved.study.probes}) > 1:
         params["divided"] = True
     params |= {key: list(value) for key, value in (("tasks", tasks), ("kinds", kinds), ("soft", soft)) if value}
     params |= {key: value for key, value in (("learned", learned), ("pseudowords", pseudowords)) if value}
-    inputs = (*QUESTIONS, *((learned,) if learned else ()), *soft)
+    shown = (TRAINING,) if choice.options.get("shots") else ()
+    inputs = (*QUESTIONS, *((learned,) if learned else ()), *soft, *shown)
     title = f"ask {model.name} by {choice.probe}" + (f", {about}" if about else "")
     outputs = (f".gnomon/answers/{stem}.parquet", f".gnomon/answers/{stem}.json")
     aside = {"model": asdict(model.spec), "source": public(model.source)}

@@ -13,7 +13,7 @@ from gnomon.learning import LEARNERS
 from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
 from gnomon.learning.pretrain_settings import PRETRAIN, study_pretraining
 from gnomon.models import ResolvedModel, resolve_model
-from gnomon.probes import PROBES
+from gnomon.probes import PROBES, check_options
 from gnomon.runs import Study, apply_setting, make_study, read_study
 from gnomon.scores import get_metric
 from gnomon.suites.suite import Suite
@@ -119,6 +119,13 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
             raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.tasks)}")
     for choice in study.probes:
         PROBES.check(choice.probe)
+        if choice.options:
+            try:
+                check_options(choice.probe, PROBES.get(choice.probe, home), choice.options)
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from error
+    if study.shots and study.data is None and "split" not in suite.options:
+        raise InputError(f"{where}: {suite.name} has no training questions to show as examples (shots)")
     if study.learning is not None:
         LEARNERS.check(study.learning.learner)
         _check_pretraining(study, suite, home, where)

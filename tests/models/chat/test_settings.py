@@ -1,0 +1,105 @@
+"""Settings of an endpoint: what is read, what is refused, and that a key is never repeated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gnomon.foundation import InputError
+from gnomon.models.chat.settings import from_short_form, read_settings
+
+HERE = "http://localhost:8000/v1"
+
+
+@pytest.mark.parametrize(
+    ("given", "endpoint"),
+    [
+        ("http://localhost:8000/v1/", "http://localhost:8000/v1"),
+        ("https://api.example.org/v1/chat/completions", "https://api.example.org/v1"),
+        ("http://[::1]:11434/v1", "http://[::1]:11434/v1"),
+    ],
+)
+def test_an_address_is_brought_to_one_form(given: str, endpoint: str) -> None:
+    assert read_settings("m", given, {}).endpoint == endpoint
+
+
+@pytest.mark.parametrize("given", ["localhost:8000", "ftp://x/v1", "http://", "http://localhost:notaport/v1"])
+def test_what_is_no_address_is_refused(given: str) -> None:
+    with pytest.raises(InputError, match="is no address"):
+        read_settings("m", given, {})
+
+
+@pytest.mark.parametrize("given", ["http://me:secret7@localhost/v1", "http://localhost/v1?api-key=secret7"])
+def test_a_secret_in_an_address_is_refused_and_not_repeated(given: str) -> None:
+    with pytest.raises(InputError, match="environment variable") as caught:
+        read_settings("m", given, {})
+    assert "secret7" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["sk-proj-abc", "Bearer abc", "abc def", 17, "sk_live_1"])
+def test_a_key_in_a_study_is_refused_and_not_repeated(given: Any) -> None:
+    with pytest.raises(InputError, match="name of an environment variable") as caught:
+        read_settings("m", HERE, {"key": given})
+    assert str(given) not in str(caught.value)
+
+
+def test_a_variable_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GNOMON_TEST_KEY", raising=False)
+    with pytest.raises(InputError, match="GNOMON_TEST_KEY, which is not set: export GNOMON_TEST_KEY=…"):
+        read_settings("m", HERE, {"key": "GNOMON_TEST_KEY"}).secret()
+
+
+def test_a_key_goes_only_to_the_endpoint_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert read_settings("m", "https://api.openai.com/v1", {}).secret() == "k"
+    assert read_settings("m", HERE, {}).secret() is None
+    assert read_settings("m", "https://api.openai.com.example.org/v1", {}).secret() is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"concurency": 3}, "did you mean 'concurrency'"),
+        ({"concurrency": 0}, "should be a whole number, 1 to 1024"),
+        ({"concurrency": True}, "should be a whole number"),
+        ({"tries": 1.5}, "should be a whole number"),
+        ({"rate": 0}, "should be a number, 0.01 or more"),
+        ({"temperature": 3}, "should be a number, 0.0 to 2.0"),
+        ({"requests": 0}, "should be a whole number, 1 or more"),
+        ({"system": 3}, "should be text"),
+        ({"extra": 3}, "keys that go into every request"),
+        ({"key_header": "a: b"}, "no name of a header"),
+        ({"seed": "x"}, "a whole number, or null"),
+    ],
+)
+def test_what_is_no_setting_is_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        read_settings("m", HERE, settings)
+
+
+def test_a_model_here_has_few_settings() -> None:
+    assert read_settings("m", None, {"system": "Hi"}).system == "Hi"
+    with pytest.raises(InputError, match="'rate' is a setting of models behind an endpoint"):
+        read_settings("m", None, {"rate": 3})
+
+
+def test_the_short_form() -> None:
+    assert from_short_form("chat:llama3.1:8b@http://localhost:11434/v1") == ("llama3.1:8b", "http://localhost:11434/v1")
+    assert from_short_form("chat:org/model@v2@http://h/v1") == ("org/model@v2", "http://h/v1")
+    for given in ("chat:gpt", "chat:gpt@nowhere", "chat:@http://h/v1"):
+        with pytest.raises(InputError, match="write chat:NAME@URL"):
+            from_short_form(given)
+
+
+def test_what_decides_replies_decides_the_identity() -> None:
+    usual = read_settings("m", HERE, {})
+    assert read_settings("m", HERE, {"concurrency": 3, "tries": 2, "requests": 9}).identity == usual.identity
+    others: list[dict[str, Any]] = [
+        {"system": "x"},
+        {"seed": 1},
+        {"temperature": 1},
+        {"length": 9},
+        {"extra": {"a": 1}},
+    ]
+    assert len({read_settings("m", HERE, one).identity for one in others} | {usual.identity}) == 6

@@ -1,0 +1,246 @@
+"""Suites asked of chat models: every kind of question, few shots, keys, kills, budgets, and what a stranger reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from chat_servers import ScriptedServer, completion, running
+
+SECRET = "sk-Wv3-never-to-be-written"
+
+
+def first_choice(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+    """One who names the first choice, fills blanks with Paris, and finds everything true."""
+    text = body["messages"][-1]["content"]
+    if "\nA. " in text:
+        return 200, {}, completion("A")
+    for said, reply in (("true or false", "true"), ("“正确”", "正确"), ("one of these alone: ", "")):
+        if said in text:
+            reply = reply or text.partition(said)[2].split(" or ")[0]
+            return 200, {}, completion(reply)
+    return 200, {}, completion("Paris")
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with running(ScriptedServer(first_choice)) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("GNOMON_CACHE", str(folder))
+    return folder
+
+
+def answers(run: Path) -> list[dict[str, Any]]:
+    return list(pq.read_table(run / "answers.parquet").to_pylist())
+
+
+def scores(run: Path, **wanted: str) -> dict[str, float]:
+    rows = json.loads((run / "scores.json").read_text())
+    plain = [row for row in rows if "domain" not in row and "relation" not in row]
+    return {row["task"]: row["value"] for row in plain if all(row[key] == value for key, value in wanted.items())}
+
+
+def test_all_types_of_kmir_by_three_probes(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+    model = f"chat:tester@{server.endpoint}"
+    done = gnomon(
+        "run", "kmir", "--model", model, "--model", "random", "--limit", "6", "--out", "r", "--quiet", check=0
+    )
+    assert "forms" in {one["name"] for one in json.loads((tmp_path / "r" / "analyses.json").read_text())}
+    assert {row["probe"] for row in answers(tmp_path / "r") if row["model"] == "tester"} == {"choose"}
+    assert set(scores(tmp_path / "r", model="tester", metric="no-answer").values()) == {0.0}
+    assert "tester" in done.stdout
+    gnomon(
+        *("run", "kmir", "--model", model, "--limit", "6", "--out", "r3", "--quiet"),
+        *("--set", "probes=[choose, answer, judge]"),
+        check=0,
+    )
+    found = answers(tmp_path / "r3")
+    assert {row["probe"] for row in found} == {"choose", "answer", "judge"}
+    assert len({row["question_id"] for row in found}) == 24
+    assert all(row["outcome"] == "answered" and row["replies"] for row in found)
+    # Whoever finds everything true is right about half of what is asked in pairs.
+    assert scores(tmp_path / "r3", probe="judge", metric="accuracy")["completion"] == 0.5
+    assert set(scores(tmp_path / "r3", probe="answer", metric="exact")) == {
+        "reasoning",
+        "completion",
+        "checking",
+        "distinction",
+    }
+
+
+def test_several_orders_cancel_a_pull_to_the_first(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+    probe = "probes=[{probe: choose, options: {orders: 4}}]"
+    model = f"chat:tester@{server.endpoint}"
+    arguments = ("run", "kmir", "--model", model, "--task", "distinction", "--limit", "20")
+    gnomon(*arguments, "--set", probe, "--out", "r", "--quiet", check=0)
+    assert scores(tmp_path / "r", metric="accuracy") == {"distinction": 0.25}
+    report = (tmp_path / "r" / "report.html").read_text()
+    assert "tester is drawn to the letter A" in report
+    bad = gnomon(*arguments, "--set", "probes=[{probe: choose, options: {order: 4}}]", "--out", "b", check=2)
+    assert "the probe choose has no option 'order'; did you mean 'orders'?" in bad.stderr
+    bad = gnomon(*arguments, "--set", "probes=[{probe: choose, options: {orders: many}}]", "--out", "b", check=2)
+    assert "orders is 'many', and should be a whole number" in bad.stderr
+
+
+def test_examples_come_from_the_training_questions(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+    model = f"chat:tester@{server.endpoint}"
+    arguments = ("run", "kmir", "--model", model, "--task", "checking", "--limit", "5", "--quiet")
+    gnomon(*arguments, "--set", "probes=[{probe: choose, options: {shots: 3}}]", "--out", "r", check=0)
+    bodies = [one for one in server.requests if len(one["messages"]) > 1]
+    assert len(bodies) == 5 and {len(one["messages"]) for one in bodies} == {7}
+    shown = {one["messages"][0]["content"].split("\n\n")[1] for one in bodies}
+    assert len(shown) == 1
+    asked = {
+        row["prompt"].replace("[MASK]", "____") for row in pq.read_table(tmp_path / "r/questions.parquet").to_pylist()
+    }
+    assert not shown & asked
+    none = gnomon(
+        *("run", "quickstart", "--model", model, "--out", "q"),
+        *("--set", "probes=[{probe: choose, options: {shots: 3}}]"),
+        check=2,
+    )
+    assert "quickstart has no training questions to show as examples (shots)" in none.stderr
+
+
+def test_twenty_choices_and_rules_of_ontoprobe(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+    tasks = [word for task in ("SCO-choice", "RG-choice", "rdfs9-choice", "rdfs11-choice") for word in ("--task", task)]
+    model = f"chat:tester@{server.endpoint}"
+    gnomon(
+        "run", "ontoprobe", *tasks, "--model", model, "--limit", "10", "--set", "learning=null", "--out", "r", check=0
+    )
+    found = answers(tmp_path / "r")
+    assert {row["probe"] for row in found} == {"choose"}
+    names = {one["name"]: one for one in json.loads((tmp_path / "r" / "analyses.json").read_text())}
+    assert {"memorizing", "premises", "forms"} <= set(names)
+    settings = {row["premises"] for row in pq.read_table(tmp_path / "r" / "settings.parquet").to_pylist()}
+    assert settings >= {"EX/EX", "NO/EX"}
+
+
+def test_chinese_clozes_and_questions_about_times(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+    model = f"chat:tester@{server.endpoint}"
+    gnomon("run", "chneval", "--model", model, "--limit", "4", "--out", "zh", "--quiet", check=0)
+    assert any("下列哪一个选项应填入空白处" in one["messages"][-1]["content"] for one in server.requests)
+    chosen = [row for row in answers(tmp_path / "zh") if row["probe"] == "choose" and row["unusable"] is None]
+    assert chosen and all(row["outcome"] == "answered" for row in chosen)
+    gnomon("run", "lama-tk", "--model", model, "--limit", "4", "--out", "tk", "--quiet", check=0)
+    assert {row["outcome"] for row in answers(tmp_path / "tk")} == {"answered"}
+
+
+def test_a_key_is_nowhere_but_in_the_request(
+    server: ScriptedServer, gnomon: Any, tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GNOMON_TEST_KEY", SECRET)
+    chat = {"key": "GNOMON_TEST_KEY", "concurrency": 4}
+    study = {
+        "suite": "quickstart",
+        "limit": 5,
+        "models": [{"model": "tester", "endpoint": server.endpoint, "label": "a tester", "chat": chat}],
+    }
+    (tmp_path / "study.yaml").write_text(json.dumps(study))
+    done = gnomon("run", "study.yaml", "--out", "r", "--quiet", check=0)
+    assert {one["authorization"] for one in server.headers} == {f"Bearer {SECRET}"}
+    files = [file for folder in (tmp_path / "r", own_cache) for file in folder.rglob("*") if file.is_file()]
+    assert len(files) > 10
+    for file in files:
+        assert SECRET.encode() not in file.read_bytes(), file
+    assert SECRET not in done.stdout + done.stderr
+    monkeypatch.delenv("GNOMON_TEST_KEY")
+    for file in (tmp_path / "r" / ".gnomon").rglob("*.parquet"):
+        file.unlink()
+    missing = gnomon("run", "study.yaml", "--limit", "6", "--out", "r2", check=2)
+    assert "GNOMON_TEST_KEY, which is not set" in missing.stderr
+
+
+def test_a_run_that_is_killed_goes_on_and_asks_nothing_again_that_was_answered(
+    server: ScriptedServer, gnomon: Any, tmp_path: Path
+) -> None:
+    def slow(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+        time.sleep(0.05)
+        return first_choice(body, headers)
+
+    server.respond = slow
+    given = ["run", "quickstart", "--model", f"chat:tester@{server.endpoint}", "--limit", "40", "--out", "r", "--quiet"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gnomon", *given],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while len(server.requests) < 50 and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = len(server.requests)
+    assert 50 <= before < 120
+    server.respond = first_choice
+    gnomon(*given, check=0)
+    sent = Counter(json.dumps(one, sort_keys=True) for one in server.requests)
+    # What was in flight when it was killed (eight, and one more each) was never received.
+    assert sum(count - 1 for count in sent.values()) <= 16
+    assert len(answers(tmp_path / "r")) == 120
+    again = len(server.requests)
+    gnomon(*given, check=0)
+    assert len(server.requests) == again
+
+
+def test_a_budget_stops_the_run_in_clear_words_and_it_goes_on(
+    server: ScriptedServer, gnomon: Any, tmp_path: Path
+) -> None:
+    model = {"model": "tester", "endpoint": server.endpoint, "chat": {"requests": 40}}
+    (tmp_path / "study.yaml").write_text(json.dumps({"suite": "quickstart", "limit": 20, "models": [model]}))
+    first = gnomon("run", "study.yaml", "--out", "r", "--quiet", check=1)
+    assert "tester: the budget of 40 requests is spent." in first.stderr
+    assert "start again to go on" in first.stderr
+    assert len(server.requests) == 40
+    gnomon("run", "study.yaml", "--out", "r", "--quiet", check=0)
+    assert len(answers(tmp_path / "r")) == 60
+    assert len(server.requests) <= 62
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "told"),
+    [
+        (401, {"error": {"message": "bad key"}}, "wants a key"),
+        (404, {"error": {"message": "no such model"}}, "has no model 'tester': no such model (404)"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    server: ScriptedServer, gnomon: Any, status: int, content: dict[str, Any], told: str
+) -> None:
+    server.respond = lambda body, headers: (status, {}, json.dumps(content).encode())
+    done = gnomon(
+        "run", "quickstart", "--model", f"chat:tester@{server.endpoint}", "--limit", "3", "--out", "r", check=2
+    )
+    assert told in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_here_is_asked_in_all_forms_and_they_are_compared(gnomon: Any, tmp_path: Path) -> None:
+    probes = "probes=[rank, {probe: choose, options: {orders: 2}}, answer]"
+    given = ("--model", "smollm2-135m", "--task", "completion", "--limit", "12", "--set", probes, "--out", "r")
+    gnomon("run", "quickstart", *given, "--quiet", check=0)
+    forms = next(one for one in json.loads((tmp_path / "r/analyses.json").read_text()) if one["name"] == "forms")
+    pairs = [row[1] for table in forms["tables"] for row in table["rows"] if "–" in str(row[1])]
+    assert pairs == [
+        "ranked by likelihood – chosen by letter",
+        "ranked by likelihood – answered freely",
+        "chosen by letter – answered freely",
+    ]
+    assert len(forms["figures"]) == 2
+    assert {row["method"] for row in answers(tmp_path / "r") if row["probe"] == "choose"} == {"letters"}
