@@ -9,7 +9,7 @@ SOURCES := pyproject.toml constraints.txt packages/gnomon-demo-models/pyproject.
 export HF_HUB_OFFLINE = 1
 export GNOMON_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help install demo test lint format bench packs clean
+.PHONY: help install demo test lint format bench packs cards clean
 
 help:
 	@echo "make demo    install into $(VENV) and run the quickstart study: a table and a report"
@@ -17,6 +17,7 @@ help:
 	@echo "make lint    ruff, mypy and import-linter"
 	@echo "make bench   measure speed and memory against plain ways and peers"
 	@echo "make packs   make the embedded knowledge packs anew from their sources"
+	@echo "make cards   calibrate every probe anew: the cards that reports show"
 
 install: $(VENV)/.installed
 
@@ -59,6 +60,9 @@ bench: $(VENV)/.tested
 
 packs:
 	PYTHON=$(PYTHON) sh scripts/make-packs
+
+cards: $(VENV)/.installed
+	$(BIN)/gnomon calibrate all --out src/gnomon/analysis/calibration/embedded
 
 clean:
 	rm -rf $(VENV) .venv-bench .venv-packs .cache runs bench/results

@@ -2,7 +2,8 @@
 
 Two made-up runs are written with a seed (250,000 questions asked of 4 models, 1,000,000 questions asked of one; ranked
 lists of 25), the real server is started on each, and every view is asked for in turn, each time for something else.
-Times are those of the client, from the request to the last byte.
+Times are those of the client, from the request to the last byte. Some views are then asked for in turn with a plain
+scan of the Parquet files (bench/explorer_plain.py), which must come to the same.
 
     python bench/explorer.py
 """
@@ -29,6 +30,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from explorer_plain import Scans
 from measuring import Table, arguments, child_environment, finish, parse, ratio
 
 if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
@@ -167,6 +169,15 @@ def memory(process: int) -> dict[str, float]:
     return {name: int(re.search(rf"{name}:\s+(\d+)", lines).group(1)) / 1e3 for name in ("VmRSS", "VmHWM")}
 
 
+def processor_time(process: int) -> float:
+    """Seconds that all threads of a process have computed; NaN where the system does not tell."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return math.nan
+    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Page:
     """Asks as a page does, over one connection."""
 
@@ -174,6 +185,7 @@ class Page:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.host, self.questions, self.models = f"127.0.0.1:{port}", questions, models
         self.draw = random.Random(0)
+        self.last: dict[str, object] = {}
 
     def get(self, view: str, **params: object) -> float:
         """Seconds until the last byte of a view is there."""
@@ -184,6 +196,7 @@ class Page:
         seconds = time.perf_counter() - started
         if answer.status != 200:
             raise RuntimeError(f"{view} {params}: {answer.status} {body[:200]!r}")
+        self.last = json.loads(body)
         return seconds
 
     def views(self) -> dict[str, Callable[[], float]]:
@@ -247,8 +260,59 @@ class Page:
             }
         return ways
 
+    def beside(self, scans: Scans, rounds: int) -> dict[str, tuple[list[float], list[float]]]:
+        """Seconds of some views and of plain scans for the same, taken in turn; refuses what does not agree."""
+        some = self.draw
 
-def measure(label: str, questions: int, models: int, repeats: int) -> tuple[dict[str, list[float]], dict[str, object]]:
+        def listed() -> list[object]:
+            return [self.last["total"], [row["id"] for row in self.last["questions"]]]
+
+        def counted() -> list[object]:
+            facets = [self.last["facets"][name]["values"] for name in ("task", "domain", "split")]
+            return [{one["value"]: one["count"] for one in values} for values in facets]
+
+        def first_said() -> list[object]:
+            return [{f"model {one['way']}": one["ranked"][0]["text"] for one in self.last["said"]}]
+
+        def cells() -> list[object]:
+            return [[self.last["counts"][name] for name in ("both", "first", "second", "neither")]]
+
+        def model() -> dict[str, str]:
+            return {"model": f"model {some.randrange(self.models)}", "result": "right"}
+
+        pairs = {
+            "by task": ("questions", lambda: {"task": f"task {some.randrange(TASKS)}"}, scans.task, listed),
+            "search, few hits": (
+                *("questions", lambda: {"search": f'"of {some.randrange(self.questions)} is"'}),
+                *(scans.search, listed),
+            ),
+            "by model and result": ("questions", model, scans.result, listed),
+            "facets": ("facets", dict, scans.facets, counted),
+            "question": (
+                *("question", lambda: {"id": f"q_{some.randrange(self.questions):020x}"}),
+                *(scans.question, first_said),
+            ),
+        }
+        if self.models > 1:
+            two = {"first": "model 0", "second": "model 1"}
+            pairs["compare"] = ("compare", lambda: two, scans.compare, cells)
+        timings: dict[str, tuple[list[float], list[float]]] = {}
+        for name, (view, chosen, scan, seen) in pairs.items():
+            own, plain = timings.setdefault(name, ([], []))
+            for _ in range(rounds):
+                params = chosen()
+                own.append(self.get(view, **params))
+                started = time.perf_counter()
+                found = scan(params)
+                plain.append(time.perf_counter() - started)
+                if found != seen():
+                    raise RuntimeError(f"{name} {params}: the explorer and a plain scan do not agree")
+        return timings
+
+
+def measure(
+    label: str, questions: int, models: int, repeats: int
+) -> tuple[dict[str, list[float]], dict[str, object], dict[str, tuple[list[float], list[float]]]]:
     folder = Path(tempfile.mkdtemp(prefix="gnomon-explorer-"))
     try:
         write_run(folder, questions, models)
@@ -256,37 +320,55 @@ def measure(label: str, questions: int, models: int, repeats: int) -> tuple[dict
         with explorer(folder) as (port, process, loading):
             page = Page(port, questions, models)
             timings: dict[str, list[float]] = {}
+            computed: dict[str, float] = {}
             for name, ask in page.views().items():
                 ask()
+                before = processor_time(process)
                 timings[f"{label}: {name}"] = [ask() for _ in range(repeats)]
+                computed[f"{label}: {name}"] = (processor_time(process) - before) / repeats
             about = {"seconds until the page is there": loading, "megabytes on disk": size, **memory(process)}
+            about["processor time"] = computed
+            beside = page.beside(Scans(folder), max(3, repeats // 4))
     finally:
         shutil.rmtree(folder)
-    return timings, about
+    return timings, about, {f"{label}: {name}": pair for name, pair in beside.items()}
 
 
 def main() -> None:
     options = parse(arguments(__doc__, repeats=20, peers=False))
     timings: dict[str, list[float]] = {}
-    details: dict[str, object] = {}
-    notes = [f"Milliseconds over HTTP, {options.repeats} calls of each view after one that is not counted."]
+    computed: dict[str, float] = {}
+    details: dict[str, object] = {"plain": {}, "processor time": computed}
+    ratios = {}
+    rounds = max(3, options.repeats // 4)
+    notes = [
+        f"Milliseconds over HTTP, {options.repeats} calls of each view after one that is not counted; computed: the "
+        "mean of the server's processor time, which tells more than the clock where other programs run. The last "
+        f"column: how many times as long a plain scan of the Parquet files took, {rounds} rounds in turn, same results."
+    ]
     for label, (questions, models) in (QUICK if options.quick else SIZES).items():
-        found, about = measure(label, questions, models, options.repeats)
+        found, about, beside = measure(label, questions, models, options.repeats)
         timings |= found
         details[label] = about
+        computed |= about.pop("processor time")
+        details["plain"] |= {name: {"explorer": own, "plain": plain} for name, (own, plain) in beside.items()}
+        ratios |= {f"{name}: plain / explorer": ratio(plain, own) for name, (own, plain) in beside.items()}
         told = ", ".join(f"{name} {value:,.1f}" for name, value in about.items())
         notes.append(f"{label}: {told}")
     rows = []
     for name, seconds in timings.items():
         ordered = sorted(1000 * one for one in seconds)
         late = ordered[math.ceil(0.95 * len(ordered)) - 1]
-        rows.append([name, f"{statistics.median(ordered):.1f}", f"{late:.1f}", f"{ordered[-1]:.1f}"])
+        median = statistics.median(ordered)
+        times = [f"{value:.1f}" for value in (median, late, ordered[-1], 1000 * computed[name])]
+        rows.append([name, *times, str(ratios.get(f"{name}: plain / explorer", ""))])
     slow = [name for name, seconds in timings.items() if max(seconds) > LIMIT]
+    details["over the limit"] = slow
     notes.append(f"Over {1000 * LIMIT:.0f} ms at least once: {', '.join(slow) or 'none'}. {os.cpu_count()} cores.")
-    first = next(iter(timings))
-    ratios = {f"{name} / {first}": ratio(seconds, timings[first]) for name, seconds in timings.items()}
-    table = Table("The explorer on a million answers", ("view", "median", "p95", "worst"), rows, notes)
-    finish("explorer", options, table, timings, ratios, details)
+    columns = ("view", "median", "p95", "worst", "computed", "plain / explorer")
+    finish(
+        "explorer", options, Table("The explorer on a million answers", columns, rows, notes), timings, ratios, details
+    )
 
 
 if __name__ == "__main__":

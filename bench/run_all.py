@@ -20,6 +20,8 @@ BENCHMARKS = {
     "inference": False,
     "kmir": False,
     "memorizing": False,
+    "explorer": False,
+    "interval_coverage": False,
 }
 """The benchmarks in their order, and whether each is measured against peers."""
 

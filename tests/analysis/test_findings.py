@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 
 import pytest
@@ -99,7 +98,7 @@ def test_many_models_are_told_of_in_few_sentences(bench):
     assert said[-1].startswith(
         f"In {pairs - clear} of {pairs} comparisons two models do not differ clearly; tested alone"
     )
-    sizes = [math.ceil(100 * one["detectable"]) for one in found["comparisons"] if one["p"] >= 0.05]
+    sizes = [round(100 * one["detectable"]) for one in found["comparisons"] if one["p"] >= 0.05]
     least, most = min(sizes), max(sizes)
     assert f"true differences of {least} to {most} points would have been found" in said[-1]
     assert all(line.startswith("strong is ahead of alike") for line in said[: min(clear, 8)])
@@ -110,7 +109,7 @@ def test_models_that_do_not_differ_clearly(bench):
     bench.answer("one", lambda name: number(name) < 10).answer("two", lambda name: number(name) < 11)
     found = find(bench)
     (line,) = [line for line in found["sentences"] if line.startswith("On completion")]
-    points = math.ceil(100 * found["comparisons"][0]["detectable"])
+    points = round(100 * found["comparisons"][0]["detectable"])
     assert line == (
         "On completion, two and one do not differ clearly (2.5 points, paired, p = 1.000); tested alone, a true "
         f"difference of {points} points or more would have been found about four times of five."
@@ -123,11 +122,11 @@ ALIKE = Comparison("t", "accuracy", "a", "b", 0.02, -0.01, 0.05, 0.3, 400, p_raw
 def test_what_could_have_been_found_is_told_once_for_a_pair_and_task():
     (alone,) = compared([ALIKE])
     assert alone == (
-        "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300); a true difference of 5 points or more "
+        "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300); a true difference of 4.1 points or more "
         "would have been found about four times of five."
     )
     first, second, other = compared([ALIKE, replace(ALIKE, metric="mrr"), replace(ALIKE, other="c", detectable=0.005)])
-    assert "; tested alone, a true difference of 5 points or more" in first
+    assert "; tested alone, a true difference of 4.1 points or more" in first
     assert second == "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300)."
     assert "a true difference of 0.5 points or more" in other
 
@@ -180,7 +179,10 @@ def test_baselines_are_neither_compared_nor_spoken_of(bench):
 
 def test_one_question_says_nothing_of_knowledge(make_bench):
     found = find(make_bench({"completion": 1}).answer("one", lambda name: True).answer("two", lambda name: False))
-    assert found["sentences"] == [ALL_ASKED]
+    few = "asked about one fact only: a score without an interval says little."
+    assert found["sentences"] == [f"Completion was {few}", ALL_ASKED]
+    both = find(make_bench({"completion": 1, "checking": 1, "order": 9}).answer("one", lambda name: True))
+    assert f"Completion and checking were {few}" in both["sentences"]
 
 
 def test_nothing_asked_nothing_said(make_bench):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 from typing import Any
 
 import pytest
@@ -143,11 +145,22 @@ def test_no_order_in_a_circle_or_where_it_is_mixed_or_a_pair_is_missing() -> Non
     assert "not compared: a and c" in (give_verdict(circle[:2]).order or "")
 
 
+def test_where_there_is_no_order_among_many_models_they_are_counted() -> None:
+    """Six models: a is ahead of all but b, b of f alone; no other two can be told apart."""
+    rows = [
+        one("t", x, y, 0.1, 0.001 if (x == "a" and y != "b") or x + y == "bf" else 0.9)
+        for x, y in itertools.combinations("abcdef", 2)
+    ]
+    said = (
+        "there is no single order; each is clearly ahead of, and behind, so many others: "
+        "a 4 and 0, b 1 and 0, c 0 and 1, d 0 and 1, e 0 and 1, f 0 and 2"
+    )
+    verdict = give_verdict(rows)
+    assert verdict.order == said and verdict.sentences[0] == f"Which model knows more: {said}."
+
+
 def test_every_order_of_pairs_gives_the_same_verdict() -> None:
     """Random relations among five models: a single order is told exactly if the relation is one, by brute force."""
-    import itertools
-    import random
-
     draw = random.Random(3)
     told = 0
     for _ in range(300):
@@ -198,6 +211,7 @@ def test_metrics_are_named_where_a_task_has_several_and_points_only_where_they_a
     ranks = one("t", "a", "b", 1.25, 0.01, metric="mean-rank", share=False, low=0.5, high=2.0)
     said = give_verdict([ranks, one("t", "a", "b", 0.1, 0.01, metric="r@1")]).sentences[0]
     assert "t mean-rank (+1.25 in mean-rank [0.5, 2], p = 0.010) and t R@1 (+10.0 points" in said
+    assert points({**ranks, "higher_is_better": False}) == "+1.25 in mean-rank, where less is better, [0.5, 2]"
 
 
 def test_nothing_compared_says_nothing() -> None:
@@ -227,7 +241,9 @@ def test_groups_are_told_by_q_the_largest_first() -> None:
         "b is ahead on towns (+40.0 points [35.0, 45.0], q = 0.001).",
         "a is ahead on rivers (+10.0 points [5.0, 15.0], q = 0.040).",
     ]
-    assert say_groups(rows[2:], "domain") == ["By domain, no difference is clear among 1 (corrected for their number)."]
+    alike = [grouped("birds", 0.5, 0.06), grouped("towns", 0.1, 0.3)]
+    assert say_groups(alike, "domain") == ["By domain, no difference is clear among 2 (corrected for their number)."]
+    assert say_groups(rows[2:], "domain") == ["By domain, the only difference that could be tested is not clear."]
     assert "nothing to compare" in say_groups([], "domain")[0]
 
 

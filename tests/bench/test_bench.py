@@ -124,3 +124,25 @@ def test_kmir_makes_all_four_types_at_every_size(tmp_path):
     counts = list(found["details"]["counts"].values())
     assert all(set(one) == {"questions", "completion", "distinction", "checking", "reasoning"} for one in counts)
     assert counts[0]["questions"] < counts[1]["questions"] < counts[2]["questions"]
+
+
+def test_interval_coverage_tells_how_often_the_truth_was_held(tmp_path):
+    printed, found = run_benchmark("interval_coverage", tmp_path, peers=False)
+    check_common("interval_coverage", printed, found)
+    designs = found["details"]["designs"]
+    assert len(designs) == 2 and found["details"]["runs"] == 20
+    for design, one in designs.items():
+        assert design in printed
+        assert all(round(20 * share, 6) == round(20 * share) for share in one["coverage"].values())
+        assert min(one["coverage"].values()) >= 0.6 and max(one["false"].values()) <= 0.4
+
+
+def test_explorer_asks_for_every_view_and_agrees_with_plain_scans(tmp_path):
+    printed, found = run_benchmark("explorer", tmp_path, "--repeats", "2", peers=False)
+    check_common("explorer", printed, found)
+    views = {name.partition(": ")[2] for name in found["timings"]}
+    assert views >= {"questions, first page", "search, few hits", "facets", "question", "compare"}
+    assert {name.split(": ")[1] for name in found["ratios"]} == {
+        *("by task", "search, few hits", "by model and result", "facets", "question", "compare")
+    }
+    assert found["details"]["2,000 questions × 2 models"]["megabytes on disk"] > 0

@@ -43,7 +43,7 @@ def test_a_study_by_name_prints_a_table_and_where_the_report_is(gnomon, tmp_path
     again = gnomon("memorize", "storage", *SMALL, "--out", "run", "--json", check=0)
     assert json.loads(again.stdout) == json.loads((tmp_path / "run" / "scores.json").read_text())
     assert "to memorize" not in again.stderr
-    assert "no two models" in gnomon("compare", "run", check=0).stdout
+    assert "Only one model answered" in gnomon("compare", "run", check=0).stdout
     assert "report.html" in gnomon("report", "run", check=0).stdout
 
 

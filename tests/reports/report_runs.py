@@ -37,6 +37,28 @@ def score(model: str, task: str, metric: str, value: float | None, **more: Any) 
     return row | more
 
 
+def make_card(*, probe: str, kind: str, passed: bool = True, **more: Any) -> dict[str, Any]:
+    """A calibration card; one that did not pass found what was never shown."""
+    found = {
+        ("memorized", "trained"): 0.96,
+        ("memorized", "bag of words"): 0.1,
+        ("memorized", "random weights"): 0.12,
+        ("never shown", "trained"): 0.11 if passed else 0.8,
+        ("in other words", "trained"): 0.85,
+    }
+    rows = [
+        {
+            **{"content": content, "model": model, "value": value, "low": value - 0.02, "high": value + 0.02},
+            **{"chance": 0.1, "n": 200, "facts": 100, "wanted": "at most chance" if value < 0.2 else None},
+            "passed": passed or content != "never shown",
+        }
+        for (content, model), value in found.items()
+    ]
+    made = {"gnomon": "0.1.0", "torch": "2.9.0", "date": "2026-01-05T12:00:00", "seconds": 61.2}
+    card = {"probe": probe, "kind": kind, "method": "mean", "metric": "accuracy", "passed": passed, "rows": rows}
+    return {**card, "trainings": 3, "seed": 0, "made": made, **more}
+
+
 def make_run(
     models: tuple[str, ...] = MODELS, relations: tuple[str, ...] = RELATIONS, size: int = 60, **changes: Any
 ) -> ReportData:

@@ -25,6 +25,8 @@ LETTERS = {
     "{[}": "[",
     "{*}": "*",
     "{}-": "-",
+    "{},": ",",
+    r"\allowbreak{}": "",
     "$-$": "-",
     "--": "–",
     r"\ldots{}": "…",
@@ -50,7 +52,7 @@ def balanced(text: str) -> bool:
 def environments(text: str) -> list[str]:
     """The environments in order; fails where one is closed that is not open."""
     open_, seen = [], []
-    for what, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+    for what, name in re.findall(r"\\(begin|end)\{(\w+\*?)\}", text):
         if what == "begin":
             open_.append(name)
             seen.append(name)

@@ -15,10 +15,10 @@ from gnomon.reports import report_charts
 from gnomon.reports.charts import described_chart
 from gnomon.reports.differences import difference_chart
 from gnomon.reports.drawing import (
+    COLOURS,
     DASHES,
     DOTTED,
     GREYS,
-    OKABE_ITO,
     PARTS,
     POINTS,
     VERMILION,
@@ -26,6 +26,7 @@ from gnomon.reports.drawing import (
     specification,
     svg_of,
 )
+from gnomon.reports.figures import RANK_SHADES
 from gnomon.reports.formatting import distinct, file_name
 
 needs_drawing = pytest.mark.skipif(not can_draw(), reason="altair or vl-convert is not installed")
@@ -71,11 +72,11 @@ def test_the_measure_of_colours_is_right():
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_models_are_told_apart_by_colour_whatever_one_s_vision(vision):
-    for first, second in itertools.combinations((*OKABE_ITO, VERMILION), 2):
-        assert apart(first, second, vision) > 10, (first, second)
+    for first, second in itertools.combinations((*COLOURS, VERMILION), 2):
+        assert apart(first, second, vision) > 12, (first, second)
 
 
-@pytest.mark.parametrize("palette", [OKABE_ITO, PARTS, GREYS])
+@pytest.mark.parametrize("palette", [COLOURS, PARTS, GREYS, RANK_SHADES])
 @pytest.mark.parametrize("vision", [*VISIONS, "grey"])
 def test_neighbours_in_a_group_of_bars_differ(palette, vision):
     for first, second in itertools.pairwise(palette):
@@ -199,7 +200,7 @@ def test_a_forest_plot_fills_what_is_told_from_nothing():
     assert values[0]["difference"] == pytest.approx(15) and values[0]["low"] == pytest.approx(8)
     assert "n = 40–50 questions a pair" in chart.caption
     points = [one for one in elements(svg_of(chart.chart)) if one.get("aria-roledescription") == "point"]
-    assert [one.get("fill") for one in points] == [OKABE_ITO[0], "white", "white"]
+    assert [one.get("fill") for one in points] == [COLOURS[0], "white", "white"]
     assert difference_chart([]) is None and difference_chart([{}]) is None
     alone = difference_chart(pairs[-1:])
     assert data_of(specification(alone.chart))[0]["difference"] == 12.0, "drawn where there is nothing else"
@@ -220,7 +221,7 @@ def test_letters_are_large_enough_axes_are_named_and_captions_say_how_many(names
     for chart in charts:
         found = elements(svg_of(chart.chart))
         sizes = [float(one.get("font-size").removesuffix("px")) for one in found if one.get("font-size")]
-        assert min(sizes) >= 9, chart.name
+        assert min(sizes) >= 11, chart.name
         assert re.search(r"n = \d", chart.caption) or chart.name == "differences", chart.caption
         axes = [one.get("aria-label") for one in found if one.get("aria-roledescription") == "axis"]
         assert all("title" in label for label in axes if "linear scale" in label), chart.name

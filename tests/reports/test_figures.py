@@ -32,7 +32,7 @@ needs_drawing = pytest.mark.skipif(not can_draw(), reason="altair or vl-convert 
 def test_scores_ranks_and_a_heat_map_are_drawn_and_told():
     page = Page(render_html(make_run()))
     labels = [attributes["aria-label"] for attributes in page.all("svg")]
-    assert len(labels) == len(page.all("figure")) == 6
+    assert len(labels) == len(page.all("figure")) == 7
     assert all(attributes["role"] == "img" for attributes in page.all("svg"))
     assert "SmolLM2-135M: 60.0 [56.0, 64.0], chance 5.0, n = 100" in labels[0]
     assert any(label.startswith("Heat map: completion R@1 in percent by relation") for label in labels)
@@ -129,7 +129,7 @@ def test_short_names_are_still_told_apart():
     ]
     short = list(short_labels(series).values())
     assert short[:3] == ["lab/model-7b", "other/model-7b", "tiny"]
-    assert len(set(short)) == len(series) and max(map(len, short)) <= 28
+    assert len(set(short)) == len(series) and max(map(len, short)) <= 30
     assert short[-1].startswith("<script>")
 
 

@@ -115,7 +115,7 @@ def test_the_main_table_has_the_same_numbers_in_every_form():
     assert not any(latex.bold[2]) and by_latex["chance"] == ["5.0", "", "50.0", ""]
     assert by_latex["questions"] == ["100", "", "100", ""]
     assert "\\toprule" in as_latex(table) and "\\bottomrule" in as_latex(table)
-    assert "tab:scores" in as_latex(table) and latex.environments == ["table", "tabular"]
+    assert "tab:scores" in as_latex(table) and latex.environments == ["table*", "tabular"]
 
 
 def test_groups_stand_by_models_largest_first_and_none_is_left_out():
@@ -179,6 +179,23 @@ def test_names_are_text_in_every_form(name):
     out = io.StringIO()
     Console(file=out, width=60).print(as_terminal(table, 60))
     assert "50.0  [46.0, 54.0]" in out.getvalue()
+
+
+@pytest.mark.parametrize(("count", "place", "shrunk"), [(1, "table", False), (3, "table*", False), (9, "table*", True)])
+def test_a_table_goes_over_the_columns_of_a_paper_where_it_is_wide(count, place, shrunk):
+    rows = [score("model", f"task{number}", "r@1", 0.5) for number in range(count)]
+    text = as_latex(score_report_table(make_run(scores=make_table(SCORES, rows), suite={})))
+    latex = LatexTable(text)
+    assert latex.environments == [place, "tabular"] and ("\\resizebox" in text) == shrunk
+    assert ("graphicx" in latex.comments[0]) == shrunk
+
+
+def test_what_latex_would_take_for_something_else_is_kept_apart():
+    from table_readers import read
+
+    assert escaped("a--b,,c") == "a-{}-b,{},c" and escaped("<<?`") == r"\textless{}\textless{}?\textasciigrave{}"
+    broken = escaped("y" * 50)
+    assert read(broken) == "y" * 50 and max(map(len, broken.split(r"\allowbreak{}"))) < 20
 
 
 @given(st.text(max_size=40))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gnomon.scores import clustered_interval, paired_difference
+from gnomon.scores import bootstrap, clustered_interval, paired_difference
 from gnomon.scores.bootstrap import effective_freedom
 
 
@@ -73,6 +73,25 @@ def test_one_value_a_cluster_agrees_with_scipy(kind):
     )  # Means of right and wrong go by steps.
     assert found.low == pytest.approx(other.confidence_interval.low, abs=near)
     assert found.high == pytest.approx(other.confidence_interval.high, abs=near)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 4)])
+def test_without_the_widening_it_is_scipys_interval_of_a_ratio_over_clusters(monkeypatch, sizes, level):
+    """The normal quantile itself in place of the wider one: sums and sizes of clusters, resampled together."""
+    generator = np.random.default_rng(17)
+    owners = np.repeat(np.arange(60), generator.integers(sizes[0], sizes[1] + 1, 60))
+    values = generator.beta(0.6, 1.8, 60)[owners] + generator.normal(0, 0.05, len(owners))
+    monkeypatch.setattr(bootstrap, "_widened", lambda influences, level: float(stats.norm.ppf(0.5 + level / 2)))
+    found = clustered_interval(values, owners, seed=3, level=level, resamples=40_000)
+    sums, counts = np.bincount(owners, weights=values), np.bincount(owners).astype(float)
+    other = stats.bootstrap(
+        (sums, counts),
+        lambda sums, counts, axis: sums.sum(axis=axis) / counts.sum(axis=axis),
+        **{"method": "BCa", "paired": True, "vectorized": True, "confidence_level": level, "n_resamples": 40_000},
+        rng=np.random.default_rng(5),
+    ).confidence_interval
+    assert (found.low, found.high) == pytest.approx(tuple(other), abs=0.02 * (other.high - other.low))
 
 
 def test_a_seed_gives_the_same_interval_again_and_another_seed_another():
@@ -155,6 +174,22 @@ def test_the_p_value_agrees_with_scipy():
         rng=np.random.default_rng(4),
     )
     assert found.p == pytest.approx(other.pvalue, abs=0.02)
+
+
+@pytest.mark.parametrize("facts", [4, 8])
+def test_few_facts_have_the_exact_p_of_scipy(facts):
+    """All exchanges of the two models within facts, which scipy goes through where they are few."""
+    generator = np.random.default_rng(6)
+    owners = np.repeat(np.arange(facts), generator.integers(1, 4, facts))
+    first, second = generator.random(len(owners)) + 0.3, generator.random(len(owners))
+    exact = stats.permutation_test(
+        [np.bincount(owners, weights=one) for one in (first, second)],
+        lambda a, b, axis: np.sum(a - b, axis=axis),
+        **{"permutation_type": "samples", "vectorized": True, "n_resamples": 100_000},
+    )
+    assert len(exact.null_distribution) == 2**facts
+    found = paired_difference(first, second, owners, seed=1, resamples=2)
+    assert found.p == pytest.approx(exact.pvalue, abs=0.01)
 
 
 def test_equal_models_are_seldom_told_apart():

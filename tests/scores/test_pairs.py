@@ -1,4 +1,4 @@
-"""McNemar's test, effect sizes and detectable differences: against statsmodels, by hand, and by simulation."""
+"""McNemar's test, effect sizes and what else is told of two models: against statsmodels and by hand."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_effectsize
 
-from gnomon.scores import paired_difference
 from gnomon.scores.pairs import (
     PairedDetails,
     cluster_deviation,
@@ -23,7 +21,6 @@ from gnomon.scores.pairs import (
     mcnemar_test,
     paired_details,
 )
-from gnomon.scores.power import detectable_difference, facts_needed
 
 ROWS = st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 9)), min_size=2, max_size=40)
 
@@ -123,61 +120,3 @@ def test_nothing_is_told_that_cannot_be():
     always = paired_details(ones, 0 * ones, np.arange(12))
     assert always.effect is None and always.odds == 25.0 and always.mcnemar == pytest.approx(2**-11)
     assert paired_details(ones / 2, 0 * ones, np.arange(12)).mcnemar is None
-
-
-@pytest.mark.parametrize("facts", [20, 60, 400])
-@pytest.mark.parametrize(("significance", "power"), [(0.05, 0.8), (0.01, 0.9)])
-def test_without_a_step_it_is_the_power_of_a_paired_t_test(facts, significance, power):
-    found = detectable_difference(1.5, facts, significance=significance, power=power)
-    exact = 1.5 * TTestPower().solve_power(nobs=facts, alpha=significance, power=power)
-    assert found == pytest.approx(exact, rel=0.015)
-
-
-@settings(deadline=None)
-@given(deviation=st.floats(0.01, 2), step=st.floats(0, 1), facts=st.integers(2, 3000))
-def test_detectable_differences_are_monotone(deviation, step, facts):
-    found = detectable_difference(deviation, facts, step=step)
-    assert detectable_difference(deviation, facts + 1, step=step) < found
-    assert detectable_difference(1.1 * deviation, facts, step=step) > found
-    assert detectable_difference(deviation, facts, step=step + 0.1) > found
-    assert detectable_difference(deviation, facts, step=step, power=0.9) > found
-
-
-@settings(deadline=None)
-@given(difference=st.floats(0.005, 0.5), deviation=st.floats(0.05, 1), step=st.floats(0, 1))
-def test_facts_needed_are_just_enough(difference, deviation, step):
-    facts = facts_needed(difference, deviation, step=step)
-    assert detectable_difference(deviation, facts, step=step) <= difference
-    assert facts == 2 or detectable_difference(deviation, facts - 1, step=step) > difference
-
-
-def test_what_cannot_be_planned_is_refused():
-    with pytest.raises(ValueError, match="above 0"):
-        facts_needed(0.0, 0.3)
-    with pytest.raises(ValueError, match="more than"):
-        facts_needed(1e-9, 1.0)
-    assert np.isnan(detectable_difference(0.0, 50)) and np.isnan(detectable_difference(0.3, 1))
-
-
-def drawn_pair(generator, facts, share, other):
-    """Right or wrong answers of two models to 1 to 4 questions of each fact; what is hard for one is for the other."""
-    owners = np.repeat(np.arange(facts), generator.integers(1, 5, facts))
-    hard = np.sqrt(0.4) * generator.normal(size=facts)[owners] + np.sqrt(0.3) * generator.normal(size=len(owners))
-    own = np.sqrt(0.3) * generator.normal(size=(2, len(owners)))
-    first, second = hard + own < stats.norm.ppf([[share], [other]])
-    return first.astype(float), second.astype(float), owners
-
-
-@pytest.mark.parametrize(("facts", "share"), [(60, 0.8), (150, 0.6), (150, 0.95)])
-def test_a_detectable_difference_is_found_four_times_of_five(facts, share):
-    """What equal models' answers say could be found, is found at that size by the permutation test."""
-    generator = np.random.default_rng(8)
-    sizes = [paired_details(*drawn_pair(generator, facts, share, share)).detectable for _ in range(40)]
-    size = float(np.median(sizes))
-    found = [
-        paired_difference(*drawn_pair(generator, facts, share, share - size), seed=i, resamples=2, flips=999).p < 0.05
-        for i in range(400)
-    ]
-    message = f"{facts} facts, share {share}: a difference of {size:.3f} was found in {np.mean(found):.3f} of samples"
-    print(message)
-    assert 0.68 <= np.mean(found) <= 0.9, message

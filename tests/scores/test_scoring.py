@@ -91,6 +91,20 @@ def test_chance_stands_beside_every_score(answers):
     assert one(table, method="mean", metric="f1")["chance"] == pytest.approx((1 + 0.5) / 4)
 
 
+def test_a_score_against_chance_stands_beside_every_share_that_has_one(answers):
+    metrics = [*METRICS, get_metric("mean-rank"), get_metric("accuracy")]
+    rows = score(answers, metrics).to_pylist()
+    assert {row["metric"] for row in rows if row["adjusted"] is None and row["n"]} == {"mean-rank"}
+    for row in rows:
+        if row["adjusted"] is not None:
+            above, room = row["value"] - row["chance"], 1.0 - row["chance"]
+            assert row["adjusted"] * room == pytest.approx(above)
+    assert one(score(answers), method="mean")["adjusted"] == pytest.approx((4 / 7 - 1 / 4) / (3 / 4))
+    assert one(score(answers), method="sum")["adjusted"] == 1.0
+    below = one(score(answers), model="other")
+    assert below["adjusted"] == pytest.approx((1 / 8 - 1 / 4) / (3 / 4)) and below["adjusted"] < 0
+
+
 def test_the_order_of_answers_does_not_matter(answers):
     def key(row):
         return str([row.get(name) for name in ("model", "task", "method", "metric", "relation")])
@@ -125,3 +139,42 @@ def test_a_metric_without_chance_has_none():
     metric = as_metric("half", lambda responses: np.full(len(responses.top), 0.5))
     row = one(score([answer("q0"), answer("q2")], [metric]), metric="half")
     assert (row["value"], row["chance"]) == (0.5, None)
+
+
+def test_questions_without_a_number_are_left_out_and_no_number_is_none(answers):
+    import json
+    from dataclasses import replace
+
+    import numpy as np
+
+    from gnomon.runs.scoring import score_objects
+
+    plain = get_metric("r@1")
+    hole = replace(plain, name="hole", values=lambda given: np.r_[np.nan, plain.values(given)[1:]])
+    nothing = replace(plain, name="nothing", values=lambda given: np.full(len(given.answers), np.nan))
+    table = score(answers, [plain, hole, nothing])
+    all_of_them, some = (one(table, method="mean", metric=name) for name in ("r@1", "hole"))
+    assert (all_of_them["n"], some["n"], some["unusable"]) == (7, 6, 1)
+    assert (all_of_them["value"], some["value"]) == pytest.approx((4 / 7, 4 / 6)), "the first one is wrong"
+    assert some["low"] <= some["value"] <= some["high"] and some["chance"] == pytest.approx(1 / 4)
+    none = one(table, method="mean", metric="nothing")
+    assert [none[key] for key in ("n", "value", "low", "high", "chance", "adjusted")] == [
+        0,
+        None,
+        None,
+        None,
+        None,
+        None,
+    ]
+    assert json.loads(json.dumps(score_objects(table), allow_nan=False))
+
+
+@pytest.mark.parametrize("questions", [[], ["q0"], ["q0", "q1"]], ids=["no answer", "one question", "one fact"])
+def test_too_little_for_an_interval(questions):
+    table = score([answer(name) for name in questions])
+    if not questions:
+        assert table.num_rows == 0 and "adjusted" in table.column_names
+        return
+    row = one(table)
+    assert (row["n"], row["value"], row["adjusted"]) == (len(questions), 1.0, 1.0)
+    assert (row["low"], row["high"]) == (None, None)

@@ -1,7 +1,8 @@
 """One difference between two models: whether it is clear, what could have been found, the same in words.
 
 Comparisons are mappings with the keys of :class:`gnomon.analysis.comparison.Comparison`, of which those that older runs
-lack may be missing; ``share`` is false for a metric that is not told in points, ``equal`` true where both models have the same values.
+lack may be missing; ``share`` is false for a metric that is not told in points, ``higher_is_better`` for one of which
+less is better (its difference is turned round: more is better), ``equal`` true where both models have the same values.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from gnomon.analysis.comparison import Comparison, corrected
-from gnomon.analysis.findings import CLEAR
 from gnomon.analysis.inquiry import listed, name_label
 from gnomon.scores import power
+from gnomon.scores.corrections import CLEAR
 
 Compared = Mapping[str, Any]
 _TWO_SIDED = 1.959964
@@ -109,6 +110,7 @@ def points(one: Compared) -> str:
     if not one.get("share", True):
         shown = [f"{end:.3g}" for end in ends if end is not None]
         size = f"{one['difference']:+.3g} in {name_label(one['metric'])}"
+        size += "" if one.get("higher_is_better", True) else ", where less is better,"
     else:
         shown = [_decimal(100 * end) for end in ends if end is not None]
         size = f"{_decimal(100 * one['difference'], '+')} points"

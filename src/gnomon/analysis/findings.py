@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -13,9 +12,9 @@ from gnomon.analysis.inquiry import told
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import SCORES
 from gnomon.scores import Metric, get_metric, is_metric
+from gnomon.scores.corrections import CLEAR
 
 Row = dict[str, Any]
-CLEAR = 0.05
 _MOST_COMPARED = 8
 
 
@@ -53,6 +52,7 @@ def find_out(
     for model in models:
         sentences += _knows(model, scores, headline, about)
         sentences += _at_chance(model, scores, headline)
+    sentences += _too_few(scores, headline, models)
     sentences += compared(found)
     sentences.append(_unusable(unusable, wrong=unusable_is_wrong))
     return {
@@ -130,6 +130,26 @@ def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, 
     return sentences
 
 
+def _too_few(scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], models: Sequence[str]) -> list[str]:
+    """Tasks whose scores have no interval, for they are about a single fact."""
+    tasks = [
+        task
+        for task, metric in headline
+        if any(
+            (row["task"], row["metric"]) == (task, metric.name) and row["value"] is not None and row["low"] is None
+            for row in scores
+            if row["model"] in models and _overall(row)
+        )
+    ]
+    if not tasks:
+        return []
+    verb = "was" if len(set(tasks)) == 1 else "were"
+    about = _listed(list(dict.fromkeys(tasks)))
+    return [
+        f"{about[:1].upper()}{about[1:]} {verb} asked about one fact only: a score without an interval says little."
+    ]
+
+
 def compared(comparisons: Sequence[Comparison]) -> list[str]:
     """Who is ahead of whom; where there are many pairs, the clearest, and how many do not differ.
 
@@ -168,19 +188,18 @@ def _gap(one: Comparison) -> str:
 def _could_be_seen(comparisons: Sequence[Comparison], alone: bool) -> str:
     """What these comparisons could have shown, as the end of a sentence; nothing where that is not known."""
     known = [one for one in comparisons if _is_share(one)]
-    points = sorted({_whole_points(one.detectable) for one in known if one.detectable is not None}, key=float)
+    points = sorted({_in_points(one.detectable) for one in known if one.detectable is not None}, key=float)
     if not points:
         few = min((one.facts for one in known if one.facts is not None), default=None)
         return "" if few is None or len(comparisons) > 1 else f"; {few} facts are too few to show one"
     far = points[0] if len(points) == 1 else f"{points[0]} to {points[-1]}"
-    unit = "point" if points == ["1"] else "points"
-    what = f"a true difference of {far} {unit} or more" if len(points) == 1 else f"true differences of {far} {unit}"
+    what = f"a true difference of {far} points or more" if len(points) == 1 else f"true differences of {far} points"
     return f"; {'' if alone else 'tested alone, '}{what} would have been found about four times of five"
 
 
-def _whole_points(share: float) -> str:
-    """A share in whole points, rounded up; in tenths below one point."""
-    return str(math.ceil(100 * share - 1e-9)) if share >= 0.00995 else f"{math.ceil(1000 * share) / 10:.1f}"
+def _in_points(share: float) -> str:
+    """A size in points, without more digits than one would say."""
+    return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
 
 
 def _is_share(one: Comparison) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gnomon.foundation.records import Question
 from gnomon.scores import Interval, Metric
 from gnomon.scores.bootstrap import class_weights
-from gnomon.scores.metrics import EXACT, F1, NoRanksError, Responses
+from gnomon.scores.metrics import ACCURACY, EXACT, F1, NoRanksError, Responses
 from gnomon.scores.ranks import FloatArray
 from gnomon.scores.table import first_of_each, gather, mean_of_each
 
@@ -200,14 +200,19 @@ class AnalysisInput:
         return found | dict.fromkeys(more, "") | ({NO_DOMAIN: ""} if None in there else {})
 
     def metric(self, task: str, line: Line) -> Metric:
-        """The task's headline metric; word F1 where there is none, or where it needs ranks and nothing was ranked."""
+        """The task's headline metric; word F1 where there is none, or where it needs ranks and nothing was ranked.
+
+        Where a model only judged, so that there are neither words nor candidates, it is accuracy.
+        """
         found = next((metric for name, metric in self.headline if name == task), F1)
-        written = next((answer for answer in self.usable[line].values() if not answer["gold_ranks"]), None)
-        if written is not None:
+        answers = self.usable[line].values()
+        unlike = [one for one in answers if not one["gold_ranks"] or (one.get("outcome") and not one["ranked"])]
+        for metric in (found, F1, ACCURACY) if unlike else ():
             try:
-                found.values(gather([written], self.asked))
+                metric.values(gather(unlike, self.asked))
+                return metric
             except NoRanksError:
-                return F1
+                continue
         return found
 
     def values(self, line: Line, ids: Sequence[str], metric: Metric) -> FloatArray:
@@ -278,7 +283,10 @@ class AnalysisInput:
 
     def chance_right(self, line: Line, ids: Sequence[str]) -> FloatArray:
         """The chance that an answer is right: 0 or 1, but where right and wrong ones are tied for the first place."""
-        return self.values(line, ids, EXACT)
+        try:
+            return self.values(line, ids, EXACT)
+        except NoRanksError:
+            return self.values(line, ids, ACCURACY)
 
     def clusters_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The facts that these questions stand and fall with, each as its place among the sorted names of all facts."""

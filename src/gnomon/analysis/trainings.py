@@ -45,7 +45,7 @@ def trainings(found: Sequence[Trained]) -> Analysis | None:
     metrics = list(dict.fromkeys(metric for one in several for metric in one.scores))
     compared = holm(list(_differences(several, metrics)))
     spread = tuple(_row(one, metric) for metric in metrics for one in several)
-    columns = (
+    columns: tuple[Column, ...] = (
         *(Column("Model"), Column("asked"), Column("Score"), Column("trainings", "count"), Column("mean", "share")),
         *(Column("standard deviation", "share"), Column("least", "share"), Column("most", "share")),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,20 +19,20 @@ from gnomon.analysis.differences import (
     is_equal,
     size,
     some_of,
-    some_pairs,
     task_names,
     turned,
 )
-from gnomon.analysis.findings import CLEAR
 from gnomon.analysis.inquiry import listed, told
+from gnomon.scores.corrections import CLEAR
 
 AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"
 WEAK = 0.1
 """Where a difference of so many points would not show, a comparison that finds none says little."""
 FEW_FACTS = 30
 _MOST_NAMED = 6
-_MOST_PAIRS = 12
+_MOST_PAIRS = 10
 _FEW_PAIRS = 3
+_MOST_TALLIED = 12
 _SIGNS = "> clearly ahead, ≈ not told apart"
 
 Places = Mapping[tuple[str, str], str]
@@ -74,7 +75,8 @@ def give_verdict(comparisons: Sequence[Compared], reference: str | None = None, 
     else:
         models = list(dict.fromkeys(one[side] for one in comparisons for side in ("model", "other")))
         order = _order(models, {frozenset((one.model, one.other)): (one.relation, one.model) for one in pairs})
-        said = [f"Which model {verb}: {order} ({_SIGNS}).", *_orders_by_task(models, comparisons, names)]
+        signs = f" ({_SIGNS})" if " > " in order or " ≈ " in order else ""
+        said = [f"Which model {verb}: {order}{signs}.", *_orders_by_task(models, comparisons, names)]
         if len(pairs) <= _FEW_PAIRS:
             said += [pair.sentence for pair in pairs]
     said += [*_weakness(comparisons, names, len(pairs)), *_uncorrected(comparisons, names), *_few(comparisons, names)]
@@ -88,6 +90,8 @@ def say_groups(groups: Sequence[Compared], column: str) -> list[str]:
             f"By {column} there is nothing to compare: no group has questions about two facts that two models share."
         ]
     clear = sorted(filter(is_clear, groups), key=lambda one: -abs(one["difference"]))
+    if not clear and len(groups) == 1:
+        return [f"By {column}, the only difference that could be tested is not clear."]
     if not clear:
         return [f"By {column}, no difference is clear among {len(groups):,} (corrected for their number)."]
     one_pair = len({frozenset((one["model"], one["other"])) for one in groups}) == 1
@@ -195,9 +199,24 @@ def _in_pairs(ranked: Sequence[str], relations: Relations) -> str:
         relation, better = relations.get(frozenset((one, other)), (NEVER, ""))
         names = [told(one), told(other)] if relation != AHEAD or better == one else [told(other), told(one)]
         said[relation].append({AHEAD: " > ", ALIKE: " ≈ "}.get(relation, " and ").join(names))
+    if sum(map(len, said.values())) > _MOST_PAIRS:
+        return _tally(ranked, relations)
     before = {MIXED: "mixed: ", NEVER: "not compared: "}
-    parts = [f"{before.get(kind, '')}{some_pairs(some, _MOST_PAIRS)}" for kind, some in said.items() if some]
+    parts = [f"{before.get(kind, '')}{'; '.join(some)}" for kind, some in said.items() if some]
     return f"there is no single order; {'; '.join(parts)}"
+
+
+def _tally(ranked: Sequence[str], relations: Relations) -> str:
+    """What is left to say of very many pairs: how many models each one is ahead of, and behind."""
+    won, lost = Counter[str](), Counter[str]()
+    for pair, (relation, better) in relations.items():
+        if relation == AHEAD:
+            won[better] += 1
+            lost[next(name for name in pair if name != better)] += 1
+    order = sorted(ranked, key=lambda name: (-won[name], lost[name]))
+    parts = [f"{told(name)} {won[name]} and {lost[name]}" for name in order]
+    said = some_of(parts, _MOST_TALLIED) if len(parts) > _MOST_TALLIED else ", ".join(parts)
+    return f"there is no single order; each is clearly ahead of, and behind, so many others: {said}"
 
 
 def _orders_by_task(models: Sequence[str], comparisons: Sequence[Compared], names: Places) -> list[str]:

@@ -18,7 +18,9 @@ def main() -> None:
     try:
         app()
     except GnomonError as error:
-        sys.stderr.write(f"gnomon: {error}\n")
+        from gnomon.reports.formatting import printable
+
+        sys.stderr.write(f"gnomon: {printable(error)}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("gnomon: stopped. The same command again goes on where it was.\n")

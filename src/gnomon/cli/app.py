@@ -11,9 +11,9 @@ import typer
 
 from gnomon.cli.arguments import Data, Downstream, Json, Knowledge, Limit, Model, Quiet, Seed, Set, Task, What
 from gnomon.cli.calibrate import calibrate
+from gnomon.cli.compare import compare
 from gnomon.cli.explore import explore
 from gnomon.cli.exporting import figures, tables
-from gnomon.cli.compare import compare
 from gnomon.cli.knowledge import knowledge_app
 from gnomon.cli.memorize import memorize
 from gnomon.cli.review import review
@@ -26,15 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # Plain help needs a third of the time.
     pretty_exceptions_enable=False,
 )
-
-app.add_typer(knowledge_app)
-app.command()(compare)
-app.command()(review)
-app.command()(explore)
-app.command()(memorize)
-app.command()(calibrate)
-app.command()(tables)
-app.command()(figures)
 
 
 def _version(wanted: bool) -> None:
@@ -155,6 +146,12 @@ def report(
     write_text(file, render_html(combined))
     written = [path for run in opened for path in write_all_predictions(run)] if predictions else []
     print_report(combined, file, written, as_json=json)
+
+
+# In the order of use, which is that of the help.
+for _command in (tables, figures, explore, compare, calibrate, memorize, review):
+    app.command()(_command)
+app.add_typer(knowledge_app)
 
 
 @app.command()

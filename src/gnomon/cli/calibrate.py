@@ -112,25 +112,23 @@ def _print(cards: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Sets down, models across; beside what is wanted stands whether it is so."""
+    """A line for each set and model: what was found, and beside what is wanted whether it is so."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    for column in ("", *models):
-        table.add_column(Text(column), justify="left" if not column else "right", no_wrap=True)
-    for content in dict.fromkeys(row["content"] for row in rows):
-        own = {row["model"]: row for row in rows if row["content"] == content}
-        table.add_row(Text(content), *(Text(_cell(own[model])) for model in models))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
+    for column in ("", "", "found", "95% interval", "wanted", ""):
+        table.add_column(Text(column), justify="right" if column in ("found", "95% interval") else "left", no_wrap=True)
+    content = None
+    for row in rows:
+        name = row["content"] if row["content"] != content else ""
+        content = row["content"]
+        found, interval = "-", "cannot be asked"
+        if row["value"] is not None:
+            found, interval = _percent(row["value"]), f"[{_percent(row['low'])}, {_percent(row['high'])}]"
+        mark = {True: "ok", False: "FAILED", None: ""}[row["passed"]]
+        table.add_row(*map(Text, (name, row["model"], found, interval, row["wanted"] or "", mark)))
     return table
-
-
-def _cell(row: Mapping[str, Any]) -> str:
-    if row["value"] is None:
-        return "cannot be asked       "
-    mark = {True: "ok", False: "FAILED", None: ""}[row["passed"]]
-    return f"{_percent(row['value'])} [{_percent(row['low'])}, {_percent(row['high'])}] {mark:<6}"
 
 
 def _percent(share: float) -> str:

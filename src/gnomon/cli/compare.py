@@ -26,7 +26,9 @@ def compare(
         str | None,
         typer.Option(metavar="COLUMN", help="Also within each domain, relation, template, rule, split, …"),
     ] = None,
-    baselines: Annotated[bool, typer.Option("--baselines", help="Compare baselines too.")] = False,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Compare baselines too; so is done with one model.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a page (.html), or all that was found (.json).", show_default=False),

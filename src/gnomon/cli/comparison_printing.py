@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from gnomon.cli.printing import print_json, print_section
 from gnomon.foundation import write_json, write_text
 from gnomon.reports import score_table
 from gnomon.reports.analyses import analysis_sections
-from gnomon.reports.compared_tables import for_terminal, group_tables, pair_tables
+from gnomon.reports.compared_tables import for_terminal, group_tables, legend, pair_tables
 from gnomon.reports.comparing import ComparisonData, render_comparison
+from gnomon.reports.formatting import printable
+from gnomon.reports.tabular import ReportTable
 
 
 def write_comparison(found: ComparisonData, file: Path) -> None:
@@ -34,44 +37,52 @@ def print_comparison(found: ComparisonData, file: Path | None, *, as_json: bool,
         content = found.as_json()
         print_json(_finite(content["comparisons"] if plain else content))
         if not found.comparisons:
-            Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(found.verdict[0])
+            Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(printable(found.verdict[0]))
         return
     console = Console(highlight=False, markup=False)
-    for sentence in found.verdict:
-        console.print(sentence)
+    _print_sentences(console, found.verdict)
     console.print()
     if not found.comparisons:
         _print_scores(console, found)
-    for place, table in enumerate(pair_tables(found.sided)):
-        if place:
-            console.print()
-        console.print(Text(table.title, style="bold"))
-        for part in for_terminal(table, console.width):
-            console.print(part)
-    _print_groups(console, found)
-    if found.comparisons:
+    for table in pair_tables(found.sided):
+        _print_table(console, table)
         console.print()
-    for sentence in (*found.questions, *found.remarks):
-        console.print(sentence)
+    _print_groups(console, found)
+    known = [*found.questions, *found.remarks]
+    _print_sentences(console, known)
+    if found.comparisons:
+        if known:
+            console.print()
+        console.print(Text("What the columns mean", style="bold"))
+        _print_sentences(console, legend([*found.comparisons, *found.groups]))
     for section in analysis_sections(list(found.extrinsic)):
         print_section(console, section)
     if file is not None:
-        console.print(f"{'Page' if file.suffix == '.html' else 'Numbers'}: {file}", soft_wrap=True)
+        console.print()
+        console.print(f"{'Page' if file.suffix == '.html' else 'Numbers'}: {printable(file)}", soft_wrap=True)
+
+
+def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        console.print(Text(printable(sentence)))
+
+
+def _print_table(console: Console, table: ReportTable) -> None:
+    console.print(Text(table.title, style="bold"))
+    for part in for_terminal(table, console.width):
+        console.print(part)
+    if table.note:
+        console.print(Text(table.note))
 
 
 def _print_groups(console: Console, found: ComparisonData) -> None:
     if found.column is None:
         return
+    _print_sentences(console, found.groups_said)
     console.print()
-    for sentence in found.groups_said:
-        console.print(sentence)
     for table in group_tables(found.groups, found.column):
+        _print_table(console, table)
         console.print()
-        console.print(Text(table.title, style="bold"))
-        for part in for_terminal(table, console.width):
-            console.print(part)
-        if table.note:
-            console.print(table.note)
 
 
 def _print_scores(console: Console, found: ComparisonData) -> None:

@@ -43,7 +43,8 @@ def explore(
 
     opened = open_run(run)
     players = [*_of_run(opened, trust_remote_code), *_further(model or (), trust_remote_code)]
-    title = str((opened.study.title if _has_study(opened) else None) or opened.record["card"]["title"])
+    card = opened.record.get("card") or {}
+    title = str((opened.study.title if _has_study(opened) else None) or card.get("title") or opened.folder.name)
     # The last of one name counts: what is named on the command line, before what the run had.
     views = Views(load_tables(opened.folder), opened.folder, title, opened.record)
     serve(views, Player(list({one.name: one for one in players}.values())), port, open_page=open_page)
@@ -57,8 +58,9 @@ def serve(views: Views, player: Player, port: int | None, *, open_page: bool = F
 
     server = open_server(views, player, port)
     about = views.run()
-    models = len({way["model"] for way in about["ways"]})
-    typer.echo(f"{about['questions']:,} questions, {about['answers']:,} answers by {models} models: {views.folder}")
+    counts = (about["questions"], "question"), (about["answers"], "answer")
+    models = _counted(len({way["model"] for way in about["ways"]}), "model")
+    typer.echo(f"{', '.join(_counted(*pair) for pair in counts)} by {models}: {views.folder}")
     typer.echo(f"{server.url}    Ctrl-C ends it")
     sys.stdout.flush()
     if open_page:
@@ -66,6 +68,10 @@ def serve(views: Views, player: Player, port: int | None, *, open_page: bool = F
 
         threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
     _until_told(server)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _until_told(server: ExplorerServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
         if len(sentences) > _MOST_SENTENCES:
             console.print(f"({len(sentences) - _MOST_SENTENCES} more of this kind in the report)")
     console.print(f"Report: {run.report}    Scores: {run.folder / 'scores.json'}", soft_wrap=True)
+    console.print(f"Look closer: gnomon explore {shlex.quote(str(run.folder))}", markup=False, soft_wrap=True)
 
 
 def _work(models: Sequence[dict[str, Any]]) -> list[str]:

@@ -42,8 +42,9 @@ class Sentence:
 class KnownSettings:
     """How long and how fast a network learns; ``masked`` is the share of words that a masked model has to guess.
 
-    An answer counts ``answer_weight`` times as much as another word. An ``introduced`` share of the sentences is learned after a few words of no meaning, some of them unknown ones, so
-    that a model reads its sentences wherever they stand.
+    An answer counts ``answer_weight`` times as much as another word. An ``introduced`` share of the sentences is
+    learned after a few words of no meaning, some of them unknown ones, so that a model reads its sentences wherever
+    they stand.
     """
 
     epochs: int = 40

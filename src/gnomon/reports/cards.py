@@ -14,6 +14,7 @@ CONTENTS = ("memorized", "never shown", "in other words")
 MODELS = ("trained", "bag of words", "random weights")
 _OWN_CONTROL = "recall"
 _UNSEEN = "unseen"
+_TALKING = ("choose", "answer", "judge")
 _EXPLAINED = {
     "memorized": "sentences that the models learned by heart",
     "never shown": "facts of the same kind that were left out",
@@ -32,6 +33,8 @@ class Trust:
     methods: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     """The methods by which models of a kind were asked by a probe."""
     tasks: frozenset[str] = frozenset()
+    places: Mapping[str, str] = field(default_factory=dict)
+    """What a probe is called on the command line, by the name that its answers have."""
 
     @property
     def failed(self) -> list[Mapping[str, Any]]:
@@ -58,7 +61,9 @@ def trust(data: ReportData) -> Trust:
     known = {(str(card.get("probe", "")), card.get("kind")) for card in own}
     missing = [way for way in ways if way not in known and (way[0], None) not in known]
     tasks = frozenset(str(name) for name in data.questions["task"].unique().to_pylist())
-    return Trust(own, others, missing, {way: list(methods) for way, methods in ways.items()}, tasks)
+    named = [str(model["probe"]) for model in data.record.get("models") or () if model.get("probe")]
+    places = {place.rpartition(":")[2]: place for place in named}
+    return Trust(own, others, missing, {way: list(methods) for way, methods in ways.items()}, tasks, places)
 
 
 def card_views(cards: Sequence[Mapping[str, Any]], found: Trust, start: int = 0) -> list[dict[str, Any]]:
@@ -109,8 +114,15 @@ def missing_views(found: Trust) -> list[dict[str, str]]:
                 }
             )
             continue
+        if probe in _TALKING:
+            text = (
+                f"The probe {show.printable(probe)} talks to {_plural(kind)}, and has no calibration card: small "
+                "models of known content have learned no language to be talked to in."
+            )
+            views.append({"text": text, "command": ""})
+            continue
         text = f"The probe {show.printable(probe)} has no calibration card for {_plural(kind)}."
-        views.append({"text": text, "command": calibrate_command(show.printable(probe))})
+        views.append({"text": text, "command": calibrate_command(show.printable(found.places.get(probe, probe)))})
     return views
 
 
@@ -125,15 +137,21 @@ def trust_sentences(found: Trust) -> list[str]:
     passed = [card for card in found.cards if card.get("passed")]
     if passed:
         names = _listed([_titled(card) for card in passed])
-        sentences.append(f"Calibrated and passed: {names}. {_findings(passed[0])}".strip())
+        sentences.append(f"Calibrated and passed: {names}. {_found_together(passed)}".strip())
     unknown = [_titled(card) for card in found.cards if card.get("passed") is None]
     if unknown:
         sentences.append(f"Calibrated without a verdict: {_listed(unknown)}.")
-    never = [(probe, kind) for probe, kind in found.missing if probe != _OWN_CONTROL]
+    never = [(probe, kind) for probe, kind in found.missing if probe != _OWN_CONTROL and probe not in _TALKING]
+    talked = [probe for probe in dict.fromkeys(probe for probe, _ in found.missing) if probe in _TALKING]
+    if talked:
+        sentences.append(f"Not calibrated, for want of small models that can be talked to: {_listed(talked)}.")
     if never:
         names = _listed([f"{show.printable(probe)} for {_plural(kind)}" for probe, kind in never])
-        commands = _listed([calibrate_command(show.printable(probe)) for probe in dict.fromkeys(p for p, _ in never)])
-        sentences.append(f"Not calibrated: {names} ({commands} does it), so nothing here says how far to trust it.")
+        places = [found.places.get(probe, probe) for probe in dict.fromkeys(probe for probe, _ in never)]
+        commands = _listed([calibrate_command(show.printable(place)) for place in places])
+        sentences.append(
+            f"Not calibrated: {names}. Nothing says how far to trust a probe’s scores until it is: {commands}."
+        )
     return sentences
 
 
@@ -157,7 +175,7 @@ def calibrated_in_words(found: Trust) -> list[str]:
 
 
 def _titled(card: Mapping[str, Any]) -> str:
-    kind = f", {_plural(str(card['kind']))}" if card.get("kind") else ""
+    kind = f" with {_plural(str(card['kind']))}" if card.get("kind") else ""
     return f"{show.printable(card.get('probe', ''))}{kind}"
 
 
@@ -176,6 +194,21 @@ def _verdict(card: Mapping[str, Any]) -> str:
     wrong = [row for row in card.get("rows") or () if row.get("passed") is False]
     parts = [f"{_place(row)} it has {_value(row)}{_wanted(row)}" for row in wrong]
     return f"{name} failed its calibration{kind}" + (f": {'; '.join(parts)}." if parts else ".")
+
+
+def _found_together(cards: Sequence[Mapping[str, Any]]) -> str:
+    """What the cards' trained models say of what was memorized and never shown, from the least to the most."""
+    told, chances = [], []
+    for content in CONTENTS[:2]:
+        rows = [row for card in cards for row in card.get("rows") or ()]
+        rows = [row for row in rows if (row.get("content"), row.get("model")) == (content, MODELS[0])]
+        values = [value for row in rows if (value := show.finite(row.get("value"))) is not None]
+        chances += [value for row in rows if (value := show.finite(row.get("chance"))) is not None]
+        told += [f"{show.span(values)}% of what was {content}"] if values else []
+    if not told:
+        return ""
+    chance = f" (chance {show.span(chances)}%)" if chances else ""
+    return f"In small models of known content {_listed(told)} was found{chance}."
 
 
 def _findings(card: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gnomon.reports import formatting as show
 from gnomon.reports.data import ReportData
 from gnomon.reports.outcomes import RIGHT, WRONG, Outcomes
 from gnomon.reports.samples import question_card, question_hash
@@ -46,11 +47,11 @@ def changed_questions(
                 )
                 for place in alone[:most]
             ]
-            sides.append({"model": name, "count": len(alone), "questions": cards})
+            sides.append({"model": show.printable(name), "count": len(alone), "questions": cards})
         found.append(
             {
-                "model": model,
-                "other": other,
+                "model": show.printable(model),
+                "other": show.printable(other),
                 "both": int(np.sum(right[0] & right[1])),
                 "neither": int(np.sum(usable & ~right[0] & ~right[1])),
                 "sides": sides,

@@ -15,8 +15,10 @@ from gnomon.reports.drawing import (
     PANEL,
     PARTS,
     POINTS,
+    SMALL,
     Figure,
     NamedChart,
+    bands,
     colours_of,
     counted,
     drawn,
@@ -29,11 +31,18 @@ from gnomon.reports.drawing import (
     sentences,
     short_labels,
     value_axis,
+    whiskers,
+    wrapped_axis,
 )
 from gnomon.reports.scoreboard import Series
 
-_SMALL = 165
+_SMALL = 138
 """The width of one of several panels."""
+_ROOM = PANEL - 55
+"""The width of a panel beside the axis of its scores."""
+_CAPITAL = 7.8
+_WIDEST = 46
+"""The widths of a capital letter, and of a bar where there are few."""
 _HEIGHT = 190
 _MOST_TICKS = 8
 _MOST_POINTS = 25
@@ -54,12 +63,15 @@ class _Frame:
     log: bool = False
     zero: bool = True
 
-    def named(self, chart: Any, told: str, rows: Sequence[Mapping[str, Any]], of: str) -> NamedChart:
+    def named(
+        self, chart: Any, told: str, rows: Sequence[Mapping[str, Any]], of: str, starts: float = 0.0
+    ) -> NamedChart:
         """The chart with its caption, which says how much is behind each of its points and what the thin lines are."""
         sizes = [int(size) for row in rows if (size := show.finite(row.get("n"))) is not None]
         thin = any(show.finite(row.get("low")) is not None for row in rows)
         more = "Thin lines are 95% bootstrap intervals" if thin else ""
-        whole = sentences(self.caption, more, counted(sizes, of))
+        above = f"The axis of scores begins at {starts:.0%}" if starts > 0 else ""
+        whole = sentences(self.caption, more, counted(sizes, of), above)
         return NamedChart(self.name, whole, chart, title=self.caption, told=told)
 
 
@@ -117,10 +129,11 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | Non
     ]
     labels = list(names.values())
     legend = alt.Legend(
-        title=None, orient="bottom", columns=legend_columns(labels, beside=["100%"]), symbolSize=70, labelLimit=180
+        title=None, orient="bottom", columns=legend_columns(labels, room=_ROOM), symbolSize=70, labelLimit=180
     )
     colour, shape, dash = _told_apart(alt, names, plain, legend)
-    scores = alt.Scale(domain=reach(values, frame.zero) if percent else alt.Undefined, nice=True)
+    domain = reach(values, frame.zero) if percent else None
+    scores = alt.Scale(domain=domain or alt.Undefined, nice=True)
     if percent and not frame.zero:
         scores.zero = False
     y = alt.Y("value:Q", title=frame.y, axis=value_axis(alt, percent), scale=scores)
@@ -145,7 +158,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | Non
         layers.insert(0, base.mark_rule(strokeWidth=1.4).encode(y=ends, y2="high:Q"))
     chart = alt.layer(*layers).properties(width=PANEL, height=_HEIGHT, autosize=fit(alt))
     told = f"Line chart of {frame.caption}. " + "; ".join(str(value["about"]) for value in seen) + "."
-    return frame.named(chart, told, known, "questions a point")
+    return frame.named(chart, told, known, "questions a point", domain[0] if domain else 0.0)
 
 
 def _told_apart(alt: Any, names: Mapping[str, str], plain: Collection[str], legend: Any) -> tuple[Any, Any, Any]:
@@ -179,10 +192,12 @@ def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None
     panels, places, bars = (
         list(dict.fromkeys(show.printable(row.get(name) or "") for row in known)) for name in ("panel", "x", "bar")
     )
+    heads = {one.model: label for one, label in short_labels([Series(name) for name in panels]).items()}
     values: list[dict[str, Any]] = [
         {
             **measured(row),
-            **{name: show.printable(row.get(name) or "") for name in ("panel", "x", "bar")},
+            **{name: show.printable(row.get(name) or "") for name in ("x", "bar")},
+            "panel": heads[show.printable(row.get("panel") or "")],
             "about": f"{', '.join(_titled(row, name, frame) for name in ('panel', 'x', 'bar') if row.get(name))}: "
             f"{_spoken(row, frame.percent)}",
         }
@@ -193,7 +208,7 @@ def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None
         title=frame.legend or None,
         orient="bottom",
         titleOrient="left",
-        columns=legend_columns(bars, beside=["100%"], title=frame.legend),
+        columns=legend_columns(bars, title=frame.legend, room=_ROOM),
         symbolType="square",
         symbolSize=90,
         symbolStrokeWidth=0.7,
@@ -207,16 +222,18 @@ def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None
             value["setting"] = f"{value['x']}/{value['bar']}"
         there = {value["setting"] for value in values}
         settings = [name for x in places for bar in bars if (name := f"{x}/{bar}") in there]
-        axis = _x_axis(alt)
-        axis.labelOverlap = False
-        axis.labelAngle = -90 if small else 0
-        axis.labelFontSize = 10.5
+        axis = wrapped_axis(alt, settings, _ROOM / len(settings), _CAPITAL)
+        if small:
+            axis.labelAngle, axis.labelAlign = -90, "right"
+        axis.labelFontSize = SMALL
         title = f"{frame.x}/{frame.legend}"
-        scale = alt.Scale(domain=settings, paddingInner=0.18, paddingOuter=0.2)
+        scale = bands(alt, settings, _WIDEST, _SMALL if small else _ROOM)
         base = alt.Chart().encode(x=alt.X("setting:N", title=title, sort=None, scale=scale, axis=axis))
     else:
+        wide = _SMALL if small else _ROOM
+        scale, axis = bands(alt, places, _WIDEST * len(bars), wide), wrapped_axis(alt, places, wide / len(places))
         base = alt.Chart().encode(
-            x=alt.X("x:N", title=frame.x or None, sort=None, scale=alt.Scale(domain=places), axis=_x_axis(alt)),
+            x=alt.X("x:N", title=frame.x or None, sort=None, scale=scale, axis=axis),
             xOffset=alt.XOffset("bar:N", sort=None, scale=alt.Scale(domain=bars)),
         )
     solid = base.mark_bar(stroke=INK, strokeWidth=0.5).encode(
@@ -224,12 +241,14 @@ def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None
         color=alt.Color("bar:N", scale=alt.Scale(domain=bars, range=colours), legend=legend),
         description="about:N",
     )
-    whiskers = base.mark_rule(stroke=INK, strokeWidth=1.2).encode(y=alt.Y("low:Q", title=frame.y), y2="high:Q")
-    layered = alt.layer(solid, whiskers, data=alt.InlineData(values=values))
+    thin = whiskers(base, y=alt.Y("low:Q", title=frame.y), y2="high:Q")
+    layered = alt.layer(solid, *thin, data=alt.InlineData(values=values))
     if small:
-        header = alt.Header(title=None, labelFontSize=11.5, labelFontWeight="bold", labelColor=INK, labelPadding=4)
+        header = alt.Header(title=None, labelFontSize=12, labelFontWeight="bold", labelColor=INK, labelPadding=4)
         chart = layered.properties(width=_SMALL, height=92).facet(
-            facet=alt.Facet("panel:N", sort=panels, header=header), columns=2, spacing={"row": 14, "column": 22}
+            facet=alt.Facet("panel:N", sort=list(heads.values()), header=header),
+            columns=2,
+            spacing={"row": 14, "column": 22},
         )
     else:
         chart = layered.properties(width=PANEL, height=_HEIGHT, autosize=fit(alt))
@@ -270,7 +289,7 @@ def _stack(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | Non
         alt.Chart(alt.InlineData(values=values))
         .mark_bar(height={"band": 0.7}, stroke="white", strokeWidth=0.6)
         .encode(
-            y=alt.Y("bar:N", title=None, scale=alt.Scale(domain=bars), axis=names_axis(alt, 150)),
+            y=alt.Y("bar:N", title=None, scale=alt.Scale(domain=bars), axis=names_axis(alt)),
             x=alt.X("count:Q", title=frame.x or "questions", stack="zero", axis=axis),
             color=alt.Color("part:N", scale=alt.Scale(domain=parts, range=colours), legend=legend),
             order=alt.Order("place:Q"),

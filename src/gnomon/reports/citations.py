@@ -74,21 +74,25 @@ _STATISTICS = {
   year = {2011}
 }""",
 }
-_FIELD = re.compile(r'\b(author|year)\s*=\s*[{"](.*?)["}]\s*(?:,|\}|$)', re.DOTALL | re.IGNORECASE)
+_FIELD = re.compile(r'\b(author|title|year)\s*=\s*[{"](.*?)["}]\s*(?:,|\}|$)', re.DOTALL | re.IGNORECASE)
 _SPECIAL = re.compile(r"[&%$#_]")
 
 
 def bibliography(version: str, suite: str, citations: Iterable[str], statistics: Iterable[str]) -> list[str]:
-    """BibTeX entries of all that is cited; a citation of the suite that is plain text becomes a note."""
+    """BibTeX entries of all that is cited, of each key the first; a citation that is plain text becomes a note."""
     own = [
         text.strip() if text.lstrip().startswith("@") else _noted(f"{_key(suite)}-{place}", text)
         for place, text in enumerate(citations, 1)
     ]
-    return [_software(version), *own, *(_STATISTICS[name] for name in dict.fromkeys(statistics))]
+    entries: dict[str, str] = {}
+    for entry in (_software(version), *own, *(_STATISTICS[name] for name in statistics)):
+        entries.setdefault(entry.partition(",")[0].partition("{")[2].strip(), entry)
+    return list(entries.values())
 
 
 def in_text(citations: Sequence[str]) -> str:
-    """How a text names BibTeX entries: ``Gao et al., 2022; Heinzerling and Inui, 2021``; nothing for plain text."""
+    """How a text names BibTeX entries: ``Gao et al., 2022; Heinzerling and Inui, 2021``; one without authors
+    is named by its title, and plain text not at all."""
     found = (_named(text) for text in citations if text.lstrip().startswith("@"))
     return "; ".join(name for name in found if name)
 
@@ -105,9 +109,9 @@ def _software(version: str) -> str:
 
 def _named(entry: str) -> str:
     fields = {name.lower(): " ".join(value.split()) for name, value in _FIELD.findall(entry)}
-    if "author" not in fields:
-        return ""
-    names = [_family(name) for name in fields["author"].split(" and ")]
+    names = [_family(name) for name in fields["author"].split(" and ")] if "author" in fields else []
+    if not names and "title" in fields:
+        names = [f"“{fields['title'].replace('{', '').replace('}', '')}”"]
     if len(names) > 2:
         names = [f"{names[0]} et al."]
     return ", ".join(part for part in (" and ".join(names), fields.get("year", "")) if part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.cells import cell_len
@@ -11,8 +12,10 @@ from rich.text import Text
 
 from gnomon.reports import formatting as show
 from gnomon.reports.drawing import cut
-from gnomon.reports.tabular import ReportTable, Row, TableCell, TableColumn, counts, measure, words
+from gnomon.reports.tabular import ReportTable, TableCell, TableColumn, counts, measure, words
+from gnomon.scores.corrections import CLEAR
 
+CHANCE = "p (Holm)"
 MOST_GROUPS = 20
 _MOST_ON_A_PAGE = 300
 _NAME = 48
@@ -24,26 +27,26 @@ Compared = Mapping[str, Any]
 
 
 def pair_tables(comparisons: Sequence[Compared]) -> list[ReportTable]:
-    """A table for each pair of models: its tasks, the scores of both on the questions that they share, and the tests."""
+    """A table for each pair of models: its tasks, the scores of both on the questions they share, and the tests."""
     tables = []
     for place, (names, own) in enumerate(_by_pair(comparisons).items()):
         label = [_column(one) for one in own]
         rows = [(words(text), *paired_cells(one), *test_cells(one, own)) for text, one in zip(label, own, strict=True)]
-        heads = (TableColumn("task", number=False), *_heads(names), TableColumn("p (Holm)"), *_test_heads(own))
-        tables.append(ReportTable(f"pair{place}", " against ".join(names), heads, tuple(rows)))
+        heads = (TableColumn("task", number=False), *_heads(names), TableColumn(CHANCE), *_test_heads(own))
+        tables.append(ReportTable(f"pair{place}", show.printable(" against ".join(names)), heads, tuple(rows)))
     return tables
 
 
 def group_tables(groups: Sequence[Compared], column: str, most: int = MOST_GROUPS) -> list[ReportTable]:
     """A table for each pair of models and task: its groups, in the order given, with q, corrected over all groups."""
-    tables = []
+    tables: list[ReportTable] = []
     for names, pair in _by_pair(groups).items():
         for task in dict.fromkeys(map(_column, pair)):
             own = [one for one in pair if _column(one) == task]
             rows = [(words(one.get("group")), counts(one["n"]), *_group_cells(one)) for one in own[:most]]
             heads = (TableColumn(column, number=False), TableColumn("n"), *_heads(names), TableColumn("q"))
             more = f"{len(own) - most:,} more are in what --json prints." if len(own) > most else ""
-            title = f"{' against '.join(names)} on {task}, by {column}"
+            title = show.printable(f"{' against '.join(names)} on {task}, by {column}")
             tables.append(ReportTable(f"groups{len(tables)}", title, heads, tuple(rows), more))
     return tables
 
@@ -55,7 +58,7 @@ def all_pairs_table(comparisons: Sequence[Compared]) -> ReportTable:
         (words(_column(one)), *_names(one, pairs), *paired_cells(one), *test_cells(one, comparisons))
         for one in comparisons
     ]
-    heads = (*_all_heads(["Score"], pairs), TableColumn("p (Holm)"), *_test_heads(comparisons))
+    heads = (*_all_heads(["Score"], pairs), TableColumn(CHANCE), *_test_heads(comparisons))
     return ReportTable("paired", "Models in pairs, on the questions that both were asked.", heads, tuple(rows))
 
 
@@ -79,6 +82,36 @@ def all_groups_table(groups: Sequence[Compared], column: str) -> ReportTable:
     left = len(groups) - len(rows)
     more = f"{left:,} more are in what --json prints." if left else ""
     return ReportTable("groups", f"Models in pairs, by {column}.", columns, tuple(rows), more)
+
+
+def split_tests(table: ReportTable) -> tuple[ReportTable, ReportTable | None]:
+    """The table as far as p, and what else was tested in one of its own: a page is not wide enough for both."""
+    ends = next(place for place, column in enumerate(table.columns) if column.label == CHANCE) + 1
+    named = [place for place, column in enumerate(table.columns) if not column.number]
+    rest = [*named, *range(ends, len(table.columns))]
+    if len(rest) == len(named):
+        return table, None
+    first = replace(table, columns=table.columns[:ends], rows=tuple(row[:ends] for row in table.rows))
+    columns = tuple(table.columns[place] for place in rest)
+    rows = tuple(tuple(row[place] for place in rest) for row in table.rows)
+    return first, ReportTable("tests", "The same pairs: what else was tested.", columns, rows)
+
+
+def legend(comparisons: Sequence[Compared]) -> list[str]:
+    """What the columns mean, of those that tables of these comparisons have."""
+    metrics = dict.fromkeys(show.metric_label(str(one["metric"])) for one in comparisons if not _more_is_better(one))
+    return [
+        "scores: on the questions that both models could be asked, in percent where they are shares.",
+        "difference: how far the first model is ahead, in points, with its 95% interval; facts are resampled.",
+        *(f"{name}: less is better, and its difference is turned round: + is better." for name in metrics),
+        f"{CHANCE}: permutation test that exchanges the models within facts, corrected over all rows after Holm; below "
+        f"{CLEAR} a difference is clear.",
+        *(said for name, said in _MEANINGS.items() if _known(name, comparisons)),
+    ]
+
+
+def _more_is_better(one: Compared) -> bool:
+    return bool(one.get("higher_is_better", True))
 
 
 def _names(one: Compared, pairs: Sequence[tuple[str, str]]) -> list[TableCell]:
@@ -129,7 +162,7 @@ def test_cells(one: Compared, own: Sequence[Compared]) -> tuple[TableCell, ...]:
 
 
 def for_terminal(table: ReportTable, width: int) -> list[Table]:
-    """The table for a terminal; where it is wider than ``width``, two: difference and p first, the other tests below."""
+    """The table for a terminal; where it is wider than ``width``, two: difference and p first, other tests below."""
     columns = [
         (column.label, not column.number, [row[place].text for row in table.rows])
         for place, column in enumerate(table.columns)
@@ -140,7 +173,9 @@ def for_terminal(table: ReportTable, width: int) -> list[Table]:
     if sum(sizes) + _GAP * (len(sizes) - 1) <= width:
         return [_drawn(columns)]
     first = ends + 3
-    return [_drawn(columns[:first]), *([_drawn([columns[0], *columns[first:]])] if len(columns) > first else [])]
+    gap = _GAP if sum(sizes[:first]) + _GAP * (first - 1) <= width else 1
+    rest = [_drawn([columns[0], *columns[first:]])] if len(columns) > first else []
+    return [_drawn(columns[:first], gap), *rest]
 
 
 def _words(label: str, texts: Sequence[str]) -> int:
@@ -153,8 +188,8 @@ def _least(label: str, texts: Sequence[str]) -> int:
     return max(*(min(_FOLDED, cell_len(word)) for word in label.split()), *map(cell_len, texts))
 
 
-def _drawn(columns: Sequence[tuple[str, bool, Sequence[str]]]) -> Table:
-    shown = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
+def _drawn(columns: Sequence[tuple[str, bool, Sequence[str]]], gap: int = _GAP) -> Table:
+    shown = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
     for label, is_words, texts in columns:
         if is_words:
             shown.add_column(Text(label), overflow="fold")
@@ -217,3 +252,10 @@ TESTS: dict[str, tuple[str, Any]] = {
     "facts": ("facts", lambda one: counts(one.get("facts"))),
 }
 """What a comparison may have besides: the column's name, and the cell of a comparison."""
+_MEANINGS = {
+    "q": "q: the same test, corrected after Benjamini and Hochberg: of rows with q < 0.05, about 1 in 20 is by chance.",
+    "mcnemar": "McNemar: p of a test that counts the questions that only one of the two got right; not corrected.",
+    "effect": "effect: Cohen's d, the mean difference of facts over its standard deviation.",
+    "odds": "odds: questions that only the first got right, for each that only the second did.",
+    "detectable": "detectable: the smallest true difference that one test, not corrected, finds in 4 of 5 samples.",
+}

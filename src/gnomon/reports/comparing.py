@@ -1,4 +1,4 @@
-"""Models compared, as a page that needs nothing else: verdict, paired table, forest plot, groups, questions that changed."""
+"""Models compared, as a page that needs nothing else: verdict, paired table, figures, groups, what changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gnomon.reports import figures
 from gnomon.reports import formatting as show
 from gnomon.reports.analyses import analysis_sections
 from gnomon.reports.changed import MOST_PAIRS, changed_questions
-from gnomon.reports.compared_tables import all_groups_table, all_pairs_table
+from gnomon.reports.compared_tables import all_groups_table, all_pairs_table, legend, split_tests
 from gnomon.reports.data import ReportData
 from gnomon.reports.differences import difference_chart
 from gnomon.reports.outcomes import outcomes
@@ -77,21 +77,24 @@ def render_comparison(found: ComparisonData) -> str:
 
 def _content(found: ComparisonData) -> dict[str, Any]:
     data = found.data
-    shown = frozenset(found.models)
     board = scoreboard(data.scores, _headline(found), data.baselines(), data.suite.get("main_methods") or ())
     judged = outcomes(data.questions, data.answers, data.candidates, board)
     colours = figures.line_colours(judged.series, data.baselines())
     pairs = list(dict.fromkeys((one["model"], one["other"]) for one in found.sided))
     tasks = {one["task"] for one in found.comparisons}
+    paired, tests = split_tests(all_pairs_table(found.sided))
     return {
         "title": show.printable(_title(found)),
         "suite": show.printable(data.suite.get("title") or data.suite.get("name") or ""),
         "version": show.printable(data.record.get("gnomon") or ""),
         "verdict": [show.printable(text) for text in found.verdict],
-        "paired": all_pairs_table(found.sided),
+        "paired": paired,
+        "tests": tests,
+        "legend": [show.printable(text).partition(": ") for text in legend([*found.comparisons, *found.groups])],
         "main": main_table(board, colours),
         "drawing": figures.can_draw(),
         "figures": _figures(found, board, colours),
+        "unshared": any(one["only_run"] or one["only_other"] for one in found.shared),
         "groups": all_groups_table(found.groups, found.column) if found.column else None,
         "column": show.printable(found.column or ""),
         "groups_said": [show.printable(text) for text in found.groups_said],
@@ -101,7 +104,7 @@ def _content(found: ComparisonData) -> dict[str, Any]:
         "colours": list(colours.values()),
         "extrinsic": analysis_sections(list(found.extrinsic), data.baselines()),
         "remarks": [show.printable(text) for text in (*found.questions, *found.remarks)],
-        "models": [model for model in model_table(data.record) if model["name"] in map(show.printable, shown)],
+        "models": _models(data.record, found.models),
         "runs": [
             {
                 "name": show.printable(run["name"]),
@@ -121,6 +124,13 @@ def _title(found: ComparisonData) -> str:
         return f"Models compared with {found.reference}"
     names, more = list(found.models[:3]), len(found.models) - 3
     return f"{' and '.join(names)} compared" if more <= 0 else f"{', '.join(names)} and {more} more models compared"
+
+
+def _models(record: Row, names: Sequence[str]) -> list[dict[str, str]]:
+    """What is known of the models that were compared. One that was asked in several ways has a record for each."""
+    shown = frozenset(map(show.printable, names))
+    records = [model for model in model_table(record) if model["name"] in shown]
+    return list({(model["name"], model["fingerprint"]): model for model in reversed(records)}.values())[::-1]
 
 
 def _headline(found: ComparisonData) -> list[tuple[str, str]]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon.reports import formatting as show
-from gnomon.reports.drawing import GRID, INK, OKABE_ITO, PANEL, NamedChart, counted, cut, sentences
+from gnomon.reports.drawing import COLOURS, GRID, INK, PANEL, NamedChart, counted, cut, sentences
 from gnomon.reports.scoreboard import LOWER_IS_BETTER
+from gnomon.scores.corrections import CLEAR
 
-CLEAR = 0.05
 """Below it a corrected p tells models apart."""
 _MOST = 60
 _NAMES = 260
@@ -32,7 +32,15 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
     factor = 100.0 if shares else 1.0
     values = [_point(one, factor, place) for place, one in enumerate(drawn)]
     places = list(dict.fromkeys(value["where"] for value in values))
-    axis = alt.Axis(gridColor=GRID, domain=False, ticks=False, tickCount=6, labelOverlap="parity", labelExpr=_SIGNED)
+    axis = alt.Axis(
+        gridColor=GRID,
+        domain=False,
+        ticks=False,
+        tickCount=5,
+        labelFlush=False,
+        labelOverlap="parity",
+        labelExpr=_SIGNED,
+    )
     title = "difference in points" if shares else "difference"
     ends = [value[end] for value in values for end in ("low", "high", "difference")]
     x = alt.X("difference:Q", title=title, axis=axis, scale=alt.Scale(domain=[min(0, *ends), max(0, *ends)], nice=True))
@@ -41,14 +49,14 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
     base = alt.Chart().encode(y=y)
     zero = alt.Chart().mark_rule(stroke=INK, strokeWidth=1, strokeDash=[3, 3]).encode(x=alt.datum(0))
     whiskers = base.mark_rule(stroke=INK, strokeWidth=1.5).encode(x=alt.X("low:Q", title=title), x2="high:Q")
-    fill = alt.condition("datum.clear", alt.value(OKABE_ITO[0]), alt.value("white"))
-    points = base.mark_point(size=64, shape="circle", stroke=OKABE_ITO[0], strokeWidth=1.8, opacity=1).encode(
+    fill = alt.condition("datum.clear", alt.value(COLOURS[0]), alt.value("white"))
+    points = base.mark_point(size=64, shape="circle", stroke=COLOURS[0], strokeWidth=1.8, opacity=1).encode(
         x=x, fill=fill, description="about:N"
     )
     layered = alt.layer(zero, whiskers, points, data=alt.InlineData(values=values))
     layered = layered.properties(width=PANEL - 120, height={"step": 24})
     header = alt.Header(
-        title=None, labelOrient="top", labelAnchor="start", labelFontSize=11.5, labelFontWeight="bold", labelColor=INK
+        title=None, labelOrient="top", labelAnchor="start", labelFontSize=12, labelFontWeight="bold", labelColor=INK
     )
     chart = layered.facet(row=alt.Row("where:N", sort=places, header=header), spacing=12).resolve_scale(y="independent")
     more = f"The first {len(drawn)} of {len(known)}" if len(drawn) < len(known) else ""

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from rich.cells import cell_len
 
 from gnomon.reports import formatting as show
 from gnomon.reports.scoreboard import Series
 from gnomon.reports.svg import embed
 
-OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#CC79A7", "#F0E442")
-"""Okabe and Ito's palette (2008), neighbours apart in lightness too: https://jfly.uni-koeln.de/color/."""
-PARTS = (*OKABE_ITO, "#D55E00", "#f4a6c0", "#6a3d9a", "#a6d96a", "#7f4f24", "#8c8c8c")
-"""For figures with more kinds of bars than there are models in most."""
+COLOURS = (
+    *("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#CC79A7", "#7f4f24"),
+    *("#a6d96a", "#3b0f70", "#F0E442", "#661100", "#f4a6c0", "#1b3a57"),
+)
+"""Models in turn. The first five are of Okabe and Ito's palette (2008, https://jfly.uni-koeln.de/color/); all are told
+apart with any colour vision, and neighbours in grey too."""
 VERMILION = "#D55E00"
 """The palette's red, kept for chance; the black of the palette is for intervals."""
+PARTS = (*COLOURS, VERMILION, "#c8c8ce")
+"""For figures with more kinds of bars than there are models in most."""
 GREYS = ("#9a9a9a", "#66666b", "#c8c8ce")
 """Baselines in turn."""
 INK = "#26272b"
@@ -27,11 +34,16 @@ DASHES = ((1, 0), (8, 3), (8, 3, 2, 3), (5, 2), (12, 3), (12, 3, 2, 3))
 DOTTED = (2, 3)
 """The lines of models in turn, and those of baselines."""
 INTERVALS = "95% bootstrap intervals, clustered by fact"
-PANEL = 400
-_NAMES, _SYMBOL, _LETTER, _GAP = 150, 24, 6.2, 6
-"""Widths of the names in a panel, of a symbol with the room around it, of a letter and of a gap, in pixels."""
-_FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
-_LABEL = 24
+PANEL = 360
+NAMES = 165
+"""The width of a panel and of the names in it, in pixels; in a column of a paper (3 inches) letters have 7 points."""
+_SYMBOL, _LETTER, _GAP = 24, 6.0, 4
+"""Widths of a symbol with the room around it, of a letter and of a gap, in pixels."""
+_FONT = "Arial, 'Liberation Sans', Helvetica, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
+SMALL = 11.7
+"""The size of the smallest letters, in pixels."""
+_LABEL = 26
+"""The letters of a name; one of Chinese is as wide as two."""
 _FOLDER = re.compile(r"^[\w.-]+(?:/[\w.-]+)*/(?=[\w.-])")
 
 
@@ -83,19 +95,21 @@ def svg_of(chart: Any, background: str = "transparent") -> str:
 
 
 def specification(chart: Any, background: str = "transparent") -> dict[str, Any]:
-    """A chart as a Vega-Lite specification, in the type of the report: no letter is smaller than 10 pixels."""
+    """A chart as a Vega-Lite specification, in the type of the report: no letter is smaller than :data:`SMALL`."""
     described: dict[str, Any] = (
         chart.configure(font=_FONT, background=background, padding=4)
         .configure_view(stroke=None)
         .configure_axis(
-            labelFontSize=11.5,
-            titleFontSize=11.5,
+            labelFontSize=12,
+            titleFontSize=12,
             titleFontWeight="normal",
             titlePadding=7,
             labelColor=INK,
             titleColor=INK,
         )
-        .configure_legend(labelFontSize=11, titleFontSize=11, titleFontWeight="normal", labelColor=INK, titleColor=INK)
+        .configure_legend(
+            labelFontSize=SMALL, titleFontSize=SMALL, titleFontWeight="normal", labelColor=INK, titleColor=INK
+        )
         .to_dict()
     )
     return described
@@ -118,7 +132,7 @@ def colours_of(plain: Sequence[bool]) -> list[str]:
     taken = {True: 0, False: 0}
     found = []
     for baseline in plain:
-        palette = GREYS if baseline else OKABE_ITO
+        palette = GREYS if baseline else COLOURS
         found.append(palette[taken[baseline] % len(palette)])
         taken[baseline] += 1
     return found
@@ -153,20 +167,71 @@ def _same(names: Sequence[str]) -> int:
 
 def cut(name: str, length: int = _LABEL) -> str:
     """A name that is no longer than this; what is left out stands in the middle."""
-    return name if len(name) <= length else f"{name[: length - 11]}…{name[-10:]}"
+    if cell_len(name) <= length:
+        return name
+    return f"{_within(name, length - 11)}…{_within(reversed(name), 10)[::-1]}"
 
 
-def legend_columns(labels: Sequence[str], *, beside: Sequence[str] = (), title: str = "") -> int:
+def _within(letters: Iterable[str], room: int) -> str:
+    """The first letters that are no wider than this together."""
+    kept = []
+    for letter in letters:
+        room -= cell_len(letter)
+        if room < 0:
+            break
+        kept.append(letter)
+    return "".join(kept)
+
+
+def legend_columns(labels: Sequence[str], *, beside: Sequence[str] = (), title: str = "", room: float = PANEL) -> int:
     """How many labels stand in a row of the legend under a panel so that none is cut off.
 
     The legend begins where the bars do: right of their names, which are ``beside`` it.
     """
-    taken = min(_NAMES, _LETTER * max(map(len, beside), default=0)) + _LETTER * len(title) + 2 * _GAP
+    taken = min(NAMES, _LETTER * max(map(cell_len, beside), default=0)) + _LETTER * cell_len(title) + 3 * _GAP
     for columns in range(len(labels), 1, -1):
-        widths = [max(map(len, labels[place::columns])) for place in range(columns)]
-        if sum(_SYMBOL + _LETTER * width for width in widths) + taken <= PANEL:
+        widths = [max(map(cell_len, labels[place::columns])) for place in range(columns)]
+        if sum(_SYMBOL + _LETTER * width for width in widths) + taken <= room:
             return columns
     return 1
+
+
+def bands(alt: Any, names: Sequence[str], group: float, room: float) -> Any:
+    """Places for groups of bars, each group so many pixels wide, over so much room."""
+    inner = max(0.15, 1 - group * len(names) / room)
+    return alt.Scale(domain=list(names), paddingInner=inner, paddingOuter=inner / 2)
+
+
+def wrapped_axis(alt: Any, labels: Sequence[str], room: float, letter: float = _LETTER) -> Any:
+    """The axis of names below bars, each ``room`` pixels wide: in as many lines as it takes, or aslant."""
+    axis = alt.Axis(labelAngle=0, ticks=False, labelPadding=6, grid=False, labelOverlap=False, labelLimit=NAMES)
+    room -= 2 * _GAP
+    lines = {label: _lines(label, room / letter) for label in labels}
+    if any(letter * cell_len(line) > room for own in lines.values() for line in own):
+        axis.labelAngle, axis.labelAlign = -38, "right"
+    elif any(len(own) > 1 for own in lines.values()):
+        axis.labelExpr = f"({json.dumps(lines)})[datum.label]"
+    return axis
+
+
+def _lines(label: str, room: float) -> list[str]:
+    """The words of a label, as many in a line as fit."""
+    lines: list[str] = []
+    for word in label.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and cell_len(longer) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def whiskers(base: Any, **ends: Any) -> list[Any]:
+    """Intervals as thin lines, with a white rim so that they are seen on dark bars too."""
+    return [
+        base.mark_rule(stroke="white", strokeWidth=3.2, opacity=0.75, aria=False).encode(**ends),
+        base.mark_rule(stroke=INK, strokeWidth=1.3, aria=False).encode(**ends),
+    ]
 
 
 def value_axis(alt: Any, percent: bool, **more: Any) -> Any:
@@ -178,10 +243,10 @@ def value_axis(alt: Any, percent: bool, **more: Any) -> Any:
 
 def across(alt: Any, percent: bool) -> Any:
     """The axis of scores where bars lie."""
-    return value_axis(alt, percent, labelFlush=True, labelOverlap="parity")
+    return value_axis(alt, percent, labelFlush=True, labelOverlap="parity", labelSeparation=4)
 
 
-def names_axis(alt: Any, limit: int) -> Any:
+def names_axis(alt: Any, limit: int = NAMES) -> Any:
     """The axis of names, beside bars that lie."""
     return alt.Axis(labelLimit=limit, ticks=False, domain=False, labelPadding=6)
 

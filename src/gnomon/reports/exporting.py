@@ -15,6 +15,7 @@ from gnomon.reports.charts import described_chart
 from gnomon.reports.data import ReportData
 from gnomon.reports.differences import difference_chart
 from gnomon.reports.drawing import (
+    PANEL,
     NamedChart,
     can_draw,
     line_colours,
@@ -27,12 +28,14 @@ from gnomon.reports.heat import heat_chart, task_heat_charts
 from gnomon.reports.outcomes import outcomes
 from gnomon.reports.scoreboard import grouped_rows, scoreboard
 from gnomon.reports.sections import group_names
-from gnomon.reports.svg import scaled, standalone
+from gnomon.reports.svg import scaled, standalone, width
 
 FORMATS = ("png", "pdf", "svg", "html")
 _DOTS = 300
 _INCH = 96
 """A figure's pixels are those of CSS, 96 an inch; a PNG has 300 dots an inch, and says so."""
+_COLUMN = PANEL + 1
+"""Wider figures go over the columns of a paper."""
 
 
 def report_charts(data: ReportData) -> list[NamedChart]:
@@ -76,10 +79,10 @@ def chosen(charts: Sequence[NamedChart], names: Sequence[str]) -> list[NamedChar
         if name not in by_name:
             hint = did_you_mean(name, by_name) if by_name else "there is nothing to draw in this run"
             raise InputError(f"there is no figure {name!r} in this run; {hint}")
-    return [by_name[name] for name in names] if names else list(charts)
+    return [by_name[name] for name in dict.fromkeys(names)] if names else list(charts)
 
 
-def save_charts(charts: Sequence[NamedChart], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write each chart in each format as ``folder/NAME.FORMAT``, and figures.tex, which includes them in a paper.
 
     PNG has 300 dots an inch on white. An HTML page holds all that it needs to draw itself; nothing is fetched.
@@ -89,6 +92,7 @@ def save_charts(charts: Sequence[NamedChart], folder: Path, formats: Sequence[st
             raise InputError(f"there is no format {form!r} for a figure; {did_you_mean(form, FORMATS)}")
     if not can_draw():
         raise InputError("drawing figures needs altair and vl-convert: pip install 'gnomon[report]'")
+    folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder. Choose another place with --out.")
     bundle = _bundle() if "html" in formats and charts else ""
@@ -113,17 +117,18 @@ def save_charts(charts: Sequence[NamedChart], folder: Path, formats: Sequence[st
 
 
 def latex_figures(charts: Sequence[NamedChart]) -> str:
-    """LaTeX that includes the figures, each with its caption and a label."""
+    """LaTeX that includes the figures, each with its caption and a label; one wider than a panel goes over columns."""
     from gnomon.reports.latex import escaped, fitted, preamble
 
     needed = preamble(["graphicx"], "".join(chart.caption for chart in charts))
     figures = [
-        "\\begin{figure}[t]\n"
+        f"\\begin{{{place}}}[t]\n"
         "  \\centering\n" + fitted(f"\\includegraphics{{{one.name}}}") + "\n"
         f"  \\caption{{{escaped(one.caption)}}}\n"
         f"  \\label{{fig:{one.name}}}\n"
-        "\\end{figure}\n"
+        f"\\end{{{place}}}\n"
         for one in charts
+        for place in ["figure" if width(svg_of(one.chart)) <= _COLUMN else "figure*"]
     ]
     return needed + "\n".join(figures)
 

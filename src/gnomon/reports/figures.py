@@ -7,15 +7,18 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+from rich.cells import cell_len
 
 from gnomon.reports import formatting as show
 from gnomon.reports.drawing import (
     INK,
     INTERVALS,
+    PANEL,
     VERMILION,
     Figure,
     NamedChart,
     across,
+    bands,
     can_draw,
     counted,
     cut,
@@ -27,6 +30,8 @@ from gnomon.reports.drawing import (
     sentences,
     short_labels,
     value_axis,
+    whiskers,
+    wrapped_axis,
 )
 from gnomon.reports.outcomes import UNUSABLE, Outcomes
 from gnomon.reports.scoreboard import Cell, Column, Scoreboard, Series
@@ -44,10 +49,13 @@ __all__ = [
     "short_labels",
 ]
 
-_RANK_SHADES = ("#08306b", "#2171b5", "#6baed6", "#b3cde3", "#dfe6ee", "#f3e3d3", "#e8c9a8")
+RANK_SHADES = ("#08306b", "#1c5a9c", "#3f85bf", "#74abd6", "#9bc2e1", "#c5daec", "#e9f0f7")
+"""From dark to light, so that ranks are told apart in grey."""
 _CHANCE_SAID = "the red mark is chance"
-_BAR, _THIN, _BETWEEN, _ROW = 17, 9, 22, 620
-"""Widths of a bar, of one among many, of the gap between groups and of a row of groups, in pixels."""
+_BAR, _THIN, _BETWEEN, _ROW, _LEAST = 17, 9, 22, 620, 180
+"""Widths of a bar, of one among many, of the gap between groups and of a row of groups, and its least, in pixels."""
+_LETTER, _LONGEST = 6.4, 110
+"""Widths of a letter and of the longest word below a group."""
 _FEW = 6
 
 
@@ -68,22 +76,25 @@ def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedCha
         domain = [math.floor(least * 10) / 10, top] if column.percent else alt.Undefined
         scale = alt.Scale(domain=domain, nice=not column.percent)
         x = alt.X("value:Q", title=cut(column.label, 60), scale=scale, axis=across(alt, column.percent))
-        y = alt.Y("line:N", title=None, sort=None, axis=names_axis(alt, 150))
+        y = alt.Y("line:N", title=None, sort=None, axis=names_axis(alt))
         base = alt.Chart(alt.InlineData(values=values)).encode(y=y)
         colour = alt.Color("colour:N", scale=None, legend=None)
         bars = base.mark_bar(height={"band": 0.62}).encode(x=x, color=colour, description="about:N")
-        whiskers = base.mark_rule(stroke=INK, strokeWidth=1.4).encode(x="low:Q", x2="high:Q")
-        caps = [base.mark_tick(color=INK, thickness=1.4, size=7).encode(x=f"{end}:Q") for end in ("low", "high")]
+        thin = whiskers(base, x="low:Q", x2="high:Q")
+        ended = base.transform_filter("datum.low < datum.high")
+        caps = [
+            ended.mark_tick(color=INK, opacity=1, thickness=1.4, size=7).encode(x=f"{end}:Q") for end in ("low", "high")
+        ]
         chance = (
             base.transform_filter("isValid(datum.chance)")
-            .mark_tick(color=VERMILION, thickness=2.4, size=20)
+            .mark_tick(color=VERMILION, opacity=1, thickness=2.4, size=20)
             .encode(x="chance:Q")
         )
         charts.append(
             NamedChart(
                 show.file_name("scores", column.task, column.metric),
                 _caption(f"{column.label} by model", board, [column]),
-                alt.layer(bars, whiskers, *caps, chance).properties(**panel(alt)),
+                alt.layer(bars, *thin, *caps, chance).properties(**panel(alt)),
                 title=column.label,
                 told=_told(column.label, values),
             )
@@ -102,7 +113,8 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     names = short_labels(series)
     labels = [names[line] for line in series]
     bar = _BAR if len(series) <= _FEW else _THIN
-    wide = len(series) * bar + _BETWEEN
+    words = (word for column in columns for word in column.label.split(" "))
+    wide = max(len(series) * bar + _BETWEEN, min(_LONGEST, max(_LETTER * cell_len(word) + 10 for word in words)))
     rows_needed = math.ceil(len(columns) / max(1, _ROW // wide))
     in_a_row = math.ceil(len(columns) / rows_needed)
     scale = alt.Scale(domain=labels, range=[colours[line] for line in series])
@@ -113,7 +125,7 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
         symbolSize=90,
         symbolStrokeWidth=0.7,
         labelLimit=180,
-        columns=legend_columns(labels),
+        columns=legend_columns(labels, room=max(PANEL, in_a_row * wide)),
     )
     found = {column: _grouped(board, column, names, colours, baselines) for column in columns}
     ends = [value[end] for values in found.values() for value in values for end in ("low", "high", "chance")]
@@ -123,12 +135,13 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     for start in range(0, len(columns), in_a_row):
         own = columns[start : start + in_a_row]
         values = [value for column in own for value in found[column]]
+        room = max(_LEAST, len(own) * wide)
         x = alt.X(
             "group:N",
             title=None,
             sort=None,
-            scale=alt.Scale(domain=[column.label for column in own], paddingInner=_BETWEEN / wide, paddingOuter=0.12),
-            axis=alt.Axis(labelAngle=0, labelExpr="split(datum.label, ' ')", ticks=False, labelPadding=6, grid=False),
+            scale=bands(alt, [column.label for column in own], len(series) * bar, room),
+            axis=wrapped_axis(alt, [column.label for column in own], wide),
         )
         offset = alt.XOffset("line:N", sort=None, scale=alt.Scale(domain=labels))
         base = alt.Chart(alt.InlineData(values=values)).encode(x=x, xOffset=offset)
@@ -137,15 +150,17 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
         bars = base.mark_bar(stroke=INK, strokeWidth=0.7).encode(
             y=y, color=alt.Color("line:N", scale=scale, legend=legend), strokeDash=dashes, description="about:N"
         )
-        whiskers = base.mark_rule(stroke=INK, strokeWidth=1.3).encode(y=alt.Y("low:Q", title="score"), y2="high:Q")
+        thin = whiskers(base, y=alt.Y("low:Q", title="score"), y2="high:Q")
         chance = (
             base.transform_filter("isValid(datum.chance)")
-            .mark_tick(color=VERMILION, thickness=2.2, size=bar)
+            .mark_tick(color=VERMILION, opacity=1, thickness=2.2, size=bar)
             .encode(y=alt.Y("chance:Q", title="score"))
         )
-        rows.append(alt.layer(bars, whiskers, chance).properties(width=max(180, len(own) * wide), height=210))
+        rows.append(alt.layer(bars, *thin, chance).properties(width=room, height=210))
     left = [column.label for column in board.columns if column not in columns]
     caption = _caption("Scores by task and model", board, columns)
+    if len(series) > 2:
+        caption = sentences(caption, "Bars are in the order of the legend")
     if left:
         caption = sentences(caption, f"Not drawn, for it is no share or has no value: {', '.join(left)}")
     told = "; ".join(f"{value['group']}, {value['about']}" for values in found.values() for value in values)
@@ -232,7 +247,7 @@ def rank_charts(judged: Outcomes) -> list[NamedChart]:
                 for place, (label, share) in enumerate(zip(labels, shares, strict=True))
             ]
         lines = list(dict.fromkeys(str(value["line"]) for value in values))
-        shades = alt.Scale(domain=labels, range=list(_RANK_SHADES[: len(labels)]))
+        shades = alt.Scale(domain=labels, range=_shades(len(labels)))
         legend = alt.Legend(
             title="rank",
             orient="bottom",
@@ -254,7 +269,7 @@ def rank_charts(judged: Outcomes) -> list[NamedChart]:
             alt.Chart(alt.InlineData(values=values))
             .mark_bar(height={"band": 0.7}, stroke="white", strokeWidth=0.6)
             .encode(
-                y=alt.Y("line:N", title=None, scale=alt.Scale(domain=lines), axis=names_axis(alt, 150)),
+                y=alt.Y("line:N", title=None, scale=alt.Scale(domain=lines), axis=names_axis(alt)),
                 x=x,
                 color=alt.Color("bin:N", scale=shades, legend=legend),
                 order=alt.Order("place:Q"),
@@ -268,13 +283,23 @@ def rank_charts(judged: Outcomes) -> list[NamedChart]:
         charts.append(
             NamedChart(
                 show.file_name("ranks", name),
-                sentences(f"{title}: rank of the best right answer", counted(sizes)),
+                sentences(
+                    f"{title}: rank of the best right answer",
+                    "Candidates that tie have the mean of their ranks",
+                    counted(sizes),
+                ),
                 chart,
                 title=title,
                 told=f"Rank of the best right answer, {name}. At rank 1: {told}.",
             )
         )
     return charts
+
+
+def _shades(count: int) -> list[str]:
+    """Shades for so many bins, spread from dark to light."""
+    last = min(len(RANK_SHADES), max(count, len(RANK_SHADES) - 1)) - 1
+    return [RANK_SHADES[round(place * last / max(1, count - 1))] for place in range(count)]
 
 
 def rank_bins(limit: int) -> tuple[list[float], list[str]]:

@@ -13,6 +13,7 @@ DASH = "–"
 _CAPITALS = re.compile(r"^(r|p|mrr|map|ndcg|f)(?=$|[@_\d])")
 _NAME_LENGTH = 48
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
+_LINE_ENDS = re.compile(r"[\u2028\u2029]")
 _DIRECTIONS = re.compile(r"[\u202a-\u202c\u2066-\u2069]")
 
 
@@ -112,8 +113,9 @@ def printable(text: Any) -> str:
     """Text without characters that no document may hold, or that turn around the text after them; shown as �.
 
     Embeddings and isolates of right-to-left text are left out: whoever shows a text gives it a direction of its own.
+    Unicode's own ends of lines and paragraphs, which no script may hold, become spaces.
     """
-    return _CONTROL.sub("�", _DIRECTIONS.sub("", str(text)))
+    return _LINE_ENDS.sub(" ", _CONTROL.sub("�", _DIRECTIONS.sub("", str(text))))
 
 
 def file_name(*parts: Any) -> str:

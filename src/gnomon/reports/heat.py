@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.reports import formatting as show
-from gnomon.reports.drawing import INK, NamedChart, counted, names_axis, sentences, short_labels
+from gnomon.reports.drawing import INK, NAMES, SMALL, NamedChart, counted, names_axis, sentences, short_labels
 from gnomon.reports.scoreboard import Cell, Column, Series, above_chance, cell
 
 _ROWS = 40
@@ -63,7 +63,7 @@ def heat_chart(rows: list[dict[str, Any]], group: str, column: Column, series: S
         for name in names
         if name in chances
     ]
-    wide = 62 if len(labels) <= 6 else 44
+    wide = 50 if len(labels) <= 6 else 42
     y, x = _places(alt, names, [*labels, *([_CHANCE] if beside else [])])
     shade = alt.Scale(domain=[0, top], scheme="blues")
     base = alt.Chart(alt.InlineData(values=values)).encode(y=y, x=x)
@@ -150,7 +150,7 @@ def _task_heat(
         color=alt.Color("above:Q", scale=shade, legend=legend), description="about:N"
     )
     inks = {ink: [value for value in values if value["ink"] == ink] for ink in ("white", INK)}
-    chart = alt.layer(squares, *_written(alt, inks, x, y)).properties(width=alt.Step(74), height=alt.Step(21))
+    chart = alt.layer(squares, *_written(alt, inks, x, y)).properties(width=alt.Step(62), height=alt.Step(21))
     title = f"{line.label}: score in percent by {group} and task"
     whole = sentences(
         title,
@@ -196,9 +196,9 @@ def _left_out(found: dict[str, Any], group: str, lines: int = 0) -> str:
 
 
 def _places(alt: Any, names: Sequence[str], labels: Sequence[str], x_field: str = "line") -> tuple[Any, Any]:
-    y = alt.Y("group:N", title=None, scale=alt.Scale(domain=names), axis=names_axis(alt, 190))
+    y = alt.Y("group:N", title=None, scale=alt.Scale(domain=names), axis=names_axis(alt))
     axis = alt.Axis(
-        orient="top", labelAngle=-38, labelLimit=130, ticks=False, domain=False, labelPadding=6, labelAlign="left"
+        orient="top", labelAngle=-38, labelLimit=NAMES, ticks=False, domain=False, labelPadding=6, labelAlign="left"
     )
     return y, alt.X(f"{x_field}:N", title=None, scale=alt.Scale(domain=list(labels)), axis=axis)
 
@@ -206,7 +206,7 @@ def _places(alt: Any, names: Sequence[str], labels: Sequence[str], x_field: str 
 def _written(alt: Any, inks: dict[str, list[dict[str, Any]]], x: Any, y: Any) -> list[Any]:
     """The numbers in the squares, dark on light and light on dark."""
     return [
-        alt.Chart(alt.InlineData(values=written)).mark_text(fontSize=11, color=ink).encode(y=y, x=x, text="text:N")
+        alt.Chart(alt.InlineData(values=written)).mark_text(fontSize=SMALL, color=ink).encode(y=y, x=x, text="text:N")
         for ink, written in inks.items()
         if written
     ]

@@ -16,15 +16,15 @@ from gnomon.reports.citations import bibliography
 from gnomon.reports.data import ReportData
 from gnomon.reports.differences import difference_chart
 from gnomon.reports.fitting import fitting_each
-from gnomon.reports.methods import methods_text
+from gnomon.reports.methods import methods_text, metrics_in_words
 from gnomon.reports.outcomes import Outcomes, outcomes
 from gnomon.reports.reproducing import environment, is_shortened, model_table, public_command, study_text
 from gnomon.reports.samples import sample_questions
 from gnomon.reports.scoreboard import Scoreboard, grouped_rows, scoreboard
 from gnomon.reports.summary import summary, tiles
 
-_ROOM_FOR_FIGURES = 1_200_000
-"""Bytes of a page that figures may take, about; those of analyses may take half as much besides."""
+_ROOM_FOR_FIGURES, _ROOM_FOR_ANALYSES = 1_200_000, 750_000
+"""Bytes of a page that figures may take, about: the report's own, and those of analyses besides."""
 
 
 def render_html(data: ReportData) -> str:
@@ -64,6 +64,7 @@ def _content(data: ReportData) -> dict[str, Any]:
         "warnings": warnings(found),
         "summary": {**summary(data, board, numbers), "trust": trust_sentences(found)},
         "main": sections.main_table(board, colours),
+        "metrics": [pair for pair in metrics_in_words(column.metric for column in board.columns) if pair[1]],
         "every": sections.every_score(data.scores),
         "drawing": figures.can_draw(),
         "figures": _with_room({**_figures(data, board, judged, colours, groups), "differences": _differences(data)}),
@@ -133,7 +134,7 @@ def _analyses(data: ReportData) -> list[dict[str, Any]]:
     """The sections of analyses, with the figures that find room in a page."""
     found = analysis_sections(data.analyses, data.baselines())
     lists = {section["id"]: [_marked(figure) for figure in section["figures"]] for section in found}
-    kept, _ = fitting_each(lists, _ROOM_FOR_FIGURES // 2)
+    kept, _ = fitting_each(lists, _ROOM_FOR_ANALYSES)
     return [
         {**section, "figures": kept[section["id"]], "undrawn": len(section["figures"]) - len(kept[section["id"]])}
         for section in found

@@ -45,16 +45,16 @@ _MARKS = {
     "→": r"$\to$",
 }
 _LATIN = 0x024F
-_LONG_WORDS, _LONG_TABLE, _WIDE = 44, 45, 84
-"""Beyond so many letters a column of words is wrapped, beyond so many rows a table goes over pages, beyond so many
-letters in a row it is shrunk to the width of the text."""
+_LONG_WORD, _LONG_WORDS, _LONG_TABLE, _COLUMN, _WIDE = 18, 44, 45, 46, 76
+"""Beyond so many letters a word may be broken and a column of words is wrapped, beyond so many rows a table goes over
+pages; beyond so many letters in a row it goes over the columns of a paper, and is shrunk to the width of the text."""
 
 
 def as_latex(table: ReportTable) -> str:
     """The table for a paper: booktabs, the best of a column in bold, intervals in small type, caption and label.
 
     Packages that it needs are named in a comment. What it holds is text: every special character is escaped. Numbers
-    stand right under right, so that their decimals do.
+    stand right under right, so that their decimals do. A wide table goes over the columns of a paper.
     """
     columns = [_specification(table, place) for place in range(len(table.columns))]
     packages = ["booktabs"]
@@ -87,9 +87,21 @@ def as_latex(table: ReportTable) -> str:
         ]
     )
     inner = fitted(inner) if wide else inner
+    place = "table*" if _width(table) > _COLUMN else "table"
     return (
         written
-        + "\n".join(["\\begin{table}[t]", "\\centering", "\\small", caption, label, inner, "\\end{table}"])
+        + "\n".join(
+            [
+                f"\\begin{{{place}}}[t]",
+                "\\centering",
+                "\\small",
+                caption,
+                label,
+                "\\smallskip",
+                inner,
+                f"\\end{{{place}}}",
+            ]
+        )
         + "\n"
     )
 
@@ -103,13 +115,18 @@ def escaped(text: str) -> str:
     """Text as LaTeX prints it, letter by letter; characters that only control how text runs are left out."""
     plain = show.printable(text)
     kept = []
+    word = 0
     for before, letter in zip(f" {plain}", plain, strict=False):
+        word = 0 if letter.isspace() else word + 1
+        if word > _LONG_WORD:
+            kept.append("\\allowbreak{}")
+            word = 1
         if letter in _MARKS:
             kept.append(_MARKS[letter])
         elif letter.isspace():
             kept.append(" ")
-        elif letter == before == "-":  # Two hyphens in a row would become a dash.
-            kept.append("{}-")
+        elif letter == before and letter in "-,":  # Two in a row would become a dash, or a quotation mark.
+            kept.append(f"{{}}{letter}")
         elif unicodedata.category(letter) != "Cf":
             kept.append(letter)
     return "".join(kept)
@@ -127,7 +144,7 @@ def preamble(packages: Sequence[str], text: str) -> str:
 
 def _specification(table: ReportTable, place: int) -> str:
     if table.columns[place].number:
-        return "r@{~}r" if table.has_intervals(place) else "r"
+        return "r@{~}l" if table.has_intervals(place) else "r"
     longest = max((len(row[place].text) for row in table.rows), default=0)
     return "l" if longest <= _LONG_WORDS else "p{0.34\\linewidth}"
 

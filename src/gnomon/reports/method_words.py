@@ -34,6 +34,7 @@ _KINDS = {
     "masked": "masked language model",
     "causal": "causal language model",
     "encoder": "encoder",
+    "chat": "chat model behind an endpoint",
     "predictions": "file of predictions made elsewhere",
 }
 PROBES = {
@@ -43,6 +44,12 @@ PROBES = {
     "write": "By the probe write, models wrote what stands in the slot",
     "compare": "By the probe compare, the sense of a word in a sentence was compared with its sense in others, by the "
     "cosine of the model’s states of the word, the mean over its tokens",
+    "choose": "By the probe choose, models were shown the sentence with a blank and lettered choices in a drawn order, "
+    "and told to reply with a letter",
+    "answer": "By the probe answer, models were told to fill the blank of the sentence in their own words, and the "
+    "reply was compared with every right answer word by word; a reply that says nothing or declines is wrong",
+    "judge": "By the probe judge, models were told to say whether a statement is true, for each question once with the "
+    "right answer in place and once with a wrong one; a reply that judges nothing or declines is wrong",
     "recall": "By the probe recall, models filled the mask of a statement by one of their symbols, of which each "
     "entity and each time has one; all symbols were ranked",
 }
@@ -77,6 +84,12 @@ def method_in_words(probe: str, kind: str, method: str) -> str:
             "continue": "the text before the slot gone on with, greedily",
             "chat": "the question put as an instruction in the model’s chat format",
             "file": "the predictions of a file",
+        }.get(name, "")
+    if probe == "choose":
+        return {
+            "letters": "by the probabilities of the letters at the beginning of the reply",
+            "text": "by the letter or choice that the reply names, strictly read; a reply that names none or "
+            "declines is wrong",
         }.get(name, "")
     if probe == "compare":
         place = f"at layer {layer}" if layer else "in the last layer"

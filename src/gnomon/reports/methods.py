@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,10 +71,10 @@ def _questions(data: ReportData, choices: Sequence[int], ways: Sequence[Mapping[
     version = f" {record['gnomon']}" if record.get("gnomon") else ""
     language = _language(data)
     about = f" about {show.count(count.facts)} facts" if count.facts else ""
-    tasks = [f"{show.count(number)} of {task}" for task, number in count.tasks.items()]
+    tasks = [f"{task} {show.count(number)}" for task, number in count.tasks.items()]
     of = f" ({_listed(tasks)})" if len(tasks) > 1 else f" of the task {next(iter(count.tasks))}" if tasks else ""
     plural = "question" if count.questions == 1 else "questions"
-    said = [f"We asked {show.count(count.questions)} {plural}{language}{about}{of} with {by}gnomon{version}."]
+    said = [f"We asked {show.count(count.questions)} {plural}{language}{of}{about} with {by}gnomon{version}."]
     knowledge = (record.get("questions") or {}).get("knowledge")
     if knowledge:
         packs = [public_text(str(name)) for name in data.study.get("knowledge") or ()]
@@ -126,7 +126,7 @@ def _models(data: ReportData, ways: Sequence[Mapping[str, str]]) -> str:
     said = []
     if named:
         said.append(f"{'The model was' if len(named) == 1 else 'Models were'} {_listed(_few(named))}.")
-        said.append("Weights are identified by the hashes in the table of models.")
+        said.append("The run’s record holds the hash of all weights.")
     said += _learned(data)
     for probe in dict.fromkeys(way["probe"] for way in ways):
         methods: dict[tuple[str, str], None] = {}
@@ -140,8 +140,10 @@ def _models(data: ReportData, ways: Sequence[Mapping[str, str]]) -> str:
     for name in (name for name in own if name in baselines):
         method = next((way["method"] for way in ways if way["model"] == name), "")
         about = words.baseline_in_words(method)
-        said.append(f"The baseline {_short(name)} {about}." if about else f"{_short(name)} is a baseline.")
-    return " ".join(said)
+        # A baseline under several conditions has a name for each.
+        short = _short(str(own[name].get("base") or name))
+        said.append(f"The baseline {short} {about}." if about else f"{short} is a baseline.")
+    return " ".join(dict.fromkeys(said))
 
 
 def _model(name: str, model: Mapping[str, Any]) -> str:
@@ -241,9 +243,14 @@ def _statistics(data: ReportData) -> tuple[str, list[str]]:
 
 
 def _metrics(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The metrics by name, each with what it is."""
+    told = metrics_in_words(str(row["metric"]) for row in rows)
+    return [f"{name} ({about})" if about else name for name, about in told]
+
+
+def metrics_in_words(metrics: Iterable[str]) -> list[tuple[str, str]]:
+    """The metrics by name, each once and with what it is; with nothing where that is not known."""
     found = []
-    for metric in dict.fromkeys(str(row["metric"]) for row in rows):
+    for metric in dict.fromkeys(metrics):
         kind, at, number = metric.partition("@")
         name = f"{kind}@k" if at and number.isdigit() else metric
         about = METRICS.about(name) if name in METRICS else ""
@@ -252,7 +259,7 @@ def _metrics(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         about = about.partition(", e.g.")[0].replace("first k ", f"first {number} ")
         if number == "1":
             about = about.replace("is among the first 1 candidates", "is ranked first")
-        found.append(show.metric_label(metric) + (f" ({about})" if about else ""))
+        found.append((show.metric_label(metric), about))
     return found
 
 
@@ -260,17 +267,19 @@ def _comparisons(data: ReportData) -> tuple[list[str], list[str]]:
     found = list(data.findings.get("comparisons") or ())
     if not found:
         return [], []
-    sources = [cited.HOLM]
-    number = f"{len(found)} comparison" + ("" if len(found) == 1 else "s")
+    sources, corrected = [], ""
+    if len(found) > 1:
+        sources.append(cited.HOLM)
+        corrected = f"; p-values are corrected for {len(found):,} comparisons by Holm’s method "
+        corrected += f"({cited.of_statistics(cited.HOLM)})"
     said = [
         "Models were compared in pairs on the questions that both could be asked, by two-sided permutation tests that "
-        f"exchange two models within facts ({_default(paired_difference, 'flips')} permutations); p-values are "
-        f"corrected for {number} by Holm’s method ({cited.of_statistics(cited.HOLM)}). Intervals of differences are "
-        "95% percentile intervals of the same resampling."
+        f"exchange two models within facts ({_default(paired_difference, 'flips')} permutations){corrected}. Intervals "
+        "of differences are 95% percentile intervals of resampled facts, widened in the same way."
     ]
     if data.record.get("recalls"):
         said.append("Where intervals come in closed form, so do p-values.")
-    if any(show.finite(one.get("q")) is not None for one in found):
+    if len(found) > 1 and any(show.finite(one.get("q")) is not None for one in found):
         sources.append(cited.BENJAMINI)
         said.append(f"q-values control the false discovery rate ({cited.of_statistics(cited.BENJAMINI)}).")
     if any(show.finite(one.get("mcnemar")) is not None for one in found):

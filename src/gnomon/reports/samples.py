@@ -16,7 +16,7 @@ from gnomon.reports.fitting import fitting, weight
 from gnomon.reports.outcomes import RIGHT, UNUSABLE, WRONG, Outcomes
 
 TOP = 3
-_ROOM = 600_000
+_ROOM = 500_000
 """Bytes of a page that all questions may take, about."""
 _NAME = 80
 _MANY_LINES = 8

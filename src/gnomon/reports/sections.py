@@ -12,9 +12,9 @@ from gnomon.reports import formatting as show
 from gnomon.reports.data import ReportData
 from gnomon.reports.fitting import fitting
 from gnomon.reports.scoreboard import Cell, Column, Scoreboard, Series, cell, group_columns, grouped_rows, overall_rows
+from gnomon.scores.corrections import CLEAR
 
 MOST_GROUPS = 300
-CLEAR = 0.05
 """Below it a difference is told as one."""
 _MOST_CELLS = 15_000
 _MOST_METRICS = 500
@@ -47,6 +47,7 @@ def main_table(board: Scoreboard, colours: Mapping[Series, str]) -> dict[str, An
     for line in board.series:
         cells = [board.cells.get((line, column)) for column in board.columns]
         by_task = {column.task: found for column, found in zip(board.columns, cells, strict=True) if found}
+        unasked = sum(found.unusable for found in by_task.values())
         lines.append(
             {
                 "label": line.label,
@@ -55,7 +56,8 @@ def main_table(board: Scoreboard, colours: Mapping[Series, str]) -> dict[str, An
                     number_cell(found, column.percent, best=line in board.best.get(column, ()))
                     for column, found in zip(board.columns, cells, strict=True)
                 ],
-                "unusable": show.count(sum(found.unusable for found in by_task.values())),
+                "unusable": show.count(unasked),
+                "unusable_sort": unasked,
             }
         )
     return {

@@ -82,7 +82,10 @@ def _leader(column: Column, board: Scoreboard, data: ReportData) -> str:
     if len(best) > 3:
         names = f"{len(best)} models alike"
     elif len(others) > len(best):
-        names += f", the highest of {len(others)}" if len(best) == 1 else f", alike and highest of {len(others)}"
+        models = len({line.model for line in others})
+        what = f"{models} models" if models == len(others) else f"{len(others)} ways of asking"
+        what += f" {models} models" if 1 < models < len(others) else ""
+        names += f", the best of {what}" if len(best) == 1 else f", alike and best of {what}"
     beside = []
     chances = board.chances(column)
     if chances:

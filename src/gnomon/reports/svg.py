@@ -36,6 +36,11 @@ def scaled(svg: str, factor: float) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
+def width(svg: str) -> float:
+    """The width of the figure in pixels."""
+    return float(ElementTree.fromstring(svg).get("width") or 0)
+
+
 def _clean(element: ElementTree.Element, identity: str) -> None:
     element.tag = element.tag.rpartition("}")[2]
     described = element.get("aria-roledescription") in {"bar", "rect", "point", "text mark", "tick", "rule"}

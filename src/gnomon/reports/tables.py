@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _PERCENT = "Shares are in percent, with 95% bootstrap intervals clustered by fact in brackets."
-_BEST = "The best model of a column is bold."
+_BEST = "The best of a column is bold; a baseline only where there are no other models."
 _TESTS: tuple[tuple[str, str, str], ...] = (
     ("p", "p (Holm)", "p"),
     ("q", "q (Benjamini–Hochberg)", "p"),
@@ -90,7 +90,7 @@ def chosen(tables: Sequence[ReportTable], names: Sequence[str]) -> list[ReportTa
         if name not in by_name:
             hint = did_you_mean(name, by_name) if by_name else "there are no scores in it"
             raise InputError(f"there is no table {name!r} in this run; {hint}")
-    return [by_name[name] for name in names] if names else list(tables)
+    return [by_name[name] for name in dict.fromkeys(names)] if names else list(tables)
 
 
 def score_report_table(data: ReportData) -> ReportTable:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.analysis import AnalysisInput, find_out, options_of
+from gnomon.analysis.calibration import find_cards
 from gnomon.reports import ReportData
 from gnomon.runs.examining import analysis_input, run_analyses
 from gnomon.runs.folder import Run
@@ -102,10 +103,16 @@ def _seed(runs: Sequence[Run]) -> int:
 
 
 def _cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """The calibration cards of all runs, each once."""
+    """The calibration cards of all runs, each once; a probe that had none when it asked has the one known now."""
     cards: list[dict[str, Any]] = []
     for run in runs:
         cards += [card for card in run.calibration if card not in cards]
+    known = {(card.get("probe"), card.get("kind")) for card in cards}
+    for run in runs:
+        asked_by = [str(model["probe"]) for model in run.record["models"] if model.get("probe")]
+        found = [card for card in find_cards(asked_by) if (card.get("probe"), card["kind"]) not in known]
+        cards += found
+        known |= {(card.get("probe"), card["kind"]) for card in found}
     return cards
 
 

@@ -48,7 +48,7 @@ def say_questions(shared: Sequence[Mapping[str, Any]], kind: str = "questions") 
         if not one["both"]:
             said.append(f"{one['run']} and {one['other']} share no {kind.removesuffix('s')} ({only}).")
         else:
-            said.append(f"Compared on the {one['both']:,} {kind} that {who} asked; {only}.")
+            said.append(f"Across runs, models are compared on the {one['both']:,} {kind} that {who} asked; {only}.")
     if len(shared) > _MOST_PAIRS:
         said.append(f"{len(shared) - _MOST_PAIRS} more pairs of runs are in what --json prints.")
     return said
@@ -62,10 +62,24 @@ def remarks(
 ) -> list[str]:
     """What one must know of the runs before one believes a difference between them."""
     return [
+        *_samples(together),
         *_weights(together, models),
         *_ways(ways, models),
         *_wordings(together, asked),
         *_settings(together),
+    ]
+
+
+def _samples(together: Together) -> list[str]:
+    """Which runs keep a part of their answers only, where these are what is compared."""
+    if together.memorized:
+        return []
+    kept = [(label, run.record.get("sampled")) for label, run in zip(together.labels, together.runs, strict=True)]
+    return [
+        f"{label} keeps {own['questions']:,} of the {own['of']:,} questions that it asked: its models are compared on "
+        "these alone."
+        for label, own in kept
+        if own is not None
     ]
 
 
@@ -76,7 +90,7 @@ def _weights(together: Together, models: Collection[str]) -> list[str]:
     for place, run in enumerate(together.runs):
         for model in run.record.get("models", []):
             shown = together.name(model["name"], place)
-            if shown not in models or not model.get("fingerprint"):
+            if shown not in models or not model.get("fingerprint") or model.get("kind") == "baseline":
                 continue
             places = by_name.setdefault(model["name"], {}).setdefault(model["fingerprint"], [])
             places += [] if together.labels[place] in places else [together.labels[place]]

@@ -32,7 +32,7 @@ Pair = tuple[str, str]
 class ComparisonChoice:
     """What is compared: every pair of models, or all ``against`` one; these tasks and metrics; also ``by`` a column.
 
-    Without tasks and metrics, those of the headline; baselines only if they are wanted.
+    Without tasks and metrics, those of the headline; baselines if they are wanted, or if there is one model only.
     """
 
     against: str | None = None
@@ -67,11 +67,13 @@ def compare_runs(
     everyone = pc.unique(together.scores["model"]).to_pylist()
     if choice.against is not None and choice.against not in everyone:
         raise InputError(f"no run has the model {choice.against!r}; {did_you_mean(choice.against, everyone)}")
-    baselines = together.baselines if not choice.baselines else frozenset()
-    models = [name for name in everyone if name not in baselines or name == choice.against]
+    able = [name for name in everyone if name not in together.baselines]
+    alone = len(able) == 1 < len(everyone) and not choice.baselines
+    models = everyone if choice.baselines or alone else [*able, *_named_too(choice.against, able)]
     headline, unknown = _headline(together, choice)
     paired = _paired(together, models, headline)
-    pairs = _pairs(paired.models, choice.against)
+    with_all = choice.against or (able[0] if alone else None)
+    pairs = _pairs(paired.models, with_all)
     comparisons = paired.compare(pairs)
     groups = paired.compare_groups(pairs, _column(choice.by, together)) if choice.by else []
     if choice.against is not None:
@@ -80,12 +82,14 @@ def compare_runs(
     shared = shared_questions(together, asked)
     verb = "recalls more" if together.memorized else "knows more"
     verb = verb if together.baselines.isdisjoint(paired.models) else "scores higher"
-    verdict = give_verdict(comparisons, choice.against, verb)
+    verdict = give_verdict(comparisons, with_all, verb)
     side = {frozenset((one.model, one.other)): one.model for one in verdict.pairs}
     if choice.against is not None:
         side = {pair: next(name for name in pair if name != choice.against) for pair in side}
     groups = _sided(sorted(groups, key=lambda one: (not is_clear(one), -abs(one["difference"]))), side)
     said = list(verdict.sentences) if comparisons else [_nothing(together, paired.models, everyone, shared, asked)]
+    if comparisons and alone:
+        said.insert(0, f"Only one model answered, {told(able[0])}: it is compared with the baselines.")
     return ComparisonData(
         data=report_data(together, {"comparisons": comparisons}),
         runs=[_about(together, place, len(asked[place])) for place in range(len(runs))],
@@ -154,6 +158,10 @@ def _pairs(models: Sequence[str], reference: str | None) -> list[Pair]:
     if reference is None:
         return list(combinations(models, 2))
     return [(model, reference) for model in models if model != reference]
+
+
+def _named_too(reference: str | None, models: Sequence[str]) -> list[str]:
+    return [] if reference is None or reference in models else [reference]
 
 
 def _column(column: str, together: Together) -> str:

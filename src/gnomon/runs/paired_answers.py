@@ -199,8 +199,8 @@ class PairedAnswers:
             if len(kinds):
                 means = [float(np.mean(class_weights(kinds) * own[inside])) for own in values]
                 equal = bool(np.array_equal(values[0][inside], values[1][inside]))
-        about = {"value": means[0], "other_value": means[1], "share": metric.share, "equal": equal}
-        return {**asdict(one), **about}
+        about = {"share": metric.share, "higher_is_better": metric.higher_is_better, "equal": equal}
+        return {**asdict(one), "value": means[0], "other_value": means[1], **about}
 
     def _reason(self, pair: Pair, task: str, metric: Metric) -> str:
         first, second = (self.ways.get((model, task), {}) for model in pair)

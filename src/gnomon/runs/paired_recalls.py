@@ -113,7 +113,8 @@ class PairedRecalls:
             statements = _grouped(statements, one.group_column)[str(one.group)]
         values = [hit_values(matched(statements, own), one.metric) for own in recalls]
         means = {"value": float(values[0].mean()), "other_value": float(values[1].mean())}
-        return {**vars(one), **means, "share": True, "equal": bool(np.array_equal(values[0], values[1]))}
+        about = {"share": True, "higher_is_better": True, "equal": bool(np.array_equal(values[0], values[1]))}
+        return {**asdict(one), **means, **about}
 
 
 def _grouped(statements: pa.Table, column: str) -> dict[str, pa.Table]:

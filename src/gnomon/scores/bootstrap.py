@@ -14,6 +14,8 @@ from gnomon.scores.student import student_quantile
 
 _NORMAL = NormalDist()
 _CELLS_AT_ONCE = 4_000_000
+_MANY_CLUSTERS = 5_000
+"""More clusters than this are drawn by kind where many are alike: so many of each, not one after another."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,13 @@ def class_weights(classes: NDArray[np.generic]) -> FloatArray:
 
 
 def drawn_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray:
-    """Column sums of as many rows as there are, drawn with replacement."""
+    """Column sums of as many rows as there are, drawn with replacement.
+
+    Where a great many rows are of few kinds, how often each kind is drawn is drawn at once, which is multinomial.
+    """
+    by_kind = _drawn_by_kind(columns, seed=seed, resamples=resamples)
+    if by_kind is not None:
+        return by_kind
     generator = np.random.default_rng(seed)
     size = len(columns)
     parts: list[FloatArray] = []
@@ -120,6 +128,27 @@ def drawn_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray:
     return np.concatenate(parts)
 
 
+def _drawn_by_kind(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray | None:
+    kinds = _kinds(columns)
+    if kinds is None:
+        return None
+    alike, counts = kinds
+    times = np.random.default_rng(seed).multinomial(len(columns), counts / len(columns), size=resamples)
+    return times.astype(np.float64) @ alike
+
+
+def _kinds(columns: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
+    """The distinct rows and how many there are of each; None where rows are few, or mostly unlike."""
+    if len(columns) <= _MANY_CLUSTERS:
+        return None
+    ordered = columns[np.lexsort(columns.T)]
+    first = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
+    starts = np.flatnonzero(first)
+    if 8 * len(starts) > len(columns):
+        return None
+    return ordered[starts], np.diff(np.append(starts, len(columns)))
+
+
 def cluster_sums(values: FloatArray, clusters: NDArray[np.generic]) -> tuple[FloatArray, FloatArray]:
     """Sum and number of the values of each cluster, clusters in sorted order."""
     _, index = np.unique(clusters, return_inverse=True)
@@ -128,14 +157,17 @@ def cluster_sums(values: FloatArray, clusters: NDArray[np.generic]) -> tuple[Flo
 
 
 def resampled_means(sums: FloatArray, counts: FloatArray, *, seed: int, resamples: int) -> FloatArray:
-    """Means of the values of as many clusters, drawn with replacement."""
+    """Means of the values of as many clusters, drawn with replacement; many alike as in :func:`drawn_sums`."""
+    drawn = _drawn_by_kind(np.stack([sums, counts], axis=1), seed=seed, resamples=resamples)
+    if drawn is not None:
+        return drawn[:, 0] / drawn[:, 1]
     generator = np.random.default_rng(seed)
     means = np.empty(resamples)
     step = max(1, _CELLS_AT_ONCE // len(sums))
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        drawn = generator.integers(0, len(sums), size=(rows, len(sums)))
-        means[start : start + rows] = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+        places = generator.integers(0, len(sums), size=(rows, len(sums)))
+        means[start : start + rows] = sums[places].sum(axis=1) / counts[places].sum(axis=1)
     return means
 
 
@@ -240,15 +272,26 @@ def paired_difference(
         means = resampled_means(sums, counts, seed=seed, resamples=resamples)
         tail = _NORMAL.cdf(-_widened(sums - mean * counts, level))
         low, high = (float(end) for end in np.quantile(means, (tail, 1.0 - tail)))
+    return PairedDifference(mean, low, high, _flipped(sums, seed=seed, flips=flips))
+
+
+def _flipped(sums: FloatArray, *, seed: int, flips: int) -> float:
+    """The p of a sum among those with signs at random; of a great many clusters of few sizes, by how many of each."""
     observed = abs(sums.sum()) - 1e-12 * np.abs(sums).sum()
     generator = np.random.default_rng([seed, 1])
+    kinds = _kinds(np.abs(sums)[:, None])
+    if kinds is not None:
+        alike, counts = kinds
+        ahead = generator.binomial(counts, 0.5, size=(flips, len(counts)))
+        extreme = int(np.sum(np.abs((2.0 * ahead - counts) @ alike[:, 0]) >= observed))
+        return (1 + extreme) / (1 + flips)
     extreme = 0
     step = max(1, _CELLS_AT_ONCE // len(sums))
     for start in range(0, flips, step):
         rows = min(step, flips - start)
         signs = generator.integers(0, 2, size=(rows, len(sums)), dtype=np.int8) * 2 - 1
         extreme += int(np.sum(np.abs(signs @ sums) >= observed))
-    return PairedDifference(mean, low, high, (1 + extreme) / (1 + flips))
+    return (1 + extreme) / (1 + flips)
 
 
 def constant_difference(first: FloatArray, second: FloatArray, clusters: int, level: float) -> tuple[float, float]:

@@ -6,6 +6,9 @@ import numpy as np
 
 from gnomon.scores.ranks import FloatArray
 
+CLEAR = 0.05
+"""A difference is clear if its corrected p is below this."""
+
 
 def holm(p_values: FloatArray) -> FloatArray:
     r"""Holm's step-down correction: in no more than 5% of tables is even one of those below 0.05 false.

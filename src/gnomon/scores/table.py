@@ -106,6 +106,7 @@ def gather(answers: Sequence[Row], questions: Mapping[str, Question]) -> Respons
             for question, answer in zip(asked, answers, strict=True)
         ],
         among=[answer["among"] for answer in answers],
+        outcomes=[answer.get("outcome") for answer in answers],
     )
 
 
@@ -159,24 +160,31 @@ class _Asked:
     clusters: Mapping[str, str]
 
     def score(self, metric: Metric, seed: int, *, classes: Mapping[str, str], wrong: bool) -> Row:
-        """The metric with its interval, over classes if there are any; chance, the score against it, and n behind."""
+        """The metric with its interval, over classes if there are any; chance, the score against it, and n behind.
+
+        A question for which the metric has no number is left out, and n is the number of the others.
+        """
         if not self.answered and not wrong:
             return {"metric": metric.name, "n": 0}
         names = [*self.answered, *self.missing] if wrong else self.answered
         nothing = np.zeros(len(names) - len(self.answered))
-        own = np.array([self.clusters[name] for name in names], dtype=np.str_)
-        kinds = np.array([classes.get(name, "") for name in names], dtype=np.str_)
 
         def of_each(values: FloatArray) -> FloatArray:
             return np.concatenate([mean_of_each(values, self.firsts), nothing])
 
-        interval = averaged_interval(of_each(metric.values(self.responses)), own, kinds, seed=seed)
+        values = of_each(metric.values(self.responses))
+        known = np.isfinite(values)
+        if not known.any():
+            return {"metric": metric.name, "n": 0}
+        own = np.array([self.clusters[name] for name in names], dtype=np.str_)[known]
+        kinds = np.array([classes.get(name, "") for name in names], dtype=np.str_)[known]
+        interval = averaged_interval(values[known], own, kinds, seed=seed)
         chance = None
         if metric.chance and self.answered:
-            chance = float(np.mean(of_each(metric.chance(self.responses)) * class_weights(kinds)))
+            chance = float(np.mean(of_each(metric.chance(self.responses))[known] * class_weights(kinds)))
         row = {
             "metric": metric.name,
-            "n": len(names),
+            "n": len(own),
             **{"value": interval.value, "low": interval.low, "high": interval.high, "chance": chance},
             "adjusted": chance_adjusted(interval.value, chance) if metric.share and metric.higher_is_better else None,
         }

@@ -53,7 +53,9 @@ def card_file(probe: str, home: Path | None = None) -> Path:
 def _read(file: Path) -> list[dict[str, Any]]:
     """The cards of a file; none if it is not there, or damaged."""
     try:
-        cards: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        cards = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
+        return []
+    if not isinstance(cards, list):
         return []
     return [card for card in cards if isinstance(card, dict) and "kind" in card]

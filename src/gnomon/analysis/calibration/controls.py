@@ -20,8 +20,8 @@ class BagOfWords:
     .. math:: s(c) = \log n_c + \sum_{w} \log \frac{n_{wc} + 1 / V}{n_c + 1}
 
     over the words w of the prompt, with n_c sentences that have the word c and n_wc that have both, V words in all.
-    It ranks candidates, all words that the prompt lacks, or writes the best of these; what is tied stays tied, and where
-    only one can be written it is drawn.
+    It ranks candidates, all words that the prompt lacks, or writes the best of these; what is tied stays tied, and
+    where only one can be written it is drawn.
     """
 
     kind = "baseline"

@@ -23,6 +23,11 @@ WANTED = {
     (MEMORIZED, RANDOM): NO_MORE,
     (NEVER_SHOWN, RANDOM): NO_MORE,
 }
+_CONTROLS = {
+    BAG: "in a bag of words, which was never shown it either",
+    RANDOM: "in random weights, which have learned nothing",
+}
+_FEW = "these are too few facts to"
 _USUAL = NormalDist().inv_cdf(0.975)
 _SURE = NormalDist().inv_cdf(0.9995)
 _POWER = NormalDist().inv_cdf(0.8)
@@ -32,7 +37,7 @@ Row = dict[str, Any]
 
 def judged(content: str, model: str, score: Mapping[str, Any] | None, chance: float, facts: int) -> Row:
     """A row of a card: what a model scored on a set, what is wanted there, and whether it is so."""
-    numbers = {name: score[name] if score else None for name in ("value", "low", "high")}
+    numbers: dict[str, Any] = {name: score[name] if score else None for name in ("value", "low", "high")}
     wanted = WANTED.get((content, model)) if score else None
     return {
         "content": content,
@@ -56,15 +61,33 @@ def is_as_wanted(wanted: str, value: float, low: float, high: float, chance: flo
     """
     if wanted == AT_LEAST:
         return low >= ENOUGH
-    error = (value - low) / _USUAL
-    return value - _SURE * error <= chance + 1e-9 and high < chance + LEAK
+    return not _above(value, low, chance) and high < chance + LEAK
+
+
+def _above(value: float, low: float, chance: float) -> bool:
+    """Whether a score is above chance beyond doubt."""
+    return value - _SURE * (value - low) / _USUAL > chance + 1e-9
 
 
 def seen_leak(row: Row) -> float:
-    """The smallest share of answers above chance that would have been seen in such a row, four times in five."""
-    chance = row["chance"]
-    error = max(math.sqrt(chance * (1 - chance) / row["n"]), (row["high"] - row["low"]) / (2 * _USUAL))
-    return min((_SURE + _POWER) * error, LEAK - (_USUAL - _POWER) * error)
+    """The smallest share of answers above chance that would have been seen in such a row, four times in five.
+
+    A probe that finds a share p scores, four times in five, more than p less 0.84 standard errors. The error of a
+    share goes with the square root of p (1 - p), and is at chance what the row has.
+    """
+    chance: float = row["chance"]
+    spread = math.sqrt(chance * (1 - chance))
+    at_chance: float = max(spread / math.sqrt(row["n"]), (row["high"] - row["low"]) / (2 * _USUAL))
+
+    def error(share: float) -> float:
+        return at_chance * math.sqrt(share * (1 - share)) / spread
+
+    for leak in (thousandth / 1000 for thousandth in range(1, 1000)):
+        found = min(1.0, chance + leak)
+        poor = max(0.0, found - _POWER * error(found))
+        if not is_as_wanted(NO_MORE, poor, poor - _USUAL * error(poor), poor + _USUAL * error(poor), chance):
+            return leak
+    return 1 - chance
 
 
 def verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
@@ -72,12 +95,14 @@ def verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
     by = {(row["content"], row["model"]): row for row in rows}
     found, never = by[MEMORIZED, TRAINED], by[NEVER_SHOWN, TRAINED]
     wrong = [row for row in rows if row["passed"] is False]
+    wrong.sort(key=lambda row: row["model"] != TRAINED)
     if not wrong:
         return (
-            f"{probe} can be trusted on {plural(kind)}: it found {_share(found)} of what they had memorized, and of "
+            f"{probe} passed on small {plural(kind)}: it found {_share(found)} of what they had memorized, and of "
             f"what they were never shown {_share(never)}, no more than guessing ({_percent(never['chance'])})."
         )
-    return f"FAILED: {probe} on {plural(kind)} {'; '.join(_wrong(row) for row in wrong)}."
+    reasons = "; ".join(f"{row['role']}: it {_wrong(row)}" for row in wrong)
+    return f"FAILED: {probe} cannot be trusted on {plural(kind)}. {reasons[0].upper()}{reasons[1:]}."
 
 
 def sentences_of(rows: Sequence[Row], notes: Mapping[str, Any]) -> list[str]:
@@ -118,18 +143,20 @@ def _transfer(row: Row, bag: Row | None, about: str) -> str:
 def _bag(row: Row, about: str) -> str:
     if row["value"] is None:
         return "A bag of words cannot be asked by this probe, so that this control is missing."
-    return f"A bag of words, which knows only which words stood together, finds {_share(row)} of the memorized: {about}"
+    return f"A bag of words finds {_share(row)} of the memorized: {about}"
 
 
 def _wrong(row: Row) -> str:
     share = _share(row)
     if row["wanted"] == AT_LEAST:
-        return f"found {share} of what was memorized, and at least {ENOUGH:.0%} is wanted (of the lower end)"
-    if row["model"] == TRAINED:
-        return f"found {share} of what was never shown, where guessing finds {_percent(row['chance'])}"
-    of = "the facts of others" if row["content"] == MEMORIZED else "what nobody was shown"
-    whom = {BAG: "a bag of words", RANDOM: "random weights"}[row["model"]]
-    return f"found {share} of {of} in {whom}, where guessing finds {_percent(row['chance'])}"
+        found = f"found {share} of what was memorized, where {AT_LEAST} is wanted"
+        return found if row["high"] < ENOUGH else f"{found} also of the lower end ({_FEW} say that it finds so many)"
+    found = f"found {share} of what was {row['content']}"
+    found += "" if row["model"] == TRAINED else f" {_CONTROLS[row['model']]}"
+    found += f", where guessing finds {_percent(row['chance'])}"
+    if _above(row["value"], row["low"], row["chance"]):
+        return found
+    return f"{found} (that may be chance, but {_FEW} rule out a leak of {100 * LEAK:.0f} points)"
 
 
 def plural(kind: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import platform
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,7 +29,7 @@ from gnomon.analysis.calibration.judging import (
 )
 from gnomon.analysis.calibration.known import FACTS, KINDS, SENSES, Known, KnownModels, one_thread
 from gnomon.analysis.calibration.telling import about_world, notes_of
-from gnomon.analysis.calibration.worlds import MEMORIZED, SETS
+from gnomon.analysis.calibration.worlds import SETS
 from gnomon.foundation import GnomonError, InputError, Progress, SilentProgress, did_you_mean
 from gnomon.foundation.records import Answer, Question
 from gnomon.foundation.version import __version__
@@ -69,6 +70,13 @@ def measure(
             raise InputError(f"there is no kind of model {kind!r}; {did_you_mean(kind, ALL_KINDS)}")
     place = probe if isinstance(probe, str) else probe_name(probe)
     asks: Probe = PROBES.get(probe, home) if isinstance(probe, str) else probe
+    if not callable(asks):
+        raise InputError(f"{place} is of the type {type(asks).__name__}; a probe is a function that asks a model")
+    if getattr(asks, "talks", False):
+        raise GnomonError(
+            f"{place} cannot be calibrated, for it talks to models, and the small ones with known content have learned "
+            "no language in which they could be asked"
+        )
     with one_thread(), tempfile.TemporaryDirectory(prefix="gnomon-calibration-") as folder:
         bench = models or KnownModels(Path(folder), seed=seed, progress=progress)
         calibration = _Calibration(place, asks, trainings, seed, bench, progress or SilentProgress())
@@ -158,10 +166,36 @@ class _Calibration:
         return found
 
     def _ask(self, model: Model, questions: Sequence[Question]) -> list[Answer]:
-        answers = list(self.probe(model, questions, ()))
-        missing = {question.question_id for question in questions} - {answer.question_id for answer in answers}
-        if missing:
-            raise GnomonError(f"the probe {self.place} gave no answer to {len(missing)} questions")
+        """What the model answers; refuses a probe that breaks off, or that does not answer just what it was asked."""
+        try:
+            answers = list(self.probe(model, questions, ()))
+        except GnomonError:
+            raise
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise GnomonError(
+                f"the probe {self.place} broke off with {reason} ({Path(last.filename).name}, line {last.lineno})"
+            ) from error
+        for answer in answers:
+            if not isinstance(answer, Answer):
+                raise GnomonError(
+                    f"the probe {self.place} gave a {type(answer).__name__}, and should give records.Answer only"
+                )
+        asked, answered = {one.question_id for one in questions}, {one.question_id for one in answers}
+        if asked - answered:
+            raise GnomonError(
+                f"the probe {self.place} gave no answer to {len(asked - answered)} of {len(asked)} questions; what "
+                "cannot be asked should be an answer too, with the reason as unusable"
+            )
+        usual = {one.question_id for one in answers if one.method == answers[0].method}
+        if asked - usual:
+            raise GnomonError(
+                f"the probe {self.place} answered {len(asked - usual)} of {len(asked)} questions by another method "
+                f"than {answers[0].method}, its first; each question needs an answer by each method"
+            )
+        if answered - asked:
+            raise GnomonError(f"the probe {self.place} answered {len(answered - asked)} questions that were not asked")
         return answers
 
     def _made(self, seconds: float, kind: str | None) -> dict[str, Any]:

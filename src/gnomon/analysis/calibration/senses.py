@@ -2,8 +2,8 @@
 
 A topic has words of its own. Some words have two senses, each among the words of one topic. Others were read beside
 half of the words of their topics and are asked about beside the other half. And some stand among words that belong to
-no topic: which of their usages are of one sense was drawn, and no sentence says it. No two sentences of a question share
-a word besides the one that is asked about, so that which is like which cannot be seen from what they share.
+no topic: which of their usages are of one sense was drawn, and no sentence says it. No two sentences of a question
+share a word besides the one that is asked about, so that which is like which cannot be seen from what they share.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def make_senses(seed: int) -> World:
         for _ in range(count):
             word = next(names)
             if content == NEVER_SHOWN:
-                read = asked = (nowhere, nowhere)
+                read = asked = [nowhere, nowhere]
             else:
                 # Words in a random order, so that the two halves of a topic are other ones for every word.
                 senses = [draw.sample(topics[number], OWN) for number in next(pairs)]
                 halved = content == IN_OTHER_WORDS
-                read = tuple(sense[: OWN // 2] if halved else sense for sense in senses)
-                asked = tuple(sense[OWN // 2 :] if halved else sense for sense in senses)
+                read = [sense[: OWN // 2] if halved else sense for sense in senses]
+                asked = [sense[OWN // 2 :] if halved else sense for sense in senses]
             sentences += [Sentence(_sentence(draw, sense, word)) for sense in read for _ in range(READ // 2)]
             for number in range(QUESTIONS):
                 question = _question(draw, content, word, asked[number % 2], asked[1 - number % 2])

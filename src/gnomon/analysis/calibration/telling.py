@@ -45,10 +45,11 @@ def notes_of(name: str, contents: Sequence[KnownContent], unusable: int) -> dict
         return {
             **told,
             "transfer": "facts that were shown in other words only",
-            "bag": "a name stood beside two towns, and only the wording says which is home and which is work.",
+            "bag": "it knows only which words stood together. A name stood beside two towns, and only the wording "
+            "says which is home and which is work.",
         }
     return {
         **told,
         "transfer": "usages beside words of the topic that the word was never read with",
-        "bag": "no two sentences of a question share a word, so that nothing is to be seen from what they share.",
+        "bag": "it sees only which words two sentences share, and those of a question share none.",
     }

@@ -66,10 +66,13 @@ def _read_all(tables: RunTables, wanted: Sequence[str]) -> dict[str, dict[str, A
     while level and tables.has_facts and len(known) < _MOST:
         asked.update(level)
         found = tables.query(
-            f"select {_SELECTED} from facts where list_contains($1, fact_id) order by list_position($1, fact_id)",
-            [level[: _MOST - len(known)]],
+            f"select {_SELECTED} from facts where fact_id in (select unnest($1))", [level[: _MOST - len(known)]]
         )
-        rows = [dict(zip((*_COLUMNS, "premises"), row, strict=True)) for row in found]
+        place = {identity: number for number, identity in enumerate(level)}
+        rows = sorted(
+            (dict(zip((*_COLUMNS, "premises"), row, strict=True)) for row in found),
+            key=lambda row: place[row["fact_id"]],
+        )
         known.update({row["fact_id"]: {**row, "value": finite(row["value"])} for row in rows})
         level = [one for one in dict.fromkeys(p for row in rows for p in row["premises"] or ()) if one not in asked]
     return known

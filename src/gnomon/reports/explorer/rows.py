@@ -15,8 +15,8 @@ from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.errors import first_line
 from gnomon.foundation.tables import TableKind
 
-_AT_ONCE = 16_384
-"""Row groups of more rows are read in batches, up to the row that is wanted."""
+_AT_ONCE = 1_024
+"""Row groups are read in batches of so many rows, up to the last row that is wanted."""
 
 
 class ParquetRows:
@@ -34,6 +34,9 @@ class ParquetRows:
             self._known = frozenset(self.metadata.schema.to_arrow_schema().names)
         except (pa.ArrowException, OSError) as error:
             raise self._broken(error) from error
+        leaves = [self.metadata.schema.column(number) for number in range(self.metadata.num_columns)]
+        # Lists of texts hold few different ones: they are not written out for the rows that nobody wants.
+        self._repeated = [one.path for one in leaves if one.physical_type == "BYTE_ARRAY" and "." in one.path]
         sizes = [self.metadata.row_group(number).num_rows for number in range(self.metadata.num_row_groups)]
         self.largest = max(sizes, default=0)
         self._starts = np.cumsum([0, *sizes])
@@ -62,7 +65,7 @@ class ParquetRows:
         if by_group:
             self._refuse_changed()
             with open(self.path, "rb") as handle:
-                file = pq.ParquetFile(handle, metadata=self.metadata)
+                file = pq.ParquetFile(handle, metadata=self.metadata, read_dictionary=self._repeated)
                 for group, own in by_group.items():
                     for number, row in self._group_rows(file, group, own, wanted):
                         found[number] = {name: row.get(name) for name in names}
@@ -74,15 +77,10 @@ class ParquetRows:
         start = int(self._starts[group])
         if not names:
             return [(number, {}) for number in numbers]
-        if self._starts[group + 1] - start <= _AT_ONCE:
-            table = file.read_row_group(group, columns=names, use_threads=False)
-            rows = table.take([number - start for number in numbers]).to_pylist()
-            return list(zip(numbers, rows, strict=True))
         found: list[tuple[int, dict[str, Any]]] = []
         for batch in file.iter_batches(_AT_ONCE, row_groups=[group], columns=names, use_threads=False):
             within = [number for number in numbers if start <= number < start + batch.num_rows]
-            rows = batch.take(pa.array([number - start for number in within], pa.int64())).to_pylist()
-            found += zip(within, rows, strict=True)
+            found += [(number, batch.slice(number - start, 1).to_pylist()[0]) for number in within]
             start += batch.num_rows
             if numbers[-1] < start:
                 break

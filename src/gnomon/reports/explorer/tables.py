@@ -1,8 +1,8 @@
 """A run in memory: what is filtered and counted as arrays, what is searched and looked up in DuckDB.
 
-Masks and counts over arrays take a few milliseconds for a million questions; the same in SQL took some hundred. DuckDB
-searches texts and finds questions and facts. Long lists (ranked candidates, choices) stay on disk until a question is
-opened.
+Masks and counts over arrays take a few milliseconds for a million questions; the same in SQL took some hundred, and so
+did the lines of a page. DuckDB searches texts and finds questions and facts. Long lists (ranked candidates, choices)
+stay on disk until a question is opened.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class RunTables:
     facets: dict[str, Facet]
     cells: Cells
     database: duckdb.DuckDBPyConnection
+    shown: pa.Table
+    """Of each question what a list shows: question_id, prompt, word, answers."""
     text_order: npt.NDArray[np.int32]
     """For each question its place in the order of prompts."""
     candidate_sets: dict[str, int]
@@ -71,6 +73,10 @@ class RunTables:
         with self.database.cursor() as cursor:
             found: list[tuple[Any, ...]] = cursor.execute(sql, list(parameters)).fetchall()
             return found
+
+    def line(self, number: int) -> dict[str, Any]:
+        """What a list shows of a question."""
+        return {name: self.shown[name][number].as_py() for name in self.shown.column_names}
 
     def search(self, words: tuple[str, ...]) -> Bools:
         """Which questions hold all the words in their prompt or right answers, whatever the case of letters."""
@@ -118,7 +124,7 @@ def load_tables(folder: Path) -> RunTables:
     if max(answers.largest, questions.largest) > _SLOW_GROUP:
         notes.append("This run’s tables are in large pieces, as older versions wrote them: questions open slowly.")
     database = duckdb.connect(":memory:")
-    _store(database, table, questions)
+    shown, order = _store(database, table, questions)
     if facts is not None:
         named = facts.columns(*FACTS.schema.names)
         database.register("given", named)
@@ -127,7 +133,6 @@ def load_tables(folder: Path) -> RunTables:
         database.unregister("given")
     database.execute("set enable_external_access = false")
     database.execute("set lock_configuration = true")
-    order = database.execute("select number from texts order by prompt, number").fetchnumpy()["number"]
     text_order = np.empty(len(order), dtype=np.int32)
     text_order[order] = np.arange(len(order), dtype=np.int32)
     names = candidates.columns("candidate_set")["candidate_set"].to_pylist() if candidates is not None else []
@@ -138,6 +143,7 @@ def load_tables(folder: Path) -> RunTables:
         _facets(table),
         cells,
         database,
+        shown,
         text_order,
         {name: number for number, name in enumerate(names)},
         facts is not None and len(facts) > 0,
@@ -150,23 +156,24 @@ def _optional(kind: Any, folder: Path) -> ParquetRows | None:
     return ParquetRows(kind, path) if path.is_file() else None
 
 
-def _store(database: duckdb.DuckDBPyConnection, table: pa.Table, questions: ParquetRows) -> None:
-    """Put the texts of the questions into the database, in the words that a reader sees and searches."""
+def _store(database: duckdb.DuckDBPyConnection, table: pa.Table, questions: ParquetRows) -> tuple[pa.Table, Any]:
+    """Put what is searched for into the database; what a list shows, and the numbers in the order of prompts."""
     shown = pa.table(
         {
-            "number": pa.array(np.arange(table.num_rows, dtype=np.int32)),
             "question_id": table["question_id"],
-            "qset": table["qset"],
             **dict(zip(("prompt", "word", "answers"), _readable(table, questions), strict=True)),
         }
     )
-    database.register("given", shown)
+    numbers = pa.array(np.arange(table.num_rows, dtype=np.int32))
+    database.register("given", shown.append_column("number", numbers).append_column("qset", table["qset"]))
     database.execute(
-        "create table texts as select *, lower(nfc_normalize("
+        "create table texts as select number, question_id, qset, lower(nfc_normalize("
         f"case when word is null then prompt else replace(prompt, '{SLOT}', word) end"
         " || chr(10) || coalesce(array_to_string(answers, chr(10)), ''))) as words from given"
     )
+    order = database.execute("select number from given order by prompt, number").fetchnumpy()["number"]
     database.unregister("given")
+    return shown, order
 
 
 def _readable(table: pa.Table, questions: ParquetRows) -> tuple[Any, Any, Any]:

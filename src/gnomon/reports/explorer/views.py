@@ -191,24 +191,16 @@ class Views:
 
     def _listed(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         """Questions as a list shows them, in the order of the numbers."""
-        if not numbers:
-            return []
-        found = self.tables.query(
-            "select number, question_id, prompt, word, answers from texts "
-            f"where number in ({', '.join(str(int(number)) for number in numbers)})"
-        )
-        by_number = {row[0]: row for row in found}
-        return [self._line(*by_number[number]) for number in numbers]
+        return [self._line(number) for number in numbers]
 
-    def _line(
-        self, number: int, identity: str, prompt: str, word: str | None, answers: list[str] | None
-    ) -> dict[str, Any]:
-        before, _, after = prompt.partition(SLOT)
-        cells, golds = self.tables.cells, answers or []
+    def _line(self, number: int) -> dict[str, Any]:
+        row = self.tables.line(number)
+        before, _, after = row["prompt"].partition(SLOT)
+        cells, golds = self.tables.cells, row["answers"] or []
         return {
-            "id": identity,
+            "id": row["question_id"],
             "before": before,
-            "slot": word,
+            "slot": row["word"],
             "after": after,
             "golds": golds[:_SHOWN_ANSWERS],
             "more_golds": max(0, len(golds) - _SHOWN_ANSWERS),

@@ -1,12 +1,12 @@
 "use strict";
 /* Two models side by side: which questions both, one or neither got right. */
-import { bdi, count, el, failed, get, go, hash, latest, percent, plural, rank, run, say } from "./parts.js";
-import { chips, filterPanel, filtersOf } from "./filters.js";
+import { bdi, count, el, failed, get, go, hash, latest, percent, plural, rank, run, say, visible } from "./parts.js";
+import { chips, filterPanel, filtersOf, searchBox } from "./filters.js";
 import { pager, questionTable } from "./listing.js";
 
-let panel, selects, table, set, results, ask;
+let panel, search, selects, table, set, results, ask;
 let shown = new URLSearchParams();
-const CELLS = { both: "both right", first: "only the first right", second: "only the second right", neither: "neither right", apart: "not comparable" };
+const cellNames = ([first, second]) => ({ both: "both right", first: `only ${visible(first)} right`, second: `only ${visible(second)} right`, neither: "neither right", apart: "not comparable" });
 
 export const title = () => "Compare";
 
@@ -20,8 +20,9 @@ export function mount(main) {
     return;
   }
   panel = filterPanel(change);
+  search = searchBox("compare");
   selects = ["first", "second"].map((key) => {
-    const select = el("select", { "aria-label": `the ${key} model` }, run.about.ways.map((way) => el("option", { value: way.label }, way.label)));
+    const select = el("select", { "aria-label": `the ${key} model` }, run.about.ways.map((way) => el("option", { value: way.label }, visible(way.label))));
     select.addEventListener("change", () => chosen(key, select.value));
     return select;
   });
@@ -37,7 +38,7 @@ export function mount(main) {
   set = el("div");
   results = el("div", { class: "results" });
   const bar = el("div", { class: "bar-of-tools pair" }, selects[0], el("span", {}, "against"), selects[1], swap);
-  main.append(el("div", { class: "columns" }, panel.element, el("section", {}, bar, set, table, results)));
+  main.append(el("div", { class: "columns" }, panel.element, el("section", {}, bar, el("div", { class: "bar-of-tools" }, search.element), set, table, results)));
 }
 
 function chosen(key, value) {
@@ -64,6 +65,7 @@ export async function update(params) {
   const [first, second] = pairOf(params);
   selects[0].value = first;
   selects[1].value = second;
+  search.update(params);
   set.replaceChildren(chips(params, change));
   results.classList.add("waiting");
   const wanted = filtersOf(params);
@@ -88,13 +90,14 @@ export async function update(params) {
 
 function draw(compared, found, labels, params) {
   const counts = compared.counts;
+  const names = cellNames(labels);
   const judged = counts.both + counts.first + counts.second + counts.neither;
   const cell = (key) => {
     const next = new URLSearchParams(params);
     next.delete("page");
     if (params.get("cell") === key) next.delete("cell");
     else next.set("cell", key);
-    const link = el("a", { href: hash("compare", next), title: CELLS[key], "aria-current": params.get("cell") === key ? "true" : null }, el("b", {}, count(counts[key])), el("span", {}, ` ${percent(counts[key], judged)}`));
+    const link = el("a", { href: hash("compare", next), title: names[key], "aria-current": params.get("cell") === key ? "true" : null }, el("b", {}, count(counts[key])), el("span", {}, ` ${percent(counts[key], judged)}`));
     return el("td", { class: `cell ${key}` }, link);
   };
   const [first, second] = labels.map((label) => bdi(label));
@@ -106,7 +109,7 @@ function draw(compared, found, labels, params) {
   table.replaceChildren(el("div", { class: "scroll" }, grid), ...words(compared, counts, judged, first, second, cell));
   const ways = labels.map((label) => run.about.ways.findIndex((way) => way.label === label));
   results.classList.remove("waiting");
-  const told = params.get("cell") ? `${plural(found.total, "question")}: ${CELLS[params.get("cell")]}` : plural(found.total, "question");
+  const told = params.get("cell") ? `${plural(found.total, "question")}: ${names[params.get("cell")]}` : plural(found.total, "question");
   say(told);
   const total = el("p", { class: "total" }, told, el("span", { class: "note" }, " · those whose ranks differ most come first"));
   if (!found.questions.length) return results.replaceChildren(total, el("p", {}, "There is no such question."));

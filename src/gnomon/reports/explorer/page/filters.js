@@ -1,11 +1,12 @@
 "use strict";
 /* Filters beside a list: every choice is a part of the address, counts come from the server. */
-import { bdi, count, el, get, latest, percent, run } from "./parts.js";
+import { bdi, count, el, get, go, latest, percent, run } from "./parts.js";
 
 const FACETS = { task: "Task", domain: "Domain", relation: "Relation", template: "Template", rule: "Rule", split: "Split", language: "Language" };
 const RESULTS = { right: "right", wrong: "wrong", unusable: "unusable", tied: "tied" };
 const KEYS = ["search", "model", "probe", "method", "result", "low", "high", ...Object.keys(FACETS)];
 const SHOWN = 8;
+const WAIT = 250;
 
 /* The filters of an address alone, without page or order. */
 export function filtersOf(params) {
@@ -18,12 +19,51 @@ export function isChosen(way, params) {
   return ["model", "probe", "method"].every((key) => !params.has(key) || params.getAll(key).includes(way[key]));
 }
 
+/* A box whose words are a part of the address. Typing goes on in one entry of the history, so that going back leaves
+   the search at once. */
+export function searchBox(view) {
+  const input = el("input", { type: "search", placeholder: "Search prompts and answers", "aria-label": "Search prompts and answers", autocomplete: "off", spellcheck: "false", maxlength: 400 });
+  let params = new URLSearchParams();
+  let timer = null;
+  function searched() {
+    clearTimeout(timer);
+    timer = null;
+    if (!input.isConnected || input.value === (params.get("search") ?? "")) return;
+    const next = new URLSearchParams(params);
+    next.delete("page");
+    if (input.value) next.set("search", input.value);
+    else next.delete("search");
+    go(view, next, params.has("search"));
+  }
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(searched, WAIT);
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") searched();
+  });
+  return {
+    element: input,
+    update(next) {
+      params = next;
+      if (timer === null) input.value = params.get("search") ?? "";  // Not while somebody is typing.
+    },
+  };
+}
+
 /* A panel of filters; change(params) is called with the address that a choice leads to. */
 export function filterPanel(change) {
   const ask = latest();
   const opened = new Set();
   let params = new URLSearchParams();
-  const body = el("div", { class: "filters" });
+  const above = el("div"), below = el("div");
+  const range = ["low", "high"].map((key) => {
+    const input = el("input", { type: "number", min: 1, step: "any", "aria-label": key === "low" ? "least rank" : "greatest rank" });
+    input.addEventListener("change", () => changed(key, input.value === "" ? [] : [input.value]));
+    return input;
+  });
+  // The range stays where it is when counts come: somebody may be typing in it.
+  const body = el("div", { class: "filters" }, above, el("fieldset", {}, el("legend", {}, "Rank of the right answer"), el("div", { class: "range" }, range[0], " to ", range[1])), below);
   const whole = el("details", { class: "filter-panel" }, el("summary", {}, "Filters"), body);
   const wide = matchMedia("(min-width: 900px)");
   const fit = () => { whole.open = wide.matches; };
@@ -89,15 +129,6 @@ export function filterPanel(change) {
     return kept;
   }
 
-  function ranks() {
-    const inputs = ["low", "high"].map((key) => {
-      const input = el("input", { type: "number", min: 1, step: "any", value: params.get(key) ?? "", "aria-label": key === "low" ? "least rank" : "greatest rank" });
-      input.addEventListener("change", () => changed(key, input.value === "" ? [] : [input.value]));
-      return input;
-    });
-    return el("fieldset", {}, el("legend", {}, "Rank of the right answer"), el("div", { class: "range" }, inputs[0], " to ", inputs[1]));
-  }
-
   function draw(found) {
     const focused = body.contains(document.activeElement) ? document.activeElement.closest("label")?.dataset : null;
     const results = Object.entries(RESULTS).map(([key, label]) => box("result", key, label, count(found.results[key])));
@@ -106,12 +137,11 @@ export function filterPanel(change) {
       if (facet.of < 2) return null;
       return group(name, facet.values.map((one) => box(key, one.value, one.value === "" ? "(none)" : bdi(one.value), count(one.count))), facet.more);
     });
-    body.replaceChildren(
+    above.replaceChildren(
       group(params.has("model") || params.has("method") || params.has("probe") ? "Result, by the chosen models" : "Result, by any model", results),
       ...waysGroup(found.ways).filter(Boolean),
-      ranks(),
-      ...facets.filter(Boolean),
     );
+    below.replaceChildren(...facets.filter(Boolean));
     if (focused) [...body.querySelectorAll("label.choice")].find((one) => one.dataset.key === focused.key && one.dataset.value === focused.value)?.querySelector("input").focus();
   }
 
@@ -119,6 +149,9 @@ export function filterPanel(change) {
     element: whole,
     async update(next) {
       params = next;
+      range.forEach((input, place) => {
+        if (document.activeElement !== input) input.value = params.get(place ? "high" : "low") ?? "";
+      });
       await ask(async (signal) => draw(await get("facets", filtersOf(params), signal)));
     },
   };

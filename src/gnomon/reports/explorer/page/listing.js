@@ -1,6 +1,6 @@
 "use strict";
 /* Questions as a table, and the pages of a long list. */
-import { bdi, count, el, golds, hash, list, prompt, rank, run, verdict } from "./parts.js";
+import { bdi, count, el, golds, hash, list, prompt, rank, run, verdict, visible } from "./parts.js";
 
 const COLUMNS = 6;
 
@@ -13,9 +13,9 @@ function cell(row, way, label) {
 }
 
 function tally(row, ways) {
-  const asked = ways.filter((way) => row.verdicts[way]).length;
-  const right = ways.filter((way) => row.verdicts[way] === "right").length;
-  return el("td", { class: "outcome", data: { label: "right" } }, `${right} of ${asked}`);
+  const [right, wrong, unusable] = ["right", "wrong", "unusable"].map((name) => ways.filter((way) => row.verdicts[way] === name).length);
+  const left = unusable ? el("span", { class: "unusable", title: `${unusable} unusable` }, ` ⊘ ${unusable}`) : "";
+  return el("td", { class: "outcome", data: { label: "right" } }, `${right} of ${right + wrong}`, left);
 }
 
 /* A table of questions. ways are the columns; with more than a few they are counted instead. */
@@ -24,7 +24,7 @@ export function questionTable(rows, ways, { difference = null, remember = false,
     list.hash = location.hash || "#/questions";
     list.ids = rows.map((row) => row.id);
   }
-  const labels = run.about.ways.map((way) => way.label);
+  const labels = run.about.ways.map((way) => visible(way.label));
   const few = ways.length <= COLUMNS;
   const heads = few ? ways.map((way) => el("th", { scope: "col", class: "outcome" }, el("span", { class: "clamp", title: labels[way] }, bdi(labels[way])))) : [el("th", { scope: "col" }, "right")];
   if (difference) heads.push(el("th", { scope: "col", class: "number" }, "ranks apart"));
@@ -43,7 +43,7 @@ export function questionTable(rows, ways, { difference = null, remember = false,
   const head = el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Question"), heads));
   const table = el("table", { class: "questions", "aria-label": caption }, head, el("tbody", {}, lines));
   table.addEventListener("keydown", moveBetween);
-  const key = few && ways.length ? "✓ right, ✗ wrong with the rank of the right answer, = tied, ⊘ unusable, – not asked" : "";
+  const key = few && ways.length ? "✓ right, ✗ wrong with the rank of the right answer, = tied, ⊘ unusable, – not asked" : ways.length ? "how many usable answers are right; ⊘ how many are unusable" : "";
   return [el("div", { class: "scroll listing" }, table), el("p", { class: "note" }, key)];
 }
 

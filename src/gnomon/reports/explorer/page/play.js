@@ -19,7 +19,7 @@ export function mount(main) {
   const probes = Object.entries(PROBES).map(([key, name]) => el("label", { class: "choice" }, el("input", { type: "radio", name: "probe", value: key, checked: key === "rank" }), el("span", {}, name)));
   const models = run.about.models.map((model) => el("label", { class: `choice${model.reason ? " unusable" : ""}` },
     el("input", { type: "checkbox", name: "model", value: model.name, disabled: Boolean(model.reason) }),
-    el("span", { class: "label" }, bdi(model.name), " ", el("span", { class: "note" }, model.reason ? bdi(model.reason) : visible(model.kind)))));
+    el("span", { class: "label" }, bdi(model.name), model.reason ? ": " : " ", el("span", { class: "note" }, model.reason ? bdi(model.reason) : visible(model.kind)))));
   form = el("form", { class: "play" },
     el("div", { class: "field" }, el("label", { for: "play-text" }, "A sentence with ", el("code", {}, "[MASK]"), " or ", el("code", {}, "___"), " where the answer goes"), text),
     el("div", { class: "field" }, el("label", { for: "play-candidates" }, "Candidates, one a line, or with commas between them"), candidates),
@@ -83,6 +83,10 @@ async function fill(params) {
 
 async function ask() {
   const mine = ++asked;
+  if (!form.querySelector('input[name="model"]:not(:disabled)')) {
+    status.textContent = "There is no model to play with here. Start “gnomon explore” with --model NAME_OR_FOLDER.";
+    return;
+  }
   const current = () => mine === asked && form.isConnected;
   try {
     const models = chosenModels().map((name) => ({ name, method: methods.get(name) ?? null }));
@@ -130,7 +134,7 @@ function card(result) {
 
 function method(result) {
   if (result.methods.length < 2) return `method ${visible(result.method)}`;
-  const select = el("select", { "aria-label": `method of ${visible(result.model)}` }, result.methods.map((name) => el("option", { value: name }, name)));
+  const select = el("select", { "aria-label": `method of ${visible(result.model)}` }, result.methods.map((name) => el("option", { value: name }, visible(name))));
   select.value = result.method;
   select.addEventListener("change", () => {
     methods.set(result.model, select.value);

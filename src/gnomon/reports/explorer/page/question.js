@@ -31,7 +31,7 @@ function around(id) {
   const place = list.ids.indexOf(id);
   const step = (other, text) => other ? el("a", { href: hash("question", { id: other }) }, text) : null;
   const steps = place < 0 ? [] : [step(list.ids[place - 1], "‹ Previous"), step(list.ids[place + 1], "Next ›")];
-  return el("nav", { class: "around", "aria-label": "Around this question" }, el("a", { href: list.hash }, "← Questions"), el("span", {}, steps));
+  return el("nav", { class: "around", "aria-label": "Around this question" }, el("a", { href: list.hash }, list.hash.startsWith("#/compare") ? "← Compare" : "← Questions"), el("span", {}, steps));
 }
 
 function draw(found) {
@@ -49,7 +49,7 @@ function draw(found) {
     section("Candidates", candidates(found)),
     section(found.facts.length > 1 ? "The facts behind it" : "The fact behind it", facts(found)),
     section("Its Q-set", qset(found)),
-    el("p", { class: "note hash" }, found.question_id),
+    el("p", { class: "note hash" }, bdi(found.question_id)),
   ];
 }
 
@@ -76,6 +76,7 @@ function card(found, way, own) {
   if (first.unusable) parts.push(el("p", { class: "failure", dir: "auto" }, "Unusable: ", bdi(first.unusable)));
   else if (!first.ranked.length) parts.push(el("p", {}, first.prediction === null ? "Nothing was said." : ["Said: ", bdi(first.prediction)]));
   const best = bestOf(first);
+  if (!best && first.ranked.length && first.prediction !== null) parts.push(el("p", {}, "Said: ", bdi(first.prediction)));
   if (best && best.rank !== null) parts.push(el("p", {}, standing(first, best, found)));
   if (first.ranked.length) parts.push(rankedList(first.ranked));
   return el("div", { class: "said" }, parts);

@@ -1,11 +1,10 @@
 "use strict";
 /* The list of questions: filters, search, order, pages. */
 import { count, el, failed, get, go, latest, plural, run, say } from "./parts.js";
-import { chips, filterPanel, filtersOf, isChosen } from "./filters.js";
+import { chips, filterPanel, filtersOf, isChosen, searchBox } from "./filters.js";
 import { pager, questionTable } from "./listing.js";
 
 const SORTS = { run: "as in the run", hardest: "hardest first", easiest: "easiest first", rank: "right answer ranked last", text: "by text" };
-const WAIT = 250;
 let panel, search, sort, results, total, set, ask;
 let shown = new URLSearchParams();
 
@@ -16,24 +15,13 @@ const change = (params) => go("questions", params);
 export function mount(main) {
   ask = latest();
   panel = filterPanel(change);
-  search = el("input", { type: "search", placeholder: "Search prompts and answers", "aria-label": "Search prompts and answers", autocomplete: "off", spellcheck: "false", maxlength: 400 });
+  search = searchBox("questions");
   sort = el("select", { "aria-label": "Order" }, Object.entries(SORTS).map(([key, name]) => el("option", { value: key }, name)));
   total = el("p", { class: "total" });
   set = el("div");
   results = el("div", { class: "results" });
-  let timer;
-  search.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => searched(), WAIT);
-  });
-  search.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") {
-      clearTimeout(timer);
-      searched();
-    }
-  });
   sort.addEventListener("change", () => change(changed("sort", sort.value === "run" ? "" : sort.value)));
-  const bar = el("div", { class: "bar-of-tools" }, search, el("label", { class: "order" }, "Order: ", sort));
+  const bar = el("div", { class: "bar-of-tools" }, search.element, el("label", { class: "order" }, "Order: ", sort));
   main.append(el("h1", { class: "visually-hidden" }, "Questions"), el("div", { class: "columns" }, panel.element, el("section", {}, bar, set, total, results)));
 }
 
@@ -45,14 +33,9 @@ function changed(key, value) {
   return next;
 }
 
-/* Typing goes on in one entry of the history, so that going back leaves the search at once. */
-function searched() {
-  if (search.value !== (shown.get("search") ?? "")) go("questions", changed("search", search.value), shown.has("search"));
-}
-
 export async function update(params) {
   shown = params;
-  if (document.activeElement !== search) search.value = params.get("search") ?? "";
+  search.update(params);
   sort.value = params.get("sort") ?? "run";
   set.replaceChildren(chips(params, change));
   results.classList.add("waiting");

@@ -1,0 +1,21 @@
+"""Models with known content, trained once for all tests that ask them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gnomon.analysis.calibration import known_models
+
+
+@pytest.fixture(scope="session")
+def models():
+    """Models of the seed 0, trained when the first test asks for them."""
+    with known_models(seed=0) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Cards that a test makes are gone with it."""
+    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"

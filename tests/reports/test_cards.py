@@ -1,0 +1,77 @@
+"""Calibration cards in a report: which speak for a run, and what is said where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from report_pages import Page
+from report_runs import make_card, make_run
+
+from gnomon.reports import ReportData, render_html
+from gnomon.reports.cards import trust, trust_sentences, warnings
+
+
+def part(data: ReportData, name: str) -> str:
+    return Page(render_html(data).partition(f'<section id="{name}">')[2].partition("</section>")[0]).text
+
+
+def test_cards_of_the_run_s_kinds_of_models_come_first_and_others_aside():
+    cards = [make_card(probe="rank", kind=kind) for kind in ("masked", "causal")]
+    run = make_run(calibration=cards)
+    found = trust(run)
+    assert [card["kind"] for card in found.cards] == ["causal"] and [card["kind"] for card in found.others] == [
+        "masked"
+    ]
+    assert found.missing == []
+    text = part(run, "calibration")
+    assert text.index("rank with causal models") < text.index("which this run has none of (1)")
+
+
+def test_a_card_for_another_kind_does_not_speak_for_this_one():
+    run = make_run(calibration=[make_card(probe="rank", kind="masked")])
+    assert trust(run).missing == [("rank", "causal")]
+    assert "The probe rank has no calibration card for causal models." in part(run, "calibration")
+
+
+def test_a_card_without_a_kind_speaks_for_all():
+    assert trust(make_run(calibration=[make_card(probe="rank", kind="") | {"kind": None}])).missing == []
+
+
+def test_baselines_need_no_card():
+    found = trust(make_run(models=("frequency",)))
+    assert found.missing == [] and trust_sentences(found) == []
+
+
+def test_several_cards_are_told_from_the_least_to_the_most():
+    run = make_run()
+    records = [
+        {**model, "kind": "masked"} if model["name"] == "minilm-mlm" else model for model in run.record["models"]
+    ]
+    weaker = make_card(probe="rank", kind="masked")
+    weaker["rows"] = [{**row, "value": 0.91} if row["value"] == 0.96 else row for row in weaker["rows"]]
+    cards = [make_card(probe="rank", kind="causal"), weaker]
+    [told] = trust_sentences(trust(replace(run, record={**run.record, "models": records}, calibration=cards)))
+    assert told == (
+        "Calibrated and passed: rank with causal models and rank with masked models. In small models of known content "
+        "91.0–96.0% of what was memorized and 11.0% of what was never shown was found (chance 10.0%)."
+    )
+
+
+def test_a_probe_that_finds_what_was_never_shown_is_a_warning():
+    found = trust(make_run(calibration=[make_card(probe="rank", kind="causal", passed=False)]))
+    [warning] = warnings(found)
+    assert "failed its calibration" in warning and "never shown (trained) it has 80.0% [78.0, 82.0]" in warning
+    assert trust_sentences(found) == []
+
+
+def test_methods_that_a_card_is_not_about_are_named():
+    card = make_card(probe="rank", kind="causal") | {"method": "sum"}
+    assert "methods that the card is not about: mean" in part(make_run(calibration=[card]), "calibration")
+
+
+def test_a_card_that_was_made_after_the_run_is_in_its_report(gnomon, tmp_path):
+    gnomon("run", "quickstart", "--model", "random", "--limit", "3", "--out", "run", check=0)
+    (tmp_path / "run" / "calibration.json").write_text("[]")
+    gnomon("report", "run", "--out", "late.html", check=0)
+    text = Page((tmp_path / "late.html").read_text(encoding="utf-8")).text
+    assert "rank with masked models" in text and "rank with causal models" in text

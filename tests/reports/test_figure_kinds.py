@@ -1,0 +1,224 @@
+"""Every kind of figure, from what the analyses found to marks on paper: as many as there are numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import examined_runs
+import linguistic_runs
+import pytest
+from memory_runs import storage_run
+from ontology_runs import make_ontology_run
+from report_runs import ARABIC, CHINESE, HOSTILE, make_run, score
+
+from gnomon.analysis.cooccurrence import cooccurrence
+from gnomon.analysis.distribution import distribution
+from gnomon.analysis.layers import layers
+from gnomon.analysis.lengths import lengths
+from gnomon.analysis.premises import premises
+from gnomon.analysis.storage import storage
+from gnomon.foundation.tables import SCORES, make_table
+from gnomon.reports import report_charts, save_charts
+from gnomon.reports.drawing import can_draw, cut, specification, svg_of
+from gnomon.reports.exporting import latex_figures
+from gnomon.reports.svg import width
+
+pytestmark = pytest.mark.skipif(not can_draw(), reason="altair or vl-convert is not installed")
+SVG = "{http://www.w3.org/2000/svg}"
+LONG = "an-organisation-with-a-long-name/" + "a-model-with-a-long-name-" * 10
+COLUMN, TEXT = 3.03, 6.3
+"""Inches of a column and of the text of a paper with two columns."""
+
+
+def co_occurring(folder: Path):
+    given = examined_runs.make_input()
+    (folder / "corpus.txt").write_text(examined_runs.corpus_text(given, times=1), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GNOMON_CACHE", str(folder / "cache"))
+        return cooccurrence(replace(given, options={"corpus": str(folder)}))
+
+
+ANALYSES = {
+    "storage": lambda _: storage(storage_run()),
+    "cooccurrence": co_occurring,
+    "lengths": lambda _: lengths(linguistic_runs.make_input(each=30)),
+    "layers": lambda _: layers(linguistic_runs.make_input(each=20)),
+    "premises": lambda _: premises(make_ontology_run()),
+    "distribution": lambda _: distribution(examined_runs.make_input()),
+}
+MARK = {"lines": "point", "bars": "bar", "stack": "bar"}
+
+
+@pytest.fixture(scope="module", params=ANALYSES)
+def found(request, tmp_path_factory):
+    """What an analysis found, and the charts of a run that has it."""
+    analysis = ANALYSES[request.param](tmp_path_factory.mktemp("analysis"))
+    content = asdict(analysis)
+    charts = report_charts(make_run(analyses=[{**content, "name": "own"}], findings={}))
+    return content["figures"], [chart for chart in charts if chart.name.startswith("own")]
+
+
+def marks(svg: str, kind: str) -> list[ElementTree.Element]:
+    return [one for one in ElementTree.fromstring(svg).iter() if one.get("aria-roledescription") == kind]
+
+
+def rows_of(described: dict) -> list[dict]:
+    return [row for rows in described["datasets"].values() for row in rows]
+
+
+def test_every_number_of_an_analysis_is_a_mark(found):
+    figures, charts = found
+    assert figures and len(figures) == len(charts)
+    for figure, chart in zip(figures, charts, strict=True):
+        number = "count" if figure["kind"] == "stack" else "value"
+        known = [row[number] for row in figure["rows"] if row[number] is not None]
+        described = rows_of(specification(chart.chart))
+        drawn = Counter(row[number] for row in described)
+        assert not Counter(known) - drawn and set(drawn) == set(known)
+        seen = [one for one in marks(svg_of(chart.chart), MARK[figure["kind"]]) if one.get("aria-label")]
+        shown = [one for one in seen if ": " in one.get("aria-label")]
+        assert len(shown) == len(known) > 1, chart.name
+        if figure["kind"] != "stack":
+            ends = {(row["low"], row["high"]) for row in figure["rows"] if row["low"] is not None}
+            assert ends <= {(row["low"], row["high"]) for row in described}
+            assert ("95% bootstrap intervals" in chart.caption) == bool(ends)
+
+
+def test_pictures_and_documents_are_whole(found, tmp_path):
+    _, charts = found
+    for path in save_charts(charts[:1], tmp_path, ["png", "pdf", "svg"])[:3]:
+        content = path.read_bytes()
+        start, end = {
+            ".png": (b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"),
+            ".pdf": (b"%PDF-", b"%%EOF"),
+            ".svg": (b"<?xml", b"</svg>"),
+        }[path.suffix]
+        assert content.startswith(start) and content.rstrip().endswith(end) and len(content) > 4000
+
+
+def test_lines_are_as_high_as_their_numbers():
+    rows = [{"x": x, "line": "m", "value": value, "low": None, "high": None, "n": 9} for x, value in ((0, 0), (1, 1))]
+    rows.append({"x": 2, "line": "m", "value": 0.25, "low": None, "high": None, "n": 9})
+    figure = {"kind": "lines", "caption": "c", "x": "layer", "rows": rows, "percent": True}
+    chart = report_charts(make_run(analyses=[{"name": "own", "figures": [figure]}]))[-1]
+    points = [one for one in marks(svg_of(chart.chart), "point") if one.get("aria-label")]
+    x, y = zip(*(map(float, one.get("transform")[10:-1].split(",")) for one in points), strict=True)
+    assert y[0] - y[2] == pytest.approx((y[0] - y[1]) / 4, abs=0.5) and y[0] > y[1]
+    assert x[2] - x[1] == pytest.approx(x[1] - x[0], abs=0.5)
+
+
+def test_an_axis_that_does_not_begin_at_nothing_is_told():
+    for zero, said in ((True, False), (False, True)):
+        rows = [{"x": x, "line": "m", "value": 0.97, "low": 0.95, "high": 0.99, "n": 9} for x in (10, 100)]
+        figure = {"kind": "lines", "caption": "c", "x": "facts", "rows": rows, "percent": True, "zero": zero}
+        chart = report_charts(make_run(analyses=[{"name": "own", "figures": [figure]}]))[-1]
+        assert ("The axis of scores begins at 90%." in chart.caption) == said
+
+
+def many_models() -> list[dict]:
+    rows = [score(f"model {m}", task, "r@1", 0.04 * m + 0.2) for m in range(12) for task in ("completion", "checking")]
+    groups = [score(f"model {m}", "completion", "r@1", 0.05 * m, domain=f"d{d}") for m in range(12) for d in range(3)]
+    return rows + groups
+
+
+RUNS = {
+    "usual": make_run,
+    "many models": lambda: make_run(scores=make_table(SCORES, many_models()), suite={}),
+    "names": lambda: make_run(models=(HOSTILE, ARABIC, CHINESE * 5, LONG), relations=(HOSTILE, ARABIC, LONG)),
+    "one question": lambda: make_run(models=("m",), size=1),
+}
+
+
+def check_letters(charts) -> None:
+    """Letters have at least 7 points in a column of a paper, or over both where a figure is wider than a panel."""
+    for chart in charts:
+        drawn = svg_of(chart.chart)
+        wide = width(drawn)
+        room = COLUMN if "\\begin{figure}" in latex_figures([chart]) else TEXT
+        found = ElementTree.fromstring(drawn).iter()
+        least = min(float(one.get("font-size")[:-2]) for one in found if one.get("font-size"))
+        assert 0.75 * least * min(1, room / (wide / 96)) >= 7, (chart.name, wide, least)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_letters_have_seven_points_in_a_paper(name):
+    check_letters(report_charts(RUNS[name]()))
+
+
+def test_letters_of_analyses_have_seven_points_in_a_paper(found):
+    check_letters(found[1])
+
+
+def test_wide_figures_go_over_the_columns_of_a_paper(tmp_path):
+    charts = {
+        chart.name: chart for chart in report_charts(make_run(scores=make_table(SCORES, many_models()), suite={}))
+    }
+    kept = [charts["scores-completion-r1"], charts["models-by-domain-completion-r1"]]
+    tex = save_charts(kept, tmp_path, ["pdf"])[-1].read_text(encoding="utf-8")
+    panel, wide = tex.split("\n\n")
+    assert "\\begin{figure}[t]" in panel and "\\begin{figure*}[t]" in wide and "\\end{figure*}" in wide
+
+
+def test_twelve_models_have_colours_of_their_own():
+    charts = report_charts(make_run(scores=make_table(SCORES, many_models()), suite={}))
+    bars = marks(svg_of(charts[0].chart), "bar")
+    assert len(bars) == 24 and len({one.get("fill") for one in bars}) == 12
+    assert "Bars are in the order of the legend." in charts[0].caption
+    left = [float(one.get("d")[1:].split(",")[0]) for one in bars[:12]]
+    assert left == sorted(left)
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars", "stack"])
+def test_hostile_names_are_text_in_described_figures(kind, tmp_path):
+    names = (HOSTILE, "</text><script>alert(1)</script>", "a \"b\" 'c' \\ ${x} {y}", ARABIC, CHINESE * 10, LONG)
+    rows = [
+        {"x": x, "line": one, "bar": one, "part": x, "panel": x, "count": 3, "value": 0.5, "low": 0.4, "high": 0.6}
+        for one in names
+        for x in names
+    ]
+    figure = {"kind": kind, "caption": HOSTILE, "x": HOSTILE, "y": HOSTILE, "legend": HOSTILE, "rows": rows}
+    chart = report_charts(make_run(analyses=[{"name": HOSTILE, "figures": [figure]}]))[-1]
+    (path,) = save_charts([chart], tmp_path, ["svg"])
+    root = ElementTree.parse(path).getroot()
+    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= {
+        *("svg", "title", "desc", "g", "path", "rect", "line", "text", "tspan", "circle", "clipPath", "defs")
+    }
+    texts = {one.text for one in root.iter(f"{SVG}text")}
+    assert {cut(CHINESE * 10), ARABIC} & texts and any((text or "").startswith("<script>") for text in texts)
+    assert path.name == f"{chart.name}.svg" and path.parent == tmp_path
+
+
+def test_no_name_below_a_group_of_bars_is_left_out():
+    names = ["statement with a long name", "boundary case of a thing", "implicit", "one-word-that-is-rather-long"]
+    for count in (1, 2, 4):
+        rows = [{"x": x, "bar": bar, "value": 0.5, "n": 3} for x in names[:count] for bar in "abcd"]
+        figure = {"kind": "bars", "caption": "c", "rows": rows, "percent": True}
+        chart = report_charts(make_run(analyses=[{"name": "own", "figures": [figure]}]))[-1]
+        root = ElementTree.fromstring(svg_of(chart.chart))
+        texts = " ".join("".join(one.itertext()) for one in root.iter(f"{SVG}text") if one.get("opacity") != "0")
+        for name in names[:count]:
+            assert all(word in texts for word in name.split())
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars", "stack"])
+def test_pages_of_described_figures_draw_themselves_and_fetch_nothing(kind, tmp_path, page):
+    names = ("</script><script>document.title = 1</script>", "two words 'and' \\ \"more\" \u2028 of them", CHINESE)
+    rows = [
+        {"x": x, "line": one, "bar": one, "part": x, "count": 3, "value": 0.5, "low": 0.4, "high": 0.6, "n": 7}
+        for one in names
+        for x in names
+    ]
+    figure = {"kind": kind, "caption": names[0], "rows": rows, "percent": True}
+    chart = report_charts(make_run(analyses=[{"name": "own", "figures": [figure]}]))[-1]
+    (path,) = save_charts([chart], tmp_path, ["html"])
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    page.wait_for_selector("#figure svg")
+    drawn = page.locator(f"#figure svg path[aria-roledescription={MARK[kind]}][aria-label*='{CHINESE}']")
+    assert drawn.count() == 5, "three of each, one of them both"
+    assert asked == [path.as_uri()] and page.title() == chart.title
+    assert CHINESE in page.locator("#figure").inner_text()
