@@ -21,6 +21,7 @@ BENCHMARKS = {
     "kmir": False,
     "memorizing": False,
     "explorer": False,
+    "chat": False,
     "interval_coverage": False,
 }
 """The benchmarks in their order, and whether each is measured against peers."""
