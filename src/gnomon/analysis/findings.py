@@ -97,13 +97,26 @@ def _knows(
     known = sorted((row for row in rows if row["low"] > row["chance"] + 1e-9), key=lambda row: -row["value"])[:2]
     unknown = sorted((row for row in rows if row["low"] <= row["chance"] + 1e-9), key=lambda row: row["value"])[:1]
     if not known:
-        return [f"{model} shows no {task} knowledge beyond chance in any {group}."] if len(rows) > 1 else []
+        return [_no_group_alone(model, scores, task, metric, group)] if len(rows) > 1 else []
     parts = [f"{about.get(row[group], row[group])} ({_percent(row['value'])})" for row in known]
     sentence = f"{model} knows {_listed(parts)} best"
     for row in unknown:
         name = about.get(row[group], row[group])
         sentence += f", and not {name} ({_percent(row['value'])}, chance {_percent(row['chance'])})"
     return [sentence + "."]
+
+
+def _no_group_alone(model: str, scores: Sequence[Row], task: str, metric: Metric, group: str) -> str:
+    """What is said where no group is above chance: perhaps all of them together are."""
+    for row in scores:
+        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name) and _overall(row):
+            value, low, chance = row["value"], row["low"], row["chance"]
+            if low is not None and chance is not None and low > chance + 1e-9:
+                return (
+                    f"{model} is above guessing in {task} ({_percent(value)}, chance {_percent(chance)}), though no "
+                    f"{group} has enough questions to show it alone."
+                )
+    return f"{model} shows no {task} knowledge beyond chance in any {group}."
 
 
 def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
@@ -116,7 +129,7 @@ def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, 
         for row in scores:
             if (row["model"], row["task"], row["metric"]) != (model, task, metric.name) or not _overall(row):
                 continue
-            if row["probe"] == "write":
+            if row["probe"] in ("write", "answer"):
                 continue
             if row["low"] is not None and row["chance"] is not None and row["low"] <= row["chance"] <= row["high"]:
                 near.append(task)

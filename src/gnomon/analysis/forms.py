@@ -57,7 +57,7 @@ def forms(given: AnalysisInput) -> Analysis | None:
     bias, places = _bias(given, choosing)
     agreement, figure = _agreement(given)
     tables = [_outcomes(given, spoken), *bias, *agreement]
-    figures = [one for one in (places, figure) if one is not None]
+    figures = [*places, *([figure] if figure is not None else [])]
     sentences = (*_said_of_outcomes(given, spoken), *_said_of_bias(given, choosing), *_said_of_forms(given))
     return Analysis(
         "forms", "Ways of asking: bias and agreement", _EXPLANATION, tuple(tables), tuple(figures), sentences
@@ -107,9 +107,9 @@ def pull(chosen: FloatArray, right: FloatArray) -> float:
     return float(np.abs(chosen / chosen.sum() - right / right.sum()).sum() / 2)
 
 
-def _bias(given: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], Figure | None]:
+def _bias(given: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], list[Figure]]:
     rows: list[TableRow] = []
-    drawn: list[Row] = []
+    drawn: dict[str, list[Row]] = defaultdict(list)
     for line in lines:
         for task, answers in _by_task(given, line).items():
             chosen, right = chosen_places(given, answers)
@@ -125,26 +125,30 @@ def _bias(given: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], Fig
                     *(float(pull(chosen, right)), _same(given, several) if several else None),
                 )
             )
-            for place, value in enumerate(share.tolist()):
-                told_place = {"panel": task, "x": _LETTERS[place], "bar": label, "model": line.model}
-                drawn.append({**told_place, **vars(Estimate(value, n=count))})
-            if line is lines[-1]:
-                expected = right / right.sum()
-                drawn += [
-                    {"panel": task, "x": _LETTERS[place], "bar": "right choice", "model": "", **vars(Estimate(value))}
-                    for place, value in enumerate(expected.tolist())
-                ]
+            if not drawn[task]:
+                drawn[task] += _profile("the right choice", "", right / right.sum(), count)
+            drawn[task] += _profile(label, line.model, share, count)
     if not rows:
-        return [], None
+        return [], []
     columns = (
         *(Column("Model"), Column("Task"), Column("choices", "count")),
         *(Column("right if it is first", "share"), Column("right if it is last", "share")),
         *(Column("pull", "share"), Column("same choice", "share")),
     )
-    caption = "Which letters are chosen, beside how often the right choice stands there"
-    return [Table("Bias for places and letters.", columns, tuple(rows))], Figure(
-        "bars", caption, tuple(drawn), "letter", legend="chosen by", percent=True, y="share of choices"
-    )
+    figures = [
+        Figure("lines", f"{task}: letters that are chosen", tuple(own), "letter", percent=True, y="share of choices")
+        for task, own in drawn.items()
+    ]
+    return [Table("Bias for places and letters.", columns, tuple(rows))], figures
+
+
+def _profile(label: str, model: str, shares: FloatArray, count: int) -> list[Row]:
+    """How often each letter is chosen, as a line."""
+    told_of = {"line": label, "model": model}
+    return [
+        {"x": _LETTERS[place], **told_of, **vars(Estimate(value, n=count))}
+        for place, value in enumerate(shares.tolist())
+    ]
 
 
 def _by_task(given: AnalysisInput, line: Line) -> dict[str, list[Row]]:
@@ -233,11 +237,11 @@ def _agreement(given: AnalysisInput) -> tuple[list[Table], Figure | None]:
         *(Column("both right or both wrong", "share"), Column("kappa", "correlation")),
     )
     drawn = tuple(
-        {"panel": "", "x": f"{one} – {other}", "bar": model, "model": model, **vars(kappa)}
+        {"x": f"{one} – {other}", "line": model, "model": model, **vars(kappa)}
         for (model, one, other), (_, kappa) in found.items()
     )
     caption = "Agreement between ways of asking (Cohen’s kappa)"
-    figure = Figure("bars", caption, drawn, "ways", legend="model", percent=False, y="kappa")
+    figure = Figure("lines", caption, drawn, "ways", percent=False, y="kappa", zero=False)
     return [Table("Agreement between ways of asking, on the same questions.", columns, rows)], figure
 
 
@@ -276,6 +280,7 @@ def _said_of_forms(given: AnalysisInput) -> list[str]:
     for (model, one, other), (_, kappa) in _pairs(given).items():
         if kappa.value is not None and kappa.low is not None and kappa.high is not None:
             known = "hardly more than" if kappa.low <= 0.1 else "more than" if kappa.value < 0.6 else "far more than"
+            known = "less than" if kappa.high < 0 else known
             said.append(
                 f"What {told(model)} gets right {_FORMS[one]} and {_FORMS[other]} agrees {known} chance would have it "
                 f"(kappa {kappa.value:.2f} [{kappa.low:.2f}, {kappa.high:.2f}])."

@@ -169,7 +169,10 @@ def models(json: Json = False) -> None:
     from gnomon.cli.lists import list_parts
     from gnomon.models import MODELS
 
-    others = "Any folder, .gguf file or hub name is a model too; random:2x128 is one that memorizes from nothing."
+    others = (
+        "Any folder, .gguf file or hub name is a model too; chat:NAME@URL is one behind an endpoint, random:2x128 one "
+        "that memorizes from nothing."
+    )
     list_parts(MODELS, others, as_json=json)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from gnomon.foundation import GnomonError, InputError, did_you_mean, digest, file_digest
 from gnomon.models.blank import PREFIX, blank_model
 from gnomon.models.chat.endpoint import EndpointModel
+from gnomon.models.chat.settings import LOCAL, from_short_form, read_settings
 from gnomon.models.chat.settings import PREFIX as CHAT
-from gnomon.models.chat.settings import from_short_form, read_settings
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 # What decides no answer: descriptions, the record of learning, and weights of other libraries.
@@ -113,11 +113,24 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     return _from_path(spec, fetched, spec.label or spec.model, f"hub {spec.model} {fetched.name}")
 
 
+def with_chat(spec: ModelSpec, usual: Mapping[str, Any], seed: int) -> ModelSpec:
+    """The model with the chat settings that a study has for all of its models, as far as they are for this one.
+
+    A model behind an endpoint is sent the study's seed, if no other is given.
+    """
+    behind = spec.endpoint is not None or spec.model.startswith(CHAT)
+    own = {"seed": seed, **usual} if behind else {name: usual[name] for name in LOCAL if name in usual}
+    chat = {**own, **(spec.chat or {})}
+    return replace(spec, chat=chat) if chat else spec
+
+
 def _behind_endpoint(spec: ModelSpec) -> ResolvedModel:
     name, endpoint = (spec.model, spec.endpoint) if spec.endpoint is not None else from_short_form(spec.model)
     if spec.kind not in (None, "chat"):
         raise InputError(f"{spec.model}: what is behind an endpoint is of the kind 'chat', not {spec.kind!r}")
-    made = EndpointModel(spec.label or name, read_settings(name, endpoint, spec.chat))
+    settings = read_settings(name, endpoint, spec.chat)
+    settings.secret()  # Refuses a key that is not there before anything is done.
+    made = EndpointModel(spec.label or name, settings)
     return ResolvedModel(spec, made.name, made.kind, made.fingerprint, made.settings.endpoint, part=made)
 
 

@@ -16,6 +16,9 @@ from gnomon.foundation import InputError, did_you_mean, write_text
 from gnomon.models.predictions import HEADER, official_id
 from gnomon.runs.folder import Run
 
+WRITTEN = ("write", "answer")
+"""Probes by which models give words of their own."""
+
 
 def write_predictions(run: Run, model: str, path: Path) -> int:
     """Write the answers of a model, and return how many; refuses a model that the run has not asked.
@@ -29,7 +32,7 @@ def write_predictions(run: Run, model: str, path: Path) -> int:
         raise InputError(f"{run.folder} has no answers of {model!r}; {did_you_mean(model, models)}")
     answers = run.answers.filter(pc.equal(run.answers["model"], model)).to_pylist()
     ways = list(dict.fromkeys((answer["probe"], answer["method"]) for answer in answers))
-    way = next((way for way in ways if way[0] == "write"), ways[0])
+    way = next((way for way in ways if way[0] in WRITTEN), ways[0])
     rows = [answer for answer in answers if (answer["probe"], answer["method"]) == way]
     shared = Counter(official_id(row["question_id"]) for row in rows)
     text = io.StringIO()
@@ -58,4 +61,4 @@ def write_all_predictions(run: Run) -> list[Path]:
 def _texts(answer: dict[str, Any]) -> list[str]:
     if answer["prediction"] is None:
         return []
-    return [entry["candidate"] for entry in answer["ranked"]] if answer["probe"] == "write" else [answer["prediction"]]
+    return [entry["candidate"] for entry in answer["ranked"]] if answer["probe"] in WRITTEN else [answer["prediction"]]

@@ -74,6 +74,7 @@ class Study(BaseModel):
     metrics: list[str] = Field(default_factory=list)
     groups: list[str] = Field(default_factory=lambda: ["domain", "relation"])
     options: dict[str, Any] = Field(default_factory=dict)
+    chat: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def trains(self) -> bool:

@@ -20,6 +20,7 @@ from gnomon.runs.asking import TRAINING
 from gnomon.runs.recording import CALIBRATION
 from gnomon.scores import get_metric
 from gnomon.suites.building import data_files
+from gnomon.suites.headlines import CHOOSE, TALKING, headline_of, metrics_of, talked
 from gnomon.suites.resolving import ResolvedStudy
 from gnomon.suites.suite import Asking
 
@@ -29,9 +30,6 @@ QUESTIONS = (
 )
 TUNED = "tuned"
 COMPARE = "compare"
-CHOOSE = "choose"
-TALKING = (CHOOSE, "answer", "judge")
-SILENCE = ("no-answer", "refused")
 _ONE_PROBE = {"baseline": "rank", "predictions": "write"}
 
 
@@ -42,9 +40,9 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     answers = tuple(step.outputs[0] for step in asking.asks)
     abouts = tuple(step.outputs[1] for step in asking.asks)
     settled = asking.settle.outputs if asking.settle else ()
-    metrics = _metrics(study.metrics, asking)
+    metrics = metrics_of(study.metrics, asking)
     names = {name: get_metric(name, resolved.home).name for name in metrics}
-    headline = _headline(resolved, list(names.values()))
+    headline = headline_of(resolved, list(names.values()), asking)
     scoring = {
         "suite": suite.name,
         "metrics": metrics,
@@ -54,6 +52,8 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
         **suite.scoring(study),
     }
     card = {**suite.card(), "headline": headline, "names": _relation_names(resolved), **suite.scoring(study)}
+    if talked(asking):
+        card["told"] = [*card["told"], "forms"]
     analysis = {
         "headline": headline,
         "about": card["names"],
@@ -125,30 +125,10 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     )
 
 
-def _metrics(wanted: Sequence[str], asking: Asking) -> list[str]:
-    """The study's metrics and, where models are talked to, those without which their replies say little."""
-    probes = {step.params["probe"] for step in asking.asks}
-    more = [*(("exact", "f1") if "answer" in probes else ()), *(SILENCE if probes & set(TALKING) else ())]
-    return [*wanted, *(name for name in more if name not in wanted)]
-
-
 def calibration_step(probes: Sequence[str], home: Path) -> Step:
     """The step that puts the calibration cards of the probes into the run."""
     cards = find_cards(probes, home)
     return Step("calibration", "report", "gnomon.runs.recording:calibrations", {"cards": cards}, (), (CALIBRATION,))
-
-
-def _headline(resolved: ResolvedStudy, metrics: list[str]) -> list[dict[str, str]]:
-    """The suite's headline for the study's tasks; where its metric is not asked for, one that is stands in.
-
-    Where none of its tasks was asked for, all stand there: some may be asked for the sake of others.
-    """
-    found = []
-    asked = [entry for entry in resolved.suite.headline if entry[0] in resolved.study.tasks]
-    for task, metric in asked or resolved.suite.headline:
-        shown = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
-        found.append({"task": task, "metric": next(name for name in shown if name in metrics)})
-    return found
 
 
 def _relation_names(resolved: ResolvedStudy) -> dict[str, str]:
@@ -192,8 +172,7 @@ def build_step(resolved: ResolvedStudy) -> Step:
 def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], asking: Asking) -> tuple[Step, ...]:
     """The step that makes the suite's analyses, if it has any; its parameters hold the content of what they read."""
     study = resolved.study
-    talked = any(step.params["probe"] in TALKING for step in asking.asks)
-    names = (*resolved.suite.analyses, *(("forms",) if talked and "forms" not in resolved.suite.analyses else ()))
+    names = (*resolved.suite.analyses, *(("forms",) if talked(asking) else ()))
     if not names:
         return ()
     own = options_of(names)

@@ -13,6 +13,7 @@ from gnomon.learning import LEARNERS
 from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
 from gnomon.learning.pretrain_settings import PRETRAIN, study_pretraining
 from gnomon.models import ResolvedModel, resolve_model
+from gnomon.models.resolving import with_chat
 from gnomon.probes import PROBES, check_options
 from gnomon.runs import Study, apply_setting, make_study, read_study
 from gnomon.scores import get_metric
@@ -167,7 +168,8 @@ def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedMod
     if not study.models:
         raise InputError("no model is named: give one with --model, or under 'models' in the study")
     settings = suite.model_settings(study)
-    resolved = tuple(resolve_model(replace(choice.spec(), **settings), home) for choice in study.models)
+    specs = [replace(choice.spec(), **settings) for choice in study.models]
+    resolved = tuple(resolve_model(with_chat(spec, study.chat, study.seed), home) for spec in specs)
     seen: set[str] = set()
     for model in resolved:
         if model.name in seen:

@@ -15,7 +15,7 @@ PREFIX = "chat:"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _USUAL_KEYS = {"api.openai.com": "OPENAI_API_KEY"}
-_LOCAL = ("system", "length")
+LOCAL = ("system", "length")
 """What is a setting of models that run here, too."""
 
 
@@ -88,8 +88,11 @@ def read_settings(model: str, endpoint: str | None, given: Mapping[str, Any] | N
             raise InputError(f"{model}: there is no chat setting {name!r}; {did_you_mean(str(name), known)}")
     if endpoint is None:
         for name in given:
-            if name not in _LOCAL:
-                raise InputError(f"{model}: {name!r} is a setting of models behind an endpoint; here are {_LOCAL}")
+            if name not in LOCAL:
+                raise InputError(
+                    f"{model}: {name!r} is a setting of models behind an endpoint; one that runs here has "
+                    f"{' and '.join(LOCAL)}"
+                )
         return _checked(model, ChatSettings(name=model, **given))
     _refuse_keys(model, given.get("key"))
     return _checked(model, ChatSettings(endpoint=_address(model, endpoint), name=model, **given))

@@ -71,7 +71,7 @@ def choose(
     requests = [
         ChatRequest(
             conversation(shown.of(one.question.task), choose_text(one.question, own)),
-            LENGTH,
+            LENGTH if BY_TEXT in wanted else 1,
             LETTERS[: len(own)] if BY_LETTERS in wanted else (),
         )
         for one in asked

@@ -1,0 +1,112 @@
+"""Bias for places and letters, and agreement between ways of asking, of answers whose bias is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from talkers import Talker, capital, city, knows, shown
+
+from gnomon.analysis.forms import chosen_places, forms, pull
+from gnomon.analysis.inquiry import AnalysisInput
+from gnomon.foundation.records import Answer, Question
+from gnomon.models.chat.talk import ChatRequest
+from gnomon.probes.talking.answering import answer
+from gnomon.probes.talking.choosing import choose
+from gnomon.scores import get_metric
+
+QUESTIONS = [capital(number) for number in range(80)]
+
+
+def given(answers: list[Answer], questions: list[Question] = QUESTIONS) -> AnalysisInput:
+    asked = {one.question_id: one for one in questions}
+    rows = [{"question_id": one.question_id, "task": one.task, "domain": None} for one in questions]
+    return AnalysisInput(
+        questions=rows,
+        asked=asked,
+        answers=[one.as_row() for one in answers],
+        clusters={name: name for name in asked},
+        headline=[("completion", get_metric("accuracy"))],
+    )
+
+
+def table(found: Any, caption: str) -> list[tuple[Any, ...]]:
+    return list(next(one for one in found.tables if one.caption.startswith(caption)).rows)
+
+
+def test_one_who_always_says_a_is_drawn_to_it() -> None:
+    answers = list(choose(Talker(lambda _: "A"), QUESTIONS, orders=4))
+    found = forms(given(answers))
+    assert found is not None
+    ((_, _, count, first, last, drawn, same),) = table(found, "Bias")
+    assert (count, first.value, last.value, drawn) == (320, 1.0, 0.0, 0.75)
+    assert same.value == 0.0
+    assert (
+        "talker is drawn to the letter A: 100.0% of its choices, where it is the right one in 25.0%." in found.sentences
+    )
+    letters = {(row["line"], row["x"]): row["value"] for row in found.figures[0].rows}
+    assert letters["talker", "A"] == 1.0 and letters["the right choice", "C"] == 0.25
+
+
+def test_one_who_knows_has_no_bias_and_is_the_same_in_all_orders() -> None:
+    found = forms(given(list(choose(Talker(knows(city)), QUESTIONS, orders=4))))
+    assert found is not None
+    ((_, _, _, first, last, drawn, same),) = table(found, "Bias")
+    assert (first.value, last.value, drawn, same.value) == (1.0, 1.0, 0.0, 1.0)
+    assert not [text for text in found.sentences if "drawn to" in text]
+
+
+def test_one_who_is_wrong_in_the_same_way_in_every_order_is_consistent() -> None:
+    def next_city(request: ChatRequest) -> str:
+        return f"city {(int(city(request).split()[1]) + 1) % 4}"
+
+    found = forms(given(list(choose(Talker(knows(next_city)), QUESTIONS, orders=4))))
+    assert found is not None
+    ((*_, first, _, _, same),) = table(found, "Bias")
+    assert (first.value, same.value) == (0.0, 1.0)
+
+
+def test_replies_that_are_no_answers_are_counted_and_choose_no_place() -> None:
+    def says(request: ChatRequest) -> str:
+        number = int(request.messages[-1][1].partition("country ")[2].split()[0])
+        return {0: "I'm sorry, I can't.", 1: "?"}.get(number % 4, "A")
+
+    answers = list(choose(Talker(says), QUESTIONS))
+    found = forms(given(answers))
+    assert found is not None
+    assert table(found, "What replies") == [("talker", "choose", 80, 0.5, 0.25, 0.25)]
+    assert "talker gave no answer to 25.0% and declined 25.0% of 80 questions (choose)." in found.sentences
+    chosen, right = chosen_places(given(answers), [one.as_row() for one in answers])
+    assert chosen.sum() == right.sum() == 40
+
+
+def test_ways_that_agree_and_ways_that_do_not() -> None:
+    def half(request: ChatRequest) -> str:
+        """Right about the first half, in every way of asking."""
+        number = int(request.messages[-1][1].partition("country ")[2].split()[0])
+        right = city(request) if number < 40 else "nowhere"
+        return knows(lambda _: right)(request) if right in shown(request) else right if not shown(request) else "Z"
+
+    model = Talker(half)
+    found = forms(given([*choose(model, QUESTIONS), *answer(model, QUESTIONS)]))
+    assert found is not None
+    ((name, ways, count, alike, kappa),) = table(found, "Agreement")
+    assert (name, ways, count) == ("talker", "chosen by letter – answered freely", 80)
+    assert (alike.value, kappa.value) == (1.0, 1.0)
+    luck = Talker(lambda request: "A" if shown(request) else city(request))
+    found = forms(given([*choose(luck, QUESTIONS), *answer(luck, QUESTIONS)]))
+    assert found is not None
+    ((*_, kappa),) = table(found, "Agreement")
+    assert kappa.value == pytest.approx(0.0, abs=1e-9)
+
+
+def test_nobody_was_talked_to() -> None:
+    plain = [Answer(one.question_id, "m", "rank", "sum", "city 0", (("city 0", 1.0),)) for one in QUESTIONS]
+    assert forms(given(plain)) is None
+
+
+def test_pull() -> None:
+    assert pull(np.array([4.0, 0.0]), np.array([2.0, 2.0])) == 0.5
+    assert pull(np.array([2.0, 2.0]), np.array([1.0, 1.0])) == 0.0
+    assert np.isnan(pull(np.zeros(3), np.zeros(3)))
