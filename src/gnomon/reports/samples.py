@@ -124,10 +124,18 @@ def _said(
         "line": line,
         "model": _short(judged.series[line].label, _NAME),
         "verdict": verdicts[int(judged.verdict[row])],
-        "reason": show.printable(answer["unusable"] or ""),
+        "reason": show.printable(answer["unusable"] or _no_answer(answer)),
         "rank": show.rank(float(judged.rank[row])),
         "top": [{"text": text, "score": _score(value), "gold": text in golds} for text, value in top],
     }
+
+
+def _no_answer(answer: Mapping[str, Any]) -> str:
+    """What a model replied instead of an answer; nothing where it answered, or was not talked to."""
+    outcome = answer.get("outcome")
+    if outcome in (None, "answered"):
+        return ""
+    return f"{outcome}: {_short(' / '.join(answer.get('replies') or ()), _ANSWER)}"
 
 
 def _answer(text: str, senses: Mapping[str, str]) -> str:

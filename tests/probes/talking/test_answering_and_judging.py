@@ -22,7 +22,7 @@ def test_answers_are_compared_word_by_word_and_by_every_right_answer() -> None:
 
     found = sorted(answer(Talker(says), questions), key=lambda one: one.question_id)
     assert [one.outcome for one in found] == ["answered", "answered", "refused", "no answer"]
-    assert [one.prediction for one in found] == ["City 0", "Old town!", None, None]
+    assert [one.prediction for one in found] == ["City 0", "Old town!", "", ""]
     responses = gather([one.as_row() for one in found], {one.question_id: one for one in questions})
     assert get_metric("exact").values(responses).tolist() == [1.0, 1.0, 0.0, 0.0]
     assert get_metric("no-answer").values(responses).tolist() == [0.0, 0.0, 0.0, 1.0]

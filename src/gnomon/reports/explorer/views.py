@@ -32,9 +32,10 @@ SORTS = ("run", "hardest", "easiest", "rank", "text", "difference")
 _NAMES = {RIGHT: "right", WRONG: "wrong", UNUSABLE: "unusable", UNASKED: None}
 _SHOWN_VALUES, _SHOWN_CANDIDATES, _SHOWN_SET, _SHOWN_ANSWERS = 80, 2000, 200, 8
 _LARGEST_PAGE = 100
+_SHOWN_REPLIES = 8
 _ANSWER_COLUMNS = (
     *("model", "probe", "method", "repeat", "prediction", "ranked", "golds", "gold_ranks", "gold_ties", "among"),
-    "unusable",
+    *("unusable", "outcome", "replies"),
 )
 _QUESTION_COLUMNS = (
     *("question_id", "suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set", "facts"),
@@ -168,6 +169,8 @@ class Views:
                     ],
                     "among": row["among"],
                     "unusable": row["unusable"],
+                    "outcome": row["outcome"],
+                    "replies": [text for text in row["replies"] or () if text is not None][:_SHOWN_REPLIES],
                 }
             )
         return sorted(said, key=lambda one: (one["way"], one["repeat"] or 0))

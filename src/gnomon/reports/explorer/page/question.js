@@ -74,13 +74,18 @@ function card(found, way, own) {
     parts.push(el("p", {}, `Asked ${count(own.length)} times, right ${plural(right, "time")}. The rank of the right answer each time: `, own.map((one) => rank(bestOf(one)?.rank)).join(", "), ". The first of them:"));
   }
   if (first.unusable) parts.push(el("p", { class: "failure", dir: "auto" }, "Unusable: ", bdi(first.unusable)));
+  else if (first.outcome && first.outcome !== "answered") parts.push(el("p", {}, first.outcome === "refused" ? "It declined to answer." : "Its reply is no answer."));
   else if (!first.ranked.length) parts.push(el("p", {}, first.prediction === null ? "Nothing was said." : ["Said: ", bdi(first.prediction)]));
   const best = bestOf(first);
   if (!best && first.ranked.length && first.prediction !== null) parts.push(el("p", {}, "Said: ", bdi(first.prediction)));
   if (best && best.rank !== null) parts.push(el("p", {}, standing(first, best, found)));
   if (first.ranked.length) parts.push(rankedList(first.ranked));
+  if (first.replies?.length) parts.push(el("p", { class: "note" }, first.replies.length > 1 ? "Replies: " : "Reply: ", replies(first.replies)));
   return el("div", { class: "said" }, parts);
 }
+
+// Each reply between quotation marks, so that an empty one is seen.
+const replies = (texts) => texts.flatMap((text, place) => [place ? ", " : "", "“", bdi(text), "”"]);
 
 const majority = (own) => {
   const usable = own.filter((one) => one.verdict !== "unusable");
