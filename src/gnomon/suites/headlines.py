@@ -31,7 +31,8 @@ def headline_of(resolved: ResolvedStudy, metrics: list[str], asking: Asking) -> 
     in their own words has no ranks: then exact match stands beside the usual metric, or alone if there is nothing else.
     """
     found = []
-    asked = [entry for entry in resolved.suite.headline if entry[0] in resolved.study.tasks]
+    every = (*resolved.suite.headline, *resolved.suite.named_headline)
+    asked = [entry for entry in every if entry[0] in resolved.study.tasks]
     for task, metric in asked or resolved.suite.headline:
         shown = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
         found.append({"task": task, "metric": next(name for name in shown if name in metrics)})

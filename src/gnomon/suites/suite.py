@@ -51,8 +51,8 @@ class Suite:
     ``build`` makes the questions of a study (``home`` is the folder that its paths are relative to). ``defaults`` are
     a study's keys where the user gives none, ``run_defaults`` those that only matter when models are asked;
     ``options`` says which keys a study may have under ``options`` and what each means; ``file_options`` are those that
-    name a file. ``headline`` lists the (task, metric) pairs of the main table. ``names`` may give plain names of
-    relations for sentences. ``main_methods`` are the methods that the main table shows of models which answered by
+    name a file. ``headline`` lists the (task, metric) pairs of the main table, ``named_headline`` those that stand in
+    it only where their tasks are named by the study. ``names`` may give plain names of relations for sentences. ``main_methods`` are the methods that the main table shows of models which answered by
     several. ``analyses`` are made of every run, in this order, and the sentences of those that are ``told`` are
     printed when it ends; a study may have their options
     (:data:`gnomon.analysis.OPTIONS`) besides the suite's own. ``published`` are the names of files in which others
@@ -72,6 +72,7 @@ class Suite:
     build: Callable[[Study, Path], QuestionSet]
     tasks: tuple[str, ...]
     headline: tuple[tuple[str, str], ...]
+    named_headline: tuple[tuple[str, str], ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     defaults_for: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _no_defaults
     run_defaults: Mapping[str, Any] = field(default_factory=dict)

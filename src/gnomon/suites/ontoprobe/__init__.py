@@ -147,6 +147,7 @@ SUITE = Suite(
     build=build,
     tasks=(*MEMORIZING, *RULES, *CHOICE),
     headline=tuple((task, "mrr") for task in MEMORIZING),
+    named_headline=tuple((f"{task}-choice", "accuracy") for task in MEMORIZING),
     main_methods=("multiple-mean",),
     told=("premises",),
     defaults={
