@@ -52,9 +52,10 @@ class Suite:
     a study's keys where the user gives none, ``run_defaults`` those that only matter when models are asked;
     ``options`` says which keys a study may have under ``options`` and what each means; ``file_options`` are those that
     name a file. ``headline`` lists the (task, metric) pairs of the main table, ``named_headline`` those that stand in
-    it only where their tasks are named by the study. ``names`` may give plain names of relations for sentences. ``main_methods`` are the methods that the main table shows of models which answered by
-    several. ``analyses`` are made of every run, in this order, and the sentences of those that are ``told`` are
-    printed when it ends; a study may have their options
+    it only where their tasks are named by the study. ``names`` may give plain names of relations for sentences.
+    ``main_methods`` are the methods that the main table shows of models which answered by several. ``analyses`` are
+    made of every run, in this order, and the sentences of those that are ``told`` are printed when it ends; a study may
+    have their options
     (:data:`gnomon.analysis.OPTIONS`) besides the suite's own. ``published`` are the names of files in which others
     publish such questions, and ``read_published`` reads what there is of them in a folder, or one of them, for a study.
     ``asking`` gives the steps by which models learn and are asked, where these are not the usual ones;
