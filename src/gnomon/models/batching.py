@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import logging
 from collections.abc import Callable, Sequence
 
@@ -44,6 +47,7 @@ def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int
         batch = waiting.pop()
         try:
             forward(batch)
+            continue
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -51,13 +55,14 @@ def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int
                 raise GnomonError(
                     "out of memory on a single row. Use a machine with more memory, a smaller model, or dtype: bfloat16"
                 ) from error
-            half = len(batch) // 2
-            logger.warning("out of memory with %d rows: going on with %d", len(batch), half)
-            release_memory()
-            budget = half * max(lengths[row] for row in batch)
-            rest = [row for other in [batch, *reversed(waiting)] for row in other]
-            refilled = fill_batches([lengths[row] for row in rest], budget)
-            waiting = [[rest[place] for place in one] for one in reversed(refilled)]
+        # Only here is what the error held on to free.
+        half = len(batch) // 2
+        logger.warning("out of memory with %d rows: going on with %d", len(batch), half)
+        release_memory()
+        budget = half * max(lengths[row] for row in batch)
+        rest = [row for other in [batch, *reversed(waiting)] for row in other]
+        refilled = fill_batches([lengths[row] for row in rest], budget)
+        waiting = [[rest[place] for place in one] for one in reversed(refilled)]
     return budget
 
 
@@ -76,8 +81,11 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release_memory() -> None:
-    """Give cached device memory back before the next try."""
+    """Give cached memory back before the next try: what is freed is not always at once free for others."""
     import torch
 
+    gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+    with contextlib.suppress(OSError, AttributeError):  # Only glibc has it.
+        ctypes.CDLL(None).malloc_trim(0)
