@@ -14,6 +14,8 @@ logger = logging.getLogger(__name__)
 
 BUSY_SHARE = 8
 WORTHWHILE = 0.8
+_NO_PRIMITIVE = "could not create a primitive"
+"""What oneDNN says when it gets no memory for its work."""
 
 
 def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
@@ -51,6 +53,9 @@ def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
+            if len(batch) == 1 and _go_without_onednn(error):
+                waiting.append(batch)
+                continue
             if len(batch) == 1:
                 raise GnomonError(
                     "out of memory on a single row. Use a machine with more memory, a smaller model, or dtype: bfloat16"
@@ -75,9 +80,23 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on any device."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    # The last is what oneDNN says when it gets no memory for its work.
-    signs = ("out of memory", "can't allocate memory", "not enough memory", "could not create a primitive")
+    signs = ("out of memory", "can't allocate memory", "not enough memory", _NO_PRIMITIVE)
     return any(sign in str(error) for sign in signs)
+
+
+def _go_without_onednn(error: BaseException) -> bool:
+    """Switch oneDNN off if it is what failed, and was not off: once it got no memory it may never get any again."""
+    import torch
+
+    if (
+        _NO_PRIMITIVE not in str(error)
+        or not torch.backends.mkldnn.is_available()
+        or not torch._C._get_mkldnn_enabled()
+    ):
+        return False
+    logger.warning("oneDNN gets no memory: going on without it")
+    torch.backends.mkldnn.set_flags(False)
+    return True
 
 
 def release_memory() -> None:
