@@ -244,3 +244,17 @@ def test_a_model_here_is_asked_in_all_forms_and_they_are_compared(gnomon: Any, t
     ]
     assert len(forms["figures"]) == 2
     assert {row["method"] for row in answers(tmp_path / "r") if row["probe"] == "choose"} == {"letters"}
+
+
+def test_a_model_here_may_be_of_the_kind_chat(tmp_path: Path) -> None:
+    from gnomon.suites.planning import probes_for
+    from gnomon.suites.resolving import Request, resolve_study
+
+    models = [{"model": "smollm2-135m", "kind": "chat", "chat": {"system": "Be brief."}}, {"model": "minilm-mlm"}]
+    resolved = resolve_study(Request("quickstart", models=models))
+    talked, ranked = resolved.models
+    assert (talked.kind, ranked.kind) == ("causal", "masked")
+    assert [one.probe for one in probes_for(talked, resolved.study.probes)] == ["choose"]
+    assert [one.probe for one in probes_for(ranked, resolved.study.probes)] == ["rank"]
+    usual = resolve_study(Request("quickstart", models=["smollm2-135m"])).models[0]
+    assert usual.fingerprint != talked.fingerprint

@@ -16,6 +16,7 @@ from gnomon.models.chat.endpoint import EndpointModel
 from gnomon.models.chat.settings import LOCAL, from_short_form, read_settings
 from gnomon.models.chat.settings import PREFIX as CHAT
 
+CHAT_KIND = "chat"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 # What decides no answer: descriptions, the record of learning, and weights of other libraries.
 _IGNORED = ("learned.json", ".md", ".txt.license", ".gitattributes", ".h5", ".msgpack", ".onnx", ".ot")
@@ -30,7 +31,8 @@ class ModelSpec:
     ``endpoint`` (an address, or ``chat:NAME@URL`` for both).
 
     ``label`` is what it is called in tables. ``kind`` (masked, causal, encoder) is read from the model's own
-    configuration where it is not given. Code that comes with a model runs only with ``trust_remote_code``.
+    configuration where it is not given; ``chat`` is a causal model that is talked to and nothing else. Code that comes
+    with a model runs only with ``trust_remote_code``.
 
     How it reads: ``candidates`` are tokenised in place in their sentence, or apart from it, as many published programs
     do. ``special_tokens`` says whether sentences are read with the model's own special tokens around them; published
@@ -126,7 +128,7 @@ def with_chat(spec: ModelSpec, usual: Mapping[str, Any], seed: int) -> ModelSpec
 
 def _behind_endpoint(spec: ModelSpec) -> ResolvedModel:
     name, endpoint = (spec.model, spec.endpoint) if spec.endpoint is not None else from_short_form(spec.model)
-    if spec.kind not in (None, "chat"):
+    if spec.kind not in (None, CHAT_KIND):
         raise InputError(f"{spec.model}: what is behind an endpoint is of the kind 'chat', not {spec.kind!r}")
     settings = read_settings(name, endpoint, spec.chat)
     settings.secret()  # Refuses a key that is not there before anything is done.
@@ -163,7 +165,8 @@ def _from_path(spec: ModelSpec, path: Path, name: str, source: str) -> ResolvedM
         )
     if not any(found for pattern in WEIGHTS for found in path.glob(pattern)):
         raise InputError(f"{path} holds no weights (model.safetensors or pytorch_model.bin). Copy them there.")
-    kind = spec.kind or _kind(config_file)
+    # A model here that is to be talked to is a causal one.
+    kind = "causal" if spec.kind == CHAT_KIND else spec.kind or _kind(config_file)
     if kind not in ("masked", "causal", "encoder"):
         raise InputError(f"{name}: kind is {kind!r}, and should be 'masked', 'causal' or 'encoder'")
     files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.endswith(_IGNORED))

@@ -13,7 +13,7 @@ from gnomon.foundation import digest, file_digest, part_identity
 from gnomon.knowledge.places import material_identity
 from gnomon.learning.corpus import corpus_digest
 from gnomon.learning.pretrain_settings import PRETRAIN, PretrainSettings, study_pretraining
-from gnomon.models.resolving import ResolvedModel
+from gnomon.models.resolving import CHAT_KIND, ResolvedModel
 from gnomon.questions.files import read_card
 from gnomon.runs import Plan, ProbeChoice, Step, study_yaml
 from gnomon.runs.asking import TRAINING
@@ -272,7 +272,7 @@ def probes_for(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequence[
     of their own. A model behind an endpoint chooses by letter where nothing else is said that it can do.
     """
     fitting = [choice for choice in probes if _fits(model, choice.probe)]
-    if model.kind == "chat":
+    if CHAT_KIND in (model.kind, model.spec.kind):
         return fitting or [ProbeChoice(probe=CHOOSE)]
     if model.kind in _ONE_PROBE:
         others = [choice for choice in fitting if choice.probe != COMPARE]
@@ -286,8 +286,8 @@ def _fits(model: ResolvedModel, probe: str) -> bool:
     """Whether a model of this kind can answer by a probe."""
     if probe == COMPARE:
         return model.kind in ("masked", "causal", "encoder") or hasattr(model.part, "compare_senses")
-    if model.kind == "chat":
-        return probe not in ("rank", "fill", "write")
+    if CHAT_KIND in (model.kind, model.spec.kind):
+        return probe not in ("rank", "fill", "write", COMPARE)
     if probe in TALKING:
         return model.kind == "causal" or hasattr(model.part, "reply")
     if probe == "fill" and model.part is None:
