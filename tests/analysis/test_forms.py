@@ -39,8 +39,8 @@ def test_one_who_always_says_a_is_drawn_to_it() -> None:
     answers = list(choose(Talker(lambda _: "A"), QUESTIONS, orders=4))
     found = forms(given(answers))
     assert found is not None
-    ((_, _, count, first, last, drawn, same),) = table(found, "Bias")
-    assert (count, first.value, last.value, drawn) == (320, 1.0, 0.0, 0.75)
+    ((_, _, count, first, last, drawn, by_letter, same),) = table(found, "Bias")
+    assert (count, first.value, last.value, drawn, by_letter) == (320, 1.0, 0.0, 0.75, None)
     assert same.value == 0.0
     assert (
         "talker is drawn to the letter A: 100.0% of its choices, where it is the right one in 25.0%." in found.sentences
@@ -52,7 +52,7 @@ def test_one_who_always_says_a_is_drawn_to_it() -> None:
 def test_one_who_knows_has_no_bias_and_is_the_same_in_all_orders() -> None:
     found = forms(given(list(choose(Talker(knows(city)), QUESTIONS, orders=4))))
     assert found is not None
-    ((_, _, _, first, last, drawn, same),) = table(found, "Bias")
+    ((_, _, _, first, last, drawn, _, same),) = table(found, "Bias")
     assert (first.value, last.value, drawn, same.value) == (1.0, 1.0, 0.0, 1.0)
     assert not [text for text in found.sentences if "drawn to" in text]
 
@@ -63,7 +63,7 @@ def test_one_who_is_wrong_in_the_same_way_in_every_order_is_consistent() -> None
 
     found = forms(given(list(choose(Talker(knows(next_city)), QUESTIONS, orders=4))))
     assert found is not None
-    ((*_, first, _, _, same),) = table(found, "Bias")
+    ((*_, first, _, _, _, same),) = table(found, "Bias")
     assert (first.value, same.value) == (0.0, 1.0)
 
 
@@ -79,6 +79,25 @@ def test_replies_that_are_no_answers_are_counted_and_choose_no_place() -> None:
     assert "talker gave no answer to 25.0% and declined 25.0% of 80 questions (choose)." in found.sentences
     chosen, right = chosen_places(given(answers), [one.as_row() for one in answers])
     assert chosen.sum() == right.sum() == 40
+
+
+def test_with_mixed_letters_a_liking_for_a_letter_is_told_from_one_for_a_place() -> None:
+    def first_shown(request: ChatRequest) -> str:
+        return next(line[0] for line in request.messages[-1][1].splitlines() if line[1:3] == ". ")
+
+    for says, places, letters, told in (
+        (lambda _: "A", 0.0, 0.75, "drawn to the letter A: 100.0%"),
+        (first_shown, 0.75, 0.0, "drawn to place 1: 100.0%"),
+    ):
+        found = forms(given(list(choose(Talker(says), QUESTIONS, orders=4, mixed_letters=True))))
+        assert found is not None
+        ((*_, by_place, by_letter, _),) = table(found, "Bias")
+        # Letters and places are drawn: what has no pull has only what chance gives it.
+        assert by_place == pytest.approx(places, abs=0.08)
+        assert by_letter == pytest.approx(letters, abs=0.08)
+        assert [text for text in found.sentences if "drawn to" in text and told in text]
+        assert len([text for text in found.sentences if "drawn to" in text]) == 1
+        assert [figure.x for figure in found.figures] == ["letter", "place"]
 
 
 def test_ways_that_agree_and_ways_that_do_not() -> None:

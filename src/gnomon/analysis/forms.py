@@ -29,7 +29,10 @@ from gnomon.scores.metrics import ACCURACY, EXACT, NoRanksError
 from gnomon.scores.ranks import FloatArray
 
 CHOOSE = "choose"
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_PLACES = tuple(str(number + 1) for number in range(len(_LETTERS)))
+_ENOUGH = 20
+"""Of fewer choices nothing is said about bias."""
 _FORMS = {
     "rank": "ranked by likelihood",
     "choose": "chosen by letter",
@@ -40,11 +43,12 @@ _FORMS = {
 _EXPLANATION = (
     "The same questions, asked in several ways. Choices are shown in an order that is drawn, so that the right one "
     "stands at every place equally often: a model without a bias for places chooses each as often as it is right "
-    "there. Pull is the share of its choices that would have to move to another place for that (total variation "
-    "distance). Where questions were asked in several orders, “same choice” is the share of them in which every order "
-    "led to the same choice. Agreement of two ways is Cohen’s kappa over questions of right against wrong: 1 is full "
-    "agreement, 0 is what their scores alone would give. 95% intervals are over facts. A reply that names no choice is "
-    "no answer, and counts as wrong."
+    "there. Pull is the share of its choices that would have to move to another place, or letter, for that (total "
+    "variation distance). Letters go with places, so that the two likings cannot be told apart, unless letters were "
+    "drawn too (mixed_letters). Where questions were asked in several orders, “same choice” is the share of them in which "
+    "every order led to the same choice. Agreement of two ways is Cohen’s kappa over questions of right against wrong: 1 "
+    "is full agreement, 0 is what their scores alone would give. 95% intervals are over facts. A reply that names no "
+    "choice is no answer, and counts as wrong."
 )
 
 
@@ -80,14 +84,36 @@ def _outcomes(given: AnalysisInput, lines: Sequence[Line]) -> Table:
 
 def chosen_places(given: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
     """How often each place was chosen, and how often the right choice stood there, over all orders of answers."""
-    width = max((_width(given, row) for row in answers), default=0)
+    pairs = [pair for row in answers for pair in zip(row["positions"], row["right_positions"], strict=True)]
+    return _counted(pairs, max((_width(given, row) for row in answers), default=0))
+
+
+def chosen_letters(given: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
+    """How often each letter was chosen, and how often it was the right one, over all orders of answers."""
+    pairs = [
+        (None if letter is None else _LETTERS.index(letter), _LETTERS.index(right))
+        for row in answers
+        for letter, right in zip(row["letters"], row["right_letters"], strict=True)
+    ]
+    return _counted(pairs, max((_width(given, row) for row in answers), default=0))
+
+
+def _counted(pairs: Sequence[tuple[int | None, int]], width: int) -> tuple[FloatArray, FloatArray]:
     chosen, right = np.zeros(width), np.zeros(width)
-    for row in answers:
-        for place, gold in zip(row["positions"], row["right_positions"], strict=True):
-            if place is not None:
-                chosen[place] += 1
-                right[gold] += 1
+    for place, gold in pairs:
+        if place is not None:
+            chosen[place] += 1
+            right[gold] += 1
     return chosen, right
+
+
+def are_mixed(answers: Sequence[Row]) -> bool:
+    """Whether letters were drawn, so that they do not go with places."""
+    return any(
+        _LETTERS.index(letter) != place
+        for row in answers
+        for letter, place in zip(row["right_letters"], row["right_positions"], strict=True)
+    )
 
 
 def _width(given: AnalysisInput, row: Row) -> int:
@@ -109,45 +135,50 @@ def pull(chosen: FloatArray, right: FloatArray) -> float:
 
 def _bias(given: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], list[Figure]]:
     rows: list[TableRow] = []
-    drawn: dict[str, list[Row]] = defaultdict(list)
+    drawn: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for line in lines:
         for task, answers in _by_task(given, line).items():
             chosen, right = chosen_places(given, answers)
-            count = int(chosen.sum())
+            by_letter = chosen_letters(given, answers)
+            count, mixed = int(chosen.sum()), are_mixed(answers)
             if not count:
                 continue
-            share = chosen / count
             several = [row for row in answers if len(row["positions"]) > 1]
             label = given.labels[line]
             rows.append(
                 (
                     *(label, task, count, _at(given, line, task, 0), _at(given, line, task, -1)),
-                    *(float(pull(chosen, right)), _same(given, several) if several else None),
+                    *(pull(chosen, right), pull(*by_letter) if mixed else None),
+                    _same(given, several) if several else None,
                 )
             )
-            if not drawn[task]:
-                drawn[task] += _profile("the right choice", "", right / right.sum(), count)
-            drawn[task] += _profile(label, line.model, share, count)
+            ways = [(f"{task}: letters that are chosen", "letter", by_letter, _LETTERS)]
+            if mixed:
+                ways.append((f"{task}: places that are chosen", "place", (chosen, right), _PLACES))
+            for caption, axis, (own, expected), names in ways:
+                if not drawn[caption, axis]:
+                    drawn[caption, axis] += _profile("the right choice", "", expected, names)
+                drawn[caption, axis] += _profile(label, line.model, own, names)
     if not rows:
         return [], []
     columns = (
         *(Column("Model"), Column("Task"), Column("choices", "count")),
         *(Column("right if it is first", "share"), Column("right if it is last", "share")),
-        *(Column("pull", "share"), Column("same choice", "share")),
+        *(Column("pull of places", "share"), Column("pull of letters", "share"), Column("same choice", "share")),
     )
     figures = [
-        Figure("lines", f"{task}: letters that are chosen", tuple(own), "letter", percent=True, y="share of choices")
-        for task, own in drawn.items()
+        Figure("lines", caption, tuple(own), axis, percent=True, y="share of choices")
+        for (caption, axis), own in drawn.items()
     ]
     return [Table("Bias for places and letters.", columns, tuple(rows))], figures
 
 
-def _profile(label: str, model: str, shares: FloatArray, count: int) -> list[Row]:
-    """How often each letter is chosen, as a line."""
-    told_of = {"line": label, "model": model}
+def _profile(label: str, model: str, counts: FloatArray, names: Sequence[str]) -> list[Row]:
+    """How often each letter or place is chosen, as a line."""
+    total = float(counts.sum())
     return [
-        {"x": _LETTERS[place], **told_of, **vars(Estimate(value, n=count))}
-        for place, value in enumerate(shares.tolist())
+        {"x": name, "line": label, "model": model, **vars(Estimate(count / total, n=int(total)))}
+        for name, count in zip(names, counts.tolist(), strict=False)
     ]
 
 
@@ -262,16 +293,19 @@ def _said_of_outcomes(given: AnalysisInput, lines: Sequence[Line]) -> list[str]:
 def _said_of_bias(given: AnalysisInput, lines: Sequence[Line]) -> list[str]:
     said = []
     for line in lines:
-        chosen, right = chosen_places(given, list(given.usable[line].values()))
-        if chosen.sum() < 20:
-            continue
-        top = int(np.argmax(chosen - right))
-        share, expected = chosen[top] / chosen.sum(), right[top] / right.sum()
-        if share > 1.5 * expected and pull(chosen, right) > 0.1:
-            said.append(
-                f"{told(given.labels[line])} is drawn to the letter {_LETTERS[top]}: {percent(share)} of its choices, "
-                f"where it is the right one in {percent(expected)}."
-            )
+        answers = list(given.usable[line].values())
+        ways = [("the letter", chosen_letters(given, answers), _LETTERS)]
+        ways += [("place", chosen_places(given, answers), _PLACES)] if are_mixed(answers) else []
+        for what, (chosen, right), names in ways:
+            if chosen.sum() < _ENOUGH:
+                continue
+            top = int(np.argmax(chosen - right))
+            share, expected = chosen[top] / chosen.sum(), right[top] / right.sum()
+            if share > 1.5 * expected and pull(chosen, right) > 0.1:
+                said.append(
+                    f"{told(given.labels[line])} is drawn to {what} {names[top]}: {percent(share)} of its choices, "
+                    f"where it is the right one in {percent(expected)}."
+                )
     return said
 
 

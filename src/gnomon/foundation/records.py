@@ -56,7 +56,8 @@ class Answer:
 
     Where the model was talked to, ``replies`` are its words, one for each time that it was asked, ``outcome`` says what
     they come to (answered, no answer, refused). ``positions`` are the places at which what it chose was shown each time
-    (None if it chose nothing), ``right_positions`` those of the right answer, counted from 0.
+    (None if it chose nothing), ``right_positions`` those of the right answer, counted from 0; ``letters`` and
+    ``right_letters`` are the letters that stood before them.
     """
 
     question_id: str
@@ -76,6 +77,8 @@ class Answer:
     replies: tuple[str, ...] = ()
     positions: tuple[int | None, ...] = ()
     right_positions: tuple[int, ...] = ()
+    letters: tuple[str | None, ...] = ()
+    right_letters: tuple[str, ...] = ()
 
     def as_row(self) -> dict[str, Any]:
         """The row of the answers table."""

@@ -207,6 +207,8 @@ ANSWERS = TableKind(
             ("replies", _STRINGS),
             ("positions", pa.list_(pa.int32())),
             ("right_positions", pa.list_(pa.int32())),
+            ("letters", _STRINGS),
+            ("right_letters", _STRINGS),
         ]
     ),
     required=frozenset({"question_id", "model", "probe", "method"}),

@@ -29,7 +29,7 @@ PROBES = Registry(
         ),
         "choose": (
             "gnomon.probes.talking.choosing:choose",
-            "let a chat or causal model name one of lettered choices; options orders, most, shots",
+            "let a chat or causal model name one of lettered choices; options orders, mixed_letters, most, shots",
         ),
         "answer": (
             "gnomon.probes.talking.answering:answer",

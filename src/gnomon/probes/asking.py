@@ -38,7 +38,10 @@ def check_options(name: str, probe: Probe, options: Mapping[str, Any]) -> None:
         if key not in known:
             raise InputError(f"the probe {name} has no option {key!r}; {did_you_mean(str(key), known)}")
         usual = known[key]
-        if isinstance(usual, int) and (not isinstance(value, int) or isinstance(value, bool)):
+        if isinstance(usual, bool):
+            if not isinstance(value, bool):
+                raise InputError(f"the probe {name}: {key} is {value!r}, and should be true or false")
+        elif isinstance(usual, int) and (not isinstance(value, int) or isinstance(value, bool)):
             raise InputError(f"the probe {name}: {key} is {value!r}, and should be a whole number")
 
 

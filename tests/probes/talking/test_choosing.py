@@ -163,6 +163,24 @@ def test_examples_are_shown_with_their_letters() -> None:
         list(choose(model, [capital(1)], shots=10, examples=training))
 
 
+def test_mixed_letters_name_the_same_choices() -> None:
+    questions = [capital(number) for number in range(40)]
+
+    def letter_of_right(request: ChatRequest) -> str:
+        lines = request.messages[-1][1].splitlines()
+        return next(line[0] for line in lines if line[1:] == f". {city(request)}")
+
+    found = list(choose(Talker(letter_of_right), questions, orders=2, mixed_letters=True))
+    assert all(one.gold_ranks == (1.0,) and one.letters == one.right_letters for one in found)
+    assert all(one.positions == one.right_positions for one in found)
+    assert Counter(letter for one in found for letter in one.letters).keys() == set("ABCD")
+    assert any("ABCD".index(str(one.letters[0])) != one.positions[0] for one in found)
+    plain = list(choose(Talker(knows(city)), questions, orders=2))
+    assert all(
+        "ABCD".index(str(x)) == place for one in plain for x, place in zip(one.letters, one.positions, strict=True)
+    )
+
+
 def test_chinese_questions_are_asked_in_chinese() -> None:
     model = Talker(lambda _: "答案是A")
     (one,) = choose(model, [capital(0, language="zh", prompt="法国的首都是[MASK]。")])

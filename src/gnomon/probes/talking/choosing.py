@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,7 @@ def choose(
     *,
     orders: int = 1,
     most: int = MOST,
+    mixed_letters: bool = False,
     shots: int = 0,
     seed: int = 0,
     examples: Sequence[Question] = (),
@@ -45,6 +47,7 @@ def choose(
     ``text`` the reply is read. Without methods it is by letters if it can be. Each question is asked in so many
     ``orders``, all drawn by the ``seed``; the right choice moves evenly through the places, and a choice counts by its
     mean over the orders. Of more than ``most`` candidates the one that was left out and drawn wrong ones are shown.
+    With ``mixed_letters`` the letters are drawn too, so that a liking for a letter can be told from one for a place.
     ``shots`` of the ``examples`` are shown before.
     """
     _check(orders, most)
@@ -66,13 +69,19 @@ def choose(
                 yield Answer(question.question_id, model.name, PROBE, method, unusable=problem)
             continue
         choices = drawn_choices(question, most, seed)
-        lists = [order_of(question, choices, number, orders, seed) for number in range(orders)]
+        lists = [
+            _List(
+                order_of(question, choices, number, orders, seed),
+                letters_of(question, len(choices), number, seed) if mixed_letters else LETTERS[: len(choices)],
+            )
+            for number in range(orders)
+        ]
         asked.append(_Asked(question, choices, lists))
     requests = [
         ChatRequest(
-            conversation(shown.of(one.question.task), choose_text(one.question, own)),
+            conversation(shown.of(one.question.task), choose_text(one.question, own.choices, own.letters)),
             LENGTH if BY_TEXT in wanted else 1,
-            LETTERS[: len(own)] if BY_LETTERS in wanted else (),
+            LETTERS[: len(own.choices)] if BY_LETTERS in wanted else (),
         )
         for one in asked
         for own in one.lists
@@ -106,13 +115,28 @@ def order_of(question: Question, choices: Sequence[str], number: int, orders: in
     return (*drawn[turned:], *drawn[:turned])
 
 
+def letters_of(question: Question, count: int, number: int, seed: int) -> tuple[str, ...]:
+    """The letters before the choices of one order, drawn."""
+    letters = list(LETTERS[:count])
+    random.Random(derived_seed("letters of choices", seed, question.question_id, number)).shuffle(letters)
+    return tuple(letters)
+
+
+@dataclass(frozen=True)
+class _List:
+    """The choices in one order, and the letters before them."""
+
+    choices: tuple[str, ...]
+    letters: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class _Asked:
-    """A question with the choices that are shown, and the orders in which they are."""
+    """A question with the choices that are shown, and the lists in which they are."""
 
     question: Question
     choices: tuple[str, ...]
-    lists: list[tuple[str, ...]]
+    lists: list[_List]
 
 
 def _check(orders: int, most: int) -> None:
@@ -159,8 +183,7 @@ def _answer(model: Model, one: _Asked, replies: Sequence[ChatReply], method: str
         plain,
         among=None if count == len(one.question.candidates) else count,
         replies=tuple(reply.text for reply in replies),
-        positions=tuple(place for _, place, _ in scored),
-        right_positions=tuple(own.index(_right(one)) for own in one.lists),
+        **_places(one, [place for _, place, _ in scored]),
     )
     heard = [scores for scores, _, _ in scored if scores is not None]
     golds = tuple(choice for choice in one.choices if choice in one.question.answers)
@@ -171,8 +194,21 @@ def _answer(model: Model, one: _Asked, replies: Sequence[ChatReply], method: str
     shown = replace(one.question, candidates=one.choices)
     means = np.sum(heard, axis=0) / len(one.lists)
     (found,) = ranked_answers(model, PROBE, [shown], [CandidateScores(0, {method: means})], [method], seconds)
-    told = {name: getattr(plain, name) for name in ("among", "replies", "positions", "right_positions")}
-    return replace(found, outcome=ANSWERED, **told)
+    kept = ("among", "replies", "positions", "right_positions", "letters", "right_letters")
+    return replace(found, outcome=ANSWERED, **{name: getattr(plain, name) for name in kept})
+
+
+def _places(one: _Asked, chosen_at: Sequence[int | None]) -> dict[str, Any]:
+    """Where what was chosen and what is right stood in each list, and by which letters."""
+    right = [own.choices.index(_right(one)) for own in one.lists]
+    return {
+        "positions": tuple(chosen_at),
+        "right_positions": tuple(right),
+        "letters": tuple(
+            None if place is None else own.letters[place] for own, place in zip(one.lists, chosen_at, strict=True)
+        ),
+        "right_letters": tuple(own.letters[place] for own, place in zip(one.lists, right, strict=True)),
+    }
 
 
 def _right(one: _Asked) -> str:
@@ -181,19 +217,17 @@ def _right(one: _Asked) -> str:
     return one.question.target if one.question.target in golds else golds[0]
 
 
-def _scores(
-    one: _Asked, shown: Sequence[str], reply: ChatReply, method: str
-) -> tuple[FloatArray | None, int | None, str]:
+def _scores(one: _Asked, shown: _List, reply: ChatReply, method: str) -> tuple[FloatArray | None, int | None, str]:
     """The score of each choice by one reply, the place of the one that was chosen, and what the reply comes to."""
-    letters = LETTERS[: len(shown)]
+    choices, letters = shown.choices, shown.letters
     if method == BY_LETTERS and reply.letters:
         least = min(reply.letters.values())
         shares = np.array([reply.letters.get(letter, least - 1.0) for letter in letters])
         shares = np.exp(shares - np.max(shares))
-        by_choice = dict(zip(shown, shares / shares.sum(), strict=True))
+        by_choice = dict(zip(choices, shares / shares.sum(), strict=True))
         return np.array([by_choice[choice] for choice in one.choices]), int(np.argmax(shares)), ANSWERED
-    said = chosen(reply, letters, shown)
+    said = chosen(reply, letters, choices)
     if said.text is None:
         return None, None, said.outcome
     votes = np.array([float(choice == said.text) for choice in one.choices])
-    return votes, list(shown).index(said.text), ANSWERED
+    return votes, choices.index(said.text), ANSWERED

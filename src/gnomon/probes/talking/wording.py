@@ -63,9 +63,9 @@ def sentence_of(question: Question, filled: str = BLANK) -> str:
     return question.prompt.replace(SLOT, filled, 1).replace(" .", ".").replace(" ,", ",").strip()
 
 
-def choose_text(question: Question, choices: Sequence[str]) -> str:
+def choose_text(question: Question, choices: Sequence[str], letters: Sequence[str] = LETTERS) -> str:
     """The sentence with a blank and the choices by letter."""
-    listed = "\n".join(f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=False))
+    listed = "\n".join(f"{letter}. {choice}" for letter, choice in zip(letters, choices, strict=False))
     return words_for(question).choose.format(sentence=sentence_of(question), choices=listed)
 
 
