@@ -45,10 +45,10 @@ _EXPLANATION = (
     "stands at every place equally often: a model without a bias for places chooses each as often as it is right "
     "there. Pull is the share of its choices that would have to move to another place, or letter, for that (total "
     "variation distance). Letters go with places, so that the two likings cannot be told apart, unless letters were "
-    "drawn too (mixed_letters). Where questions were asked in several orders, “same choice” is the share of them in which "
-    "every order led to the same choice. Agreement of two ways is Cohen’s kappa over questions of right against wrong: 1 "
-    "is full agreement, 0 is what their scores alone would give. 95% intervals are over facts. A reply that names no "
-    "choice is no answer, and counts as wrong."
+    "drawn too (mixed_letters). Where questions were asked in several orders, “same choice” is the share of them in "
+    "which every order led to the same choice. Agreement of two ways is Cohen’s kappa over questions of right against "
+    "wrong: 1 is full agreement, 0 is what their scores alone would give. 95% intervals are over facts. A reply that "
+    "names no choice is no answer, and counts as wrong."
 )
 
 
