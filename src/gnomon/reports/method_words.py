@@ -87,14 +87,43 @@ def method_in_words(probe: str, kind: str, method: str) -> str:
         }.get(name, "")
     if probe == "choose":
         return {
-            "letters": "by the probabilities of the letters at the beginning of the reply",
-            "text": "by the letter or choice that the reply names, strictly read; a reply that names none or "
-            "declines is wrong",
+            "letters": "choices were ranked by the probabilities of their letters at the beginning of the reply",
+            "text": "the choice counts that the reply names by letter or in words, strictly read, and a reply that "
+            "names none or declines is wrong",
         }.get(name, "")
     if probe == "compare":
         place = f"at layer {layer}" if layer else "in the last layer"
         return {"word": f"with the word in place, {place}", "masked": f"with masks in its place, {place}"}.get(name, "")
     return ""
+
+
+def endpoint_in_words(model: Mapping[str, Any]) -> str:
+    """Where and how a model behind an endpoint was asked."""
+    settings = [f"temperature {model['temperature']:g}"] if show.finite(model.get("temperature")) is not None else []
+    settings += [f"seed {model['seed']}"] if model.get("seed") is not None else []
+    left = [name.strip() for name in str(model.get("left_out") or "").split(",")]
+    settings = [text for text in settings if text.split()[0] not in left]
+    how = f" ({', '.join(settings)})" if settings else ""
+    before = f", told before all else: “{show.printable(model['system'])}”" if model.get("system") else ""
+    return f"{show.printable(model.get('model') or model.get('name'))} was asked at {model['endpoint']}{how}{before}."
+
+
+def options_in_words(options: Mapping[str, Any]) -> list[str]:
+    """What the options of a probe that talks mean, in sentences."""
+    said = []
+    orders, shots = show.finite(options.get("orders")) or 1, show.finite(options.get("shots")) or 0
+    if orders > 1:
+        said.append(
+            f"Each question was asked in {show.count(orders)} orders of its choices, turned on evenly, and a choice "
+            "counts by its mean over them."
+        )
+    if options.get("mixed_letters"):
+        said.append("The letters before the choices were drawn too.")
+    if options.get("most"):
+        said.append(f"No more than {show.count(options['most'])} choices were shown.")
+    if shots:
+        said.append(f"{show.count(shots)} training questions of the same task were shown before, with their answers.")
+    return said
 
 
 def _masked(method: str) -> str:

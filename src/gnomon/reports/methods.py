@@ -126,7 +126,10 @@ def _models(data: ReportData, ways: Sequence[Mapping[str, str]]) -> str:
     said = []
     if named:
         said.append(f"{'The model was' if len(named) == 1 else 'Models were'} {_listed(_few(named))}.")
-        said.append("The run’s record holds the hash of all weights.")
+        remote = [model for name, model in own.items() if name not in baselines and model.get("endpoint")]
+        if len(remote) < len(named):
+            said.append("The run’s record holds the hash of all weights.")
+        said += list(dict.fromkeys(words.endpoint_in_words(model) for model in remote))[:_MOST_LEARNED]
     said += _learned(data)
     for probe in dict.fromkeys(way["probe"] for way in ways):
         methods: dict[tuple[str, str], None] = {}
@@ -135,6 +138,7 @@ def _models(data: ReportData, ways: Sequence[Mapping[str, str]]) -> str:
                 methods[way["kind"], way["method"]] = None
         if methods or not named:
             said.append(_probe(probe, list(methods)))
+            said += words.options_in_words(_options(data, probe))
     if any(way["probe"] in ("rank", "fill") for way in ways):
         said.append("Ties were ranked by their expectation over all ways to break them.")
     for name in (name for name in own if name in baselines):
@@ -190,6 +194,14 @@ def _learned(data: ReportData) -> list[str]:
     return [*sentences, *([f"{more} more were trained in the same way."] if more > 0 else [])]
 
 
+def _options(data: ReportData, probe: str) -> Mapping[str, Any]:
+    """The options that the study gives a probe."""
+    for choice in data.study.get("probes") or ():
+        if isinstance(choice, Mapping) and choice.get("probe") == probe:
+            return dict(choice.get("options") or {})
+    return {}
+
+
 def _probe(probe: str, methods: Sequence[tuple[str, str]]) -> str:
     """How a probe asks, and what a score is by each method of each kind of model."""
     start = words.PROBES.get(probe, f"Models were asked by the probe {probe}")
@@ -202,7 +214,7 @@ def _probe(probe: str, methods: Sequence[tuple[str, str]]) -> str:
         told.setdefault(kind, []).append(f"{about} (method {method})" if about else f"the method {method}")
     parts = []
     for kind, texts in told.items():
-        if probe == "recall":
+        if probe in ("recall", "answer", "judge"):
             continue
         who = f"for {words.kind_in_words(kind)}s " if len(told) > 1 and kind else ""
         by = "a candidate’s score is " if probe == "rank" else ""
