@@ -91,6 +91,9 @@ def test_several_orders_cancel_a_pull_to_the_first(server: ScriptedServer, gnomo
     assert scores(tmp_path / "r", metric="accuracy") == {"distinction": 0.25}
     report = (tmp_path / "r" / "report.html").read_text()
     assert "tester is drawn to the letter A" in report
+    assert "Each question was asked in 4 orders of its choices" in report
+    assert f"tester was asked at {server.endpoint} (temperature 0, seed 0)." in report
+    assert "hash of all weights" not in report
     bad = gnomon(*arguments, "--set", "probes=[{probe: choose, options: {order: 4}}]", "--out", "b", check=2)
     assert "the probe choose has no option 'order'; did you mean 'orders'?" in bad.stderr
     bad = gnomon(*arguments, "--set", "probes=[{probe: choose, options: {orders: many}}]", "--out", "b", check=2)
