@@ -48,6 +48,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
         self.wfile.flush()
 
+    def is_gone(self) -> bool:
+        """Whether the client has hung up, for it has waited too long."""
+        try:
+            return self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def drop(self) -> None:
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
@@ -124,7 +133,7 @@ class FaultyProxy(ScriptedServer):
             handler.drop()
         elif kind == "no json":
             handler.send(200, {}, content[: len(content) // 2])
-        else:
+        elif not handler.is_gone():
             handler.send(200, {}, content)
             with self.lock:
                 self.delivered[text] += self.faulty
