@@ -51,7 +51,7 @@ __all__ = [
 
 RANK_SHADES = ("#08306b", "#1c5a9c", "#3f85bf", "#74abd6", "#9bc2e1", "#c5daec", "#e9f0f7")
 """From dark to light, so that ranks are told apart in grey."""
-_CHANCE_SAID = "the red mark is chance"
+_CHANCE_SAID = "the orange mark is chance"
 _BAR, _THIN, _BETWEEN, _ROW, _LEAST = 17, 9, 22, 620, 180
 """Widths of a bar, of one among many, of the gap between groups and of a row of groups, and its least, in pixels."""
 _LETTER, _LONGEST = 6.4, 110
