@@ -1,0 +1,65 @@
+"""Engines: where work is done beyond this process, named by a word or by the address of a cluster."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gnomon.foundation.errors import InputError, did_you_mean
+
+BUILDS, ASKS = ("duckdb", "spark"), ("here", "ray")
+"""Engines that build, and engines that ask; the first of each is the usual one."""
+
+_PACKAGES = {"spark": "pyspark", "ray": "ray"}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine and the cluster it runs on; without an address it is started on this machine."""
+
+    name: str
+    address: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.address is None else self.address
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The engine that builds and the one that asks."""
+
+    build: Engine = Engine(BUILDS[0])
+    ask: Engine = Engine(ASKS[0])
+
+
+def parse_engine(text: str) -> Engine:
+    """An engine: ``spark``, ``ray``, a cluster's address (``spark://host:7077``, ``ray://host:10001``), or a name and
+    whatever that engine takes for an address (``spark:yarn``, ``spark:local[4]``, ``ray:auto``).
+
+    Refuses an unknown one, and one whose package is not installed.
+    """
+    name, colon, rest = text.partition(":")
+    known = (*BUILDS, *ASKS)
+    if name not in known:
+        raise InputError(f"there is no engine {text!r}; {did_you_mean(name, known)}")
+    if colon and (not rest.strip("/") or name not in _PACKAGES):
+        raise InputError(f"the engine {text!r} has no address that it could run at; write {name} alone")
+    package = _PACKAGES.get(name)
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise InputError(f"the engine {name} needs the package {package}; install it with: pip install 'gnomon[{name}]'")
+    if not colon:
+        return Engine(name)
+    return Engine(name, text if rest.startswith("//") else rest)
+
+
+def choose_engines(texts: Iterable[str]) -> Engines:
+    """The engines that were asked for, one that builds and one that asks at most; the usual ones for the rest."""
+    chosen: dict[str, Engine] = {}
+    for text in texts:
+        engine = parse_engine(text)
+        part = "build" if engine.name in BUILDS else "ask"
+        if part in chosen and chosen[part] != engine:
+            raise InputError(f"both {chosen[part]} and {engine} are asked for, and only one of them can {part}")
+        chosen[part] = engine
+    return Engines(**chosen)
