@@ -13,6 +13,7 @@ import yaml
 from gnomon.foundation import SLOT
 from gnomon.foundation.tables import FACTS, NAMES, make_table, question_id
 from gnomon.knowledge import KnowledgeBase
+from gnomon.knowledge.engines import DuckTables
 from gnomon.knowledge.importing import import_knowledge
 from gnomon.knowledge.rules import infer, read_rules
 from gnomon.questions import QuestionSet
@@ -132,7 +133,9 @@ def schema_of(folder: Path, content: dict[str, Any] = SCHEMA) -> BenchmarkSchema
 
 def made_from(store: Path, schema: BenchmarkSchema, seed: int = 0, **options: Any) -> QuestionSet:
     with KnowledgeBase.open(store) as knowledge:
-        return make_benchmark(knowledge, schema, MakingOptions("kmir", seed=seed, **{**OPTIONS, **options}))
+        return make_benchmark(
+            DuckTables(knowledge.connection), schema, MakingOptions("kmir", seed=seed, **{**OPTIONS, **options})
+        )
 
 
 @pytest.fixture(scope="module", params=range(4))

@@ -84,10 +84,13 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
     # DuckDB writes \u001F where Python writes \u001f.
     connection.execute(
         f"""create or replace temp macro json_text(t) as
-        '"' || array_to_string(list_transform(string_split(t, ''), lambda c:
-            case when regexp_matches(c, '{_ESCAPED}') then lower((to_json(c)::varchar)[2:-2])
-                 else (to_json(c)::varchar)[2:-2] end), '') || '"' """
+        case when not regexp_matches(t, '{_SPECIAL}') then '"' || t || '"'
+             when not regexp_matches(t, '{_ESCAPED}') then to_json(t)::varchar
+             else '"' || array_to_string(list_transform(string_split(t, ''), lambda c:
+                case when regexp_matches(c, '{_ESCAPED}') then lower((to_json(c)::varchar)[2:-2])
+                     else (to_json(c)::varchar)[2:-2] end), '') || '"' end"""
     )
+    connection.execute("create or replace temp macro json_list(l) as to_json(l)::varchar")
     connection.execute(
         r"""create or replace temp macro is_time(t) as
         regexp_full_match(t, '[+-]?\d{1,9}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?')"""

@@ -14,7 +14,7 @@ import duckdb
 
 from gnomon.foundation import InputError
 from gnomon.foundation.errors import first_line
-from gnomon.foundation.files import atomic_path, disk_full, refuse_foreign_folder
+from gnomon.foundation.files import atomic_path, disk_full, refuse_foreign_folder, unfinished_path
 from gnomon.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connected
 from gnomon.knowledge.iris import OWN_NAMES, PREFIXES, full_iri
 from gnomon.knowledge.reading import ROWS_IN_CHUNK
@@ -87,7 +87,7 @@ def export_knowledge(
 def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Path) -> dict[str, int]:
     refuse_foreign_folder(out, "facts.parquet")
     out = out.resolve()
-    made = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    made = unfinished_path(out)
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
     try:

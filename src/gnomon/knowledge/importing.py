@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from gnomon.foundation import InputError, Progress
-from gnomon.foundation.files import disk_full, file_digest, is_disk_full
+from gnomon.foundation.files import disk_full, file_digest, is_disk_full, sync_folder
 from gnomon.foundation.identity import content_id
 from gnomon.foundation.progress import SilentProgress
 from gnomon.foundation.version import __version__
@@ -120,6 +120,7 @@ def _workshop(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.close()
             if target != into:
                 os.replace(target, into)
+                sync_folder(into.parent)
         except duckdb.Error as error:
             raise explained(error, into) from error
         finally:

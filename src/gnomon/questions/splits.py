@@ -27,7 +27,7 @@ def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -
     _refuse_wrong_shares(shares)
     one, other = (f"lower(trim(coalesce(cast({text} as varchar), '')))" for text in (first, second))
     words = f"least({one}, {other}) || {_BETWEEN} || greatest({one}, {other})"
-    drawn = f"cast('0x' || md5('{int(seed)}' || {_BETWEEN} || {words})[:13] as bigint)"
+    drawn = f"cast('0x' || left(md5('{int(seed)}' || {_BETWEEN} || {words}), 13) as bigint)"
     bounds = [round(bound * _PARTS) for bound in accumulate(shares.values())]
     *head, last = shares
     cases = " ".join(f"when {drawn} < {bound} then {_text(name)}" for name, bound in zip(head, bounds, strict=False))

@@ -25,12 +25,12 @@ def number_facts(connection: duckdb.DuckDBPyConnection, constants: Iterable[str]
         connection,
         "literals",
         "select (-row_number() over (order by object, value, unit))::integer as id, object, value, unit, "
-        f"{_json('object')} || ',' || coalesce(value::varchar, 'null') || ',' || {_json('unit')} as quoted "
+        "coalesce(json_text(object), 'null') || ',' || coalesce(value::varchar, 'null') || ',' || coalesce(json_text(unit), 'null') as quoted "
         "from (select distinct object, value, unit from facts where value is not null or object[1] = '\"')",
     )
     connection.execute(
         "create or replace temp table terms as select (row_number() over (order by term))::integer as id, term, "
-        f"{_json('term')} as quoted from ("
+        "json_text(term) as quoted from ("
         "select subject as term from facts union select predicate from facts "
         "union select object from facts where object is not null and object[1] != '\"' "
         "union select unnest($constants::varchar[]))",
@@ -84,12 +84,3 @@ def earliest(end: str) -> str:
     # Years before Christ are negative, and so would be their remainders.
     of_year, of_month = f"({end} % 10000 + 10000) % 10000", f"({end} % 100 + 100) % 100"
     return f"{end} - case when {of_year} = 9999 then 9999 when {of_month} = 99 then 99 else 0 end"
-
-
-def _json(text: str) -> str:
-    """SQL for a text as JSON writes it; most need no escaping."""
-    special = r"""[\x00-\x1f"\\]"""
-    return (
-        f"case when {text} is null then 'null' when regexp_matches({text}, '{special}') then json_text({text}) "
-        f"else '\"' || {text} || '\"' end"
-    )

@@ -21,20 +21,20 @@ def make_checks(workshop: Workshop) -> list[str]:
         return []
     numbers = ", ".join(str(workshop.numbers[one.name]) for one in relations)
     wanted = workshop.options.checks
-    workshop.run(
-        f"""create or replace temp table to_check as
-        with facts as (
+    workshop.make(
+        "to_check",
+        f"""with facts_to_check as (
             select *, row_number() over (
-                partition by rel order by {workshop.draw("'check'", "fact_id")}, fact_id) as turn
-            from worded where stated and rel in ({numbers})
+                partition by rel order by {workshop.draw("'check'", "fact_id")}, fact_id, s, o) as turn
+            from worded where stated and asked and rel in ({numbers})
             qualify row_number() over (partition by rel, s, o order by fact_id) = 1
         ) select *, case when object is null or {workshop.draw("'corrupt'", "fact_id")} % 2 = 0 then 'object'
-                    else 'subject' end as ask from facts
-        order by turn, {workshop.draw("'check'", "fact_id")}, fact_id limit {int(wanted * _SPARE) + 1}"""
+                    else 'subject' end as ask from facts_to_check
+        order by turn, {workshop.draw("'check'", "fact_id")}, fact_id, rel limit {int(wanted * _SPARE) + 1}""",
     )
-    workshop.run(
-        """create or replace temp table to_corrupt as
-        select fact_id as id, rel, ask, case when ask = 'object' then s else o end as said, domain from to_check"""
+    workshop.make(
+        "to_corrupt",
+        "select fact_id as id, rel, ask, case when ask = 'object' then s else o end as said, domain from to_check",
     )
     workshop.wrong_names("to_corrupt", "corruptions", 1, "corruption")
     templates = "\n".join(
@@ -42,9 +42,9 @@ def make_checks(workshop: Workshop) -> list[str]:
         "lambda x: x is not null)"
         for one in relations
     )
-    workshop.run(
-        f"""create or replace temp table judged as
-        with paired as (
+    workshop.make(
+        "judged_plain",
+        f"""with paired as (
             select t.*, w.name as wrong,
                 row_number() over (partition by rel order by turn) % 2 = 1 as truth,
                 case rel {templates} end as fitting
@@ -57,15 +57,15 @@ def make_checks(workshop: Workshop) -> list[str]:
         ), distinct_ones as (
             select * from said qualify row_number() over (partition by rel, s, o order by turn, fact_id) = 1
         ), ranked as (
-            select *, row_number() over (partition by truth order by turn, md5(fact_id)) as place from distinct_ones
-            where len(fitting) > 0
+            select *, row_number() over (partition by truth order by turn, md5(fact_id), rel, s, o) as place
+            from distinct_ones where array_length(fitting) > 0
         ), sizes as (select least(min(n), {wanted} // 2) as size from (
-            select count(*) as n from ranked group by truth having count(*) > 0) having count(*) = 2)
+            select count(*) as n from ranked group by truth having count(*) > 0) counts having count(*) = 2)
         select rel, fact_id, truth, "start", "end", domain, split, turn, s, o,
-            fitting[({workshop.draw("'template'", "fact_id")} % len(fitting))::bigint + 1] as number
-        from ranked, sizes where place <= size"""
+            fitting[({workshop.draw("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
+        from ranked, sizes where place <= size""",
     )
-    workshop.run(f"create or replace temp table judged as select * from {workshop.formed('judged')}")
+    workshop.make("judged", f"select * from {workshop.formed('judged_plain')} w")
     used = {row[0] for row in workshop.rows("select distinct rel from judged")}
     for relation in (one for one in relations if workshop.numbers[one.name] in used):
         for number, template in enumerate(relation.templates):
@@ -95,7 +95,8 @@ def _insert(workshop: Workshop, condition: str, relation: str, number: int, temp
         right.append(f"case when truth then {quoted(yes)} else {quoted(no)} end")
         choices.append(f"[{quoted(yes)}, {quoted(no)}]")
     answer = balanced(right, drawn)
-    head = workshop.put(
+    workshop.put(
+        f"judged where {condition}",
         task="'checking'",
         prompt=balanced(prompts, drawn),
         answers=f"[{answer}]",
@@ -105,7 +106,6 @@ def _insert(workshop: Workshop, condition: str, relation: str, number: int, temp
         template=quoted(f"{relation}/{number + 1}"),
         entities="[s, o]",
     )
-    workshop.run(f"{head} judged where {condition}")
 
 
 def _begins_sentence(frame: str) -> bool:

@@ -22,9 +22,7 @@ def make_comparisons(workshop: Workshop) -> list[str]:
             "shift": pa.array([one.shift for one in UNITS.values()], pa.float64()),
         }
     )
-    workshop.connection.register("given_units", units)
-    workshop.run("create or replace temp table units as select * from given_units")
-    workshop.connection.unregister("given_units")
+    workshop.tables.give("units", units)
     remarks = []
     for comparison in workshop.schema.comparisons.values():
         remarks += _of_quantity(workshop, comparison)
@@ -34,9 +32,9 @@ def make_comparisons(workshop: Workshop) -> list[str]:
 def _of_quantity(workshop: Workshop, comparison: Comparison) -> list[str]:
     """Subjects with one value each, in the unit (or the measure) that most values have."""
     domain = "f.domain" if comparison.domain is None else quoted(comparison.domain)
-    workshop.run(
-        f"""create or replace temp table measured as
-        with valued as (
+    workshop.make(
+        "measured",
+        f"""with valued as (
             select f.fact_id, n.name, coalesce(u.measures, 'unit ' || coalesce(f.unit, '')) as measures,
                 f.value * coalesce(u.factor, 1) + coalesce(u.shift, 0) as amount, {domain} as domain,
                 split_of(n.name, v.text) as split
@@ -46,8 +44,8 @@ def _of_quantity(workshop: Workshop, comparison: Comparison) -> list[str]:
         ), usual as (select measures from valued group by measures order by count(*) desc, measures limit 1)
         select name, min(fact_id) as fact_id, min(amount) as amount, min(domain) as domain,
             arg_min(split, fact_id) as split
-        from valued join usual using (measures) group by name
-        having max(amount) - min(amount) <= 1e-9 * abs(max(amount))"""
+        from valued join usual on usual.measures = valued.measures group by name
+        having max(amount) - min(amount) <= 1e-9 * abs(max(amount))""",
     )
     [(count,)] = workshop.rows("select count(*) from measured")
     if not count:
@@ -63,24 +61,29 @@ def _insert(workshop: Workshop, comparison: Comparison) -> None:
     for way, templates in (("most", comparison.most), ("least", comparison.least)):
         if not templates:
             continue
-        best = "desc" if way == "most" else "asc"
+        amount = "-amount" if way == "most" else "amount"
         drawn = workshop.draw(quoted(f"compare {way}"), "round", "fact_id")
-        workshop.run(
-            f"""create or replace temp table compared as
-            with placed as (
-                select *, row_number() over (partition by round, split order by {drawn}, fact_id) - 1 as place
-                from measured join member_forms using (name)
-                cross join range({workshop.options.rounds}) as rounds(round)
+        workshop.make(
+            "compared",
+            f"""with placed as (
+                select m.*, f.shown, round,
+                    row_number() over (partition by round, split order by {drawn}, fact_id) - 1 as place
+                from measured m join member_forms f on f.name = m.name
+                cross join (select unnest(range({workshop.options.rounds})) as round) rounds
+                where {workshop.is_asked()}
             ), four as (
-                select list(shown order by place) as names, list(fact_id order by amount {best}, fact_id) as facts,
-                    list(shown order by amount {best}, fact_id) as ranked,
-                    list(amount order by amount {best}, fact_id) as amounts, min(domain) as domain, split
+                select list(shown order by place) as names, list(fact_id order by {amount}, fact_id) as facts,
+                    list(shown order by {amount}, fact_id) as ranked,
+                    list(amount order by {amount}, fact_id) as amounts, min(domain) as domain, split
                 from placed group by round, split, place // 4 having count(*) = 4 and count(distinct shown) = 4
+            ), named_fours as (
+                select names, ranked, amounts, domain, split, list_sort(facts) as facts from four
             )
-            select *, ranked[1] as winner, md5(facts::varchar || {quoted(way)}) as id
-            from (select names, ranked, amounts, domain, split, list_sort(facts) as facts from four)
+            select *, ranked[1] as winner, md5('[' || array_to_string(facts, ', ') || ']' || {quoted(way)}) as id
+            from named_fours
             where abs(amounts[1] - amounts[2]) > {comparison.apart!r} * greatest(abs(amounts[1]), abs(amounts[2]))
-            qualify row_number() over (partition by id order by names) = 1"""
+            qualify row_number() over (
+                partition by array_to_string(facts, ', ') order by names, ranked, domain, split) = 1""",
         )
         which = workshop.draw("'template'", "id")
         members = enumerated([f"names[{place}]" for place in range(1, 5)])
@@ -90,7 +93,8 @@ def _insert(workshop: Workshop, comparison: Comparison) -> None:
             listing = f"({members})" if before else f"capital({members})"
             prompts.append(f"concat({quoted(before)}, {listing}, {quoted(after)})")
         numbers = [quoted(f"{comparison.name}/{way}-{number + 1}") for number in range(len(templates))]
-        head = workshop.put(
+        workshop.put(
+            "compared",
             task="'reasoning'",
             prompt=balanced(prompts, which),
             answers="[winner]",
@@ -102,4 +106,3 @@ def _insert(workshop: Workshop, comparison: Comparison) -> None:
             template=balanced(numbers, which),
             entities="names",
         )
-        workshop.run(f"{head} compared")

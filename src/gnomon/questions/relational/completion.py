@@ -79,37 +79,37 @@ def _rights(
     """Right answers of each wording into the table ``rights``; how many facts, how many with a unique answer."""
     of_kind = f" and {_KINDS[ask]} = {quoted(kind)}" if kind is not None else ""
     number = workshop.numbers[relation.name]
-    workshop.run(
-        f"""create or replace temp table rights as
-        select {context(template, ask)} as ctx, count(distinct {column(ask)}) filter (stated) as n,
+    workshop.make(
+        "rights",
+        f"""select {context(template, ask)} as ctx, count(distinct {column(ask)}) filter (stated) as n,
             list(distinct {in_slot(template, ask)} order by {in_slot(template, ask)}) as answers,
             count(distinct fact_id) filter (stated) as facts
-        from worded where rel = {number} and {usable(template)}{of_kind} and {column(ask)} is not null group by ctx"""
+        from worded where rel = {number} and {usable(template)}{of_kind} and {column(ask)} is not null group by ctx""",
     )
     if relation.transitive and ask == "object" and kind is None and set(places_of(template)) == {"subject", "object"}:
         form, begins = form_in_slot(template, ask)
         if not form:
             shown = "capital(t.o)" if begins else "t.o"
-            workshop.run(
-                f"""create or replace temp table rights as
-                select ctx, any_value(n) as n, any_value(facts) as facts,
-                    list(distinct answer order by answer) as answers from (
+            workshop.make(
+                "rights",
+                f"""select ctx, max(n) as n, list(distinct answer order by answer) as answers, max(facts) as facts from (
                     select ctx, n, facts, unnest(answers) as answer from rights
-                    union all select r.ctx, r.n, r.facts, {shown} from rights r join pairs t
-                    on t.rel = {number} and t.s = r.ctx) group by ctx"""
+                    union all select r.ctx, r.n, r.facts, {shown} as answer from rights r join pairs t
+                    on t.rel = {number} and t.s = r.ctx) every group by ctx""",
             )
+
     return workshop.rows(
-        "select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts) filter (n = 1), 0)::bigint, avg(len(answers)) "
+        "select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts) filter (n = 1), 0)::bigint, avg(array_length(answers)) "
         "from rights where n > 0"
     )
 
 
 def _scoped(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> int:
     """Ask ambiguous facts with scope phrases, if these make the answer unique; how many facts were asked so."""
-    workshop.run(
-        f"""create or replace temp table unclear as
-        select w.fact_id from worded w join rights r on r.ctx = {context(template, ask)}
-        where w.rel = {workshop.numbers[relation.name]} and {usable(template)} and r.n > 1 and w.stated"""
+    workshop.make(
+        "unclear",
+        f"""select w.fact_id from worded w join rights r on r.ctx = {context(template, ask)}
+        where w.rel = {workshop.numbers[relation.name]} and {usable(template)} and r.n > 1 and w.stated""",
     )
     before = workshop.rows("select count(*) from made")[0][0]
     asked = 0
@@ -130,7 +130,9 @@ def _scoped(workshop: Workshop, relation: Relation, template: str, ask: str, lab
 def _insert(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, condition: str) -> None:
     shown = in_slot(template, ask)
     said = [column(place) for place in ("subject", "object") if place != ask]
-    head = workshop.put(
+    workshop.put(
+        f"""{workshop.relation_rows(relation)} w join rights r on r.ctx = {context(template, ask)}
+        where stated and asked and {usable(template)} and {condition}""",
         task="'completion'",
         prompt=sentence(template, ask),
         answers=f"list_prepend({shown}, list_filter(r.answers, lambda x: x != {shown}))",
@@ -139,10 +141,6 @@ def _insert(workshop: Workshop, relation: Relation, template: str, ask: str, lab
         facts="[fact_id]",
         template=quoted(label),
         entities=f"[{', '.join(said)}]",
-    )
-    workshop.run(
-        f"""{head} {workshop.relation_rows(relation)} w join rights r on r.ctx = {context(template, ask)}
-        where stated and {usable(template)} and {condition}"""
     )
 
 
@@ -153,11 +151,11 @@ def candidate_set(workshop: Workshop, relation: Relation, template: str, ask: st
     known = workshop.sets_by_form
     if key not in known:
         shown = in_slot(template, ask)
-        rows = workshop.rows(
-            f"select distinct {shown} as shown from {workshop.relation_rows(relation)} "
+        found = workshop.tables.arrow(
+            f"select distinct {shown} as shown from {workshop.relation_rows(relation)} w "
             f"where {column(ask)} is not null order by shown"
         )
-        texts = tuple(row[0] for row in rows)
-        known[key] = candidate_set_id(f"{relation.name}-{ask}", texts)
+        texts = found["shown"].combine_chunks()
+        known[key] = candidate_set_id(f"{relation.name}-{ask}", texts.to_pylist())
         workshop.candidate_sets[known[key]] = texts
     return known[key]

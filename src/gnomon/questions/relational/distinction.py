@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gnomon.knowledge.engines import close_over
 from gnomon.questions.relational.wording import enumerated, listed, quoted
 from gnomon.questions.relational.workshop import Workshop, balanced
 from gnomon.questions.schema import Hierarchy
@@ -45,26 +46,21 @@ def _tables(workshop: Workshop, hierarchy: Hierarchy) -> None:
     """Members with their categories by name, and who is above whom: stated or inferred, however far."""
     predicates = listed(hierarchy.predicates)
     domain = "f.domain" if hierarchy.domain is None else quoted(hierarchy.domain)
-    workshop.run(
-        f"""create or replace temp table members as
-        select f.fact_id, a.name, coalesce(b.name, v.text) as category, {domain} as domain,
-            split_of(a.name, coalesce(b.name, v.text)) as split
-        from facts f join named a on a.entity = f.subject left join named b on b.entity = f.object
-        left join value_texts v on v.value = f.value
-        where f.predicate in ({predicates}) and f.rule is null and a.name != coalesce(b.name, v.text)
-        qualify row_number() over (partition by a.name, category order by f.fact_id) = 1"""
+    workshop.make(
+        "members",
+        f"""with said as (
+            select f.fact_id, a.name, coalesce(b.name, v.text) as category, {domain} as domain
+            from facts f join named a on a.entity = f.subject left join named b on b.entity = f.object
+            left join value_texts v on v.value = f.value
+            where f.predicate in ({predicates}) and f.rule is null and a.name != coalesce(b.name, v.text)
+        )
+        select *, split_of(name, category) as split from said
+        qualify row_number() over (partition by name, category order by fact_id) = 1""",
     )
-    workshop.run(
-        f"""create or replace temp table above as
-        with recursive edges as (
-            select name as low, category as high from members union
-            select a.name, b.name from facts f join named a on a.entity = f.subject
-            join named b on b.entity = f.object where f.predicate in ({predicates})
-        ), above(low, high) as (
-            select low, high from edges union
-            select above.low, edges.high from above join edges on edges.low = above.high
-        ) select distinct low, high from above"""
-    )
+    edges = f"""select name as low, category as high from members union
+        select a.name as low, b.name as high from facts f join named a on a.entity = f.subject
+        join named b on b.entity = f.object where f.predicate in ({predicates})"""
+    close_over(workshop.tables, edges, "above")
 
 
 def _groups(workshop: Workshop) -> None:
@@ -73,25 +69,30 @@ def _groups(workshop: Workshop) -> None:
     In a hierarchy of several levels only what is no category itself is a member, and what stands at the top is too
     wide to group by: that a peg and an appliance are both devices is no answer that comes to mind.
     """
-    workshop.run(
-        """create or replace temp table grouped as
-        with categories as (select distinct category as name from members), levels as (
-            select avg((name in (select name from members))::int) > 0.1 as several from categories)
+    workshop.make(
+        "grouped",
+        """with categories as (select distinct category as name from members),
+        things as (select distinct name, 1 as one from members), levels as (
+            select avg(coalesce(t.one, 0)) > 0.1 as several from categories c left join things t on t.name = c.name)
         select m.* from members m, levels where not levels.several or (
             not exists (select 1 from members x where x.category = m.name)
-            and exists (select 1 from above a where a.low = m.category))"""
+            and exists (select 1 from above a where a.low = m.category))""",
     )
     drawn = workshop.draw("'trio'", "round", "fact_id")
-    workshop.run(
-        f"""create or replace temp table trios as
-        with placed as (
-            select *, row_number() over (partition by round, category, split order by {drawn}, fact_id) - 1 as place
-            from grouped cross join range({workshop.options.rounds}) as rounds(round)
+    workshop.make(
+        "trios",
+        f"""with placed as (
+            select g.*, round,
+                row_number() over (partition by round, category, split order by {drawn}, fact_id) - 1 as place
+            from grouped g cross join (select unnest(range({workshop.options.rounds})) as round) rounds
+            where {workshop.is_asked()}
+        ), threes as (
+            select category, split, list(name order by place) as names, list(fact_id order by place) as facts,
+                array_to_string(list(name order by name), chr(31)) as together, min(domain) as domain
+            from placed group by round, category, split, place // 3 having count(*) = 3
         )
-        select md5(concat_ws(chr(31), category, list(name order by name)::varchar)) as id, category, split,
-            list(name order by place) as names, list(fact_id order by place) as facts, min(domain) as domain
-        from placed group by round, category, split, place // 3 having count(*) = 3
-        qualify row_number() over (partition by id order by facts) = 1"""
+        select md5(concat_ws(chr(31), category, together)) as id, category, split, names, facts, domain from threes
+        qualify row_number() over (partition by category, together order by facts, split, domain) = 1""",
     )
 
 
@@ -100,76 +101,85 @@ def _odd_ones(workshop: Workshop) -> None:
 
     Some are tried at a time, and the nearest that fits is taken: the one that shares most categories with all three.
     """
-    workshop.run(
-        """create or replace temp table pool_of_members as
-        select name, split, min(fact_id) as fact_id,
+    workshop.make(
+        "pool_of_members",
+        """select name, split, min(fact_id) as fact_id,
             row_number() over (partition by split order by md5(name), name) - 1 as place,
             count(*) over (partition by split) as size
-        from grouped group by name, split"""
+        from grouped group by name, split""",
     )
-    workshop.run("create or replace temp table trio_names as select id, unnest(names) as name from trios")
-    workshop.run(
-        """create or replace temp table trio_categories as
-        select t.id, a.high, count(*) as members from trio_names t join above a on a.low = t.name group by all"""
+    workshop.make("trio_names", "select id, unnest(names) as name from trios")
+    workshop.make(
+        "trio_categories",
+        "select t.id, a.high, count(*) as members from trio_names t join above a on a.low = t.name group by t.id, a.high",
     )
-    workshop.run(
-        """create or replace temp table trio_below as
-        select distinct t.id, a.low from trio_names t join above a on a.high = t.name"""
-    )
-    workshop.run("create or replace temp table odd_ones (id varchar, odd varchar, fact_id varchar)")
+    workshop.make("trio_below", "select distinct t.id, a.low from trio_names t join above a on a.high = t.name")
+    nothing = ", ".join(f"cast(null as varchar) as {name}" for name in ("id", "odd", "fact_id"))
+    workshop.make("odd_ones", f"select {nothing} where false")
+    before = 0
     for turn in range(TURNS):
-        before = workshop.rows("select count(*) from odd_ones")[0][0]
         _try_odd_ones(workshop, turn)
-        if turn and before == workshop.rows("select count(*) from odd_ones")[0][0]:
+        found = workshop.tables.count("odd_ones")
+        if turn and before == found:
             break
+        before = found
 
 
 def _try_odd_ones(workshop: Workshop, turn: int) -> None:
     """Further tries for the trios that have no odd one yet."""
     drawn = workshop.draw("'odd'", "g.id", "k")
     first = turn * TRIES
-    workshop.run(
-        f"""insert into odd_ones
-        with sizes as (select split, any_value(size) as size from pool_of_members group by split),
-        places as materialized (
+    workshop.make(
+        "odd_tried",
+        f"""with sizes as (select split, max(size) as size from pool_of_members group by split),
+        places as (
             select distinct g.id, g.category, g.split,
                 case when z.size <= {TURNS * TRIES} then k else ({drawn} % z.size)::bigint end as place
-            from trios g join sizes z using (split) cross join range({first}, {first + TRIES}) as numbers(k)
-            where g.id not in (select id from odd_ones)
-        ), tried as materialized (
-            select g.id, g.category, p.name as odd, p.fact_id from places g join pool_of_members p using (split, place)
-        ), fitting as (
-            select * from tried t where odd != category
+            from trios g join sizes z on z.split = g.split
+            cross join (select unnest(range({first}, {first + TRIES})) as k) numbers
+            where not exists (select 1 from odd_ones o where o.id = g.id)
+        )
+        select g.id, g.category, p.name as odd, p.fact_id
+        from places g join pool_of_members p on p.split = g.split and p.place = g.place""",
+    )
+    workshop.make(
+        "odd_found",
+        f"""with fitting as (
+            select * from odd_tried t where odd != category
             and not exists (select 1 from trio_names n where n.id = t.id and n.name = t.odd)
             and not exists (select 1 from above a where a.low = t.odd and a.high = t.category)
             and not exists (select 1 from above a where a.low = t.category and a.high = t.odd)
             and not exists (select 1 from trio_categories c where c.id = t.id and c.high = t.odd)
             and not exists (select 1 from trio_below b where b.id = t.id and b.low = t.odd)
-        ), judged as (
+        ), judged_odd as (
             select f.id, f.odd, f.fact_id, coalesce(bool_or(c.members = 2), false) as confusing,
-                count(*) filter (c.members = 3) as near
+                count(*) filter (where c.members = 3) as near
             from fitting f join above a on a.low = f.odd
-            left join trio_categories c on c.id = f.id and c.high = a.high group by all
+            left join trio_categories c on c.id = f.id and c.high = a.high group by f.id, f.odd, f.fact_id
         )
-        select id, odd, fact_id from judged where not confusing
+        select id, odd, fact_id from judged_odd where not confusing
         qualify row_number() over (
-            partition by id order by near desc, {workshop.draw("'nearest'", "id", "odd")}, odd) = 1"""
+            partition by id order by -near, {workshop.draw("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
     )
+    workshop.tables.add("odd_ones", "select id, odd, fact_id from odd_found")
 
 
 def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
     workshop.show_names("select name from members", hierarchy.form, "member_forms")
-    workshop.run(
-        f"""create or replace temp table quartets as
-        with four as (
-            select g.*, o.odd, o.fact_id as odd_fact,
-                (row_number() over (order by {workshop.draw("'place'", "g.id")}, g.id) - 1) % 4 as place
-            from trios g join odd_ones o using (id)
-        )
-        select q.id, q.facts, q.odd_fact, q.domain, q.split, q.place, f.shown as odd,
+    workshop.tables.number_rows(
+        "fours",
+        f"""select g.id, g.names, g.facts, g.domain, g.split, o.odd, o.fact_id as odd_fact,
+            {workshop.draw("'place'", "g.id")} as drawn
+        from trios g join odd_ones o on o.id = g.id""",
+        ["drawn", "id"],
+        first=0,
+    )
+    workshop.make(
+        "quartets",
+        """select q.id, q.facts, q.odd_fact, q.domain, q.split, q.n % 4 as place, f.shown as odd,
             a.shown as a, b.shown as b, c.shown as c
-        from four q join member_forms f on f.name = q.odd join member_forms a on a.name = q.names[1]
-        join member_forms b on b.name = q.names[2] join member_forms c on c.name = q.names[3]"""
+        from fours q join member_forms f on f.name = q.odd join member_forms a on a.name = q.names[1]
+        join member_forms b on b.name = q.names[2] join member_forms c on c.name = q.names[3]""",
     )
     templates = hierarchy.templates or workshop.schema.frames["distinction"]
     orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
@@ -181,7 +191,8 @@ def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
         listing = f"({members})"
         if not before:
             listing = f"capital({members})"
-        head = workshop.put(
+        workshop.put(
+            f"quartets where {drawn} % {len(templates)} = {number}",
             task="'distinction'",
             prompt=f"concat({quoted(before)}, {listing}, {quoted(after)})",
             answers="[odd]",
@@ -192,4 +203,3 @@ def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
             template=quoted(f"{hierarchy.name}/{number + 1}"),
             entities="[odd, a, b, c]",
         )
-        workshop.run(f"{head} quartets where {drawn} % {len(templates)} = {number}")

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gnomon.foundation.tables import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
-from gnomon.knowledge import KnowledgeBase
 from gnomon.knowledge.database import FACT_COLUMNS
+from gnomon.knowledge.engines import Tables
 from gnomon.questions.files import QuestionSet
 from gnomon.questions.relational.checking import make_checks
 from gnomon.questions.relational.comparison import make_comparisons
@@ -28,7 +28,7 @@ Filter = Callable[[pa.Table], tuple[pa.Table, Sequence[Mapping[str, Any]]]]
 
 
 def make_benchmark(
-    knowledge: KnowledgeBase,
+    tables: Tables,
     schema: BenchmarkSchema,
     options: MakingOptions,
     tasks: Sequence[str] = (),
@@ -40,7 +40,7 @@ def make_benchmark(
     What follows must have been inferred before (``knowledge infer``): conclusions are asked about as reasoning, count
     as right elsewhere, and are never offered as wrong. The card (``about``) tells what was made, left out and why.
     """
-    workshop = Workshop(knowledge, schema, options)
+    workshop = Workshop(tables, schema, options)
     wanted = tuple(tasks) or TASKS
     remarks: list[str] = []
     ambiguity: list[dict[str, Any]] = []
@@ -82,29 +82,30 @@ def make_benchmark(
 def _identified(workshop: Workshop) -> pa.Table:
     """The questions made, with ids, each once, by id: what ``foundation.tables.question_id`` gives."""
     suite, language = quoted(workshop.options.suite), quoted(workshop.options.language)
-    parts = ["prompt", "answers", "target", "choices", "candidate_set"]
-    texts = ", ',', ".join(f"coalesce(to_json({name})::varchar, 'null')" for name in parts)
-    heads = f"'[', to_json({suite})::varchar, ',', to_json(task)::varchar, ',', to_json({language})::varchar, ',', "
-    workshop.run(
-        f"""create or replace temp table identified as
-        select * from (select 'q_' || left(sha256(concat({heads}{texts}, ']')), 20) as question_id, * from made)
-        qualify row_number() over (partition by question_id order by facts, template) = 1"""
+    parts = {"prompt": "text", "answers": "list", "target": "text", "choices": "list", "candidate_set": "text"}
+    texts = ", ',', ".join(f"coalesce(json_{kind}({name}), 'null')" for name, kind in parts.items())
+    heads = f"'[', json_text({suite}), ',', json_text(task), ',', json_text({language}), ',', "
+    workshop.make(
+        "identified",
+        f"""select * from (select 'q_' || left(sha256(concat({heads}{texts}, ']')), 20) as question_id, * from made) q
+        qualify row_number() over (
+            partition by question_id order by facts, template, qset, domain, rule, split, entities) = 1""",
     )
-    workshop.run("drop table made")
+    workshop.tables.drop("made")
     columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("suite", "language", "words"))
-    found = workshop.connection.sql(
+    found = workshop.tables.arrow(
         f"select {columns}, {suite} as suite, {language} as language from identified order by question_id"
-    ).to_arrow_table()
+    )
     return validate(QUESTIONS, found)
 
 
 def _entities(workshop: Workshop, questions: pa.Table) -> pa.Table:
     """The names that stand in each question."""
-    workshop.connection.register("kept_questions", questions.select(["question_id"]))
-    found = workshop.connection.sql(
-        "select question_id, entities from identified semi join kept_questions using (question_id) order by question_id"
-    ).to_arrow_table()
-    workshop.connection.unregister("kept_questions")
+    workshop.tables.give("kept_questions", questions.select(["question_id"]))
+    found = workshop.tables.arrow(
+        "select i.question_id, i.entities from identified i "
+        "semi join kept_questions k on k.question_id = i.question_id order by i.question_id"
+    )
     return validate(ENTITIES, found)
 
 
@@ -125,29 +126,38 @@ def _by_domain(questions: pa.Table) -> dict[str, int]:
 
 def _candidates(workshop: Workshop, questions: pa.Table) -> pa.Table:
     used = set(questions["candidate_set"].unique().to_pylist())
-    return make_table(
-        CANDIDATES,
-        [
-            {"candidate_set": name, "candidates": list(texts)}
-            for name, texts in sorted(workshop.candidate_sets.items())
-            if name in used
-        ],
-    )
+    kept = {name: texts for name, texts in sorted(workshop.candidate_sets.items()) if name in used}
+    if not kept:
+        return make_table(CANDIDATES, [])
+    offsets = np.concatenate([[0], np.cumsum([len(texts) for texts in kept.values()])])
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.concat_arrays(list(kept.values())))
+    return validate(CANDIDATES, pa.table({"candidate_set": pa.array(kept, pa.string()), "candidates": lists}))
 
 
 def _facts(workshop: Workshop, questions: pa.Table) -> pa.Table:
-    """The stated facts, and of conclusions and rules those that questions are about, with all that they follow from."""
-    workshop.connection.register("all_questions", questions)
-    found = workshop.connection.sql(
-        f"""with recursive used(fact_id) as (
-            select unnest(facts) from all_questions
-            union
-            select unnest(f.premises) from used join facts f using (fact_id) where f.rule is not null
-        ) select {FACT_COLUMNS} from facts
-        where (rule is null and coalesce(source, '') not like 'rules/%') or fact_id in (select fact_id from used)
+    """The stated facts, and of conclusions and rules those that questions are about, with all that they follow from.
+
+    Where there are very many facts, of the stated ones too only those that questions are about.
+    """
+    tables = workshop.tables
+    tables.give("asked_about", questions.select(["facts"]))
+    tables.make("used", "select distinct fact_id from (select unnest(facts) as fact_id from asked_about) a")
+    tables.make("newly_used", "select fact_id from used")
+    while tables.count("newly_used"):
+        tables.make(
+            "newly_used",
+            """select distinct p.fact_id from (
+                select unnest(f.premises) as fact_id from newly_used n join facts f on f.fact_id = n.fact_id
+                where f.rule is not null
+            ) p anti join used u on u.fact_id = p.fact_id""",
+        )
+        tables.add("used", "select fact_id from newly_used")
+    stated = "rule is null and coalesce(source, '') not like 'rules/%'"
+    everything = "false" if workshop.many else stated
+    found = tables.arrow(
+        f"""select {FACT_COLUMNS} from facts where ({everything}) or fact_id in (select fact_id from used)
         order by fact_id"""
-    ).to_arrow_table()
-    workshop.connection.unregister("all_questions")
+    )
     return validate(FACTS, found)
 
 
@@ -163,14 +173,14 @@ def _frequencies(workshop: Workshop, tasks: Sequence[str]) -> pa.Table:
                 parts.append(
                     f"select {quoted(task)} as task, {quoted(name)} as relation, {shown} as answer, "
                     f"count(*) as count from worded where rel = {workshop.numbers[name]} and {shown} is not null "
-                    "group by answer"
+                    f"group by {shown}"
                 )
     if not parts:
         return make_table(FREQUENCIES, [])
-    found = workshop.connection.sql(
-        f"select task, relation, answer, max(count) as count from ({' union all '.join(parts)}) "
-        "group by all order by all"
-    ).to_arrow_table()
+    found = workshop.tables.arrow(
+        f"select task, relation, answer, max(count) as count from ({' union all '.join(parts)}) counted "
+        "group by task, relation, answer order by task, relation, answer"
+    )
     return validate(FREQUENCIES, found)
 
 
@@ -179,7 +189,9 @@ def _unworded(workshop: Workshop) -> list[str]:
     worded = {name for one in workshop.relations.values() for name in one.predicates}
     worded |= {name for one in workshop.schema.hierarchies.values() for name in one.predicates}
     worded |= {name for one in workshop.schema.comparisons.values() for name in one.predicates}
-    rows = workshop.rows("select predicate, count(*) from facts where rule is null group by predicate order by all")
+    rows = workshop.rows(
+        "select predicate, count(*) from facts where rule is null group by predicate order by predicate"
+    )
     missing = [
         (predicate, count)
         for predicate, count in rows

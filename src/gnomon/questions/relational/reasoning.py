@@ -29,11 +29,11 @@ def make_reasoning(workshop: Workshop) -> list[str]:
     kmir = "case rule " + " ".join(
         f"when {quoted(name)} then {quoted(rule.also)}" for name, rule in RULES.items() if rule.also
     )
-    workshop.run(
-        f"""create or replace temp table concluded as
-        select *, {kmir} else rule end as axiom from worded w where rule is not null and not over
+    workshop.make(
+        "concluded",
+        f"""select *, {kmir} else rule end as axiom from worded w where rule is not null and not over and asked
         and not exists (select 1 from worded x where x.stated and x.rel = w.rel and x.s = w.s and x.o = w.o)
-        qualify row_number() over (partition by rel, s, o order by fact_id) = 1"""
+        qualify row_number() over (partition by rel, s, o order by fact_id) = 1""",
     )
     present = {row[0] for row in workshop.rows("select distinct rel from concluded")}
     remarks = []
@@ -48,11 +48,11 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
     number = workshop.numbers[relation.name]
     templates = [text for text in relation.templates if set(places_of(text)) == {"subject", "object"}]
     other = column("subject" if ask == "object" else "object")
-    workshop.run(
-        f"""create or replace temp table unclear_asked as
-        select fact_id as id, rel, {quoted(ask)} as ask, {other} as said, domain from concluded c where rel = {number}
-        and ({str(relation.closed).lower()} or {other} in (select {other} from worded where rel = {number}
-            group by {other} having count(distinct {column(ask)}) > 1))"""
+    workshop.make(
+        "unclear_asked",
+        f"""select fact_id as id, rel, {quoted(ask)} as ask, {other} as said, domain
+        from concluded c where rel = {number} and ({str(relation.closed).lower()} or {other} in (select {other} from worded where rel = {number}
+            group by {other} having count(distinct {column(ask)}) > 1))""",
     )
     workshop.wrong_names("unclear_asked", "wrong_choices", WRONG, f"choices {ask}")
     for place, template in enumerate(templates):
@@ -61,8 +61,9 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
         _open(workshop, relation, template, ask, label, chosen)
         _closed(workshop, relation, template, ask, label, chosen)
     [(few, all_)] = workshop.rows(
-        f"""select count(*) filter (n < {WRONG}), count(*) from (
-        select a.id, count(w.name) as n from unclear_asked a left join wrong_choices w using (id) group by a.id)"""
+        f"""select count(*) filter (where n < {WRONG}), count(*) from (
+        select a.id, count(w.name) as n from unclear_asked a left join wrong_choices w on w.id = a.id group by a.id
+        ) counts"""
     )
     if few:
         return [
@@ -72,9 +73,10 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
     return []
 
 
-def _head(workshop: Workshop, template: str, ask: str, label: str, **own: str) -> str:
-    """The head of an insert of questions about conclusions."""
-    return workshop.put(
+def _put(workshop: Workshop, source: str, template: str, ask: str, label: str, **own: str) -> None:
+    """Add questions about conclusions."""
+    workshop.put(
+        source,
         task="'reasoning'",
         answers=f"[{in_slot(template, ask)}]",
         target=in_slot(template, ask),
@@ -88,11 +90,9 @@ def _head(workshop: Workshop, template: str, ask: str, label: str, **own: str) -
 
 def _open(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
     candidates = quoted(candidate_set(workshop, relation, template, ask))
-    head = _head(workshop, template, ask, label, prompt=sentence(template, ask), candidate_set=candidates)
-    workshop.run(
-        f"""{head} concluded c where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}
+    source = f"""concluded c where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}
         and not exists (select 1 from unclear_asked u where u.id = c.fact_id)"""
-    )
+    _put(workshop, source, template, ask, label, prompt=sentence(template, ask), candidate_set=candidates)
 
 
 def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
@@ -102,13 +102,14 @@ def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, lab
     form, begins = form_in_slot(template, ask)
     shown, join = ("n.name", "") if not form else ("f.shown", f"join form_{form} f on f.name = n.name")
     order = workshop.draw(quoted(f"choice order {ask}"), "n.id", "n.name")
-    workshop.run(
-        f"""create or replace temp table offered as
-        with n as (
+    workshop.make(
+        "offered",
+        f"""with n as (
             select id, name from wrong_choices union all
-            select c.fact_id, {column(ask)} from concluded c where fact_id in (select id from unclear_asked)
+            select c.fact_id as id, {column(ask)} as name from concluded c
+            where fact_id in (select id from unclear_asked)
         ) select n.id, list({shown} order by {order}, n.name) as names from n {join} group by n.id
-        having count(*) = {WRONG + 1} and count(distinct lower({shown})) = {WRONG + 1}"""
+        having count(*) = {WRONG + 1} and count(distinct lower({shown})) = {WRONG + 1}""",
     )
     listing = enumerated([f"names[{place}]" for place in range(1, WRONG + 2)], "or")
     statement = sentence(template, ask)
@@ -127,8 +128,6 @@ def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, lab
                 parts.append(quoted(text))
         prompts.append(f"capital({' || '.join(parts)})")
     choices = "list_transform(names, lambda x: capital(x))" if begins else "names"
-    head = _head(workshop, template, ask, label, prompt=balanced(prompts, drawn), choices=choices)
-    workshop.run(
-        f"""{head} concluded c join offered on offered.id = c.fact_id
+    source = f"""concluded c join offered on offered.id = c.fact_id
         where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}"""
-    )
+    _put(workshop, source, template, ask, label, prompt=balanced(prompts, drawn), choices=choices)

@@ -1,4 +1,4 @@
-"""The workshop of the makers: a knowledge base's facts in words, as tables of its own database."""
+"""The workshop of the makers: a knowledge base's facts in words, as tables of an engine."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from gnomon.foundation import SLOT
-from gnomon.knowledge import KnowledgeBase
+from gnomon.knowledge.engines import Tables, close_over
 from gnomon.questions.grammar import FORMS, number
 from gnomon.questions.relational.wording import forms_of, listed, quoted
 from gnomon.questions.schema import BenchmarkSchema, Relation
 from gnomon.questions.splits import split_sql
 
-MADE = """task varchar, prompt varchar, answers varchar[], target varchar, choices varchar[], candidate_set varchar,
-    facts varchar[], qset varchar, domain varchar, rule varchar, template varchar, split varchar, entities varchar[]"""
+_LISTS = ("answers", "choices", "facts", "entities")
+MADE = (
+    *("task", "prompt", "answers", "target", "choices", "candidate_set", "facts", "qset", "domain", "rule", "template"),
+    *("split", "entities"),
+)
+"""The columns of the questions made: texts, some of them lists."""
+MANY_FACTS = 2_000_000
+USUALLY_ASKED = 500_000
+"""Of how many facts questions are made, where there are very many."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,9 @@ class MakingOptions:
 
     ``paraphrases`` is how many templates a fact gets at most for each place that is asked for (None: all);
     ``checks`` how many statements are checked, half of them false; ``rounds`` how often the members of a category
-    or a number's subjects are grouped anew; ``shares`` how facts are split.
+    or a number's subjects are grouped anew; ``shares`` how facts are split. ``asked`` is how many facts questions are
+    made of, drawn by their ids (None: all, or half a million where there are more than two million); all the others
+    still say what is right, what is unique and what is wrong.
     """
 
     suite: str
@@ -36,6 +44,7 @@ class MakingOptions:
     checks: int = 10_000
     rounds: int = 1
     shares: Mapping[str, float] | None = None
+    asked: int | None = None
 
 
 class Workshop:
@@ -45,13 +54,13 @@ class Workshop:
     same knowledge gives the same questions on every machine.
     """
 
-    def __init__(self, knowledge: KnowledgeBase, schema: BenchmarkSchema, options: MakingOptions) -> None:
-        self.knowledge = knowledge
+    def __init__(self, tables: Tables, schema: BenchmarkSchema, options: MakingOptions) -> None:
+        self.tables = tables
         self.schema = schema
         self.options = options
-        self.connection = knowledge.connection
         self.relations = dict(schema.relations)
         self.numbers = {name: place for place, name in enumerate(self.relations)}
+        self.facts = tables.count("facts")
         self._macros()
         self._names()
         self._words()
@@ -59,18 +68,30 @@ class Workshop:
         self._pool()
         present = {row[0] for row in self.rows("select distinct rel from worded")}
         self.present = tuple(one for name, one in self.relations.items() if self.numbers[name] in present)
-        self.run(f"create or replace temp table made ({MADE})")
-        self.candidate_sets: dict[str, tuple[str, ...]] = {}
+        empty = ", ".join(f"cast(null as varchar{'[]' if name in _LISTS else ''}) as {name}" for name in MADE)
+        self.make("made", f"select {empty} where false")
+        self.candidate_sets: dict[str, pa.Array] = {}
         self.sets_by_form: dict[tuple[str, str, str, bool], str] = {}
 
-    def run(self, sql: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
-        """Execute a statement."""
-        return self.connection.execute(sql, values) if values else self.connection.execute(sql)
+    def make(self, table: str, query: str) -> None:
+        """Make a table of a query's rows, in place of one of that name."""
+        self.tables.make(table, query)
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        found: list[tuple[Any, ...]] = self.connection.execute(sql).fetchall()
-        return found
+        return self.tables.rows(query)
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many facts that not all of them can be had in memory."""
+        return self.facts > MANY_FACTS
+
+    def is_asked(self, fact: str = "fact_id") -> str:
+        """SQL for whether questions are made of a fact."""
+        wanted = self.options.asked or (USUALLY_ASKED if self.many else None)
+        if wanted is None or wanted >= self.facts:
+            return "true"
+        return f"{self.draw(quoted('asked'), fact)} // 2048 < {wanted * 2**53 // self.facts}"
 
     def draw(self, *parts: str) -> str:
         """SQL for a number in [0, 2^64) that belongs to the seed and these expressions."""
@@ -89,35 +110,33 @@ class Workshop:
         return f"(select * from worded where rel = {self.numbers[relation.name]})"
 
     def _macros(self) -> None:
+        define = self.tables.define
         # Years as people say them: 1861 for 1861-03-04, 44 BC for -0044.
-        self.run(
-            r"""create or replace temp macro said_year(t) as
-            nullif(regexp_replace(ltrim(regexp_extract(t, '^[+-]?(\d+)', 1), '0'), '^$', '0'), '0')
-            || case when starts_with(t, '-') then ' BC' else '' end"""
+        define(
+            "said_year",
+            ["t"],
+            r"""nullif(regexp_replace(ltrim(regexp_extract(t, '^[+-]?(\d+)', 1), '0'), '^$', '0'), '0')
+            || case when starts_with(t, '-') then ' BC' else '' end""",
         )
-        self.run("create or replace temp macro capital(t) as upper(left(t, 1)) || substr(t, 2)")
+        define("capital", ["t"], "upper(left(t, 1)) || substr(t, 2)")
         split = split_sql("a", "b", self.options.shares or {"test": 1.0}, self.options.seed)
-        self.run(f"create or replace temp macro split_of(a, b) as {split}")
+        define("split_of", ["a", "b"], split)
 
     def _names(self) -> None:
         """Names of entities in the language; no name has a slot, a brace or a control character in it."""
-        self.run(
-            f"""create or replace temp table named as
-            select entity, min(trim(regexp_replace(label, '[\\x00-\\x20\\x7f]+', ' ', 'g'))) as name, min(kind) as kind
+        self.make(
+            "named",
+            f"""select entity, min(trim(regexp_replace(label, '[\\x00-\\x20\\x7f]+', ' ', 'g'))) as name,
+                min(kind) as kind
             from names where language = {quoted(self.options.language)}
               and label is not null and not contains(label, {quoted(SLOT)})
-            group by entity having name != ''"""
+            group by entity having name != ''""",
         )
-        values = self.rows("select distinct value from facts where value is not null order by value")
-        texts = pa.table(
-            {
-                "value": pa.array([value for (value,) in values], pa.float64()),
-                "text": pa.array([number(value) for (value,) in values], pa.string()),
-            }
+        self.tables.change(
+            "value_texts",
+            "select distinct value from facts where value is not null",
+            lambda piece: piece.append_column("text", pa.array(map(number, piece["value"].to_pylist()), pa.string())),
         )
-        self.connection.register("given_values", texts)
-        self.run("create or replace temp table value_texts as select * from given_values")
-        self.connection.unregister("given_values")
 
     def _words(self) -> None:
         pairs = [
@@ -132,23 +151,26 @@ class Workshop:
                 "shorten": pa.array([list(self.relations.values())[rel].shorten for rel, _ in pairs], pa.string()),
             }
         )
-        self.connection.register("given_relations", table)
-        self.run(
-            """create or replace temp table worded_plain as
-            select r.rel, f.fact_id, f.subject, f.object, f.rule, f.premises,
-                r.present and f."end" is not null as over, f.rule is null and not over as stated,
-                case when r.shorten = 'subject' then regexp_extract(a.name, '\\S+$') else a.name end as s,
-                case when f.object is null then v.text
-                     when r.shorten = 'object' then regexp_extract(b.name, '\\S+$') else b.name end as o,
-                a.kind as s_kind, b.kind as o_kind, said_year(f."start") as "start", said_year(f."end") as "end",
-                coalesce(r.domain, f.domain) as domain
-            from facts f join given_relations r using (predicate)
-            join named a on a.entity = f.subject
-            left join named b on b.entity = f.object
-            left join value_texts v on v.value = f.value
-            where o is not null and s != o"""
+        self.tables.give("given_relations", table)
+        self.make(
+            "worded_plain",
+            f"""select * from (
+                select r.rel, f.fact_id, f.subject, f.object, f.rule, f.premises,
+                    r.present and f."end" is not null as over,
+                    f.rule is null and not (r.present and f."end" is not null) as stated,
+                    {self.is_asked("f.fact_id")} as asked,
+                    case when r.shorten = 'subject' then regexp_extract(a.name, '\\S+\\z', 0) else a.name end as s,
+                    case when f.object is null then v.text
+                         when r.shorten = 'object' then regexp_extract(b.name, '\\S+\\z', 0) else b.name end as o,
+                    a.kind as s_kind, b.kind as o_kind, said_year(f."start") as "start", said_year(f."end") as "end",
+                    coalesce(r.domain, f.domain) as domain
+                from facts f join given_relations r on r.predicate = f.predicate
+                join named a on a.entity = f.subject
+                left join named b on b.entity = f.object
+                left join value_texts v on v.value = f.value
+            ) w where o is not null and s != o""",
         )
-        self.connection.unregister("given_relations")
+        self.tables.drop("given_relations")
         used = forms_of(
             template
             for one in self.relations.values()
@@ -159,11 +181,8 @@ class Workshop:
                 "select s as name from worded_plain union all select o from worded_plain", form, f"form_{form}"
             )
         self._forms = sorted(used)
-        self.run(
-            "create or replace temp table worded as "
-            f"select *, split_of(s, o) as split from {self.formed('worded_plain')}"
-        )
-        self.run("drop table worded_plain")
+        self.make("worded", f"select *, split_of(s, o) as split from {self.formed('worded_plain')} w")
+        self.tables.drop("worded_plain")
 
     def formed(self, table: str) -> str:
         """SQL for a table with names ``s`` and ``o``, joined with the forms of them that templates use."""
@@ -177,48 +196,43 @@ class Workshop:
 
     def show_names(self, names: str, form: str, into: str) -> None:
         """Make a table of the names that a query finds, each with its text in a form."""
-        found = self.connection.sql(f"select distinct name from ({names}) order by name").to_arrow_table()
         shape = FORMS[form]
-        shown = pa.array([shape(name) for name in found["name"].to_pylist()], pa.string())
-        self.connection.register("given_forms", found.append_column("shown", shown))
-        self.run(f"create or replace temp table {into} as select * from given_forms")
-        self.connection.unregister("given_forms")
+        self.tables.change(
+            into,
+            f"select distinct name from ({names}) n",
+            lambda piece: piece.append_column("shown", pa.array(map(shape, piece["name"].to_pylist()), pa.string())),
+        )
 
     def _truths(self) -> None:
         """Whatever is so, by names: stated, inferred, or at the end of a chain of a transitive relation."""
-        self.run("create or replace temp table pairs as select distinct rel, s, o from worded")
+        self.make("pairs", "select distinct rel, s, o from worded")
         for relation in self.relations.values():
             if relation.transitive:
                 number = self.numbers[relation.name]
-                self.run(
-                    f"""insert into pairs
-                    with recursive above(s, o) as (
-                        select s, o from pairs where rel = {number}
-                        union
-                        select above.s, t.o from above join pairs t on t.rel = {number} and t.s = above.o
-                    ) select {number}, s, o from above where s != o
-                    except select rel, s, o from pairs"""
+                close_over(self.tables, f"select s as low, o as high from pairs where rel = {number}", "reached")
+                self.make(
+                    "further_pairs",
+                    f"""select {number} as rel, r.low as s, r.high as o from reached r
+                    anti join pairs p on p.rel = {number} and p.s = r.low and p.o = r.high where r.low != r.high""",
                 )
-        self.run(
-            """create or replace temp table truths as
-            select rel, 'object' as ask, s as said, o as name from pairs union all
-            select rel, 'subject', o, s from pairs"""
+                self.tables.add("pairs", "select rel, s, o from further_pairs")
+        self.make(
+            "truths",
+            """select rel, 'object' as ask, s as said, o as name from pairs union all
+            select rel, 'subject' as ask, o as said, s as name from pairs""",
         )
         predicates = sorted({one.kinship for one in self.relations.values() if one.kinship})
-        self.run("create or replace temp table kin (a varchar, b varchar)")
         if predicates:
-            self.run(
-                f"""insert into kin
-                with recursive edges as (
-                    select distinct x.name as low, y.name as high from facts f
-                    join named x on x.entity = f.subject join named y on y.entity = f.object
-                    where f.predicate in ({listed(predicates)})
-                ), above(low, high) as (
-                    select low, high from edges
-                    union
-                    select above.low, edges.high from above join edges on edges.low = above.high
-                ) select low, high from above union select high, low from above"""
+            edges = f"""select x.name as low, y.name as high from facts f
+                join named x on x.entity = f.subject join named y on y.entity = f.object
+                where f.predicate in ({listed(predicates)})"""
+            close_over(self.tables, edges, "related")
+            self.make(
+                "kin",
+                "select low as a, high as b from related union select high as a, low as b from related",
             )
+        else:
+            self.make("kin", "select cast(null as varchar) as a, cast(null as varchar) as b where false")
 
     def _numbered(self, relations: Iterable[Relation]) -> str:
         """SQL for the numbers of some relations; a number that none has for none."""
@@ -229,17 +243,18 @@ class Workshop:
 
         A name that is often right is often drawn as a wrong one too, so that frequency gives nothing away.
         """
-        self.run(
-            """create or replace temp table pool as
-            with names as (
+        self.make(
+            "pool",
+            """with names_in_facts as (
                 select distinct rel, 'object' as ask, o as name, s as other, domain from worded
                 union all
-                select distinct rel, 'subject', s, o, domain from worded
+                select distinct rel, 'subject' as ask, s as name, o as other, domain from worded
             ) select *, count(*) over (partition by rel, ask) as size,
                 row_number() over (
-                    partition by rel, ask order by md5(name || chr(31) || other), name, other) - 1 as place
-            from names"""
+                    partition by rel, ask order by md5(name || chr(31) || other), name, other, domain) - 1 as place
+            from names_in_facts""",
         )
+        self.make("pool_sizes", "select rel, ask, max(size) as size from pool group by rel, ask")
 
     def wrong_names(self, asked: str, into: str, count: int, purpose: str, tries: int = 24) -> None:
         """Draw wrong names for rows of a table (id, rel, ask, said, domain): up to ``count`` for each, numbered.
@@ -249,48 +264,50 @@ class Workshop:
         Small pools are tried whole, of large ones some are drawn.
         """
         drawn = self.draw(quoted(purpose), "a.id", "k")
-        order = self.draw(quoted(purpose + " order"), "id", "name")
+        order = self.draw(quoted(purpose + " order"), "t.id", "t.name")
         kinship = self._numbered(one for one in self.present if one.kinship)
         near, far = (self._numbered(one for one in self.present if one.wrong == where) for where in ("near", "far"))
-        self.run(
-            f"""create or replace temp table tried as
-            with sizes as (select rel, ask, any_value(size) as size from pool group by all),
-            places as (
+        self.make(
+            "tried",
+            f"""with places as (
                 select distinct a.id, a.rel, a.ask, a.said, a.domain, z.size,
                     case when z.size <= {2 * tries} then k else ({drawn} % z.size)::bigint end as place
-                from {asked} a join sizes z using (rel, ask)
-                cross join range({2 * tries}) as numbers(k)
+                from {asked} a join pool_sizes z on z.rel = a.rel and z.ask = a.ask
+                cross join (select unnest(range({2 * tries})) as k) numbers
                 where k < case when z.size <= {2 * tries} then z.size else {tries} end
             )
-            select t.id, t.rel, t.ask, t.said, p.name, any_value(t.size) <= {2 * tries} as whole, count(*) as weight,
+            select t.id, t.rel, t.ask, t.said, p.name, max(t.size) <= {2 * tries} as whole, count(*) as weight,
                 case when t.rel in ({near}) then not bool_or(p.domain = t.domain)
                      when t.rel in ({far}) then bool_or(p.domain = t.domain) else false end as later
-            from places t join pool p using (rel, ask, place)
+            from places t join pool p on p.rel = t.rel and p.ask = t.ask and p.place = t.place
             where p.name != t.said and not exists (
                 select 1 from truths r where r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = p.name)
-            group by t.id, t.rel, t.ask, t.said, p.name"""
+            group by t.id, t.rel, t.ask, t.said, p.name""",
+        )
+        self.make(
+            "relatives",
+            f"""select distinct t.id, t.name from tried t join kin on kin.b = t.name join truths r
+            on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a where t.rel in ({kinship})""",
         )
         # Where all names were tried, an exponential race draws them by their weights.
-        self.run(
-            f"""create or replace temp table {into} as
-            select id, name, row_number() over (partition by id order by coalesce(later, false),
-                -ln((({order} // 2048)::double + 1) / 9007199254740993.0) / case when whole then weight else 1 end,
-                name) as nth
-            from tried t where (t.id, t.name) not in (
-                select t.id, t.name from tried t join kin on kin.b = t.name join truths r
-                on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a where t.rel in ({kinship}))
-            qualify nth <= {count}"""
+        self.make(
+            into,
+            f"""select * from (
+                select t.id, t.name, row_number() over (partition by t.id order by coalesce(later, false),
+                    -ln((({order} // 2048)::double + 1) / 9007199254740993.0) / case when whole then weight else 1 end,
+                    t.name) as nth
+                from tried t anti join relatives r on r.id = t.id and r.name = t.name
+            ) n where nth <= {count}""",
         )
 
-    def put(self, **columns: str) -> str:
-        """The head of an insert into the questions made, with SQL for each column that is not null or usual."""
-        names = [part.split()[0] for part in MADE.replace("\n", " ").split(",")]
-        unknown = set(columns) - set(names)
+    def put(self, source: str, **columns: str) -> None:
+        """Add a question for each row of a source, with SQL for each column that is not null or usual."""
+        unknown = set(columns) - set(MADE)
         if unknown:
             raise ValueError(f"no such columns: {sorted(unknown)}")
         columns = {"qset": "fact_id", "domain": "domain", "split": "split", **columns}
-        chosen = [f"{columns.get(name, 'null')} as {name}" for name in names]
-        return f"insert into made select {', '.join(chosen)} from "
+        chosen = [f"{columns.get(name, 'null')} as {name}" for name in MADE]
+        self.tables.add("made", f"select {', '.join(chosen)} from {source}")
 
 
 def balanced(frames: Iterable[str], drawn: str) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from gnomon.foundation import InputError
 from gnomon.knowledge import KnowledgeBase
+from gnomon.knowledge.engines import DuckTables
 from gnomon.knowledge.importing import import_knowledge
 from gnomon.knowledge.rules import infer, read_rules
 from gnomon.questions import QuestionSet
@@ -67,7 +68,7 @@ def build(study: Study, home: Path) -> QuestionSet:
             def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
                 return apply_filters(table, filters)
 
-            made = make_benchmark(knowledge, schema, options, study.tasks, control, draw)
+            made = make_benchmark(DuckTables(knowledge.connection), schema, options, study.tasks, control, draw)
     if not made.questions.num_rows:
         reasons = "; ".join(made.about["remarks"][:3]) or "it holds no facts"
         raise InputError(

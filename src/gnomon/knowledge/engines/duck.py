@@ -1,0 +1,69 @@
+"""Tables in DuckDB: temporary ones of a connection, spilled to disk where memory does not hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from gnomon.knowledge.engines.tables import Tables
+
+_PIECE = 20 * 122_880
+"""Rows that are in Python's memory at once: whole row groups of DuckDB."""
+
+
+class DuckTables(Tables):
+    """Temporary tables of a connection, beside those of its database."""
+
+    name = "duckdb"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, wide: bool = False) -> None:
+        self.connection = connection
+        self.wide = wide
+
+    def make(self, table: str, query: str) -> None:
+        """Make a table of a query's rows, in place of one of that name."""
+        self.connection.execute(f"create or replace temp table {table} as {query}")
+
+    def add(self, table: str, query: str) -> None:
+        """Add a query's rows to a table; its columns are matched by name."""
+        self.connection.execute(f"insert into {table} by name {query}")
+
+    def drop(self, table: str) -> None:
+        """Forget a table."""
+        self.connection.execute(f"drop table {table}")
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query with few of them."""
+        found: list[tuple[Any, ...]] = self.connection.execute(query).fetchall()
+        return found
+
+    def arrow(self, query: str) -> pa.Table:
+        """A query's rows as a table in memory."""
+        return self.connection.sql(query).to_arrow_table()
+
+    def pieces(self, table: str) -> Iterator[pa.Table]:
+        """The rows of a table piece by piece, in no order; of an empty one, one piece without rows."""
+        for start in range(0, max(1, self.count(table)), _PIECE):
+            yield self.arrow(f"select * from {table} where rowid >= {start} and rowid < {start + _PIECE}")
+
+    def fill(self, table: str, pieces: Iterable[pa.Table]) -> None:
+        """Make a table of pieces in memory, of which there is at least one."""
+        put = self.make
+        for piece in pieces:
+            self.connection.register("given_piece", piece)
+            put(table, "select * from given_piece")
+            # Not after an error: it would hide it, and the connection is closed then.
+            self.connection.unregister("given_piece")
+            put = self.add
+
+    def define(self, function: str, parameters: Sequence[str], body: str) -> None:
+        """Give an expression over some parameters a name that queries may call."""
+        self.connection.execute(f"create or replace temp macro {function}({', '.join(parameters)}) as {body}")
+
+    def number_rows(self, table: str, query: str, order: Sequence[str], first: int = 1) -> None:
+        """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order."""
+        numbered = f"({first - 1} + row_number() over (order by {', '.join(order)}))::{self.number} as n"
+        self.make(table, f"select {numbered}, * from ({query})")
