@@ -9,13 +9,15 @@ SOURCES := pyproject.toml constraints.txt packages/gnomon-demo-models/pyproject.
 export HF_HUB_OFFLINE = 1
 export GNOMON_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help install demo test lint format bench packs cards clean
+.PHONY: help install demo test lint format bench drill fuzz packs cards clean
 
 help:
 	@echo "make demo    install into $(VENV) and run the quickstart study: a table and a report"
 	@echo "make test    install what the tests need and run them all"
 	@echo "make lint    ruff, mypy and import-linter"
 	@echo "make bench   measure speed and memory against plain ways and peers"
+	@echo "make drill   break runs on purpose (kills, full disks, cut files) and see that they end as if nothing had been"
+	@echo "make fuzz    feed every reader 100,000 odd inputs: none may end in a traceback, a hang or half a file"
 	@echo "make packs   make the embedded knowledge packs anew from their sources"
 	@echo "make cards   calibrate every probe anew: the cards that reports show"
 
@@ -57,6 +59,13 @@ format: $(VENV)/.linted
 
 bench: $(VENV)/.tested
 	PYTHON=$(PYTHON) $(BIN)/python bench/run_all.py
+
+drill: $(VENV)/.tested
+	OMP_NUM_THREADS=1 $(BIN)/python -m drills
+
+fuzz: $(VENV)/.tested
+	$(PIP) -e '.[all,test,fuzz]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m fuzz
 
 packs:
 	PYTHON=$(PYTHON) sh scripts/make-packs

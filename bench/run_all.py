@@ -22,6 +22,7 @@ BENCHMARKS = {
     "memorizing": False,
     "explorer": False,
     "chat": False,
+    "ray_rate": False,
     "interval_coverage": False,
 }
 """The benchmarks in their order, and whether each is measured against peers."""

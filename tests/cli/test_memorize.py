@@ -43,6 +43,9 @@ def test_a_study_by_name_prints_a_table_and_where_the_report_is(gnomon, tmp_path
     again = gnomon("memorize", "storage", *SMALL, "--out", "run", "--json", check=0)
     assert json.loads(again.stdout) == json.loads((tmp_path / "run" / "scores.json").read_text())
     assert "to memorize" not in again.stderr
+    shared = ("--set", "learning.settings.processes=3", "--set", "learning.settings.shard_head=yes")
+    otherwise = gnomon("memorize", "storage", *SMALL, *shared, "--out", "run", check=0)
+    assert "to memorize" not in otherwise.stderr  # How processes share the work does not decide what is learned.
     assert "Only one model answered" in gnomon("compare", "run", check=0).stdout
     assert "report.html" in gnomon("report", "run", check=0).stdout
 

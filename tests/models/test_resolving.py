@@ -55,7 +55,7 @@ def test_a_folder_without_config(folder: Path) -> None:
 
 def test_a_broken_config(folder: Path) -> None:
     (folder / "config.json").write_text('{"architectures": [')
-    assert "config.json is not valid JSON" in refuse(str(folder))
+    assert "config.json: not valid JSON" in refuse(str(folder))
 
 
 def test_an_encoder_without_a_head(folder: Path) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
 import shutil
 import unicodedata
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
 from gnomon.foundation import InputError, cache_folder, digest, file_digest
+from gnomon.foundation.files import unfinished_path
+from gnomon.foundation.parsing import parse_json
 
 WORDS_A_DOCUMENT = 400
 _ENDINGS = (".txt", ".jsonl", ".txt.gz", ".jsonl.gz")
@@ -64,7 +66,7 @@ def documents(files: Iterable[Path]) -> Iterator[list[str]]:
                         yield head + found[start : start + WORDS_A_DOCUMENT]
         except UnicodeDecodeError as error:
             raise InputError(f"{file} is not UTF-8; save it as UTF-8") from error
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(f"{file} is not a whole gzip file; fetch it anew") from error
 
 
@@ -119,7 +121,7 @@ class CorpusIndex:
 def _build(files: Sequence[Path], folder: Path) -> None:
     tantivy = _tantivy()
     schema = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="whitespace").build()
-    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    unfinished = unfinished_path(folder)
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
@@ -152,10 +154,7 @@ def _articles(file: Path) -> Iterator[tuple[str, Iterable[str]]]:
 
 
 def _parsed(line: str, where: str) -> tuple[str, list[str]]:
-    try:
-        article = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not valid JSON ({error.msg} at column {error.colno}). Mend the row.") from error
+    article = parse_json(line, where, "Mend the row.")
     if not isinstance(article, dict) or not isinstance(article.get("text"), str):
         raise InputError(f"{where}: an article is a JSON object with a 'text', and this has none")
     return str(article.get("title") or ""), article["text"].splitlines()

@@ -7,6 +7,7 @@ import sys
 
 # Threads that wait for each other by spinning bring a busy machine to a tenth of its speed. Read when torch is loaded.
 SPINS = ("GOMP_SPINCOUNT", "1000")
+_LONGEST = 2000
 
 
 def main() -> None:
@@ -18,9 +19,7 @@ def main() -> None:
     try:
         app()
     except GnomonError as error:
-        from gnomon.reports.formatting import printable
-
-        sys.stderr.write(f"gnomon: {printable(error)}\n")
+        sys.stderr.write(f"gnomon: {_one_line(error)}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("gnomon: stopped. The same command again goes on where it was.\n")
@@ -28,6 +27,14 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # Whoever read our output has gone; there is nobody to tell.
         sys.exit(1)
+
+
+def _one_line(error: Exception) -> str:
+    """What an error says, in one line that a screen holds: of what it quotes, the middle may be left out."""
+    from gnomon.reports.formatting import printable
+
+    text = " ".join(printable(error).splitlines())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
 
 
 __all__ = ["main"]

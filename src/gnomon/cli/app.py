@@ -5,17 +5,35 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gnomon.cli.arguments import Data, Downstream, Json, Knowledge, Limit, Model, Quiet, Seed, Set, Task, What
+from gnomon.cli.arguments import (
+    BuildEngine,
+    Cores,
+    Data,
+    Downstream,
+    EngineOption,
+    Json,
+    Knowledge,
+    Limit,
+    Memory,
+    Model,
+    Quiet,
+    Seed,
+    Set,
+    Task,
+    What,
+    Workers,
+)
 from gnomon.cli.calibrate import calibrate
 from gnomon.cli.compare import compare
 from gnomon.cli.explore import explore
 from gnomon.cli.exporting import figures, tables
 from gnomon.cli.knowledge import knowledge_app
 from gnomon.cli.memorize import memorize
+from gnomon.cli.merge import merge
 from gnomon.cli.review import review
 
 app = typer.Typer(
@@ -62,6 +80,14 @@ def run(
         bool,
         typer.Option("--trust-remote-code", help="Let models given with --model run the code that comes with them."),
     ] = False,
+    engine: EngineOption = None,
+    workers: Workers = None,
+    cores: Cores = None,
+    memory: Memory = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Ask only the I-th of N shares of the questions; 'gnomon merge' joins them."),
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -69,26 +95,36 @@ def run(
 
     Stopped and started again with the same folder, it goes on where it was.
     """
+    from gnomon.cli.merge import print_shard
     from gnomon.cli.printing import print_run
     from gnomon.cli.progress import make_progress
     from gnomon.suites import run as run_suite
+    from gnomon.suites import run_shard
 
     models = [{"model": name, "trust_remote_code": True} if trust_remote_code else name for name in model or []]
     with make_progress(plain=quiet or json) as progress:
-        finished = run_suite(
-            what,
-            data=data,
-            knowledge=knowledge or (),
-            models=models,
-            tasks=task or (),
-            limit=limit,
-            seed=seed,
-            settings=settings or (),
-            out=out,
-            progress=progress,
-            command=shlex.join(["gnomon", *sys.argv[1:]]),
-        )
-    print_run(finished, as_json=json)
+        given: dict[str, Any] = {
+            "data": data,
+            "knowledge": knowledge or (),
+            "models": models,
+            "tasks": task or (),
+            "limit": limit,
+            "seed": seed,
+            "settings": settings or (),
+            "engines": engine or (),
+            "workers": workers,
+            "cores": cores,
+            "memory": memory,
+        }
+        command = shlex.join(["gnomon", *sys.argv[1:]])
+        if shard is None:
+            finished = run_suite(what, **given, out=out, progress=progress, command=command)
+        else:
+            asked = run_shard(what, shard, **given, out=out, progress=progress, command=command)
+    if shard is None:
+        print_run(finished, as_json=json)
+    else:
+        print_shard(asked, as_json=json)
 
 
 @app.command()
@@ -101,6 +137,8 @@ def build(
     limit: Limit = None,
     seed: Seed = None,
     settings: Set = None,
+    engine: BuildEngine = None,
+    memory: Memory = None,
     json: Json = False,
 ) -> None:
     """Make the questions of a suite or study without asking them."""
@@ -116,6 +154,8 @@ def build(
         limit=limit,
         seed=seed,
         settings=settings or (),
+        engine=engine,
+        memory=memory,
     )
     print_build(made, out, as_json=json)
 
@@ -149,7 +189,7 @@ def report(
 
 
 # In the order of use, which is that of the help.
-for _command in (tables, figures, explore, compare, calibrate, memorize, review):
+for _command in (merge, tables, figures, explore, compare, calibrate, memorize, review):
     app.command()(_command)
 app.add_typer(knowledge_app)
 

@@ -32,6 +32,34 @@ Task = Annotated[list[str] | None, typer.Option(metavar="TASK", help="Only this 
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many questions a task.")]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of everything that is drawn.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any key of the study.")]
+EngineOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="Where work is done: spark or ray, or the address of a cluster (ray://host:10001). May be given twice.",
+    ),
+]
+BuildEngine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", metavar="ENGINE", help="What does it: duckdb, spark, or a cluster's address (spark://host:7077)."
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="How much memory building may use, such as 4GB; the rest goes to disk."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="With --engine ray: how many workers ask [default: one a GPU, or a group of cores]."
+    ),
+]
+Cores = Annotated[
+    int | None,
+    typer.Option("--cores-per-worker", min=1, metavar="N", help="With --engine ray: cores of a worker [default: 4]."),
+]
 Downstream = Annotated[
     Path | None,
     typer.Option(

@@ -42,6 +42,8 @@ def explore(
     from gnomon.runs import open_run
 
     opened = open_run(run)
+    for name in ("questions.parquet", "answers.parquet", "candidates.parquet", "facts.parquet"):
+        opened.whole(name)
     players = [*_of_run(opened, trust_remote_code), *_further(model or (), trust_remote_code)]
     card = opened.record.get("card") or {}
     title = str((opened.study.title if _has_study(opened) else None) or card.get("title") or opened.folder.name)

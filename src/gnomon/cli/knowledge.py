@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gnomon.cli.arguments import BuildEngine, Memory
+
 knowledge_app = typer.Typer(
     name="knowledge",
     help="Bring knowledge into one store, and what follows from it by rules, with proofs.",
@@ -93,18 +95,22 @@ def infer(
         Path | None, typer.Option(metavar="FILE", help="A YAML file that declares rules; the ontology's hold anyway.")
     ] = None,
     rule: Annotated[Pairs, typer.Option(metavar="NAME", help="These rules alone. May be given several times.")] = None,
+    engine: BuildEngine = None,
+    memory: Memory = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Add every fact that follows by the rules and is not stated, each with its proof; report contradictions."""
     from gnomon.cli.knowledge_printing import print_inference
     from gnomon.cli.progress import make_progress
+    from gnomon.foundation.engines import building_engine
     from gnomon.knowledge.rules import infer as infer_facts
     from gnomon.knowledge.rules import read_rules
 
+    where = building_engine(engine, memory)
     declared = read_rules(rules) if rules else None
     with make_progress(plain=quiet or json) as progress:
-        result = infer_facts(store, rules=rule or (), declared=declared, progress=progress)
+        result = infer_facts(store, rules=rule or (), declared=declared, engine=where, progress=progress)
     print_inference(result, store, as_json=json)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gnomon.foundation.errors import InputError, did_you_mean
 
@@ -16,13 +17,19 @@ _PACKAGES = {"spark": "pyspark", "ray": "ray"}
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine and the cluster it runs on; without an address it is started on this machine."""
+    """An engine and the cluster it runs on; without an address it is started on this machine.
+
+    ``memory`` is how much of it an engine on this machine may use (``4GB``); what does not fit goes to disk.
+    """
 
     name: str
     address: str | None = None
+    memory: str | None = None
 
     def __str__(self) -> str:
-        return self.name if self.address is None else self.address
+        if self.address is None:
+            return self.name
+        return self.address if "://" in self.address else f"{self.name}:{self.address}"
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,13 @@ class Engines:
 
     build: Engine = Engine(BUILDS[0])
     ask: Engine = Engine(ASKS[0])
+
+
+def parse_memory(text: str) -> str:
+    """An amount of memory such as ``4GB`` or ``512 MiB``; refuses what is none."""
+    if not re.fullmatch(r"\d+(\.\d+)?\s*[kKMGT]i?B", text.strip()):
+        raise InputError(f"the memory is {text!r}, and should be an amount such as 4GB or 512MB")
+    return text.strip()
 
 
 def parse_engine(text: str) -> Engine:
@@ -47,14 +61,19 @@ def parse_engine(text: str) -> Engine:
         raise InputError(f"the engine {text!r} has no address that it could run at; write {name} alone")
     package = _PACKAGES.get(name)
     if package is not None and importlib.util.find_spec(package) is None:
-        raise InputError(f"the engine {name} needs the package {package}; install it with: pip install 'gnomon[{name}]'")
+        raise InputError(
+            f"the engine {name} needs the package {package}; install it with: pip install 'gnomon[{name}]'"
+        )
     if not colon:
         return Engine(name)
     return Engine(name, text if rest.startswith("//") else rest)
 
 
-def choose_engines(texts: Iterable[str]) -> Engines:
-    """The engines that were asked for, one that builds and one that asks at most; the usual ones for the rest."""
+def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
+    """The engines that were asked for, one that builds and one that asks at most; the usual ones for the rest.
+
+    The one that builds may use so much memory.
+    """
     chosen: dict[str, Engine] = {}
     for text in texts:
         engine = parse_engine(text)
@@ -62,4 +81,13 @@ def choose_engines(texts: Iterable[str]) -> Engines:
         if part in chosen and chosen[part] != engine:
             raise InputError(f"both {chosen[part]} and {engine} are asked for, and only one of them can {part}")
         chosen[part] = engine
-    return Engines(**chosen)
+    engines = Engines(**chosen)
+    return engines if memory is None else replace(engines, build=replace(engines.build, memory=parse_memory(memory)))
+
+
+def building_engine(text: str | None, memory: str | None = None) -> Engine:
+    """The engine that builds, where no questions are asked; refuses one that only asks."""
+    engines = choose_engines([text] if text else [], memory)
+    if engines.ask.name != ASKS[0]:
+        raise InputError(f"{engines.ask} asks questions, and none are asked here; choose {' or '.join(BUILDS)}")
+    return engines.build

@@ -6,7 +6,6 @@ people write by hand.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gnomon.foundation import SLOT
-from gnomon.foundation.errors import InputError, did_you_mean
+from gnomon.foundation.errors import InputError, did_you_mean, first_line
 from gnomon.foundation.files import atomic_path
 from gnomon.foundation.identity import content_id
+from gnomon.foundation.parsing import parse_json, shown
 
 _STRINGS = pa.list_(pa.string())
 _RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
@@ -301,7 +301,13 @@ def write_table(kind: TableKind, table: pa.Table, path: Path) -> None:
     checked = validate(kind, table)
     fitting = _GROUP_BYTES * checked.num_rows // max(1, checked.nbytes)
     with atomic_path(path) as temporary:
-        pq.write_table(checked, temporary, compression="zstd", row_group_size=max(1, min(_GROUP_ROWS, fitting)))
+        pq.write_table(
+            checked,
+            temporary,
+            compression="zstd",
+            row_group_size=max(1, min(_GROUP_ROWS, fitting)),
+            write_page_checksum=True,
+        )
 
 
 def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None = None) -> pa.Table:
@@ -316,9 +322,9 @@ def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, A
     if path.suffix != ".parquet":
         raise InputError(f"{path}: a table of {kind.name} is read from .parquet or .jsonl")
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+        table = pq.read_table(path, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        reason = first_line(error).rstrip(".")
         raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
     return validate(kind, table, lambda row: f"{path}, row {row + 1}")
 
@@ -350,12 +356,7 @@ def _read_json_lines(kind: TableKind, path: Path, complete: Callable[[list[dict[
 
 
 def _parse_line(kind: TableKind, line: bytes, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line.rstrip())
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: the text is not UTF-8; save the file as UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not valid JSON ({error.msg} at column {error.colno}). Mend the row.") from error
+    row = parse_json(line.rstrip(), where, "Mend the row.")
     if not isinstance(row, dict):
         raise InputError(f"{where}: a row is a JSON object, and this is {type(row).__name__}")
     unknown = [key for key in row if key not in kind.schema.names]
@@ -381,7 +382,7 @@ def _column(kind: pa.DataType, name: str, rows: Sequence[Mapping[str, Any]], whe
                 _refuse_silent_change(kind, value)
                 pa.array([value], kind)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                raise InputError(f"{where(number)}: {name!r} is {value!r}, and should be {kind}") from error
+                raise InputError(f"{where(number)}: {name!r} is {shown(value)}, and should be {kind}") from error
         raise
 
 

@@ -24,6 +24,12 @@ _SPECIAL = r'[\x00-\x1f"\\]'
 _QUOTED = "'\"' || {} || '\"'"
 _VALUE = 3  # A number needs no quotes.
 
+TIME_KEY = r"""(case when t is null then null else
+    regexp_extract(t, '^[+]?(-?\d{1,9})', 1)::bigint * 10000
+    + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-(\d\d)', 1), '')::bigint, missing) * 100
+    + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-\d\d-(\d\d)', 1), '')::bigint, missing) end)"""
+"""A number of a year, a month or a day; see :func:`define_macros`."""
+
 TABLES = {
     "meta": "key varchar, value varchar",
     "facts": (
@@ -84,7 +90,7 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
     # DuckDB writes \u001F where Python writes \u001f.
     connection.execute(
         f"""create or replace temp macro json_text(t) as
-        case when not regexp_matches(t, '{_SPECIAL}') then '"' || t || '"'
+        case when t is null then null when not regexp_matches(t, '{_SPECIAL}') then '"' || t || '"'
              when not regexp_matches(t, '{_ESCAPED}') then to_json(t)::varchar
              else '"' || array_to_string(list_transform(string_split(t, ''), lambda c:
                 case when regexp_matches(c, '{_ESCAPED}') then lower((to_json(c)::varchar)[2:-2])
@@ -95,13 +101,7 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
         r"""create or replace temp macro is_time(t) as
         regexp_full_match(t, '[+-]?\d{1,9}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?')"""
     )
-    connection.execute(
-        r"""create or replace temp macro time_key(t, missing) as
-        (case when t is null then null else
-            regexp_extract(t, '^[+]?(-?\d{1,9})', 1)::bigint * 10000
-            + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-(\d\d)', 1), '')::bigint, missing) * 100
-            + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-\d\d-(\d\d)', 1), '')::bigint, missing) end)"""
-    )
+    connection.execute(f"create or replace temp macro time_key(t, missing) as {TIME_KEY}")
 
 
 @contextmanager
@@ -146,6 +146,14 @@ def explained(error: duckdb.Error, path: Path) -> Exception:
         return InputError(f"{path} is open in this program already. Close it first.")
     if "not a valid DuckDB database" in text or isinstance(error, duckdb.SerializationException):
         return InputError(f"{path} is no knowledge base of gnomon ({first_line(error)})")
+    if "WAL file" in text and ("Corrupt" in text or "Failure while replaying" in text):
+        log = path.with_name(f"{path.name}.wal")
+        return InputError(
+            f"{log}, which a process that was stopped has left, is damaged ({first_line(error)}). Remove it: what that "
+            "process was about to add is lost, and the same command adds it again."
+        )
+    if "Corrupt database file" in text:
+        return InputError(f"{path} is damaged ({first_line(error)}). Remove it, and import its sources anew.")
     if "No space left" in text or "disk is full" in text.lower():
         return disk_full(path)
     if isinstance(error, duckdb.IOException):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import InputError, read_yaml
+from gnomon.foundation.parsing import shown
 
 _FOLDER = Path(__file__).parent / "packs"
 
@@ -56,8 +57,25 @@ def read_about(folder: Path) -> dict[str, Any]:
     missing = [key for key in ("name", "title", "description", "licence") if key not in about]
     if missing:
         raise InputError(f"{file}: the key {missing[0]!r} is missing")
+    for key in ("name", "title", "description", "domain"):
+        if not isinstance(about.get(key, ""), str):
+            raise InputError(f"{file}: {key!r} is {shown(about[key])}, and should be a text; put quotes around it")
+    licences = about["licence"] if isinstance(about["licence"], list) else [about["licence"]]
+    if not all(isinstance(one, str) for one in licences):
+        raise InputError(f"{file}: 'licence' is {shown(about['licence'])}, and should be a text or a list of texts")
+    _refuse_odd_predicates(file, about.get("predicates") or {})
     found: dict[str, Any] = about
     return found
+
+
+def _refuse_odd_predicates(file: Path, given: Any) -> None:
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"{file}: under 'predicates' stand names, each with what is declared of it")
+    for name, declared in given.items():
+        if not isinstance(declared, dict) or not isinstance(declared.get("label", ""), str):
+            raise InputError(
+                f"{file}: of the predicate {name!r} is declared {shown(declared)}, and should be {{label: a text}}"
+            )
 
 
 def _rows(file: Path) -> int:

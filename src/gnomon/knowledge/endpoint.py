@@ -122,7 +122,7 @@ class Endpoint:
             return {}
         try:
             kept = json.loads(gzip.decompress(self._file(text).read_bytes()))
-        except (OSError, EOFError, zlib.error, ValueError):
+        except (OSError, EOFError, zlib.error, ValueError, RecursionError):
             return {}
         return kept if isinstance(kept, dict) else {}
 
@@ -200,7 +200,7 @@ class Endpoint:
     def _parse(self, body: bytes) -> list[Row]:
         try:
             answer = json.loads(body.decode("utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             start = body[:200].lstrip().lower()
             if start.startswith(b"<"):
                 raise EndpointError(
@@ -268,8 +268,17 @@ def _pause_asked(headers: Message) -> float | None:
     given = (headers.get("Retry-After") or "").strip()
     if given.isdigit():
         return float(given)
+    until = _time(given)
+    if until is None:
+        return None
+    # By the endpoint's clock, if it says what time it is: ours may be wrong, and may jump.
+    now = _time(headers.get("Date") or "") or datetime.now(timezone.utc)
+    return max(0.0, (until - now).total_seconds())
+
+
+def _time(text: str) -> datetime | None:
     try:
-        until = parsedate_to_datetime(given)
+        found = parsedate_to_datetime(text)
     except (TypeError, ValueError):
         return None
-    return max(0.0, (until.replace(tzinfo=until.tzinfo or timezone.utc) - datetime.now(timezone.utc)).total_seconds())
+    return found.replace(tzinfo=found.tzinfo or timezone.utc)

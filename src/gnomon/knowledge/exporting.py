@@ -14,7 +14,7 @@ import duckdb
 
 from gnomon.foundation import InputError
 from gnomon.foundation.errors import first_line
-from gnomon.foundation.files import atomic_path, disk_full, refuse_foreign_folder, unfinished_path
+from gnomon.foundation.files import atomic_path, disk_full, refuse_foreign_folder, unfinished_path, write_error
 from gnomon.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connected
 from gnomon.knowledge.iris import OWN_NAMES, PREFIXES, full_iri
 from gnomon.knowledge.reading import ROWS_IN_CHUNK
@@ -88,9 +88,8 @@ def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Pat
     refuse_foreign_folder(out, "facts.parquet")
     out = out.resolve()
     made = unfinished_path(out)
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir(parents=True)
     try:
+        made.mkdir(parents=True)
         tables = {
             "facts": facts,
             "names": f"select {NAME_COLUMNS} from names order by entity, language",
@@ -107,6 +106,8 @@ def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Pat
         else:
             for file in sorted(made.iterdir()):
                 os.replace(file, out / file.name)
+    except OSError as error:
+        raise (write_error(error, out) or error) from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return {"names": int(counted[0]), "details": int(counted[1])}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.knowledge import iris
+from gnomon.knowledge.engines import DuckTables
 from gnomon.knowledge.rules.contradictions import find_cycles
 from gnomon.knowledge.rules.rulebook import ROLES
 from gnomon.knowledge.store import KnowledgeBase
@@ -50,7 +51,7 @@ def describe(store: Path, *, top: int = 15) -> dict[str, Any]:
             ),
             "imports": [row | {"left_out": json.loads(row["left_out"])} for row in knowledge.imports().to_pylist()],
             "inference": _inference(knowledge, counts["stated"]),
-            "cycles": find_cycles(knowledge.connection, [*ROLES["subclass"], *ROLES["subproperty"]]),
+            "cycles": find_cycles(DuckTables(knowledge.connection), [*ROLES["subclass"], *ROLES["subproperty"]]),
         }
 
 

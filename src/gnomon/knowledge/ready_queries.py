@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gnomon.foundation import InputError, did_you_mean
+from gnomon.foundation.parsing import parse_yaml
 from gnomon.knowledge.iris import full_iri, short_name
 
 COUNT = "gnomonCount"
@@ -290,10 +289,7 @@ def _read_text(path: Path) -> str:
 def _read_schema(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"there is no file {file}; it should hold a schema with 'properties'")
-    try:
-        given = yaml.safe_load(_read_text(file))
-    except yaml.YAMLError as error:
-        raise InputError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from error
+    given = parse_yaml(_read_text(file), str(file))
     if not isinstance(given, dict):
         raise InputError(f"{file}: a schema is a mapping with the key 'properties', and this is none")
     for key in given:

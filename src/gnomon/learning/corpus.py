@@ -195,7 +195,7 @@ def _rows(file: Path, skipped: _Skipped) -> Iterator[list[str]]:
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             skipped.add("not valid JSON", f"{file.name}:{number}")
             continue
         text = row.get("text") if isinstance(row, dict) else None

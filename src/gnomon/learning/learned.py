@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +18,9 @@ from gnomon.models import Model, ModelSpec, resolve_model
 
 RECORD = "learned.json"
 WEIGHTS = "model.safetensors"
+
+TOGETHER = ("processes", "shard_head")
+"""Settings that say how processes share the work, and do not decide what is learned."""
 
 Settings = TypeVar("Settings")
 
@@ -51,14 +54,39 @@ class Learner(Protocol):
 def make_settings(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
     """Settings of a learner from a mapping; refuses an unknown name or a value of another type."""
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    given = dict(given)
     for name, value in given.items():
         if name not in known:
             raise InputError(f"there is no setting {name!r} of learning; {did_you_mean(name, known)}")
         usual = known[name].default
+        if isinstance(usual, str) and isinstance(value, bool):  # YAML takes yes and no for truths.
+            value = given[name] = "yes" if value else "no"
         fits = isinstance(value, type(usual)) or (isinstance(usual, float) and isinstance(value, int))
         if not fits or isinstance(value, bool):
             raise InputError(f"the setting {name} of learning is {value!r}, and should be like {usual!r}")
     return kind(**given)
+
+
+def deciding(settings: Any) -> dict[str, Any]:
+    """The settings that decide what is learned: they belong to the identity of a training, and the others do not."""
+    return {name: value for name, value in asdict(settings).items() if name not in TOGETHER}
+
+
+def together(settings: Any) -> dict[str, Any]:
+    """The other settings."""
+    return {name: value for name, value in asdict(settings).items() if name in TOGETHER}
+
+
+def refuse_unshared(processes: int, parts: int) -> None:
+    """Refuse numbers of processes and of parts of a batch that make no sense, or do not fit each other."""
+    for name, value in (("processes", processes), ("parts", parts)):
+        if value < 1:
+            raise InputError(f"the setting {name} of learning is {value}, and should be 1 or more")
+    if parts > 1 and processes > parts:
+        raise InputError(
+            f"{processes} processes cannot share {parts} parts of a batch; set learning.settings.parts to {processes} "
+            "or more from the beginning, or take fewer processes"
+        )
 
 
 def save_learned(model: Any, kind: str, folder: Path, record: Mapping[str, Any]) -> Learned:
@@ -89,7 +117,7 @@ def save_folder(folder: Path, record: Mapping[str, Any], weights: str, fill: Cal
         write_json(unfinished / RECORD, {**record, **made})
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(unfinished, folder)
-    except OSError as error:
+    except Exception as error:
         raise (disk_full(folder) if is_disk_full(error) else error) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

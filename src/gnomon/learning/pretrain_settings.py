@@ -9,7 +9,7 @@ from typing import Any
 
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.learning.corpus import corpus_files
-from gnomon.learning.learned import make_settings
+from gnomon.learning.learned import make_settings, refuse_unshared
 
 PRETRAIN = "pretrain"
 OBJECTIVES = ("mlm", "mlm+nsp", "mlm+sop", "mlm+sbo")
@@ -27,7 +27,8 @@ class PretrainSettings:
     ``objective`` is masked tokens alone (mlm), with the next sentence (nsp), with the order of sentences (sop), or with
     masked tokens told from their neighbours (sbo). ``masked`` is the share of masked tokens. ``precision`` bfloat16
     matters on a GPU alone, and weights are float32 anyway. A checkpoint is written every ``checkpoint_every`` steps, a
-    line of the curve every ``log_every``.
+    line of the curve every ``log_every``. ``processes`` share each batch. A batch that is always learned in so many
+    ``parts`` gives the very same bits by any number of processes up to that.
     """
 
     objective: str = "mlm"
@@ -42,6 +43,8 @@ class PretrainSettings:
     precision: str = "float32"
     largest_gradient: float = 1.0
     log_every: int = 50
+    processes: int = 1
+    parts: int = 1
 
 
 def make_pretrain_settings(given: Mapping[str, Any]) -> PretrainSettings:
@@ -65,6 +68,7 @@ def checked(settings: PretrainSettings) -> PretrainSettings:
         raise InputError(f"the setting masked of learning is a share up to 1, and this is {settings.masked}")
     if not 0 <= settings.warmup <= 1 or settings.weight_decay < 0:
         raise InputError("warmup is a share between 0 and 1, and weight_decay is not below 0; mend the settings")
+    refuse_unshared(settings.processes, settings.parts)
     return settings
 
 

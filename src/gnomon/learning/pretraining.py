@@ -1,7 +1,8 @@
 """Going on with the pre-training of a masked model on a text corpus, by one of four objectives.
 
-Everything drawn in a step (its examples, dropout) belongs to the seed and the number of the step: a run that was
-killed goes on from its last checkpoint and ends with the weights of an undisturbed one.
+Everything drawn in a step (its examples, dropout) belongs to the seed, the number of the step and the example's place
+in its batch: a run that was killed goes on from its last checkpoint and ends with the weights of an undisturbed one,
+and several processes that share each batch learn what one does.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from typing import Any
 import torch
 
 from gnomon.foundation import InputError, Progress, SilentProgress, derived_seed, digest
-from gnomon.learning.checkpoints import read_checkpoint, write_checkpoint
+from gnomon.learning.checkpoints import go_on_from, keep_checkpoint
 from gnomon.learning.corpus import corpus_digest, read_corpus
+from gnomon.learning.dropping import dropout_of
 from gnomon.learning.examples import Example, Examples, Vocabulary, frame_of
-from gnomon.learning.learned import Learned, refuse_other_files, save_learned
+from gnomon.learning.learned import Learned, deciding, refuse_other_files, refuse_unshared, save_learned
 from gnomon.learning.objectives import Objective
 from gnomon.learning.optimizing import backward_in_parts, refuse_no_number, schedule, seeded
 from gnomon.learning.pretrain_settings import PRETRAIN, PretrainSettings, checked, make_pretrain_settings
+from gnomon.learning.processes import Processes
+from gnomon.learning.summing import GradientSum, one_thread
 from gnomon.models import Model
 from gnomon.models.masked import MaskedModel
 
@@ -40,12 +44,14 @@ def pretrain(
     seed: int = 0,
     progress: Progress | None = None,
     checkpoints: Path | None = None,
+    processes: Processes | None = None,
 ) -> Learned:
     """Train a loaded masked model further on a corpus and save it; its weights are changed in place.
 
     With a folder for ``checkpoints`` a run that was killed goes on where it was; they are removed at the end. Heads
     that an objective adds are trained from new and are not saved. On a CPU the same corpus, settings and seed give
-    the same weights, killed or not. Refuses another kind of model, and a corpus that the objective cannot use.
+    the same weights, killed or not: to the last bit by as many processes, or with ``parts``. Refuses another kind of
+    model, and a corpus that the objective cannot use.
     """
     chosen = checked(settings) if isinstance(settings, PretrainSettings) else make_pretrain_settings(settings or {})
     refuse_other_files(folder)
@@ -56,13 +62,28 @@ def pretrain(
             f"the setting max_length of learning is {chosen.max_length}, and {model.name} reads "
             f"{model.placer.longest} tokens at most; set it to {model.placer.longest} or less"
         )
+    if chosen.processes > 1 and processes is None:
+        from gnomon.learning.jobs import train_together
+
+        return train_together(
+            *(PRETRAIN, model, folder),
+            settings=chosen,
+            seed=seed,
+            progress=progress,
+            checkpoints=checkpoints,
+            device=model.model.device.type,
+            corpus=corpus,
+        )
+    every = processes or Processes()
+    refuse_unshared(every.count, chosen.parts)
     content, text = corpus_digest(corpus), read_corpus(corpus, model.placer.backend)
     vocabulary = Vocabulary.of(model.tokenizer, model.model.get_input_embeddings().weight.shape[0])
     examples = Examples(text, frame_of(model.placer.backend), vocabulary, chosen, seed)
-    identity = digest([PRETRAIN, model.fingerprint, content, asdict(chosen), seed])
+    every.refuse_others({"model": model.fingerprint, "corpus": content, "settings": digest(deciding(chosen))})
+    identity = digest([PRETRAIN, model.fingerprint, content, deciding(chosen), seed])
     checkpoint = checkpoints / CHECKPOINT if checkpoints else None
-    with seeded(derived_seed(seed, PRETRAIN), exact=model.model.device.type == "cpu"):
-        training = _Pretraining(model, chosen, seed, examples, progress or SilentProgress())
+    with seeded(derived_seed(seed, PRETRAIN), exact=model.model.device.type == "cpu"), one_thread(chosen.parts > 1):
+        training = _Pretraining(model, chosen, seed, examples, progress or SilentProgress(), every)
         if checkpoint:
             training.resume(checkpoint, identity)
         training.run(checkpoint, identity)
@@ -83,6 +104,8 @@ def pretrain(
         "curve": training.curve,
         "seconds": round(training.seconds, 1),
     }
+    if not every.first:
+        return Learned(folder, "", record)
     learned = save_learned(model, model.kind, folder, record)
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
@@ -93,12 +116,19 @@ class _Pretraining:
     """One pre-training: the network, the head that the objective adds, the optimizer, and where it stands."""
 
     def __init__(
-        self, model: MaskedModel, settings: PretrainSettings, seed: int, examples: Examples, progress: Progress
+        self,
+        model: MaskedModel,
+        settings: PretrainSettings,
+        seed: int,
+        examples: Examples,
+        progress: Progress,
+        processes: Processes,
     ) -> None:
         self.label = f"{model.name}: {settings.objective}"
         self.network = model.model.float()
         self.settings, self.seed = settings, seed
-        self.examples, self.progress = examples, progress
+        self.examples, self.processes = examples, processes
+        self.progress = progress if processes.first else SilentProgress()
         self.objective = Objective(self.network, settings.objective, model.pad, settings.precision)
         heads = [self.objective.head] if self.objective.head else []
         self.parameters = [p for part in (self.network, *heads) for p in part.parameters() if p.requires_grad]
@@ -107,6 +137,7 @@ class _Pretraining:
             [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}],
             lr=settings.learning_rate,
         )
+        self.gradients = GradientSum(self.parameters, processes, settings.parts)
         self.step = 0
         self.at_once = settings.batch_size
         self.tokens = 0
@@ -114,7 +145,6 @@ class _Pretraining:
         self.curve: list[dict[str, float | None]] = []
         self.told: list[tuple[float, float]] = []
         """The loss of masked tokens, and that of what the objective adds, of each step since the curve's last line."""
-        self._parts: dict[int, torch.Tensor] = {}
 
     def run(self, checkpoint: Path | None, identity: str) -> None:
         """Do all steps that are not done, writing checkpoints on the way."""
@@ -142,23 +172,29 @@ class _Pretraining:
         for group in self.optimizer.param_groups:
             group["lr"] = settings.learning_rate * schedule(self.step, settings.steps, settings.warmup)
         masked, added = (max(1, count) for count in self.objective.counts(batch))
+        seed = derived_seed(self.seed, PRETRAIN, "dropout", self.step)
 
-        def loss_of(some: Sequence[Example]) -> torch.Tensor:
-            # Each part has dropout of its own, so that a batch in parts is the same whenever it is done.
-            torch.manual_seed(derived_seed(self.seed, PRETRAIN, "dropout", self.step, some[0].slot) % 2**63)
-            if some[0].slot == 0:
-                self._parts = {}
-            losses = self.objective.losses(some)
-            extra = torch.zeros_like(losses.mlm) if losses.extra is None else losses.extra
-            mean = torch.stack([losses.mlm / masked, extra / added])
-            self._parts[some[0].slot] = mean.detach()
-            return mean.sum()
+        def learn(rows: slice) -> torch.Tensor:
+            """Gradients of some examples of the batch; their shares of the two mean losses."""
+            parts: dict[int, torch.Tensor] = {}
 
-        loss, self.at_once = backward_in_parts(batch, self.at_once, loss_of, 1.0, self.optimizer)
-        refuse_no_number(loss, self.label)
+            def loss_of(some: Sequence[Example]) -> torch.Tensor:
+                with dropout_of(seed, [one.slot for one in some]):
+                    losses = self.objective.losses(some)
+                extra = torch.zeros_like(losses.mlm) if losses.extra is None else losses.extra
+                mean = torch.stack([losses.mlm / masked, extra / added])
+                parts[some[0].slot] = mean.detach().float()
+                return mean.sum()
+
+            _, self.at_once = backward_in_parts(batch[rows], self.at_once, loss_of, 1.0, self.optimizer)
+            # Memory may have run out on the way: the parts that count are those of the last try, and all its own.
+            kept = [parts[one.slot] for one in batch[rows][:: self.at_once]]
+            return torch.stack([torch.zeros(2, device=self.network.device), *kept]).sum(dim=0)
+
+        mlm, extra = self.gradients(len(batch), learn).tolist()
+        refuse_no_number(mlm + extra, self.label)
         torch.nn.utils.clip_grad_norm_(self.parameters, settings.largest_gradient)
         self.optimizer.step()
-        mlm, extra = torch.stack(list(self._parts.values())).sum(dim=0).tolist()
         self.told.append((mlm, extra))
         self.tokens += sum(len(one.ids) for one in batch)
 
@@ -179,11 +215,11 @@ class _Pretraining:
             "optimizer": self.optimizer.state_dict(),
             "place": {name: getattr(self, name) for name in ("step", "at_once", "tokens", "seconds", "curve", "told")},
         }
-        write_checkpoint(file, identity, content)
+        keep_checkpoint(file, identity, content, self.processes)
 
     def resume(self, file: Path, identity: str) -> None:
         """Go on from a checkpoint of this very training; one of another, or a damaged one, is left alone."""
-        content = read_checkpoint(file, identity, self.label)
+        content = go_on_from(file, identity, self.label, self.processes)
         if content is None:
             return
         self.network.load_state_dict(content["network"])

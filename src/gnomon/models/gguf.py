@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import shutil
 from pathlib import Path
 
 from gnomon.foundation import InputError, cache_folder, file_digest
 from gnomon.foundation.errors import first_line
-from gnomon.foundation.files import disk_full, is_disk_full
+from gnomon.foundation.files import disk_full, is_disk_full, unfinished_path
 
 
 def unpacked(path: Path) -> Path:
@@ -18,10 +17,7 @@ def unpacked(path: Path) -> Path:
     target = cache_folder() / "gguf" / file_digest(path)[:32]
     if target.is_dir():
         return target
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    for leftover in target.parent.glob(f".{target.name}.*"):
-        if not _is_alive(leftover.suffix[1:]):
-            shutil.rmtree(leftover, ignore_errors=True)
+    temporary = unfinished_path(target)
     try:
         _unpack(path, temporary)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -35,19 +31,6 @@ def unpacked(path: Path) -> Path:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return target
-
-
-def _is_alive(process: str) -> bool:
-    """Whether a process that began to unpack is still at it; this one is not yet."""
-    if not process.isdigit() or int(process) == os.getpid():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _unpack(path: Path, folder: Path) -> None:

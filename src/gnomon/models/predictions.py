@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import InputError, digest, file_digest
+from gnomon.foundation.parsing import shown
 from gnomon.foundation.records import Question
 from gnomon.models.protocol import CandidateScores, WrittenAnswer
 
@@ -105,10 +106,12 @@ def _take(row: list[str], where: str, found: dict[str, tuple[str, ...]]) -> None
     identity = row[0].strip()
     try:
         texts = json.loads(row[1])
-    except json.JSONDecodeError as error:
-        raise InputError(f'{where}: ret is {row[1]!r}, and should be a JSON list of texts such as ["Paris"]') from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f'{where}: ret is {shown(row[1])}, and should be a JSON list of texts such as ["Paris"]'
+        ) from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{where}: ret is {row[1]!r}, and should be a JSON list of texts such as ["Paris"]')
+        raise InputError(f'{where}: ret is {shown(row[1])}, and should be a JSON list of texts such as ["Paris"]')
     if not identity or identity in found:
         raise InputError(f"{where}: the id {identity!r} is {'there already' if identity else 'empty'}")
     found[identity] = tuple(dict.fromkeys(texts)) or ("",)

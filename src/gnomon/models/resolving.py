@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import GnomonError, InputError, did_you_mean, digest, file_digest
+from gnomon.foundation.parsing import parse_json
 from gnomon.models.blank import PREFIX, blank_model
 from gnomon.models.chat.endpoint import EndpointModel
 from gnomon.models.chat.settings import LOCAL, from_short_form, read_settings
@@ -175,11 +175,11 @@ def _from_path(spec: ModelSpec, path: Path, name: str, source: str) -> ResolvedM
 
 
 def _kind(config_file: Path) -> str:
-    try:
-        config = json.loads(config_file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{config_file} is not valid JSON ({error}). Copy it anew.") from error
-    architectures = [str(name) for name in config.get("architectures") or []]
+    config = parse_json(config_file.read_bytes(), str(config_file), "Copy it anew.")
+    named = config.get("architectures") or [] if isinstance(config, dict) else None
+    if not isinstance(named, list):
+        raise InputError(f"{config_file} is no model's config: it should name 'architectures'. Copy it anew.")
+    architectures = [str(name) for name in named]
     if any(name.endswith("ForMaskedLM") for name in architectures):
         return "masked"
     if any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures):

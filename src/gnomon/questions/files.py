@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from gnomon.foundation import InputError, write_json
+from gnomon.foundation.parsing import parse_json
 from gnomon.foundation.records import Question, questions_from_rows
 from gnomon.foundation.tables import (
     CANDIDATES,
@@ -175,10 +175,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    except ValueError as error:
-        raise InputError(f"{file} is not valid JSON ({error}). Make it again, or remove it.") from error
+    found = parse_json(file.read_bytes(), str(file), "Make it again, or remove it.") if file.is_file() else {}
     return found if isinstance(found, dict) else {}
 
 

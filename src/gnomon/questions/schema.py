@@ -160,7 +160,10 @@ class _Reader:
             raise InputError(f"{where}: 'wrong' is {body['wrong']!r}, and should be near or far")
         templates = _statements(body.get("templates"), where)
         scopes = []
-        for scope in body.get("scopes") or ():
+        given = body.get("scopes") or []
+        if not isinstance(given, list):
+            raise InputError(f"{where}: 'scopes' is a list of such as {{kind: city, templates: [...]}}")
+        for scope in given:
             if not isinstance(scope, dict) or set(scope) != {"kind", "templates"}:
                 raise InputError(f"{where}: a scope has a 'kind' and 'templates', and this is {scope!r}")
             scopes.append(Scope(str(scope["kind"]), _statements(scope["templates"], f"{where}, scope {scope['kind']}")))
@@ -237,8 +240,12 @@ class _Reader:
             raise InputError(f"{where} has no templates; write at least one under 'templates'")
         refuse_unknown(body, keys, where)
         domain = body.get("domain")
-        if domain is not None and domain not in self.domains:
-            raise InputError(f"{where}: the domain {domain!r} is not declared; {did_you_mean(domain, self.domains)}")
+        if domain is not None and str(domain) not in self.domains:
+            raise InputError(
+                f"{where}: the domain {domain!r} is not declared; {did_you_mean(str(domain), self.domains)}"
+            )
+        if not isinstance(domain, str | None) or not isinstance(body.get("kinship"), str | None):
+            raise InputError(f"{where}: 'domain' and 'kinship' are names; write them in quotes")
         return body
 
 
@@ -279,6 +286,6 @@ def _names(given: Any, key: str, where: str) -> tuple[str, ...]:
 
 def _form(body: Mapping[str, Any], where: str) -> str:
     form = body.get("form") or ""
-    if form not in FORMS:
+    if not isinstance(form, str) or form not in FORMS:
         raise InputError(f"{where}: 'form' is {form!r}; {did_you_mean(str(form), [name for name in FORMS if name])}")
     return str(form)

@@ -157,7 +157,7 @@ def _hierarchy(name: str, body: Any, path: Path) -> Hierarchy:
         if "{members}" not in template:
             raise InputError(f"{where}: {template!r} must write {{members}} plainly; 'form' says how each is written")
     form = body.get("form", "")
-    if form not in FORMS:
+    if not isinstance(form, str) or form not in FORMS:
         raise InputError(f"{where}: 'form' is {form!r}; {did_you_mean(str(form), [name for name in FORMS if name])}")
     return Hierarchy(
         name=name,

@@ -3,7 +3,9 @@
 from gnomon.runs.combining import combine_runs
 from gnomon.runs.executor import Outcome, execute
 from gnomon.runs.folder import Run, open_run
+from gnomon.runs.merging import merge_runs
 from gnomon.runs.plan import Plan, Step, StepContext
+from gnomon.runs.shards import Shard, ShardRun, parse_shard
 from gnomon.runs.study import ModelChoice, ProbeChoice, Study, apply_setting, make_study, read_study, study_yaml
 
 __all__ = [
@@ -12,6 +14,8 @@ __all__ = [
     "Plan",
     "ProbeChoice",
     "Run",
+    "Shard",
+    "ShardRun",
     "Step",
     "StepContext",
     "Study",
@@ -19,7 +23,9 @@ __all__ = [
     "combine_runs",
     "execute",
     "make_study",
+    "merge_runs",
     "open_run",
+    "parse_shard",
     "read_study",
     "study_yaml",
 ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gnomon.foundation import GnomonError, write_json
-from gnomon.foundation.records import Answer, Question
-from gnomon.foundation.tables import ANSWERS, make_table, write_table
-from gnomon.learning import Learned, read_learned
-from gnomon.models import Model, ModelSpec, NeedsAllQuestions, ResolvedModel, load_model, resolve_model
-from gnomon.models.marks import with_letters
-from gnomon.probes import PROBES, Probe, with_options
+from gnomon.foundation import InputError, write_json
+from gnomon.foundation.records import Question
+from gnomon.foundation.tables import ANSWERS, make_table, read_table, write_table
+from gnomon.learning import read_learned
+from gnomon.models import NeedsAllQuestions, ResolvedModel
+from gnomon.models.resolving import CHAT_KIND
+from gnomon.probes import PROBES
 from gnomon.questions import QuestionSet, read_questions
-from gnomon.runs.plan import StepContext
+from gnomon.runs.asker import Asker, AskJob, Effort
+from gnomon.runs.plan import Step, StepContext
+from gnomon.runs.scoring import read_json
 
 logger = logging.getLogger("gnomon.runs")
 
 TRAINING = "training.parquet"
+EFFORT = "effort.json"
+"""What asking took, in the folder of unfinished work: where all answers are there already, no model is loaded."""
 SMALLEST_BLOCK = 32
 SMALLEST_BLOCK_OF_SENSES = 128
 SMALLEST_BLOCK_OF_CHAT = 4096
@@ -33,57 +36,84 @@ SMALLEST_BLOCK_OF_CHAT = 4096
 MOST_BLOCKS = 256
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The questions of a step: every one of the run, those that are asked, and these in blocks."""
+
+    found: QuestionSet
+    every: Sequence[Question]
+    questions: Sequence[Question]
+    blocks: Sequence[Sequence[Question]]
+
+    def parts(self, work: Path) -> list[Path]:
+        """Where the answers to each block are kept until all are there."""
+        return [work / f"{number:05d}.parquet" for number in range(len(self.blocks))]
+
+
 def ask(context: StepContext) -> None:
     """Ask one model the questions of the run by one probe: all, or those of some tasks and kinds of templates.
 
     A model that the run itself has tuned is named by its record (``learned``), an input of this step; so are soft
     prompts that it has learned (``soft``). Where the run is ``divided``, questions that compare senses are asked by a
-    probe that does so, and no others are. Blocks and the order within them depend on the questions alone, so a resumed
-    run computes what an undisturbed one would have. The model is loaded only if a block is without answers.
+    probe that does so, and no others are. Of a ``shard`` only its share is asked. Blocks and the order within them
+    depend on the questions alone, so a resumed run, or one on many workers, computes what an undisturbed process would
+    have. The model is loaded only if a block is without answers.
     """
     params = context.params
-    found = read_questions(context.folder)
-    every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
-    probe = _probe(context)
-    questions = [question for question in every if is_asked(question, params.get("tasks"), params.get("kinds"))]
-    compares = getattr(probe, "compares", False)
-    if params.get("divided"):
-        questions = [question for question in questions if bool(question.words) == compares]
-    learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
-    smallest = SMALLEST_BLOCK_OF_SENSES if compares else SMALLEST_BLOCK
-    smallest = SMALLEST_BLOCK_OF_CHAT if params["kind"] == "chat" else smallest
-    size = max(smallest, -(-len(questions) // MOST_BLOCKS))
-    blocks = [questions[start : start + size] for start in range(0, len(questions), size)]
-    label = params["name"]
-    parts = [context.work / f"{number:05d}.parquet" for number in range(len(blocks))]
-    asker: _Asker | None = None
-    if not all(part.is_file() for part in parts):
-        asker = _Asker(context, every, found.frequencies.to_pylist(), probe, learned)
-    if questions:
-        context.progress.start(label, len(questions), "questions")
-    for block, part in zip(blocks, parts, strict=True):
-        if asker and not part.is_file():
-            asker.ask(block, part)
-        else:
-            context.progress.advance(label, len(block))
-    if questions:
-        context.progress.finish(label)
+    asked = asked_questions(context.folder, context.step, context.home)
+    parts = asked.parts(context.work)
+    job = _job(context)
+    left = [number for number, part in enumerate(parts) if not _is_whole(part)]
+
+    def begin() -> None:
+        done = len(asked.questions) - sum(len(asked.blocks[number]) for number in left)
+        context.progress.start(params["name"], len(asked.questions), "questions")
+        context.progress.advance(params["name"], done)
+
+    if left:
+        effort = _ask_blocks(context, job, asked, left, begin)
+        context.progress.finish(params["name"])
+        write_json(context.work / EFFORT, asdict(effort))
     answers_file, about_file = context.step.outputs
-    _write_about(context, asker, len(questions), context.folder / about_file, learned)
+    _write_about(context, job, len(asked.questions), context.folder / about_file)
     tables = [pq.read_table(part) for part in parts] or [make_table(ANSWERS, [])]
     write_table(ANSWERS, pa.concat_tables(tables), context.folder / answers_file)
 
 
-def _probe(context: StepContext) -> Probe:
-    """The probe of the step, with its options, and with the examples that it shows if it is to show some."""
-    params = context.params
-    probe: Probe = PROBES.get(params["probe"], context.home)
-    options = dict(params.get("options") or {})
-    if options.get("shots"):
-        found = read_questions(context.folder / TRAINING)
-        training = QuestionSet(found.questions.filter(pc.equal(found.questions["split"], "train")), found.candidates)
-        options["examples"] = [one for one in training.as_questions() if is_asked(one, None, None)]
-    return with_options(probe, options)
+def asked_questions(folder: Path, step: Step, home: Path) -> Asked:
+    """What a step asks of the questions in a run's folder."""
+    params = step.params
+    found = read_questions(folder)
+    every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
+    questions = [question for question in every if is_asked(question, params.get("tasks"), params.get("kinds"))]
+    compares = getattr(PROBES.get(params["probe"], home), "compares", False)
+    if params.get("divided"):
+        questions = [question for question in questions if bool(question.words) == compares]
+    talks = params["kind"] == CHAT_KIND
+    smallest = SMALLEST_BLOCK_OF_SENSES if compares else SMALLEST_BLOCK
+    size = max(SMALLEST_BLOCK_OF_CHAT if talks else smallest, -(-len(questions) // MOST_BLOCKS))
+    if params.get("shard"):
+        number, count = params["shard"]
+        # Whole blocks are dealt, so that each is read as it would be in one process; endpoints read one by one.
+        dealt = list(_in_blocks(questions, smallest if talks else size))
+        questions = [question for block in dealt[number - 1 :: count] for question in block]
+    return Asked(found, every, questions, list(_in_blocks(questions, size)))
+
+
+def _is_whole(part: Path) -> bool:
+    """Whether the answers to a block are there; those in a file that a power cut has damaged are asked for again."""
+    if not part.is_file():
+        return False
+    try:
+        read_table(ANSWERS, part)
+    except InputError:
+        logger.warning("%s, unfinished work, was damaged: its questions are asked again", part.name)
+        return False
+    return True
+
+
+def _in_blocks(questions: Sequence[Question], size: int) -> Iterable[Sequence[Question]]:
+    return (questions[start : start + size] for start in range(0, len(questions), size))
 
 
 def is_asked(question: Question, tasks: Sequence[str] | None, kinds: Sequence[str] | None) -> bool:
@@ -97,98 +127,65 @@ def is_asked(question: Question, tasks: Sequence[str] | None, kinds: Sequence[st
     return kind in kinds if kinds else "soft" not in kind.split("-")
 
 
-class _Asker:
-    """A loaded model with a probe."""
-
-    def __init__(
-        self,
-        context: StepContext,
-        questions: Sequence[Question],
-        frequencies: list[dict[str, Any]],
-        probe: Probe,
-        learned: Learned | None,
-    ) -> None:
-        self.params = context.params
-        self.progress = context.progress
-        self.probe = probe
-        resolved = _resolved(context, learned)
-        if resolved.path is not None:
-            context.progress.say(f"  {resolved.name}: loading")
-        started = time.perf_counter()
-        self.model: Model = self._dressed(load_model(resolved), context)
-        self.loading = time.perf_counter() - started
-        logger.info("%s loaded in %.1f s: %s", resolved.name, self.loading, self.model.describe())
-        if isinstance(self.model, NeedsAllQuestions):
-            self.model.prepare(questions, frequencies)
-        self.asking = 0.0
-        self.asked = 0
-
-    def _dressed(self, model: Model, context: StepContext) -> Model:
-        """The model with the soft prompts and pseudowords of the step, where it has an embedding to give them to."""
-        soft, pseudo = self.params.get("soft"), self.params.get("pseudowords")
-        self.letters = bool(pseudo)
-        if model.kind not in ("masked", "causal") or not (soft or pseudo):
-            return model
-        from gnomon.learning.soft import soft_words_for
-        from gnomon.models.causal import CausalModel
-        from gnomon.models.made_words import with_words
-        from gnomon.models.masked import MaskedModel
-        from gnomon.models.pseudowords import PseudowordSettings, WithPseudowords
-
-        if not isinstance(model, MaskedModel | CausalModel):
-            return model  # A user's own, without an embedding that is known here.
-        words = {}
-        for file in soft or ():
-            words.update(soft_words_for(model, context.folder / file))
-        if pseudo and self.params["probe"] == "rank":
-            self.letters = False
-            return WithPseudowords(model, PseudowordSettings(**pseudo), words)
-        return with_words(model, words) if words else model
-
-    def ask(self, block: Sequence[Question], part: Path) -> None:
-        """Ask a block and write its answers; refuses a probe that leaves a question without an answer."""
-        place = {question.question_id: number for number, question in enumerate(block)}
-        if self.letters:
-            block = [dataclasses.replace(question, prompt=with_letters(question.prompt)) for question in block]
-        started = time.perf_counter()
-        answers: list[Answer] = []
-        seen: set[str] = set()
-        for answer in self.probe(self.model, block, self.params["methods"]):
-            answers.append(answer)
-            if answer.question_id not in seen:
-                seen.add(answer.question_id)
-                self.progress.advance(self.params["name"], 1)
-        answers.sort(key=lambda answer: place[answer.question_id])
-        self.asking += time.perf_counter() - started
-        self.asked += len(block)
-        missing = place.keys() - seen
-        if missing:
-            raise GnomonError(f"the probe {self.params['probe']} gave no answer to {len(missing)} questions")
-        write_table(ANSWERS, make_table(ANSWERS, [answer.as_row() for answer in answers]), part)
+def _job(context: StepContext) -> AskJob:
+    params = context.params
+    examples: tuple[Question, ...] = ()
+    if (params.get("options") or {}).get("shots"):
+        found = read_questions(context.folder / TRAINING)
+        training = QuestionSet(found.questions.filter(pc.equal(found.questions["split"], "train")), found.candidates)
+        examples = tuple(one for one in training.as_questions() if is_asked(one, None, None))
+    learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
+    return AskJob(context.step, context.folder, context.home, examples, learned)
 
 
-def _resolved(context: StepContext, learned: Learned | None) -> ResolvedModel:
-    """The model of the step, with the very weights that it was planned with, or that were learned."""
-    spec = ModelSpec(**context.step.aside["model"])
-    if learned is None:
-        if context.params.get("soft"):
-            spec = dataclasses.replace(spec, label=context.params["name"])
-        resolved = resolve_model(spec, context.home)
-        if resolved.fingerprint != context.params["fingerprint"]:
-            raise GnomonError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
-        return resolved
-    name, kind = context.params["name"], context.params["kind"]
-    own = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
-    resolved = resolve_model(own)
-    if resolve_model(own.read_as_usual).fingerprint != learned.fingerprint:
-        raise GnomonError(f"{learned.folder} is not what {name} has learned. Remove that folder, and start again.")
-    return resolved
+def _ask_blocks(
+    context: StepContext, job: AskJob, asked: Asked, left: Sequence[int], begin: Callable[[], None]
+) -> Effort:
+    """Ask the blocks that have no answers yet: on workers, where the step says so and the model can go there.
+
+    ``begin`` is called when a model is loaded and the first of them can be asked.
+    """
+    resolved, engine = job.resolved(), context.step.aside.get("engine")
+    if engine is not None:
+        why_here = stays_here(resolved)
+        if why_here is None:
+            from gnomon.runs.ray_asking import ask_on_ray
+
+            return ask_on_ray(context, job, asked, left, begin)
+        logger.info("%s is asked by this process and not on Ray: %s", resolved.name, why_here)
+        if resolved.kind not in ("baseline", "predictions"):
+            context.progress.say(f"  {resolved.name}: asked from here, not on Ray: {why_here}")
+    if resolved.path is not None:
+        context.progress.say(f"  {resolved.name}: loading")
+    asker = Asker(job, resolved, lambda count: context.progress.advance(context.params["name"], count))
+    if isinstance(asker.model, NeedsAllQuestions):
+        asker.model.prepare(asked.every, asked.found.frequencies.to_pylist())
+    begin()
+    parts = asked.parts(context.work)
+    for number in left:
+        write_table(ANSWERS, asker.ask(asked.blocks[number]), parts[number])
+    return asker.effort
 
 
-def _write_about(
-    context: StepContext, asker: _Asker | None, count: int, file: Path, learned: Learned | None = None
-) -> None:
-    """What is known of the model, beside its answers; kept apart from the parts so that a resumed run has it too."""
+def stays_here(resolved: ResolvedModel) -> str | None:
+    """Why a model cannot be asked on workers; None if it can.
+
+    What a worker can find by itself goes there: files of a model, and a model that a user's module makes.
+    """
+    if resolved.path is not None:
+        return None
+    if resolved.kind == CHAT_KIND:
+        return "an endpoint has one rate and one budget, whoever asks"
+    if resolved.kind in ("baseline", "predictions") or isinstance(resolved.part, NeedsAllQuestions):
+        return "it needs all the questions, and no time"
+    if ":" not in resolved.spec.model:
+        return "it is an object of this process; give it as MODULE:FUNCTION to have it made by each worker"
+    return None
+
+
+def _write_about(context: StepContext, job: AskJob, count: int, file: Path) -> None:
+    """What is known of the model, beside its answers."""
+    learned = job.learned
     about: dict[str, Any] = {
         "name": context.params["name"],
         "kind": context.params["kind"],
@@ -199,9 +196,8 @@ def _write_about(
     }
     if learned:
         about["learned"] = dict(learned.record)
-    if asker is not None:
-        about |= asker.model.describe()
-        about |= {"loading_seconds": round(asker.loading, 3), "seconds": round(asker.asking, 3)}
-        about["questions_per_second"] = round(asker.asked / asker.asking, 2) if asker.asking else 0.0
-        about |= getattr(asker.model, "work", {})
+    if (context.work / EFFORT).is_file():
+        effort = read_json(context.work / EFFORT)
+        about |= Effort(**effort).lines()
+        about |= {"effort": effort} if context.params.get("shard") else {}
     write_json(file, about)

@@ -8,9 +8,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from gnomon.foundation import (
     GnomonError,
@@ -22,7 +23,7 @@ from gnomon.foundation import (
     refuse_foreign_folder,
     write_json,
 )
-from gnomon.foundation.files import disk_full, is_disk_full
+from gnomon.foundation.files import is_disk_full, write_error
 from gnomon.foundation.version import __version__
 from gnomon.runs.plan import Plan, Step, StepContext
 
@@ -36,6 +37,9 @@ logger = logging.getLogger("gnomon.runs")
 INTERNAL = ".gnomon"
 """The folder within a run that holds unfinished work and what was done; everything beside it is for people."""
 
+LEARNED = "learned.json"
+"""Where a step writes this, the whole folder around it is what it has made."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -46,44 +50,69 @@ class Outcome:
 
 
 def execute(
-    plan: Plan, folder: Path, home: Path, progress: Progress, after: Callable[[Step], None] = lambda step: None
+    plan: Plan,
+    folder: Path,
+    home: Path,
+    progress: Progress,
+    after: Callable[[Step], None] = lambda step: None,
+    given: Callable[[Step, Path], bool] = lambda step, work: False,
 ) -> Outcome:
     """Do the steps of a plan in a run's folder. Killed at any moment and called again, it goes on where it was.
 
-    ``after`` is told of each step that is done or reused. A folder that was not there before is removed again if not
-    a single step could be done.
+    ``after`` is told of each step that is done or reused. ``given`` is asked before a step is done: it may put what
+    there is of its unfinished work into the work folder, or write all of its outputs and say so. A folder that was not
+    there before is removed again if not a single step could be done.
     """
     refuse_foreign_folder(folder, INTERNAL)
     fresh = not folder.exists()
     try:
-        return _execute(plan, folder, home, progress, after)
-    except OSError as error:
-        raise (disk_full(folder) if is_disk_full(error) else error) from error
-    finally:
-        if fresh and folder.exists() and not any((folder / INTERNAL / "steps").glob("*.json")):
-            shutil.rmtree(folder)
+        with _locked(folder):
+            try:
+                with _log_file(folder, progress):
+                    return _execute(plan, folder, home, progress, after, given)
+            finally:
+                # While the lock is held: a folder that somebody else works in is not this run's to remove.
+                if fresh and not any((folder / INTERNAL / "steps").glob("*.json")):
+                    shutil.rmtree(folder, ignore_errors=True)
+    except GnomonError:
+        raise
+    except Exception as error:
+        if fresh:
+            with suppress(OSError):  # Empty ones alone.
+                (folder / INTERNAL).rmdir()
+                folder.rmdir()
+        raise (write_error(error, folder) or error) from error
 
 
-def _execute(plan: Plan, folder: Path, home: Path, progress: Progress, after: Callable[[Step], None]) -> Outcome:
+def _execute(
+    plan: Plan,
+    folder: Path,
+    home: Path,
+    progress: Progress,
+    after: Callable[[Step], None],
+    given: Callable[[Step, Path], bool],
+) -> Outcome:
     done, reused = [], []
-    with _locked(folder), _log_file(folder):
-        _remove_leftovers(folder)
-        for step in _steps(plan, folder):
-            key = _key(step, folder)
-            if _is_done(step, key, folder):
-                reused.append(step.name)
-                logger.info("%s: nothing has changed, reused", step.name)
-                after(step)
-                continue
-            started = time.perf_counter()
-            logger.info("%s: begins", step.name)
-            work = folder / INTERNAL / "work" / _file_name(step.name) / key[:24]
-            _forget_other_work(work)
-            load_part(step.action)(StepContext(step, folder, work, home, progress))
-            _record(step, key, folder, time.perf_counter() - started)
-            shutil.rmtree(work.parent, ignore_errors=True)
-            done.append(step.name)
+    _remove_leftovers(folder)
+    for step in _steps(plan, folder):
+        key = _key(step, folder)
+        if _is_done(step, key, folder):
+            reused.append(step.name)
+            logger.info("%s: nothing has changed, reused", step.name)
             after(step)
+            continue
+        started = time.perf_counter()
+        logger.info("%s: begins", step.name)
+        work = folder / INTERNAL / "work" / _file_name(step.name) / key[:24]
+        _forget_other_work(work)
+        if not given(step, work):
+            load_part(step.action)(StepContext(step, folder, work, home, progress))
+        _record(step, key, folder, time.perf_counter() - started)
+        shutil.rmtree(work.parent, ignore_errors=True)
+        done.append(step.name)
+        after(step)
+    # Of steps that are no more, or were done when a kill kept them from clearing up.
+    shutil.rmtree(folder / INTERNAL / "work", ignore_errors=True)
     return Outcome(tuple(done), tuple(reused))
 
 
@@ -103,24 +132,58 @@ def _key(step: Step, folder: Path) -> str:
     return digest([__version__, step.action, step.params, contents, step.outputs])
 
 
-def _is_done(step: Step, key: str, folder: Path) -> bool:
+def is_recorded(step: Step, folder: Path) -> bool:
+    """Whether a folder's records say that a step was done with the inputs that are there, and its outputs are whole."""
     try:
-        record = json.loads(_record_file(step, folder).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+        record = json.loads(_record_file(step, folder).read_bytes())
+        same = record["key"] == _key(step, folder)
+        return same and all(file_digest(folder / name) == record["outputs"].get(name) for name in step.outputs)
+    except (OSError, ValueError, KeyError, TypeError, GnomonError):
         return False
-    if record.get("key") != key:
+
+
+def _is_done(step: Step, key: str, folder: Path) -> bool:
+    """Whether a step was done with these very inputs; what it had made and is damaged now is named."""
+    file = _record_file(step, folder)
+    try:
+        record = json.loads(file.read_bytes())
+        check = record.pop("check", None)
+        if check is not None and check != digest(record):
+            raise ValueError("it is not what was written")
+        known, outputs = record["key"], {**record["outputs"], **record.get("beside", {})}
+    except FileNotFoundError:
         return False
-    return all(
-        (folder / name).is_file() and file_digest(folder / name) == record["outputs"].get(name) for name in step.outputs
-    )
+    except (ValueError, KeyError, TypeError):
+        logger.warning("%s was damaged: the step %s is done anew", file.relative_to(folder), step.name)
+        return False
+    if known != key:
+        return False
+    for name in (*step.outputs, *record.get("beside", {})):
+        if not (folder / name).is_file():
+            logger.warning("%s was gone, and is made anew", name)
+        elif file_digest(folder / name) != outputs.get(name):
+            logger.warning("%s was damaged or changed, and is made anew", name)
+        else:
+            continue
+        return False
+    return True
 
 
 def _record(step: Step, key: str, folder: Path, seconds: float) -> None:
+    """Write what a step has made, after it: whatever a power cut takes of that is missed by its hash."""
     missing = [name for name in step.outputs if not (folder / name).is_file()]
     if missing:
         raise GnomonError(f"the step {step.name} has ended without writing {missing[0]}")
     outputs = {name: file_digest(folder / name) for name in step.outputs}
-    write_json(_record_file(step, folder), {"key": key, "outputs": outputs, "seconds": round(seconds, 3)})
+    beside = {
+        str(file.relative_to(folder)): file_digest(file)
+        for name in step.outputs
+        if Path(name).name == LEARNED
+        for file in sorted((folder / name).parent.rglob("*"))
+        if file.is_file() and str(file.relative_to(folder)) not in outputs
+    }
+    content = {"key": key, "outputs": outputs, **({"beside": beside} if beside else {}), "seconds": round(seconds, 3)}
+    write_json(_record_file(step, folder), {**content, "check": digest(content)})
     logger.info("%s: done in %.1f s", step.name, seconds)
 
 
@@ -145,47 +208,86 @@ def _forget_other_work(work: Path) -> None:
 
 def _remove_leftovers(folder: Path) -> None:
     """Half-written files of a process that was killed; the lock says that nobody writes them any more."""
-    for leftover in folder.rglob(".*.tmp"):
-        leftover.unlink(missing_ok=True)
+    for leftover in [*folder.rglob(".*.tmp"), *folder.rglob(".*.part")]:
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One run at a time in a folder; the lock goes with the process, however it ends."""
-    try:
-        (folder / INTERNAL).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        if is_disk_full(error):
-            raise
-        raise InputError(f"{folder} cannot be written to. Choose another place with --out.") from error
-    with open(folder / INTERNAL / "lock", "a+") as handle:
+    with _lock_file(folder) as handle:
         try:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             handle.seek(0)
-            other = handle.read().strip() or "unknown"
-            raise InputError(
-                f"another gnomon (process {other}) is writing to {folder}. Wait for it, or choose another --out."
-            ) from error
+            raise _in_use(folder, handle.read().strip()) from error
+        if not os.fstat(handle.fileno()).st_nlink:  # Whoever held it has just cleared the folder away.
+            raise _in_use(folder, "")
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()
         yield
 
 
+def _lock_file(folder: Path) -> TextIO:
+    try:
+        (folder / INTERNAL).mkdir(parents=True, exist_ok=True)
+        return open(folder / INTERNAL / "lock", "a+", encoding="utf-8")
+    except OSError as error:
+        if is_disk_full(error):
+            raise
+        raise InputError(f"{folder} cannot be written to. Choose another place with --out.") from error
+
+
+def _in_use(folder: Path, process: str) -> InputError:
+    return InputError(
+        f"another gnomon (process {process or 'unknown'}) is writing to {folder}. Wait for it, or choose another --out."
+    )
+
+
+class _LogFile(logging.FileHandler):
+    """The run's log; a line that finds no room on the disk is lost, and what cannot do without room says so."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Nothing: the default is a traceback on standard error."""
+
+    def close(self) -> None:
+        """Close the file, whether or not its last line can be written."""
+        with suppress(OSError):
+            super().close()
+
+
+class _Said(logging.Handler):
+    """Warnings, said to whoever watches the run."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__(logging.WARNING)
+        self.progress = progress
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say a warning."""
+        self.progress.say(f"  {record.getMessage()}")
+
+
 @contextmanager
-def _log_file(folder: Path) -> Iterator[None]:
-    handler = logging.FileHandler(folder / "log.txt", encoding="utf-8")
+def _log_file(folder: Path, progress: Progress) -> Iterator[None]:
+    handler = _LogFile(folder / "log.txt", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("gnomon")
     before = root.level
-    root.addHandler(handler)
+    handlers = (handler, _Said(progress))
+    for one in handlers:
+        root.addHandler(one)
     root.setLevel(logging.INFO)
     root.propagate = False
     try:
         yield
     finally:
-        root.removeHandler(handler)
+        for one in handlers:
+            root.removeHandler(one)
+            one.close()
         root.setLevel(before)
-        handler.close()

@@ -8,11 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from gnomon.foundation import InputError
+from gnomon.foundation import InputError, file_digest
 from gnomon.foundation.tables import ANSWERS, SCORES, read_table
 from gnomon.questions import QuestionSet, read_questions
+from gnomon.runs.executor import INTERNAL
 from gnomon.runs.scoring import read_json
+from gnomon.runs.shards import SHARD_FILE
 from gnomon.runs.study import Study, make_study, read_study
+
+_READ = ("questions", "candidates", "facts", "frequencies", "entities", "premises")
 
 
 class Run:
@@ -23,54 +27,78 @@ class Run:
         if not (folder / "scores.parquet").is_file():
             unfinished = (folder / ".gnomon").is_dir()
             hint = "it is not finished: start the same command again" if unfinished else "'gnomon run' makes one"
+            if (folder / SHARD_FILE).is_file():
+                hint = "it is a shard of one: put all shards together with 'gnomon merge'"
             raise InputError(f"{folder} is no finished run; {hint}")
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
 
+    def whole(self, name: str) -> Path:
+        """A file of the run; refuses one that is no longer what the run has written, as after a power cut."""
+        file = self.folder / name
+        written = self._written.get(name)
+        if written and file.is_file() and file_digest(file) not in written:
+            raise InputError(
+                f"{file} is damaged, or was changed after the run: it is not what the run has written. Start the "
+                "command that made the run again: it makes this file anew."
+            )
+        return file
+
+    @cached_property
+    def _written(self) -> dict[str, set[str]]:
+        """The hashes of what the run's steps have written; none in a folder without their records."""
+        found: dict[str, set[str]] = {}
+        for file in sorted((self.folder / INTERNAL / "steps").glob("*.json")):
+            for name, content in read_json(file).get("outputs", {}).items():
+                found.setdefault(name, set()).add(content)
+        return found
+
     @cached_property
     def scores(self) -> pa.Table:
         """The table of scores."""
-        return read_table(SCORES, self.folder / "scores.parquet")
+        return read_table(SCORES, self.whole("scores.parquet"))
 
     @cached_property
     def answers(self) -> pa.Table:
         """The table of answers."""
-        return read_table(ANSWERS, self.folder / "answers.parquet")
+        return read_table(ANSWERS, self.whole("answers.parquet"))
 
     @cached_property
     def questions(self) -> QuestionSet:
         """The questions with their candidates and facts."""
+        for name in (*(f"{table}.parquet" for table in _READ), "about.json"):
+            self.whole(name)
         return read_questions(self.folder)
 
     @cached_property
     def study(self) -> Study:
         """The study as it was resolved."""
-        return make_study(read_study(self.folder / "study.yaml"), str(self.folder / "study.yaml"))
+        return make_study(read_study(self.whole("study.yaml")), str(self.folder / "study.yaml"))
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """How the run was made: versions, seeds, hashes, machine."""
-        found: dict[str, Any] = read_json(self.folder / "run.json")
+        found: dict[str, Any] = read_json(self.whole("run.json"))
         return found
 
     @cached_property
     def findings(self) -> dict[str, Any]:
         """What the scores say in words, and the comparisons."""
-        found: dict[str, Any] = read_json(self.folder / "findings.json")
+        found: dict[str, Any] = read_json(self.whole("findings.json"))
         return found
 
     @cached_property
     def analyses(self) -> list[dict[str, Any]]:
         """What the suite's analyses found; none in a run of a suite without them."""
-        file = self.folder / "analyses.json"
+        file = self.whole("analyses.json")
         found: list[dict[str, Any]] = read_json(file) if file.is_file() else []
         return found
 
     @cached_property
     def calibration(self) -> list[dict[str, Any]]:
         """The calibration cards of the run's probes; none in a run of an older version."""
-        file = self.folder / "calibration.json"
+        file = self.whole("calibration.json")
         found: list[dict[str, Any]] = read_json(file) if file.is_file() else []
         return found
 

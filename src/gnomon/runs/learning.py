@@ -67,7 +67,7 @@ def pretrain(context: StepContext) -> None:
         load_model(resolved),
         corpus,
         (context.folder / context.step.outputs[0]).parent,
-        settings=params["settings"],
+        settings={**params["settings"], **context.step.aside["together"]},
         seed=params["seed"],
         progress=context.progress,
         checkpoints=context.work,

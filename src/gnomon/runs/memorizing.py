@@ -56,7 +56,7 @@ def memorize(context: StepContext) -> None:
         statements,
         symbols,
         (context.folder / context.step.outputs[0]).parent,
-        settings=params["settings"],
+        settings={**params["settings"], **context.step.aside["together"]},
         seed=params["seed"],
         progress=context.progress,
         checkpoints=context.work,

@@ -53,6 +53,7 @@ def run_record(context: StepContext, asked: Mapping[str, Any], models: Sequence[
         "machine": machine(),
         "questions": dict(asked),
         "models": [dict(model) for model in models],
+        **({"shards": context.step.aside["shards"]} if "shards" in context.step.aside else {}),
     }
 
 

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gnomon.foundation import InputError, did_you_mean, read_yaml
+from gnomon.foundation.parsing import parse_yaml, shown
 from gnomon.models import ModelSpec
 
 
@@ -89,12 +90,12 @@ class Study(BaseModel):
     @field_validator("models", mode="before")
     @classmethod
     def _models(cls, value: Any) -> Any:
-        return [{"model": item} if isinstance(item, str) else item for item in _listed(value)]
+        return _named(value, "model")
 
     @field_validator("probes", mode="before")
     @classmethod
     def _probes(cls, value: Any) -> Any:
-        return [{"probe": item} if isinstance(item, str) else item for item in _listed(value)]
+        return _named(value, "probe")
 
     @field_validator("learning", mode="before")
     @classmethod
@@ -138,10 +139,7 @@ def apply_setting(content: dict[str, Any], setting: str) -> None:
     key, equals, text = setting.partition("=")
     if not equals or not key:
         raise InputError(f"--set {setting}: write key=value, as in --set seed=3")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"--set {setting}: the value is not valid YAML") from error
+    value = parse_yaml(text, f"--set {setting}: the value")
     *path, last = key.split(".")
     for part in path:
         content = content.setdefault(part, {})
@@ -159,8 +157,16 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str | dict) else value
 
 
+def _named(value: Any, key: str) -> Any:
+    """Names as what has a name; what is no list stays as it is, and is refused with its place."""
+    items = _listed(value)
+    return [{key: item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items
+
+
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
+    if not first["loc"]:  # A key that is no text, or one with half of a character.
+        return f"a key is not what it should be: {first['msg'][0].lower()}{first['msg'][1:]}"
     *inside, last = (str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         place = f" in {'.'.join(inside)}" if inside else ""
@@ -174,4 +180,4 @@ def _explain(error: ValidationError) -> str:
     where = ".".join([*inside, last])
     if first["type"] == "missing":
         return f"the key {where!r} is missing"
-    return f"{where} is {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    return f"{where} is {shown(first['input'])}: {first['msg'][0].lower()}{first['msg'][1:]}"

@@ -9,7 +9,7 @@ from gnomon.foundation.registry import Registry
 
 if TYPE_CHECKING:
     from gnomon.suites.memorizing import memorize
-    from gnomon.suites.running import build, run
+    from gnomon.suites.running import build, run, run_shard
     from gnomon.suites.suite import Suite
 
 SUITES = Registry(
@@ -44,8 +44,9 @@ __getattr__ = lazy_names(
         "build": "gnomon.suites.running",
         "memorize": "gnomon.suites.memorizing",
         "run": "gnomon.suites.running",
+        "run_shard": "gnomon.suites.running",
         "Suite": "gnomon.suites.suite",
     },
 )
 
-__all__ = ["SUITES", "Suite", "build", "memorize", "run"]
+__all__ = ["SUITES", "Suite", "build", "memorize", "run", "run_shard"]

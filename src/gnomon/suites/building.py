@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gnomon.foundation import InputError, did_you_mean, write_text
+from gnomon.foundation.engines import Engine, building_engine
 from gnomon.foundation.tables import QUESTIONS, write_table
 from gnomon.questions import QuestionSet, read_questions, write_questions
 from gnomon.questions.deciding import with_deciders
@@ -27,7 +28,8 @@ def build(context: StepContext) -> None:
 
     study = make_study(context.params["study"], "study")
     suite: Suite = SUITES.get(study.suite, context.home)
-    found = make_questions(suite, study, context.home)
+    engine = building_engine(context.step.aside.get("engine"), context.step.aside.get("memory"))
+    found = make_questions(suite, study, context.home, engine)
     asked, training = _divided(suite, found, study)
     if TRAINING in context.step.outputs:
         write_table(QUESTIONS, training, context.folder / TRAINING)
@@ -69,10 +71,10 @@ def write_study(context: StepContext) -> None:
     write_text(context.folder / "study.yaml", context.params["yaml"])
 
 
-def make_questions(suite: Suite, study: Study, home: Path) -> QuestionSet:
+def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
     """The questions of a study: read from its data where it has some, else made by the suite."""
     if study.data is None:
-        questions = suite.build(study, home)
+        questions = suite.build_on(study, home, engine) if suite.build_on else suite.build(study, home)
     else:
         questions = limited(_read_data(suite, study, home), study)
     if not questions.questions.num_rows:

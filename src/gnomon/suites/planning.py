@@ -12,6 +12,7 @@ from gnomon.analysis.options import identities, options_of
 from gnomon.foundation import digest, file_digest, part_identity
 from gnomon.knowledge.places import material_identity
 from gnomon.learning.corpus import corpus_digest
+from gnomon.learning.learned import deciding, together
 from gnomon.learning.pretrain_settings import PRETRAIN, PretrainSettings, study_pretraining
 from gnomon.models.resolving import CHAT_KIND, ResolvedModel
 from gnomon.questions.files import read_card
@@ -166,7 +167,9 @@ def build_step(resolved: ResolvedStudy) -> Step:
     if study.shots:
         kept["probes"] = [{"probe": CHOOSE, "options": {"shots": study.shots}}]
         outputs = (*QUESTIONS, TRAINING)
-    return Step("build", "build", "gnomon.suites.building:build", {"study": kept, "contents": contents}, (), outputs)
+    params = {"study": kept, "contents": contents}
+    aside = {"engine": str(resolved.engines.build), "memory": resolved.engines.build.memory}
+    return Step("build", "build", "gnomon.suites.building:build", params, (), outputs, aside)
 
 
 def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], asking: Asking) -> tuple[Step, ...]:
@@ -255,12 +258,13 @@ def _pretrain_step(
         "kind": model.kind,
         "fingerprint": model.fingerprint,
         "dtype": model.spec.dtype,
-        "settings": asdict(settings),
+        "settings": deciding(settings),
         "seed": resolved.study.seed,
         "corpus": content,
     }
     outputs = (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/model.safetensors")
     aside = {"model": asdict(model.spec), "source": public(model.source), "corpus": str(corpus)}
+    aside["together"] = together(settings)
     title = f"pretrain {model.name} by {settings.objective}"
     return Step(title, "learn", "gnomon.runs.learning:pretrain", params, (), outputs, aside)
 
@@ -378,7 +382,8 @@ def ask_step(
     inputs = (*QUESTIONS, *((learned,) if learned else ()), *soft, *shown)
     title = f"ask {model.name} by {choice.probe}" + (f", {about}" if about else "")
     outputs = (f".gnomon/answers/{stem}.parquet", f".gnomon/answers/{stem}.json")
-    aside = {"model": asdict(model.spec), "source": public(model.source)}
+    aside: dict[str, Any] = {"model": asdict(model.spec), "source": public(model.source)}
+    aside |= {"engine": resolved.asks_on} if resolved.asks_on else {}
     return Step(title, "ask", "gnomon.runs.asking:ask", params, inputs, outputs, aside)
 
 

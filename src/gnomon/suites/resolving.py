@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gnomon.analysis.options import options_of
 from gnomon.foundation import InputError, did_you_mean
+from gnomon.foundation.engines import ASKS, BUILDS, Engines, choose_engines
 from gnomon.learning import LEARNERS
 from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
 from gnomon.learning.pretrain_settings import PRETRAIN, study_pretraining
@@ -35,16 +36,34 @@ class Request:
     limit: int | None = None
     seed: int | None = None
     settings: Sequence[str] = ()
+    engines: Sequence[str] = ()
+    workers: int | None = None
+    cores: int | None = None
+    memory: str | None = None
 
 
 @dataclass(frozen=True)
 class ResolvedStudy:
-    """A study with its suite, the folder that its paths are relative to, and its models found and hashed."""
+    """A study with its suite, the folder that its paths are relative to, and its models found and hashed.
+
+    ``engines`` say where it is done; on Ray by so many ``workers`` of so many ``cores``, or by as many as fit.
+    """
 
     suite: Suite
     study: Study
     home: Path
     models: tuple[ResolvedModel, ...]
+    engines: Engines = field(default_factory=Engines)
+    workers: int | None = None
+    cores: int | None = None
+
+    @property
+    def asks_on(self) -> dict[str, Any] | None:
+        """The engine that asks and how many workers it has, as steps carry it aside; None where this process asks."""
+        engine = self.engines.ask
+        if engine.name == ASKS[0]:
+            return None
+        return {"name": engine.name, "address": engine.address, "workers": self.workers, "cores": self.cores}
 
 
 def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStudy:
@@ -71,7 +90,29 @@ def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStud
         chosen["learning"] = {**usual.get("learning", {}), **given.learning.model_dump(exclude_unset=True)}
     study = make_study({**usual, **chosen}, where)
     _check(study, suite, home, where)
-    return ResolvedStudy(suite, study, home, _resolve_models(suite, study, home) if with_models else ())
+    engines = _engines(request, study, suite, where)
+    models = _resolve_models(suite, study, home) if with_models else ()
+    return ResolvedStudy(suite, study, home, models, engines, request.workers, request.cores)
+
+
+def _engines(request: Request, study: Study, suite: Suite, where: str) -> Engines:
+    """The engines that are asked for; refuses workers that nobody would use, and an engine that cannot build this."""
+    engines = choose_engines(request.engines, request.memory)
+    if engines.build.name != BUILDS[0] and study.data is None and suite.build_on is None:
+        raise InputError(
+            f"{where}: its questions are made in this process, and not on {engines.build.name}; leave that engine out"
+        )
+    here = engines.ask.name == ASKS[0]
+    for option, count in (("--workers", request.workers), ("--cores-per-worker", request.cores)):
+        if count is not None and here:
+            raise InputError(f"{option} is for asking on Ray; add --engine ray, or leave it out")
+        if count is not None and count < 1:
+            raise InputError(f"{option} is {count}, and should be 1 or more")
+    if memorizes(study) and not here:
+        raise InputError(
+            f"{where}: what a model has memorized is asked where it was, and not on {engines.ask.name}; leave that out"
+        )
+    return engines
 
 
 def _override(content: dict[str, Any], request: Request) -> None:

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import InputError, Progress, SilentProgress, refuse_foreign_folder
+from gnomon.foundation.engines import building_engine
 from gnomon.questions import QuestionSet, read_questions, write_questions
 from gnomon.questions.card import make_card, write_card
-from gnomon.runs import Run, Step, execute
+from gnomon.runs import Plan, Run, ShardRun, Step, execute, parse_shard
+from gnomon.runs.crowd import asking_engine
 from gnomon.runs.memory_sets import told
+from gnomon.runs.shards import refuse_other_shard, shard_plan
 from gnomon.suites.building import make_questions
 from gnomon.suites.planning import plain_plan
 from gnomon.suites.resolving import Request, ResolvedStudy, memorizes, resolve_study
@@ -29,28 +32,68 @@ def run(
     out: str | Path | None = None,
     progress: Progress | None = None,
     command: str | None = None,
+    engines: Sequence[str] = (),
+    workers: int | None = None,
+    cores: int | None = None,
+    memory: str | None = None,
 ) -> Run:
     """Run a suite or a study and return the finished run.
 
     ``models`` may be names, folders, mappings or loaded models. ``out`` is the run's folder (``runs/<suite>`` by
-    default): called again with the same folder, what has not changed is reused.
+    default): called again with the same folder, what has not changed is reused. ``engines`` say where it is done
+    (``spark``, ``ray``, or the address of a cluster); on Ray by so many ``workers`` of so many ``cores`` each. Building
+    uses at most so much ``memory`` (``4GB``), and the disk for the rest.
     """
-    request = Request(
-        what, str(data) if data is not None else None, knowledge, models, tasks, limit, seed, tuple(settings)
-    )
-    resolved = resolve_study(request)
+    where = str(data) if data is not None else None
+    given = (tuple(settings), tuple(engines), workers, cores, memory)
+    resolved = resolve_study(Request(what, where, knowledge, models, tasks, limit, seed, *given))
     folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
-    watcher = progress or SilentProgress()
+    _execute(resolved, _plan(resolved, command or f"gnomon.run({what!r}, …)"), folder, progress)
+    return Run(folder)
+
+
+def run_shard(
+    what: str,
+    shard: str,
+    *,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    command: str | None = None,
+    **given: Any,
+) -> ShardRun:
+    """Ask one shard of a suite or study (``3/8``), with the options that :func:`run` has.
+
+    All the questions are made, and this shard's share of them is asked. :func:`gnomon.runs.merge_runs` puts the shards
+    together. ``out`` is ``runs/<suite>-shard-3-of-8`` by default.
+    """
+    share = parse_shard(shard)
+    if given.get("data") is not None:
+        given["data"] = str(given["data"])
+    resolved = resolve_study(Request(what, **given))
+    usual = Path("runs") / f"{resolved.suite.name}-shard-{share.number}-of-{share.of}"
+    folder = Path(out) if out is not None else usual
+    refuse_other_shard(folder, share)
+    command = command or f"gnomon.suites.run_shard({what!r}, {shard!r}, …)"
+    plan = shard_plan(_plan(resolved, command), share, resolved.study.model_dump(), resolved.home, command)
+    _execute(resolved, plan, folder, progress)
+    return ShardRun(folder, share)
+
+
+def _plan(resolved: ResolvedStudy, command: str) -> Plan:
     make_plan = resolved.suite.memorizing if memorizes(resolved.study) else None
-    plan = (make_plan or plain_plan)(resolved, command or f"gnomon.run({what!r}, …)")
+    return (make_plan or plain_plan)(resolved, command)
+
+
+def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
+    watcher = progress or SilentProgress()
 
     def after(step: Step) -> None:
         lines = _told(resolved, read_questions(folder)) if step.name == "build" else []
         for line in told(folder, step.name) if step.name in ("facts", "sets") else lines:
             watcher.say(line)
 
-    execute(plan, folder, resolved.home, watcher, after)
-    return Run(folder)
+    with asking_engine(resolved.asks_on, plan, resolved.home, watcher):
+        execute(plan, folder, resolved.home, watcher, after)
 
 
 def build(
@@ -63,15 +106,23 @@ def build(
     limit: int | None = None,
     seed: int | None = None,
     settings: Sequence[str] = (),
+    engine: str | None = None,
+    memory: str | None = None,
 ) -> QuestionSet:
-    """Make the questions of a suite or study and write them to a folder that ``run(..., data=folder)`` reads."""
+    """Make the questions of a suite or study and write them to a folder that ``run(..., data=folder)`` reads.
+
+    ``engine`` is what makes them (``spark``, or the address of a cluster), with at most so much ``memory``.
+    """
     folder = Path(out)
     refuse_foreign_folder(folder, "card.json")
     if data is not None and folder.resolve() == Path(data).resolve():
         raise InputError(f"{folder} is where the questions come from. Choose another folder with --out.")
-    request = Request(what, str(data) if data is not None else None, knowledge, (), tasks, limit, seed, tuple(settings))
+    building_engine(engine, memory)
+    where = str(data) if data is not None else None
+    engines = (engine,) if engine else ()
+    request = Request(what, where, knowledge, (), tasks, limit, seed, tuple(settings), engines, memory=memory)
     resolved = resolve_study(request, with_models=False)
-    questions = make_questions(resolved.suite, resolved.study, resolved.home)
+    questions = make_questions(resolved.suite, resolved.study, resolved.home, resolved.engines.build)
     # The card first: it marks the folder as one that may be written anew if this process does not get to the end.
     write_card(_card(resolved, questions), folder)
     write_questions(questions, folder)

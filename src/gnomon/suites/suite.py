@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gnomon.foundation.engines import Engine
 from gnomon.questions import QuestionSet
 from gnomon.runs import Plan, Step, Study
 
@@ -64,7 +65,7 @@ class Suite:
     the classes of a group column (``average_over``), and that what cannot be asked counts as wrong
     (``unusable_is_wrong``). ``defaults_for`` gives further defaults that hang on the study's options. ``memorizing``
     gives the plan of a resolved study whose learner is memorize, with the command that it was asked for by; without it
-    models cannot memorize for the suite.
+    models cannot memorize for the suite. ``build_on`` is ``build`` where an engine can do it, as a relational plan.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Suite:
     model_settings: Callable[[Study], Mapping[str, Any]] = _no_settings
     scoring: Callable[[Study], Mapping[str, Any]] = _no_settings
     memorizing: Callable[[Any, str], Plan] | None = None
+    build_on: Callable[[Study, Path, Engine | None], QuestionSet] | None = None
 
     def card(self) -> dict[str, Any]:
         """What the report says of the suite."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.analysis.calibration.cards import find_cards, save_cards
 from gnomon.foundation import Progress
+from gnomon.foundation.files import scratch_folder
 from gnomon.models.resolving import require_models_extra
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def known_models(seed: int = 0, progress: Progress | None = None) -> Iterator[Kn
         if error.name in ("torch", "transformers"):
             raise require_models_extra(error) from error
         raise
-    with tempfile.TemporaryDirectory(prefix="gnomon-calibration-") as folder:
-        yield KnownModels(Path(folder), seed=seed, progress=progress)
+    with scratch_folder("calibration") as folder:
+        yield KnownModels(folder, seed=seed, progress=progress)
 
 
 __all__ = ["calibrate", "find_cards", "known_models", "save_cards"]

@@ -7,7 +7,6 @@ any run. Nothing here looks into an answer but the scoring.
 from __future__ import annotations
 
 import platform
-import tempfile
 import time
 import traceback
 from collections import defaultdict
@@ -31,6 +30,7 @@ from gnomon.analysis.calibration.known import FACTS, KINDS, SENSES, Known, Known
 from gnomon.analysis.calibration.telling import about_world, notes_of
 from gnomon.analysis.calibration.worlds import SETS
 from gnomon.foundation import GnomonError, InputError, Progress, SilentProgress, did_you_mean
+from gnomon.foundation.files import scratch_folder
 from gnomon.foundation.records import Answer, Question
 from gnomon.foundation.version import __version__
 from gnomon.models import Model
@@ -77,8 +77,8 @@ def measure(
             f"{place} cannot be calibrated, for it talks to models, and the small ones with known content have learned "
             "no language in which they could be asked"
         )
-    with one_thread(), tempfile.TemporaryDirectory(prefix="gnomon-calibration-") as folder:
-        bench = models or KnownModels(Path(folder), seed=seed, progress=progress)
+    with one_thread(), scratch_folder("calibration") as folder:
+        bench = models or KnownModels(folder, seed=seed, progress=progress)
         calibration = _Calibration(place, asks, trainings, seed, bench, progress or SilentProgress())
         return calibration.cards(kinds)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+_KEPT = "kept_by_window"
 _BYTES = "(..)" * 8
 _BYTES_REVERSED = "".join(f"${place}" for place in range(8, 0, -1))
 
@@ -21,7 +22,7 @@ class Macro:
     """An expression over parameters."""
 
     parameters: tuple[str, ...]
-    body: exp.Expression
+    body: Any
 
 
 class Translator:
@@ -109,6 +110,30 @@ def _ordered_list(node: exp.ArrayAgg) -> Any:
     return exp.Dot(this=exp.paren(rows), expression=exp.to_identifier("v"))
 
 
+def _qualified(node: exp.Select) -> Any:
+    """Rows kept by a window: it is a column of an inner query, of which the outer one asks."""
+    qualify = node.args.get("qualify")
+    if qualify is None:
+        return node
+    inner = node.copy()
+    inner.set("qualify", None)
+    outer_parts = {name: inner.args.get(name) for name in ("with_", "order", "limit") if inner.args.get(name)}
+    for name in outer_parts:
+        inner.set(name, None)
+    inner.append("expressions", exp.alias_(qualify.this.copy(), _KEPT))
+    star = exp.Star(**{"except_": [exp.to_identifier(_KEPT)]})
+    outer = exp.Select(expressions=[star]).from_(inner.subquery("qualified")).where(exp.column(_KEPT))
+    for name, part in outer_parts.items():
+        outer.set(name, part)
+    return outer
+
+
+def _named_query(node: exp.CTE) -> Any:
+    """Spark plans a named query by itself."""
+    node.set("materialized", None)
+    return node
+
+
 def _call(function: str, *arguments: Any) -> Any:
     return exp.Anonymous(this=function, expressions=[one.copy() for one in arguments])
 
@@ -124,7 +149,7 @@ def _function(node: exp.Anonymous) -> Any:
 
 def _cast(node: exp.Cast) -> Any:
     """A hexadecimal text as a number."""
-    text = node.this
+    text = node.this.unnest()
     if isinstance(text, exp.DPipe) and isinstance(text.this, exp.Literal) and text.this.this == "0x":
         return _template("cast(conv(x, 16, 10) as bigint)", x=text.expression)
     return node
@@ -174,6 +199,8 @@ def _trim(node: exp.Trim) -> Any:
 
 
 _CHANGES: Mapping[Any, Callable[[Any], Any]] = {
+    exp.CTE: _named_query,
+    exp.Select: _qualified,
     exp.ArrayAgg: _ordered_list,
     exp.Anonymous: _function,
     exp.Cast: _cast,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gnomon.knowledge.engines.tables import Tables
 
-_PIECE = 20 * 122_880
+_PIECE = 4 * 122_880
 """Rows that are in Python's memory at once: whole row groups of DuckDB."""
 
 
@@ -33,7 +37,7 @@ class DuckTables(Tables):
 
     def drop(self, table: str) -> None:
         """Forget a table."""
-        self.connection.execute(f"drop table {table}")
+        self.connection.execute(f"drop table if exists {table}")
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query with few of them."""
@@ -45,19 +49,39 @@ class DuckTables(Tables):
         return self.connection.sql(query).to_arrow_table()
 
     def pieces(self, table: str) -> Iterator[pa.Table]:
-        """The rows of a table piece by piece, in no order; of an empty one, one piece without rows."""
-        for start in range(0, max(1, self.count(table)), _PIECE):
-            yield self.arrow(f"select * from {table} where rowid >= {start} and rowid < {start + _PIECE}")
+        """The rows of a table piece by piece, in no order; of an empty one, one piece without rows.
+
+        Nothing else can be asked of the connection until all of them were taken.
+        """
+        reader = self.connection.sql(f"select * from {table}").to_arrow_reader(_PIECE)
+        empty = True
+        for batch in reader:
+            empty = False
+            yield pa.Table.from_batches([batch])
+        if empty:
+            yield reader.schema.empty_table()
 
     def fill(self, table: str, pieces: Iterable[pa.Table]) -> None:
         """Make a table of pieces in memory, of which there is at least one."""
-        put = self.make
-        for piece in pieces:
-            self.connection.register("given_piece", piece)
-            put(table, "select * from given_piece")
+        spilled, given = self._spilled(), iter(pieces)
+        first, second = next(given), next(given, None)
+        if second is None:
+            self.connection.register("given_piece", first)
+            self.make(table, "select * from given_piece")
             # Not after an error: it would hide it, and the connection is closed then.
             self.connection.unregister("given_piece")
-            put = self.add
+            return
+        with tempfile.TemporaryDirectory(prefix="gnomon-pieces-", dir=spilled) as folder:
+            file = Path(folder) / "pieces.parquet"
+            with pq.ParquetWriter(file, first.schema) as writer:
+                for piece in chain([first, second], given):
+                    writer.write_table(piece)
+            self.make(table, f"select * from read_parquet('{str(file).replace(chr(39), chr(39) * 2)}')")
+
+    def _spilled(self) -> str | None:
+        """Where DuckDB has room for what memory does not hold, if it is a folder that is there."""
+        [(folder,)] = self.connection.execute("select current_setting('temp_directory')").fetchall()
+        return folder if folder and Path(folder).is_dir() else None
 
     def define(self, function: str, parameters: Sequence[str], body: str) -> None:
         """Give an expression over some parameters a name that queries may call."""
@@ -67,3 +91,7 @@ class DuckTables(Tables):
         """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order."""
         numbered = f"({first - 1} + row_number() over (order by {', '.join(order)}))::{self.number} as n"
         self.make(table, f"select {numbered}, * from ({query})")
+
+    def hand_over(self, table: str, connection: Any, statement: str) -> None:
+        """Execute a statement of the connection in which ``{rows}`` stands for a table's rows."""
+        connection.execute(statement.format(rows=table))

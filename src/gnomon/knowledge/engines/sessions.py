@@ -68,7 +68,7 @@ def _session(engine: Engine, folder: Path) -> Any:
             "spark.ui.enabled": "false",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.memory": f"{_memory()}m",
+            "spark.driver.memory": _memory(engine),
             "spark.local.dir": str(folder / "spilled"),
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.sql.shuffle.partitions": str(_PARTS_PER_CORE * cores),
@@ -83,10 +83,16 @@ def _session(engine: Engine, folder: Path) -> Any:
         raise InputError(f"Spark could not be started at {master or 'this machine'}: {_reason(log, error)}") from error
 
 
-def _memory() -> int:
-    """Megabytes for Spark on this machine: half of what there is."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1024, pages // 2 // 2**20)
+def _memory(engine: Engine) -> str:
+    """Memory for Spark on this machine, as Java writes it: what was said, or half of what there is."""
+    if engine.memory:
+        found = re.match(r"([\d.]+)\s*([kKMGT])", engine.memory)
+        assert found is not None
+        powers = {"K": 1, "M": 2, "G": 3, "T": 4}
+        size = float(found[1]) * 1024 ** powers[found[2].upper()]
+    else:
+        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+    return f"{max(1024, int(size) // 2**20)}m"
 
 
 def _refuse_without_java() -> None:

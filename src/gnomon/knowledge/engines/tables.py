@@ -75,6 +75,10 @@ class Tables(ABC):
     def number_rows(self, table: str, query: str, order: Sequence[str], first: int = 1) -> None:
         """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order."""
 
+    @abstractmethod
+    def hand_over(self, table: str, connection: Any, statement: str) -> None:
+        """Execute a statement of a DuckDB connection in which ``{rows}`` stands for a table's rows."""
+
     def count(self, what: str) -> int:
         """How many rows a table, or a table with a condition behind it, has."""
         return int(self.rows(f"select count(*) from {what}")[0][0])

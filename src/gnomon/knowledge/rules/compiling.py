@@ -33,12 +33,14 @@ def width(axioms: Axioms) -> int:
     return max([MOST_PREMISES, *[length + 1 for length in axioms.chains]])
 
 
-def statements(rule: Rule, code: int, axioms: Axioms, now: int, premises: int, *, timed: bool) -> Iterator[str]:
+def statements(
+    rule: Rule, code: int, axioms: Axioms, now: int, premises: int, *, timed: bool, number: str = "integer"
+) -> Iterator[str]:
     """Queries whose rows are the rule's conclusions from facts that are new in this round, with their premises."""
     table = f"axiom_{rule.axiom.replace(' ', '_')}"
     if rule.axiom not in axioms.filled:
         return
-    write = _Writer(code, premises, timed)
+    write = _Writer(code, premises, timed, number)
     types = f"f.p in ({', '.join(map(str, axioms.types))})"
     new = f"f.g = {now}"
     join = f"facts_now f join {table} x on "
@@ -73,9 +75,9 @@ def statements(rule: Rule, code: int, axioms: Axioms, now: int, premises: int, *
             yield from _chain(write, length, now)
 
 
-def closing(role: str, code: int, now: int, premises: int, *, timed: bool) -> str:
+def closing(role: str, code: int, now: int, premises: int, *, timed: bool, number: str = "integer") -> str:
     """The query that closes an axiom table (subclass, subproperty) over itself, one step along the stated ones."""
-    write = _Writer(code, premises, timed)
+    write = _Writer(code, premises, timed, number)
     table = f"axiom_{role}"
     source = f"{table} f join {table} e on e.s = f.o and e.r != {code} where f.g = {now} and f.s != e.o"
     return write("f.s", "f.p", "e.o", source, "f e")
@@ -88,6 +90,7 @@ def _chain(write: _Writer, length: int, now: int) -> Iterator[str]:
     """
     for fresh in range(1, length + 1):
         order = [*range(fresh, length + 1), *range(fresh - 1, 0, -1)]
+        step_of = f"step_{length}_{fresh}_"
         parts = []
         for place, step in enumerate(order):
             age = "=" if step == fresh else "<" if step < fresh else "<="
@@ -101,11 +104,11 @@ def _chain(write: _Writer, length: int, now: int) -> Iterator[str]:
             times = "greatest(x.a, f.a) as a, least(x.b, f.b) as b" if write.timed else ""
             dropped = "a, b, " * write.timed + ("low, high" if place else "")
             kept = f"x.* exclude ({dropped.rstrip(', ')})" if dropped else "x.*"
-            source = f"step{place - 1}" if place else f"chain_{length}"
+            source = f"{step_of}{place - 1}" if place else f"chain_{length}"
             columns = ", ".join(part for part in (kept, ends, times, f"f.n as n{step}") if part)
-            parts.append(f"step{place} as materialized (select {columns} from {source} x join facts_now f on {on})")
+            parts.append(f"{step_of}{place} as materialized (select {columns} from {source} x join facts_now f on {on})")
         numbers = ["n", *[f"n{step}" for step in range(1, length + 1)]]
-        yield f"with {', '.join(parts)} " + write.given(numbers, f"step{length - 1}")
+        yield f"with {', '.join(parts)} " + write.given(numbers, f"{step_of}{length - 1}")
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,16 @@ class _Writer:
     code: int
     premises: int
     timed: bool
+    number: str
+
+    @property
+    def nothing(self) -> str:
+        """A premise that there is none of."""
+        return f"cast(null as {self.number})"
 
     def __call__(self, subject: str, predicate: str, object: str, source: str, atoms: str) -> str:
         names = atoms.split()
-        numbers = [f"{name}.n" for name in names] + ["null::integer"] * (self.premises - len(names))
+        numbers = [f"{name}.n" for name in names] + [self.nothing] * (self.premises - len(names))
         columns = [f"{subject} as s", f"{predicate} as p", f"{object} as o"]
         where = ""
         if self.timed:
@@ -132,7 +141,7 @@ class _Writer:
 
     def given(self, numbers: Sequence[str], source: str) -> str:
         """The same from a table that holds the conclusion as (low, head, high), its times and its premises."""
-        numbers = [*numbers, *["null::integer"] * (self.premises - len(numbers))]
+        numbers = [*numbers, *[self.nothing] * (self.premises - len(numbers))]
         columns = ["low as s", "head as p", "high as o", *(["a", "b"] if self.timed else []), f"{self.code} as r"]
         columns += [f"{number} as f{place}" for place, number in enumerate(numbers, 1)]
         return f"select {', '.join(columns)} from {source}" + (" where a <= b" if self.timed else "")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import duckdb
-
-from gnomon.knowledge.rules.numbering import earliest, latest, made
+from gnomon.knowledge.engines import Tables
+from gnomon.knowledge.rules.numbering import earliest, latest
 from gnomon.knowledge.rules.rulebook import KINDS
 
 MOST_SHOWN = 1000
@@ -23,7 +22,7 @@ class Contradiction:
 
 
 def find_contradictions(
-    connection: duckdb.DuckDBPyConnection,
+    tables: Tables,
     roles: Mapping[str, Sequence[str]],
     numbers: Mapping[str, int],
     *,
@@ -73,36 +72,42 @@ def find_contradictions(
     found: list[Contradiction] = []
     count = 0
     for kind, query in queries.items():
-        connection.execute(f"create or replace temp table clashes as select * from ({query}) clash(about, one, other)")
-        count += int(connection.execute("select count(*) from clashes").fetchall()[0][0])
-        rows = connection.execute(
-            "select term, i.fact_id, j.fact_id from clashes join terms on terms.id = about "
-            "join ids i on i.n = one join ids j on j.n = other order by all limit ?",
-            [MOST_SHOWN],
-        ).fetchall()
+        tables.make("clashes", f"select * from ({query}) as clash(about, one, other)")
+        here = tables.count("clashes")
+        count += here
+        rows = (
+            tables.rows(
+                "select t.term, i.fact_id, j.fact_id from clashes c join terms t on t.id = c.about "
+                "join ids i on i.n = c.one join ids j on j.n = c.other "
+                f"order by t.term, i.fact_id, j.fact_id limit {MOST_SHOWN}"
+            )
+            if here
+            else []
+        )
         found += [Contradiction(kind, about, tuple(dict.fromkeys((one, other)))) for about, one, other in rows]
     return found[:MOST_SHOWN], count
 
 
-def find_cycles(connection: duckdb.DuckDBPyConnection, predicates: Sequence[str]) -> list[list[str]]:
+def find_cycles(tables: Tables, predicates: Sequence[str]) -> list[list[str]]:
     """Classes or properties that are each below the other: every circle of a hierarchy, its members in order."""
-    connection.execute(
-        "create or replace temp table hierarchy as "
+    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in predicates)
+    tables.make(
+        "hierarchy",
         "select distinct predicate, subject as low, object as high from facts "
-        "where rule is null and list_contains($predicates, predicate) and object is not null and subject != object",
-        {"predicates": list(predicates)},
+        f"where rule is null and predicate in ({listed}) and object is not null and subject != object",
     )
     # Only what has an edge in and an edge out can be in a circle; once the rest is gone, that is true of fewer still.
     narrower = (
-        "from hierarchy semi join (select predicate, high as low from hierarchy) using (predicate, low) "
-        "semi join (select predicate, low as high from hierarchy) using (predicate, high)"
+        "select h.predicate, h.low, h.high from hierarchy h "
+        "semi join (select predicate, high from hierarchy) i on i.predicate = h.predicate and i.high = h.low "
+        "semi join (select predicate, low from hierarchy) o on o.predicate = h.predicate and o.low = h.high"
     )
     before = -1
-    while before != (left := made(connection, "narrowed", narrower)):
+    while before != (left := tables.count("hierarchy")) and left:
         before = left
-        made(connection, "hierarchy", "from narrowed")
+        tables.make("hierarchy", narrower)
     edges: dict[str, dict[str, list[str]]] = {}
-    for predicate, low, high in connection.execute("from hierarchy order by all").fetchall():
+    for predicate, low, high in tables.rows("select predicate, low, high from hierarchy order by predicate, low, high"):
         edges.setdefault(predicate, {}).setdefault(low, []).append(high)
     circles = {tuple(members) for one in edges.values() for members in _components(one)}
     return [list(members) for members in sorted(circles)]

@@ -13,14 +13,17 @@ import duckdb
 import pyarrow as pa
 
 from gnomon.foundation import InputError, Progress
+from gnomon.foundation.engines import Engine
 from gnomon.foundation.progress import SilentProgress
 from gnomon.foundation.tables import fact_id
 from gnomon.knowledge import iris
 from gnomon.knowledge.database import connected
+from gnomon.knowledge.engines import Tables
+from gnomon.knowledge.engines.opening import engine_tables
 from gnomon.knowledge.rules.compiling import MOST_PREMISES, Axioms, closing, codes, names_of, statements
 from gnomon.knowledge.rules.contradictions import Contradiction, find_contradictions, find_cycles
 from gnomon.knowledge.rules.declared import Declared
-from gnomon.knowledge.rules.numbering import earliest, latest, made, number_facts, numbers_of
+from gnomon.knowledge.rules.numbering import earliest, latest, number_facts, numbers_of
 from gnomon.knowledge.rules.rulebook import KINDS, ROLES, Rule, chosen_rules
 from gnomon.knowledge.rules.wording import store_conclusions
 
@@ -51,27 +54,26 @@ def infer(
     *,
     rules: Sequence[str] = (),
     declared: Declared | None = None,
-    memory: str | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Inference:
     """Add every fact that follows by the rules from the stated facts and is not stated itself.
 
     What was inferred before is inferred anew, so that the result depends on the stated facts and the rules alone.
     A conclusion holds when all of its premises hold: its times are their intersection. One transaction: whole or
-    not at all.
+    not at all. Another engine than DuckDB gets the facts as Parquet, infers the same, and gives its conclusions back.
     """
     chosen = chosen_rules(rules)
     declared = declared or Declared()
     with connected(store, read_only=False) as connection:
-        if memory:
-            connection.execute(f"set memory_limit = '{memory}'")
         connection.execute("begin")
         _forget(connection)
         _declare(connection, declared)
-        work = _Work(connection, chosen, declared, progress or SilentProgress())
-        rounds = work.run()
-        store_conclusions(connection, [rule.name for rule in chosen], work.premises, timed=work.timed)
-        result = work.result(rounds)
+        with engine_tables(connection, engine, ("facts",)) as tables:
+            work = _Work(tables, chosen, declared, progress or SilentProgress())
+            rounds = work.run()
+            store_conclusions(connection, tables, [rule.name for rule in chosen], work.premises, timed=work.timed)
+            result = work.result(rounds)
         _record(connection, chosen, declared, result)
         connection.execute("commit")
     return result
@@ -106,10 +108,8 @@ def _declare(connection: duckdb.DuckDBPyConnection, declared: Declared) -> None:
 class _Work:
     """One inference: the facts as numbers, the axioms among them, and the rounds."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule], declared: Declared, progress: Progress
-    ) -> None:
-        self.connection = connection
+    def __init__(self, tables: Tables, rules: Sequence[Rule], declared: Declared, progress: Progress) -> None:
+        self.tables = tables
         self.rules = rules
         self.codes = codes(rules)
         self.roles = declared.roles()
@@ -118,9 +118,10 @@ class _Work:
         self.premises = names_of(max([MOST_PREMISES, *[len(steps) + 1 for _, _, steps in chains]]))
         vocabulary = [name for names in self.roles.values() for name in names]
         steps = [name for _, _, names in chains for name in names]
-        self.timed = number_facts(connection, [*vocabulary, *KINDS.values(), *steps], self.premises)
-        self.numbers = numbers_of(connection, [*vocabulary, *KINDS.values(), *steps])
-        self.domains = self._count("domains") > 0
+        self.timed = number_facts(tables, [*vocabulary, *KINDS.values(), *steps], self.premises)
+        self.numbers = numbers_of(tables, [*vocabulary, *KINDS.values(), *steps])
+        self.domains = tables.count("domains") > 0
+        self.last = tables.count("facts_now")
         self.type = self._usual_type()
         self.chains = tuple(sorted({len(steps) for _, _, steps in chains}))
         self._make_chains(chains)
@@ -133,13 +134,14 @@ class _Work:
             rounds, axioms_followed = self._rounds(axioms, rounds)
             if not axioms_followed:
                 return rounds
-            self.connection.execute("update facts_now set g = 0")
+            every = self._columns.replace("g,", "0 as g,")
+            self.tables.make("facts_now", f"select {every}, {', '.join(self.premises)} from facts_now")
 
     def result(self, rounds: int) -> Inference:
         """What is to be told."""
-        counts = dict(self.connection.execute("select r, count(*) from facts_now group by r").fetchall())
+        counts = dict(self.tables.rows("select r, count(*) from facts_now group by r"))
         by_rule = {name: counts[code] for name, code in self.codes.items() if code in counts}
-        found, contradicted = find_contradictions(self.connection, self.roles, self.numbers, timed=self.timed)
+        found, contradicted = find_contradictions(self.tables, self.roles, self.numbers, timed=self.timed)
         return Inference(
             stated=counts.get(0, 0),
             inferred=sum(by_rule.values()),
@@ -147,7 +149,7 @@ class _Work:
             rounds=rounds,
             contradictions=found,
             contradicted=contradicted,
-            cycles=find_cycles(self.connection, [*self.roles["subclass"], *self.roles["subproperty"]]),
+            cycles=find_cycles(self.tables, [*self.roles["subclass"], *self.roles["subproperty"]]),
         )
 
     def _ids(self, role: str) -> str:
@@ -182,12 +184,17 @@ class _Work:
     def _table(self, role: str, condition: str) -> int:
         # A literal is no class and no property: an axiom about it says nothing.
         query = f"select {self._columns.replace('g,', '0 as g,')} from facts_now where {condition} and o > 0"
-        return made(self.connection, f"axiom_{role.replace(' ', '_')}", query)
+        table = f"axiom_{role.replace(' ', '_')}"
+        self.tables.make(table, query)
+        return self.tables.count(table)
 
     def _close(self, role: str, code: int) -> None:
-        now = 0
-        while self._add([closing(role, code, now, len(self.premises), timed=self.timed)], f"axiom_{role}", now + 1):
-            self.connection.execute("insert into facts_now by name select * replace (0 as g) from fresh")
+        now, number = 0, self.tables.number
+        every = f"{self._columns.replace('g,', '0 as g,')}, {', '.join(self.premises)}"
+        while self._add(
+            [closing(role, code, now, len(self.premises), timed=self.timed, number=number)], f"axiom_{role}", now + 1
+        ):
+            self.tables.add("facts_now", f"select {every} from fresh")
             now += 1
 
     def _rounds(self, axioms: Axioms, rounds: int) -> tuple[int, bool]:
@@ -196,7 +203,15 @@ class _Work:
             queries = [
                 query
                 for rule in self.rules
-                for query in statements(rule, self.codes[rule.name], axioms, now, len(self.premises), timed=self.timed)
+                for query in statements(
+                    rule,
+                    self.codes[rule.name],
+                    axioms,
+                    now,
+                    len(self.premises),
+                    timed=self.timed,
+                    number=self.tables.number,
+                )
             ]
             added = self._add(queries, "facts_now", now + 1) if queries else 0
             if not added:
@@ -209,7 +224,7 @@ class _Work:
         roles = [self.numbers[name] for role, names in self.roles.items() if role != "type" for name in names]
         kinds = [self.numbers[name] for name in KINDS.values()]
         return bool(
-            self._count(
+            self.tables.count(
                 f"facts_now where g = {now} and (p in ({', '.join(map(str, roles))}) "
                 f"or (p in ({self._ids('type')}) and o in ({', '.join(map(str, kinds))})))"
             )
@@ -217,43 +232,43 @@ class _Work:
 
     def _add(self, queries: Sequence[str], table: str, now: int) -> int:
         """Add what the queries find and the table has not, one proof each, numbered on; leaves it in ``fresh`` too."""
-        key = "s, p, o, a, b" if self.timed else "s, p, o"
-        [(last,)] = self.connection.execute("select coalesce(max(n), 0) from facts_now").fetchall()
-        pack, unpack = _packing(self.premises, int(last))
+        keys = ["s", "p", "o", *(("a", "b") if self.timed else ())]
+        key = ", ".join(keys)
+        pack, unpack = _packing(self.premises, self.last, self.tables)
         union = " union all ".join(f"({query})" for query in queries)
         known = f"anti join {table} k on k.s = c.s and k.p = c.p and k.o = c.o"
         if self.timed:
             known += f" and k.a <= {latest('c.a')} and k.b >= {earliest('c.b')}"
         # The least proof, so that it does not depend on the order in which rows were met.
-        fresh = (
-            f"select ({last} + row_number() over (order by {key}))::integer as n, {key}, {now} as g, {unpack} "
-            f"from (select {key}, min({pack}) as proof from ({union}) group by {key}) c {known}"
-        )
+        proofs = f"select {key}, min({pack}) as proof from ({union}) q group by {key}"
+        new = f"select {key}, {now} as g, {unpack} from ({proofs}) c {known}"
         # Its domain is that of the fact it follows from, which stands behind the axiom where there is one.
         data = "f2" if table == "facts_now" else "f1"
-        domain = f"join (select n as m, d from facts_now) on m = {data}" if self.domains else ""
-        count = made(
-            self.connection, "fresh", f"select f.*, {'d' if domain else 'null::integer'} as d from ({fresh}) f {domain}"
-        )
-        columns = self._columns if table != "facts_now" else "*"
-        self.connection.execute(f"insert into {table} by name select {columns} from fresh")
+        domain = f"join (select n as m, d from facts_now) m on m.m = f.{data}" if self.domains else ""
+        shown = "m.d" if domain else f"cast(null as {self.tables.number})"
+        self.tables.number_rows("fresh", f"select f.*, {shown} as d from ({new}) f {domain}", keys, first=self.last + 1)
+        count = self.tables.count("fresh")
+        self.last += count
+        columns = self._columns if table != "facts_now" else f"{self._columns}, {', '.join(self.premises)}"
+        if count:
+            self.tables.add(table, f"select {columns} from fresh")
         return count
 
     def _usual_type(self) -> int:
         """The predicate that says a thing's type here: the one that most facts have, the standard one if none has."""
         kinds = ", ".join(str(self.numbers[name]) for name in KINDS.values())
-        rows = self.connection.execute(
+        rows = self.tables.rows(
             f"select p from facts_now where p in ({self._ids('type')}) and o not in ({kinds}) "
-            f"group by p order by count(*) desc, p = {self.numbers[iris.TYPE]} desc, p limit 1"
-        ).fetchall()
+            f"group by p order by count(*) desc, case when p = {self.numbers[iris.TYPE]} then 0 else 1 end, p limit 1"
+        )
         return int(rows[0][0]) if rows else self.numbers[iris.TYPE]
 
     def _read_chains(self) -> list[tuple[str, str, list[str]]]:
-        rows = self.connection.execute(
-            "select fact_id, subject, object from facts where list_contains($p, predicate) and object is not null "
-            "order by fact_id",
-            {"p": list(self.roles["chain"])},
-        ).fetchall()
+        listed = ", ".join("'" + name.replace("'", "''") + "'" for name in self.roles["chain"])
+        rows = self.tables.rows(
+            f"select fact_id, subject, object from facts where predicate in ({listed}) and object is not null "
+            "order by fact_id"
+        )
         chains = []
         for key, head, text in rows:
             try:
@@ -266,37 +281,34 @@ class _Work:
         return chains
 
     def _make_chains(self, chains: Sequence[tuple[str, str, list[str]]]) -> None:
-        columns = ", ".join(f"facts_now.{name}" for name in ("n", "s as head", *(("a", "b") if self.timed else ())))
+        columns = ", ".join(f"f.{name}" for name in ("n", "s as head", *(("a", "b") if self.timed else ())))
         for length in self.chains:
-            steps = ", ".join(f"steps[{place}] as p{place}" for place in range(1, length + 1))
             given = [(key, [self.numbers[step] for step in names]) for key, _, names in chains if len(names) == length]
-            self.connection.execute(
-                f"create or replace temp table chain_{length} as select {columns}, {steps} from "
-                "(select unnest($keys) as fact_id, unnest($steps) as steps) join ids using (fact_id) "
-                "join facts_now using (n)",
-                {"keys": [key for key, _ in given], "steps": [numbers for _, numbers in given]},
+            steps = {f"p{place + 1}": pa.array([names[place] for _, names in given]) for place in range(length)}
+            self.tables.give("given_chains", pa.table({"fact_id": [key for key, _ in given], **steps}))
+            self.tables.make(
+                f"chain_{length}",
+                f"select {columns}, {', '.join(f'c.{name}' for name in steps)} from given_chains c "
+                "join ids i on i.fact_id = c.fact_id join facts_now f on f.n = i.n",
             )
 
-    def _count(self, what: str) -> int:
-        return int(self.connection.execute(f"select count(*) from {what}").fetchall()[0][0])
 
-
-def _packing(premises: Sequence[str], last: int) -> tuple[str, str]:
+def _packing(premises: Sequence[str], last: int, tables: Tables) -> tuple[str, str]:
     """SQL that makes one number of a rule and its premises' numbers, and SQL that takes it apart again.
 
     One number is compared several times faster than a row of them, which is what is left where it would not fit.
     """
     bits = last.bit_length()
-    if _RULE_BITS + bits * len(premises) > _PACKED_BITS:
-        fields = ("r", *premises)
+    if tables.wide or _RULE_BITS + bits * len(premises) > _PACKED_BITS:
+        fields = ["r := r", *(f"{name} := coalesce({name}, 0)" for name in premises)]
         return (
-            f"struct_pack({', '.join(f'{name} := {name}' for name in fields)})",
-            ", ".join(f"proof.{name} as {name}" for name in fields),
+            f"struct_pack({', '.join(fields)})",
+            ", ".join(["proof.r as r", *(f"nullif(proof.{name}, 0)::{tables.number} as {name}" for name in premises)]),
         )
     shifts = {name: bits * place for place, name in enumerate(reversed(premises))}
     parts = [f"(r::hugeint << {bits * len(premises)})"]
     parts += [f"(coalesce({name}, 0)::hugeint << {shift})" for name, shift in shifts.items()]
-    unpacked = [f"(proof >> {bits * len(premises)})::utinyint as r"]
+    unpacked = [f"(proof >> {bits * len(premises)})::tinyint as r"]
     unpacked += [f"nullif((proof >> {shifts[name]}) & {(1 << bits) - 1}, 0)::integer as {name}" for name in premises]
     return " + ".join(parts), ", ".join(unpacked)
 

@@ -4,73 +4,82 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import duckdb
+import pyarrow as pa
+
+from gnomon.knowledge.engines import Tables
 
 FIRST, LAST = -(10**15), 10**15
 """Before every start and after every end: what a fact without times has."""
 
 
-def made(connection: duckdb.DuckDBPyConnection, table: str, query: str) -> int:
-    """Make a temporary table of a query's rows; how many there are."""
-    return int(connection.execute(f"create or replace temp table {table} as {query}").fetchall()[0][0])
-
-
-def number_facts(connection: duckdb.DuckDBPyConnection, constants: Iterable[str], premises: Sequence[str]) -> bool:
+def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[str]) -> bool:
     """Make ``facts_now`` of the stated facts, with the dictionaries ``terms`` and ``literals``; whether any has a time.
 
     Numbers follow the order of ids and texts, so that the same facts give the same proofs on every machine. The
     dictionaries also hold each text as it stands in what is hashed for an id.
     """
-    literals = made(
-        connection,
-        "literals",
-        "select (-row_number() over (order by object, value, unit))::integer as id, object, value, unit, "
-        "coalesce(json_text(object), 'null') || ',' || coalesce(value::varchar, 'null') || ',' || coalesce(json_text(unit), 'null') as quoted "
-        "from (select distinct object, value, unit from facts where value is not null or object[1] = '\"')",
+    _number_literals(tables)
+    literals = tables.count("literals")
+    tables.give("constants", pa.table({"term": pa.array(sorted(set(constants)), pa.string())}))
+    tables.number_rows(
+        "numbered_terms",
+        "select subject as term from facts union select predicate as term from facts "
+        "union select object as term from facts where object is not null and left(object, 1) != '\"' "
+        "union select term from constants",
+        ["term"],
     )
-    connection.execute(
-        "create or replace temp table terms as select (row_number() over (order by term))::integer as id, term, "
-        "json_text(term) as quoted from ("
-        "select subject as term from facts union select predicate from facts "
-        "union select object from facts where object is not null and object[1] != '\"' "
-        "union select unnest($constants::varchar[]))",
-        {"constants": sorted(set(constants))},
-    )
-    made(
-        connection,
-        "domains",
-        "select row_number() over (order by domain)::integer as id, domain "
-        "from (select distinct domain from facts where domain is not null)",
-    )
-    timed = bool(
-        connection.execute('select count(*) from facts where "start" is not null or "end" is not null').fetchall()[0][0]
-    )
+    tables.make("terms", "select n as id, term, json_text(term) as quoted from numbered_terms")
+    tables.drop("numbered_terms")
+    tables.number_rows("numbered_domains", "select distinct domain from facts where domain is not null", ["domain"])
+    tables.make("domains", "select n as id, domain from numbered_domains")
+    timed = tables.count('facts where "start" is not null or "end" is not null') > 0
     times = (
         f'coalesce(time_key("start", 0), {FIRST}) as a, coalesce(time_key("end", 99), {LAST}) as b, ' if timed else ""
     )
-    empty = ", ".join(f"null::integer as {name}" for name in premises)
-    made(connection, "ids", "select row_number() over (order by fact_id)::integer as n, fact_id from facts")
+    empty = ", ".join(f"cast(null as {tables.number}) as {name}" for name in premises)
+    tables.number_rows("ids", "select fact_id from facts", ["fact_id"])
     object = "coalesce(l.id, o.id)" if literals else "o.id"
     objects = (
-        "left join terms o on o.term = object left join literals l on l.object is not distinct from facts.object "
-        "and l.value is not distinct from facts.value and l.unit is not distinct from facts.unit "
+        "left join terms o on o.term = f.object left join literals l on l.object is not distinct from f.object "
+        "and l.value is not distinct from f.value and l.unit is not distinct from f.unit "
         if literals
-        else "join terms o on o.term = object "
+        else "join terms o on o.term = f.object "
     )
-    made(
-        connection,
+    tables.make(
         "facts_now",
-        f"select ids.n, s.id as s, p.id as p, {object} as o, {times}domains.id as d, "
-        f"0 as g, 0::utinyint as r, {empty} from facts "
-        "join ids using (fact_id) join terms s on s.term = subject join terms p on p.term = predicate "
-        f"{objects} left join domains on domains.domain = facts.domain",
+        f"select i.n, s.id as s, p.id as p, {object} as o, {times}d.id as d, "
+        f"0 as g, 0::tinyint as r, {empty} from facts f "
+        "join ids i on i.fact_id = f.fact_id join terms s on s.term = f.subject join terms p on p.term = f.predicate "
+        f"{objects} left join domains d on d.domain = f.domain",
     )
     return timed
 
 
-def numbers_of(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> dict[str, int]:
-    """The numbers of terms."""
-    rows = connection.execute("select term, id from terms where list_contains($n, term)", {"n": list(names)}).fetchall()
+def _number_literals(tables: Tables) -> None:
+    tables.change(
+        "number_texts",
+        "select distinct value from facts where value is not null",
+        lambda piece: piece.append_column("text", pa.array(map(repr, piece["value"].to_pylist()), pa.string())),
+    )
+    tables.number_rows(
+        "numbered_literals",
+        "select distinct object, value, unit from facts where value is not null or left(object, 1) = '\"'",
+        ["object", "value", "unit"],
+    )
+    tables.make(
+        "literals",
+        f"select (-l.n)::{tables.number} as id, l.object, l.value, l.unit, "
+        "coalesce(json_text(l.object), 'null') || ',' || coalesce(t.text, 'null') || ',' || "
+        "coalesce(json_text(l.unit), 'null') as quoted "
+        "from numbered_literals l left join number_texts t on t.value = l.value",
+    )
+    tables.drop("numbered_literals")
+
+
+def numbers_of(tables: Tables, names: Iterable[str]) -> dict[str, int]:
+    """The numbers of terms, of which there are few."""
+    tables.give("wanted_terms", pa.table({"term": pa.array(sorted(set(names)), pa.string())}))
+    rows = tables.rows("select t.term, t.id from terms t join wanted_terms w on w.term = t.term")
     return {str(term): int(number) for term, number in rows}
 
 

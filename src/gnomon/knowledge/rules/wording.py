@@ -1,4 +1,7 @@
-"""Conclusions from numbers back to facts: texts, ids and proofs looked up by number and written into the store."""
+"""Conclusions from numbers back to facts: texts, ids and proofs looked up by number and written into the store.
+
+Relationally in every engine; where DuckDB's numbers fit into memory, by arrays, which is several times faster.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gnomon.knowledge.database import FACT_COLUMNS
+from gnomon.knowledge.engines import DuckTables, Tables
 
+MOST_IN_MEMORY = 8_000_000
+"""Facts and terms that are turned into texts by arrays: some 60 bytes each."""
 _ID_LENGTH = 22
 _ROWS_AT_ONCE = 983_040  # Whole row groups of DuckDB: else they are written a second time at the end.
 _BATCH = 61_440  # Several batches at once are written by several threads.
@@ -20,12 +26,62 @@ Numbers = NDArray[np.int64]
 
 
 def store_conclusions(
+    connection: duckdb.DuckDBPyConnection,
+    tables: Tables,
+    rules: Sequence[str],
+    premises: Sequence[str],
+    *,
+    timed: bool,
+) -> None:
+    """Write what was inferred into the table of facts, with rule and premises; ``rules`` names the numbers."""
+    if isinstance(tables, DuckTables) and tables.count("facts_now") + tables.count("terms") <= MOST_IN_MEMORY:
+        _store_by_arrays(connection, rules, premises, timed=timed)
+        return
+    make_conclusions(tables, rules, premises, timed=timed)
+    tables.hand_over("conclusions", connection, f"insert into facts select {FACT_COLUMNS} from {{rows}}")
+
+
+def make_conclusions(tables: Tables, rules: Sequence[str], premises: Sequence[str], *, timed: bool) -> None:
+    """Make a table of the conclusions as facts, and ``ids`` of all facts' ids."""
+    named = " ".join(f"when {code} then '{name}'" for code, name in enumerate(rules, 1))
+    joins, times, starts, ends = "", "',null,null'", "cast(null as varchar)", "cast(null as varchar)"
+    if timed:
+        # Texts as they stand in the premises: a conclusion's times are always some premise's.
+        for table, column, missing in (("start_texts", '"start"', 0), ("end_texts", '"end"', 99)):
+            tables.make(
+                table,
+                f"select time_key({column}, {missing}) as moment, min({column}) as text from facts "
+                f"where {column} is not null group by time_key({column}, {missing})",
+            )
+        joins = "left join start_texts a on a.moment = f.a left join end_texts b on b.moment = f.b"
+        starts, ends = "a.text", "b.text"
+        times = "concat(',', coalesce(json_text(a.text), 'null'), ',', coalesce(json_text(b.text), 'null'))"
+    object = "case when f.o > 0 then o.quoted || ',null,null' else l.quoted end"
+    tables.make(
+        "worded_conclusions",
+        f"""select f.n, 'f_' || left(sha256(concat('[', s.quoted, ',', p.quoted, ',', {object}, {times}, ']')), 20)
+            as fact_id, s.term as subject, p.term as predicate, coalesce(o.term, l.object) as object, l.value, l.unit,
+            {starts} as "start", {ends} as "end", d.domain, 'inferred' as source, case f.r {named} end as rule,
+            {", ".join(f"f.{name}" for name in premises)}
+        from facts_now f join terms s on s.id = f.s join terms p on p.id = f.p left join terms o on o.id = f.o
+        left join literals l on l.id = f.o left join domains d on d.id = f.d {joins} where f.r != 0""",
+    )
+    tables.add("ids", "select n, fact_id from worded_conclusions")
+    known = " ".join(f"left join ids i_{name} on i_{name}.n = c.{name}" for name in premises)
+    listed = ", ".join(f"i_{name}.fact_id" for name in premises)
+    tables.make(
+        "conclusions",
+        f"""select c.fact_id, c.subject, c.predicate, c.object, c.value, c.unit, c."start", c."end", c.domain,
+            c.source, c.rule, list_filter([{listed}], lambda x: x is not null) as premises
+        from worded_conclusions c {known}""",
+    )
+    tables.drop("worded_conclusions")
+
+
+def _store_by_arrays(
     connection: duckdb.DuckDBPyConnection, rules: Sequence[str], premises: Sequence[str], *, timed: bool
 ) -> None:
-    """Write what was inferred into the table of facts, with rule and premises; ``rules`` names the numbers.
-
-    A premise comes before what follows from it, so ids are there when they are needed.
-    """
+    """The same from arrays. A premise comes before what follows from it, so ids are there when they are needed."""
     texts = _Texts(connection, rules, timed)
     stated = connection.sql("select fact_id from ids order by n").to_arrow_table()["fact_id"]
     [(last,)] = connection.execute("select coalesce(max(n), 0) from facts_now").fetchall()

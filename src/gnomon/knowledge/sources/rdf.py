@@ -34,6 +34,8 @@ _SUFFIXES = {
     ".trig": "trig",
 }
 _BYTES_OF_XML = 8192
+# What parsers look back over costs more with each level, and with each byte of a tag that does not end.
+_BYTES_OF_TAG, _DEEPEST = 1 << 20, 1000
 _QUADS_AT_ONCE = 5000
 _NO_SKIP = "Mend the file; --skip-bad works line by line, for N-Triples and N-Quads."
 
@@ -117,7 +119,11 @@ class _WellFormed(io.RawIOBase):
         self._handle = handle
         self._path = path
         self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._open
+        self._parser.EndElementHandler = self._close
         self._ended = False
+        self._given = 0
+        self._depth = 0
 
     @property
     def line(self) -> int:
@@ -136,8 +142,23 @@ class _WellFormed(io.RawIOBase):
             if data or not self._ended:
                 self._parser.Parse(data, not data)
             self._ended = not data
+            self._given += len(data)
+            if self._given - self._parser.CurrentByteIndex > _BYTES_OF_TAG:
+                raise self._refused("a tag is longer than a megabyte")
         except expat.ExpatError as error:
-            reason = expat.ErrorString(error.code)
-            raise InputError(f"{self._path}:{error.lineno}: not well-formed XML ({reason}). {_NO_SKIP}") from error
+            raise self._refused(expat.ErrorString(error.code), error.lineno) from error
+        except LookupError as error:
+            raise self._refused(str(error)) from error
         buffer[: len(data)] = data
         return len(data)
+
+    def _open(self, _name: str, _attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._refused(f"elements are nested more than {_DEEPEST:,} deep")
+
+    def _close(self, _name: str) -> None:
+        self._depth -= 1
+
+    def _refused(self, reason: str, line: int | None = None) -> InputError:
+        return InputError(f"{self._path}:{line or self.line}: not well-formed XML ({reason}). {_NO_SKIP}")

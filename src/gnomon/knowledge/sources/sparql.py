@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.knowledge.endpoint import USER_AGENT, Endpoint, Manners, Row
@@ -165,6 +166,7 @@ class _Rows:
             self._number += 1
             where = f"{self._place}, row {self._number}"
             try:
+                _refuse_odd_cells(row)
                 if self._names and "entity" in row:
                     self._take_names(row)
                     if not any(name in row for name in _FACT_COLUMNS):
@@ -297,6 +299,22 @@ class _Rows:
         if key not in self._seen:
             self._seen.add(key)
             self._gathering.name(entity, None if alias else text, language, [text] if alias else (), what)
+
+
+def _refuse_odd_cells(row: Row) -> None:
+    """A cell says its type, its value, and perhaps its datatype and language, all of them texts without NUL."""
+    for column, cell in row.items():
+        if not isinstance(cell, dict) or not isinstance(cell.get("type"), str):
+            raise ValueError(f"?{column} is no cell with a type and a value")
+        if cell["type"] == "triple":
+            continue
+        texts: list[Any] = [cell.get("value"), cell.get("datatype") or "", cell.get("xml:lang") or ""]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"?{column} is no cell with a type and a value")
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"?{column} holds half of a character") from None
 
 
 def _value(cell: Cell) -> float:

@@ -13,6 +13,7 @@ from gnomon.knowledge.sources.literals import Literal
 from gnomon.knowledge.sources.triples import Triples
 
 _NAMES_KEPT = 200_000
+_LONGEST_REASON = 300
 _POSITION = re.compile(r"Parser error (?:at|between) (?:line|column)[^:]*: ")
 
 
@@ -64,4 +65,5 @@ class Quads:
 def said_by(error: SyntaxError) -> str:
     """The reason in a syntax error of pyoxigraph, without the position, as part of a sentence."""
     text = _POSITION.sub("", first_line(ValueError(error.msg or "")), count=1).rstrip(". ")
+    text = text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
     return "".join(letter if letter.isprintable() else "?" for letter in text)

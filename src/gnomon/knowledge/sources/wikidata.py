@@ -215,8 +215,11 @@ def _names(entity: Mapping[str, Any], reading: Reading) -> Iterator[tuple[str, s
         label = labels.get(language) or (labels.get(_ANY_LANGUAGE) if reading.languages else None)
         others = aliases.get(language) or (aliases.get(_ANY_LANGUAGE, ()) if reading.languages else ())
         texts = [one["value"] for one in others]
+        text = label["value"] if label else None
+        if not all(isinstance(one, str) for one in ([text] if label else []) + texts):
+            raise ValueError(f"a name in {language!r} is no text")
         if label or texts:
-            yield language, label["value"] if label else None, texts
+            yield language, text, texts
 
 
 class _Statements:

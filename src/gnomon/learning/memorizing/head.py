@@ -195,8 +195,8 @@ def rank(
     weight = torch.cat([one.detach().float() for one in outputs.weights])
     bias = torch.cat([one.detach().float() for one in outputs.biases])
     found = []
-    at_once = max(1, _CELLS.get(states.device.type, _CELLS_ELSEWHERE) // outputs.count)
-    counting = _Counting(min(at_once, len(states)), outputs.count, states.device)
+    at_once = at_once_of(states.device, outputs.count)
+    counting = Counting(min(at_once, len(states)), outputs.count, states.device)
     for begin in range(0, len(states), at_once):
         some = slice(begin, min(begin + at_once, len(states)))
         scores = torch.addmm(bias, states[some].float(), weight.t())
@@ -205,16 +205,23 @@ def rank(
     return Ranks(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
 
-class _Counting:
+def at_once_of(device: torch.device, count: int) -> int:
+    """How many states are ranked at once among so many symbols."""
+    return max(1, _CELLS.get(device.type, _CELLS_ELSEWHERE) // count)
+
+
+class Counting:
     """Counts scores above or at a value; on a CPU into a table of floats, which it adds up much faster than truths."""
 
     def __init__(self, rows: int, columns: int, device: torch.device) -> None:
         self.table = torch.empty(rows, columns) if device.type == "cpu" else None
 
     def above(self, scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """How many scores of each row are above its value."""
         return self._count(torch.gt, scores, values)
 
     def equal(self, scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """How many scores of each row are its value."""
         return self._count(torch.eq, scores, values)
 
     def _count(self, compare: Any, scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -229,7 +236,7 @@ def _ranked(
     rows: torch.Tensor,
     answers: torch.Tensor,
     first: int,
-    counting: _Counting,
+    counting: Counting,
 ) -> tuple[torch.Tensor, ...]:
     own = scores.gather(1, targets[:, None])[:, 0]
     golds = scores[rows, answers]

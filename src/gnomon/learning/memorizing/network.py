@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,8 @@ from gnomon.learning.memorizing.head import (
     spread_in_kernels,
 )
 from gnomon.learning.memorizing.settings import MemorizeSettings
+from gnomon.learning.memorizing.shards import ShardedHead
+from gnomon.learning.processes import Processes
 
 WORTH_COMPILING = 1e15
 
@@ -30,7 +32,8 @@ class MemoryNetwork:
 
     With the head ``vocabulary`` symbols compete with the words of the vocabulary; with ``separate`` among themselves.
     The network always stands as if it were asked: dropout would only keep it from learning by heart. ``work`` is how
-    often parameters will be used, statements by parameters: where there is much to do, it pays to compile.
+    often parameters will be used, statements by parameters: where there is much to do, it pays to compile. With
+    ``shards`` the table holds the rows of this process alone, and all processes must learn and rank at once.
     """
 
     def __init__(
@@ -41,9 +44,11 @@ class MemoryNetwork:
         device: torch.device,
         pad: int,
         work: float = 0.0,
+        shards: Processes | None = None,
+        count: int | None = None,
     ) -> None:
         self.network = network.to(device=device, dtype=torch.float32).eval()
-        self.symbols = symbols.to(device)
+        self.symbols: SymbolTable = symbols.to(device)
         self.settings, self.device, self.pad = settings, device, pad
         self.vocabulary = int(network.get_input_embeddings().weight.shape[0])
         on_cuda = device.type == "cuda"
@@ -57,6 +62,8 @@ class MemoryNetwork:
         self.body: Body = body_of(self.network, self.dtype, compiler, recompute=settings.checkpoints == "yes")
         self.spread = compiler(spread_in_kernels) if compiler else spread
         self.reads_symbols = False
+        self.count = len(self.symbols.bias) if count is None else count
+        self.shards = ShardedHead(self.symbols, self.count, shards) if shards is not None else None
 
     @property
     def outputs(self) -> Outputs:
@@ -83,6 +90,17 @@ class MemoryNetwork:
         states.backward(learnt.of_states)
         return learnt
 
+    def learn_sharded(self, placed: Placed, sizes: Sequence[int], scale: float, *, first: bool) -> Learnt:
+        """The same with a head in shards; ``sizes`` says how many sentences each process has (it may be none)."""
+        assert self.shards is not None
+        within = self.shards.processes.within_memory
+        width = self.symbols.weight.shape[1]
+        empty = torch.zeros(0, width, dtype=self.dtype, device=self.device)
+        states = within(lambda: self.states(placed) if len(placed) else empty, self.device)
+        learnt = self.shards.learn(states.detach(), placed.targets, sizes, scale, first=first)
+        within(lambda: states.backward(learnt.of_states) if len(placed) else None, self.device)
+        return learnt
+
     def begin(self) -> None:
         """Before the passes of a step: take over what the optimizer has changed."""
         self.body.begin()
@@ -96,4 +114,16 @@ class MemoryNetwork:
         outputs = self.outputs
         targets = placed.targets + outputs.offset
         with torch.no_grad():
+            if self.shards is not None:
+                return self._rank_sharded(placed, rows, answers, first)
             return rank(outputs, self.states(placed), targets, rows, answers + outputs.offset, first)
+
+    def _rank_sharded(self, placed: Placed, rows: torch.Tensor, answers: torch.Tensor, first: int) -> Ranks:
+        """Ranks of sentences that all processes have been given, of which each reads its share."""
+        assert self.shards is not None
+        every = self.shards.processes
+        shares = [every.share(len(placed), rank) for rank in range(every.count)]
+        own = placed[shares[every.rank]]
+        states = self.states(own) if len(own) else torch.zeros(0, self.symbols.weight.shape[1], device=self.device)
+        sizes = [share.stop - share.start for share in shares]
+        return self.shards.rank(states, sizes, placed.targets, rows, answers, first)

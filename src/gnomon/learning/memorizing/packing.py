@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnomon.foundation import SLOT, InputError, derived_seed, digest, write_json
+from gnomon.foundation import SLOT, InputError, derived_seed, digest, file_digest, write_json
+from gnomon.foundation.errors import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+logger = logging.getLogger(__name__)
 
 IntArray = NDArray[np.int64]
 _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
@@ -95,19 +99,26 @@ def pack(
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         np.save(folder / f"{name}.npy", getattr(packed, name))
-    write_json(folder / _ABOUT, {"identity": identity, "unreadable": unreadable})
+    contents = {name: file_digest(folder / f"{name}.npy") for name in _FILES}
+    write_json(folder / _ABOUT, {"identity": identity, "unreadable": unreadable, "contents": contents})
     return _opened(folder, identity) or packed
 
 
 def _opened(folder: Path, identity: str) -> Packed | None:
     try:
         about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        if about.get("identity") != identity:
+        if about["identity"] != identity:
             return None
+        damaged = [name for name in _FILES if file_digest(folder / f"{name}.npy") != about["contents"][name]]
+        if damaged:
+            raise ValueError(f"{damaged[0]}.npy is not what was written")
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="c") for name in _FILES}
-    except (OSError, ValueError):
+        return Packed(**arrays, unreadable=int(about["unreadable"]))
+    except FileNotFoundError:
         return None
-    return Packed(**arrays, unreadable=int(about["unreadable"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logger.warning("%s, unfinished work, was damaged (%s): packed anew", folder.name, first_line(error))
+        return None
 
 
 def _digest(statements: pa.Table) -> str:

@@ -93,7 +93,7 @@ def load_memorized(folder: Path, device: str = "auto") -> Memorized:
         raise InputError(f"{folder} holds no model that has memorized facts; 'gnomon memorize' makes one")
     record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     symbols = read_table(SYMBOLS, folder / SYMBOL_FILE)
-    settings = make_memorize_settings({**record["settings"], "compile": "no"})
+    settings = make_memorize_settings({**record["settings"], "compile": "no", "processes": 1, "shard_head": "no"})
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnomon.foundation import InputError, did_you_mean
-from gnomon.learning.learned import make_settings
+from gnomon.learning.learned import make_settings, refuse_unshared
 
 MEMORIZE = "memorize"
 HEADS = ("separate", "vocabulary")
@@ -29,7 +29,8 @@ class MemorizeSettings:
     on CUDA and float32 elsewhere; ``compile`` auto compiles there where much is to be learned. ``checkpoints``
     recomputes layers in the backward pass, for less memory. A checkpoint is written after an epoch if so many seconds
     have passed since the last. A model of random weights and a made tokenizer has so many entries in its
-    ``vocabulary``. ``processes`` share each batch.
+    ``vocabulary``. ``processes`` share each batch; with ``shard_head`` each holds only its rows of the table of
+    symbols. A batch that is always learned in so many ``parts`` gives the very same bits by up to so many processes.
     """
 
     head: str = "separate"
@@ -50,6 +51,8 @@ class MemorizeSettings:
     checkpoint_seconds: float = 120.0
     vocabulary: int = 8000
     processes: int = 1
+    shard_head: str = "no"
+    parts: int = 1
 
 
 def make_memorize_settings(given: Mapping[str, Any]) -> MemorizeSettings:
@@ -65,6 +68,7 @@ def checked(settings: MemorizeSettings) -> MemorizeSettings:
         "precision": PRECISIONS,
         "compile": COMPILING,
         "checkpoints": ("yes", "no"),
+        "shard_head": ("yes", "no"),
     }
     for name, values in allowed.items():
         own = getattr(settings, name)
@@ -86,6 +90,12 @@ def checked(settings: MemorizeSettings) -> MemorizeSettings:
             f"the setting vocabulary of learning is {settings.vocabulary}; bytes alone are 256 entries, so give 300 "
             "or more"
         )
-    if settings.processes < 1:
-        raise InputError(f"the setting processes of learning is {settings.processes}, and should be 1 or more")
+    if settings.shard_head == "yes" and settings.head != "separate":
+        raise InputError("shard_head splits the table of a head of its own; set learning.settings.head to separate")
+    if settings.shard_head == "yes" and settings.parts > 1:
+        raise InputError(
+            "with shard_head sums are taken over processes, and the last digits hang on their number; leave out parts, "
+            "or shard_head"
+        )
+    refuse_unshared(settings.processes, settings.parts)
     return settings

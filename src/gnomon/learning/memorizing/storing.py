@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,17 @@ import torch
 from gnomon.foundation import InputError, Progress, derived_seed, digest
 from gnomon.foundation.statements import STATEMENTS, SYMBOLS
 from gnomon.foundation.tables import validate, write_table
-from gnomon.learning.learned import Learned, refuse_other_files, save_folder
+from gnomon.learning.checkpoints import whole_rows
+from gnomon.learning.learned import Learned, deciding, refuse_other_files, refuse_unshared, save_folder
 from gnomon.learning.memorizing.head import SymbolTable
 from gnomon.learning.memorizing.network import MemoryNetwork
 from gnomon.learning.memorizing.packing import Packed, pack
-from gnomon.learning.memorizing.processes import Processes
 from gnomon.learning.memorizing.settings import MEMORIZE, MemorizeSettings, checked, make_memorize_settings
+from gnomon.learning.memorizing.shards import drawn_rows
 from gnomon.learning.memorizing.training import CHECKPOINT, Place, Training
 from gnomon.learning.optimizing import seeded
+from gnomon.learning.processes import Processes
+from gnomon.learning.summing import one_thread
 from gnomon.models import Model, ModelSpec, resolve_model
 from gnomon.models.blank import BlankModel
 from gnomon.models.masked import MaskedModel
@@ -52,7 +55,8 @@ def memorize(
     """Train a model to fill the masks of statements with symbols, and save it.
 
     ``start`` is a loaded masked model, whose weights are changed in place, or one that knows nothing yet. With a folder
-    for ``checkpoints`` a run that was killed goes on where it was, and ends on a CPU as an undisturbed one does.
+    for ``checkpoints`` a run that was killed goes on where it was, by any number of processes, and ends on a CPU as an
+    undisturbed one does: to the last bit by as many processes, or with ``parts``.
     """
     chosen = checked(settings) if isinstance(settings, MemorizeSettings) else make_memorize_settings(settings or {})
     refuse_other_files(folder)
@@ -62,24 +66,38 @@ def memorize(
     if start.kind not in ("masked", "blank"):
         raise InputError(f"{start.name} is a {start.kind} model; only masked models and random:… memorize")
     if chosen.processes > 1 and processes is None:
-        from gnomon.learning.memorizing.jobs import memorize_together
+        from gnomon.learning.jobs import train_together
 
-        return memorize_together(
-            *(start, statements, symbols, folder),
+        return train_together(
+            *(MEMORIZE, start, folder),
             settings=chosen,
             seed=seed,
             progress=progress,
             checkpoints=checkpoints,
             device=device,
+            statements=statements,
+            symbols=symbols,
         )
     every = processes or Processes()
+    refuse_unshared(every.count, chosen.parts)
+    sharded = chosen.shard_head == "yes" and every.joined
+    reads_symbols = bool(pc.any(pc.match_substring(statements["prompt"], "⟦")).as_py())
+    if chosen.shard_head == "yes" and reads_symbols:
+        raise InputError(
+            "shard_head leaves each process its rows of the table of symbols, and in these sentences any symbol may "
+            "stand; name entities as text (options.entities=text), or leave out shard_head"
+        )
     placed = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
-    with seeded(derived_seed(seed, MEMORIZE), exact=placed.type == "cpu"):
+    with seeded(derived_seed(seed, MEMORIZE), exact=placed.type == "cpu"), one_thread(chosen.parts > 1):
         network, tokenizer = _network(start, statements, chosen, seed)
         work = float(statements.num_rows) * chosen.epochs * sum(one.numel() for one in network.parameters())
-        table = _table(network, symbols.num_rows)
-        memory = MemoryNetwork(network, table, chosen, placed, int(tokenizer.pad_token_id), work)
-        memory.reads_symbols = bool(pc.any(pc.match_substring(statements["prompt"], "⟦")).as_py())
+        table = _table(network, symbols.num_rows, every.share(symbols.num_rows) if sharded else None)
+        memory = MemoryNetwork(
+            *(network, table, chosen, placed, int(tokenizer.pad_token_id), work),
+            shards=every if sharded else None,
+            count=symbols.num_rows,
+        )
+        memory.reads_symbols = reads_symbols
         packed = pack(
             statements,
             symbols,
@@ -88,13 +106,17 @@ def memorize(
             _longest(network, tokenizer),
             checkpoints / f"packed-{every.rank}" if checkpoints else None,
         )
-        identity = digest([MEMORIZE, start.fingerprint, _content(packed), asdict(replace(chosen, processes=1)), seed])
+        content = _content(packed)
+        every.refuse_others({"model": start.fingerprint, "statements": content, "settings": digest(deciding(chosen))})
+        identity = digest([MEMORIZE, start.fingerprint, content, deciding(chosen), seed])
         training = Training(start.name, memory, packed, chosen, seed, progress, every)
         checkpoint = checkpoints / CHECKPOINT if checkpoints else None
         if checkpoint:
             training.resume(checkpoint, identity)
         place = training.run(checkpoint, identity)
     record = _record(start, chosen, seed, packed, statements, symbols, memory, place)
+    if sharded:
+        memory.symbols = _whole(memory, every)
     if not every.first:
         return Learned(folder, "", record)
     learned = save_memory(memory, tokenizer, symbols, folder, record)
@@ -112,8 +134,21 @@ def _network(start: Model | BlankModel, statements: pa.Table, settings: Memorize
     return start.model, start.tokenizer
 
 
-def _table(network: Any, count: int) -> SymbolTable:
-    return SymbolTable(count, int(network.get_output_embeddings().weight.shape[1]))
+def _table(network: Any, count: int, rows: slice | None) -> SymbolTable:
+    """A table of random rows, or some of the very same."""
+    width = int(network.get_output_embeddings().weight.shape[1])
+    return SymbolTable(count, width) if rows is None else drawn_rows(count, width, rows)
+
+
+def _whole(memory: MemoryNetwork, every: Processes) -> SymbolTable:
+    """The table of all symbols, for the first process."""
+    found = {name: whole_rows(part, memory.count, every) for name, part in sorted(memory.symbols.named_parameters())}
+    if not every.first:
+        return memory.symbols
+    table = SymbolTable(0, memory.symbols.weight.shape[1])
+    for name, part in found.items():
+        setattr(table, name, torch.nn.Parameter(part))
+    return table
 
 
 def _longest(network: Any, tokenizer: Any) -> int:
@@ -158,7 +193,7 @@ def _record(
         "base": start.fingerprint,
         "kind": "memory",
         "architecture": type(memory.network).__name__,
-        "parameters": int(sum(one.numel() for one in memory.parameters())),
+        "parameters": _parameters(memory),
         "statements": packed.count,
         "symbols": symbols.num_rows,
         "head": settings.head,
@@ -175,6 +210,12 @@ def _record(
         "seconds": round(place.seconds, 1),
         "remarks": remarks,
     }
+
+
+def _parameters(memory: MemoryNetwork) -> int:
+    """How many there are in all processes together."""
+    elsewhere = memory.count - len(memory.symbols.bias)
+    return int(sum(one.numel() for one in memory.parameters()) + elsewhere * (memory.symbols.weight.shape[1] + 1))
 
 
 def _only_masked(statements: pa.Table) -> int:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from gnomon.foundation import GnomonError, Progress, SilentProgress
-from gnomon.learning.checkpoints import read_checkpoint, write_checkpoint
+from gnomon.learning.checkpoints import Split, go_on_from, keep_checkpoint
 from gnomon.learning.memorizing.feeding import Feed, Placed
 from gnomon.learning.memorizing.network import MemoryNetwork
 from gnomon.learning.memorizing.packing import Batch, Packed, epoch_batches, length_batches
-from gnomon.learning.memorizing.processes import Processes
 from gnomon.learning.memorizing.settings import MemorizeSettings
 from gnomon.learning.optimizing import refuse_no_number
+from gnomon.learning.processes import Processes
+from gnomon.learning.summing import GradientSum
 from gnomon.models.batching import is_out_of_memory, release_memory
 
 logger = logging.getLogger(__name__)
@@ -68,7 +71,10 @@ class Training:
         self.processes = processes or Processes()
         self.progress = progress if progress is not None and self.processes.first else SilentProgress()
         self.parameters = network.parameters()
-        self.others = [one for one in self.parameters if all(one is not own for own in self._kept())]
+        kept = {id(one) for one in self._kept()}
+        self.others = [one for one in self.parameters if id(one) not in kept]
+        shared = self.others if network.shards else self.parameters
+        self.gradients = GradientSum(shared, self.processes, settings.parts)
         self.optimizer = torch.optim.AdamW(
             self.parameters,
             lr=settings.learning_rate,
@@ -104,24 +110,32 @@ class Training:
                     place.stopped = UNTIL
                 elif last:
                     place.stopped = EPOCHS
-                if checkpoint and time.perf_counter() - saved >= settings.checkpoint_seconds and not place.stopped:
-                    self.save(checkpoint, identity)
-                    saved = time.perf_counter()
+                if checkpoint and not place.stopped:
+                    due = time.perf_counter() - saved >= settings.checkpoint_seconds
+                    if self.processes.told(due):  # Clocks differ.
+                        self.save(checkpoint, identity)
+                        saved = time.perf_counter()
         finally:
             self.progress.finish(self.label)
         return place
 
     def accuracy(self) -> float:
         """The share of statements whose first answer is right, as they are (ties count by chance)."""
-        right = torch.zeros((), dtype=torch.float64, device=self.network.device)
-        rows = np.arange(self.packed.count)
-        batches = length_batches(self.packed, rows, self.place.at_once)
+        # Memory may have run out in one process alone, and batches must be the same in all.
+        fewest = torch.tensor([-self.place.at_once], device=self.network.device)
+        self.processes.highest(fewest)
+        self.place.at_once = -int(fewest)
+        # One value a statement, so that the sum is the same whoever has asked what.
+        right = torch.zeros(self.packed.count, dtype=torch.float64, device=self.network.device)
+        batches = length_batches(self.packed, np.arange(self.packed.count), self.place.at_once)
         self.network.begin()
-        for batch, placed in self.feed.place(self.processes.own(batches)):
+        for batch, placed in self.feed.place(batches if self.network.shards else self.processes.own(batches)):
             ranks = self.network.rank(placed, *self.feed.answers(batch), first=0)
-            right += ((ranks.best_above == 0) * ranks.best_golds / ranks.best_ties).sum()
-        self.processes.add([right])
-        return float(right) / max(1, self.packed.count)
+            share = (ranks.best_above == 0) * ranks.best_golds.double() / ranks.best_ties
+            right[torch.from_numpy(batch.statements).to(right.device)] = share
+        if not self.network.shards:
+            self.processes.add([right])
+        return float(right.sum()) / max(1, self.packed.count)
 
     def _batches(self, epoch: int) -> list[Batch]:
         return epoch_batches(
@@ -145,40 +159,42 @@ class Training:
             self.place.step += 1
             self.place.learned += len(placed)
             self.progress.advance(self.label, len(placed))
-        total = torch.stack(losses).sum()
-        self.processes.add([total])
-        return float(total) / max(1, self.readable)
+        return float(torch.stack(losses).sum()) / max(1, self.readable)
 
     def learn(self, batch: Placed) -> torch.Tensor:
         """One step of the optimizer; the summed loss stays on the device."""
         rate = self.settings.learning_rate * rate_at(self.place.step, self.steps, self.settings)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss = self._gradients(batch)
-        self.processes.add([one.grad for one in self.parameters if one.grad is not None])
-        # The fused optimizer must not wait for the norm to come to the host.
-        torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.largest_gradient, foreach=True)
+        loss = self.gradients(len(batch), lambda rows: self._learn_rows(batch, rows))
+        self._clip()
         self.optimizer.step()
         return loss
 
-    def _gradients(self, batch: Placed) -> torch.Tensor:
-        """Gradients of the mean loss of a batch, in parts where memory does not hold it whole."""
+    def _clip(self) -> None:
+        """Keep the norm of all gradients within bounds, without waiting for it to come to the host."""
+        largest = self.settings.largest_gradient
+        if self.network.shards is None:
+            torch.nn.utils.clip_grad_norm_(self.parameters, largest, foreach=True)
+            return
+        others, own = (
+            torch.stack(torch._foreach_norm([one.grad for one in some if one.grad is not None])).square().sum()
+            for some in (self.others, self._kept())
+        )
+        self.processes.add([own])
+        factor = (largest / ((others + own).sqrt() + 1e-6)).clamp(max=1.0)
+        torch._foreach_mul_([one.grad for one in self.parameters if one.grad is not None], factor)
+
+    def _learn_rows(self, batch: Placed, rows: slice) -> torch.Tensor:
+        """The summed loss of some rows, and gradients of it by the size of the batch, in parts that memory holds."""
         while True:
             for one in self.others:
                 one.grad = None
             try:
-                own = self.processes.share(len(batch))
                 self.network.begin()
-                losses = []
-                for begin in range(own.start, own.stop, self.place.at_once):
-                    part = batch[begin : min(begin + self.place.at_once, own.stop)]
-                    losses.append(self.network.learn(part, 1 / len(batch), first=begin == own.start).loss)
+                losses = self._sharded(batch) if self.network.shards else self._plain(batch, rows)
                 self.network.end()
-                if not losses:  # Fewer statements than processes.
-                    for one in self.parameters:
-                        one.grad = torch.zeros_like(one)
-                    return torch.zeros((), device=self.network.device)
-                return torch.stack(losses).sum()
+                return losses
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -190,21 +206,53 @@ class Training:
                 logger.warning("%s: out of memory, going on with %d at once", self.label, self.place.at_once)
                 release_memory()
 
+    def _plain(self, batch: Placed, rows: slice) -> torch.Tensor:
+        losses = [torch.zeros((), device=self.network.device)]
+        for begin in range(rows.start, rows.stop, self.place.at_once):
+            part = batch[begin : min(begin + self.place.at_once, rows.stop)]
+            losses.append(self.network.learn(part, 1 / len(batch), first=begin == rows.start).loss)
+        if len(losses) == 1:  # Fewer statements than processes: what the last step has left does not count.
+            for one in self.parameters:
+                one.grad = None
+        return torch.stack(losses).sum()
+
+    def _sharded(self, batch: Placed) -> torch.Tensor:
+        """The same by processes that learn part after part at once."""
+        every, most = self.processes, self.place.at_once
+        losses = [torch.zeros((), device=self.network.device)]
+        shares = [every.share(len(batch), rank) for rank in range(every.count)]
+        for passed in range(0, max(share.stop - share.start for share in shares), most):
+            parts = [slice(min(s.start + passed, s.stop), min(s.start + passed + most, s.stop)) for s in shares]
+            sizes = [part.stop - part.start for part in parts]
+            learnt = self.network.learn_sharded(batch[parts[every.rank]], sizes, 1 / len(batch), first=passed == 0)
+            losses.append(learnt.loss)
+        return torch.stack(losses).sum()
+
     def save(self, file: Path, identity: str) -> None:
-        """Write where the training stands; the file is there whole or as it was."""
-        if not self.processes.first:
-            return
+        """Write where the training stands; the file is there whole or as it was. All processes must call this."""
         content = {
             "network": self.network.network.state_dict(),
             "symbols": self.network.symbols.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "place": vars(self.place),
         }
-        write_checkpoint(file, identity, content)
+        keep_checkpoint(file, identity, content, self.processes, self._split(content))
+
+    def _split(self, content: Mapping[str, Any]) -> Split:
+        """Where a checkpoint has tables that this process holds some rows of: the symbols, and their optimizer's."""
+        if self.network.shards is None:
+            return {}
+        own = {place for place, one in enumerate(self.parameters) if any(one is kept for kept in self._kept())}
+        names: list[Any] = [("symbols", name) for name in content["symbols"]]
+        state = content["optimizer"]["state"]
+        names += [
+            ("optimizer", "state", place, name) for place in own & set(state) for name in ("exp_avg", "exp_avg_sq")
+        ]
+        return dict.fromkeys(names, self.network.count)
 
     def resume(self, file: Path, identity: str) -> None:
         """Go on from a checkpoint of this very training; one of another, or a damaged one, is left alone."""
-        content = read_checkpoint(file, identity, self.label)
+        content = go_on_from(file, identity, self.label, self.processes, self._split)
         if content is None:
             return
         self.network.network.load_state_dict(content["network"])

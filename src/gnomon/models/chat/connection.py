@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import socket
 import ssl
 import threading
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from gnomon.foundation.parsing import parse_reply
 from gnomon.foundation.version import __version__
 
 
@@ -38,10 +38,7 @@ class Response:
     @property
     def content(self) -> Any:
         """The JSON of the response; None where it is not valid."""
-        try:
-            return json.loads(self.text)
-        except ValueError:
-            return None
+        return parse_reply(self.text)
 
 
 class Connections:

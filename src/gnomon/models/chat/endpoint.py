@@ -319,7 +319,7 @@ def _letters(choice: Mapping[str, Any], letters: Sequence[str]) -> dict[str, flo
     try:
         tops = choice["logprobs"]["content"][0]["top_logprobs"]
         given = [(str(one["token"]).strip(), float(one["logprob"])) for one in tops]
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         return None
     found: dict[str, list[float]] = defaultdict(list)
     for token, value in given:
@@ -336,7 +336,7 @@ def _log_sum(values: Sequence[float]) -> float:
 def _tokens(content: Mapping[str, Any]) -> int | None:
     try:
         return int(content["usage"]["total_tokens"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 

@@ -79,9 +79,17 @@ def retry_after(response: Response) -> float | None:
         return _sane(float(given))
     except ValueError:
         try:
-            return _sane(parsedate_to_datetime(given).timestamp() - time.time())
+            return _sane(parsedate_to_datetime(given).timestamp() - _now(response))
         except (ValueError, TypeError):
             return None
+
+
+def _now(response: Response) -> float:
+    """What time it is by the endpoint's clock, if it says so: ours may be wrong, and may jump."""
+    try:
+        return parsedate_to_datetime(response.headers["date"]).timestamp()
+    except (KeyError, ValueError, TypeError):
+        return time.time()
 
 
 def _sane(seconds: float) -> float | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import InputError, cache_folder, digest
+from gnomon.foundation.errors import first_line
 
 FILE = "replies.sqlite"
 
@@ -35,19 +36,23 @@ class KeptReplies:
                 "(key text primary key, endpoint text, model text, request text, reply text, kept real)"
             )
         except sqlite3.DatabaseError as error:
-            raise InputError(
-                f"{self.file} is damaged ({error}). Remove it; replies are then asked for anew."
-            ) from error
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(f"{self.file} is damaged ({first_line(error)}). Remove it; replies are then asked for anew.")
 
     def find(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The replies to these requests that are kept."""
         found = {}
-        with self.lock:
-            for start in range(0, len(keys), 500):
-                some = list(keys[start : start + 500])
-                marks = ", ".join("?" * len(some))
-                rows = self.store.execute(f"select key, reply from replies where key in ({marks})", some)
-                found.update({key: json.loads(reply) for key, reply in rows})
+        try:
+            with self.lock:
+                for start in range(0, len(keys), 500):
+                    some = list(keys[start : start + 500])
+                    marks = ", ".join("?" * len(some))
+                    rows = self.store.execute(f"select key, reply from replies where key in ({marks})", some)
+                    found.update({key: json.loads(reply) for key, reply in rows})
+        except (sqlite3.DatabaseError, ValueError, TypeError) as error:
+            raise self._damaged(error) from error
         return found
 
     def keep(self, key: str, endpoint: str, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:

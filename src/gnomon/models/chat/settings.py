@@ -83,6 +83,8 @@ def read_settings(model: str, endpoint: str | None, given: Mapping[str, Any] | N
     """The settings of the model that is called so at an endpoint; refuses what is no setting, and a key in the open."""
     known = {one.name for one in fields(ChatSettings)} - {"endpoint", "name"}
     given = dict(given or {})
+    if not model.isprintable():
+        raise InputError(f"{model!a} is no name of a model behind an endpoint: it has characters that no name has")
     for name in given:
         if name not in known:
             raise InputError(f"{model}: there is no chat setting {name!r}; {did_you_mean(str(name), known)}")
@@ -158,7 +160,8 @@ def _checked(model: str, settings: ChatSettings) -> ChatSettings:
     if settings.seed is not None and not isinstance(settings.seed, int):
         raise InputError(f"{model}: seed is {settings.seed!r}, and should be a whole number, or null for none")
     for name in ("system", "key_header"):
-        if not isinstance(getattr(settings, name), str | None):
+        given = getattr(settings, name)
+        if not isinstance(given, str) and (given is not None or name == "key_header"):
             raise InputError(f"{model}: {name} should be text")
     if not isinstance(settings.extra, Mapping):
         raise InputError(f"{model}: extra should hold keys that go into every request")

@@ -68,7 +68,8 @@ def chosen(reply: ChatReply, letters: Sequence[str], choices: Sequence[str]) -> 
         return Said(ANSWERED, choice)
     if is_refusal(reply):
         return Said(REFUSED)
-    said = {found[1].upper() for found in _SAID.finditer(text)} & set(letters)
+    # Of blanks one stands for all: over many, a pattern that may take them in several places tries every way.
+    said = {found[1].upper() for found in _SAID.finditer(" ".join(text.split()))} & set(letters)
     if len(said) == 1:
         return Said(ANSWERED, choices[list(letters).index(said.pop())])
     return Said(NO_ANSWER)
@@ -97,8 +98,18 @@ def _filled(line: str, before: str, after: str) -> str:
     head, tail = (" ".join(part.split()).rstrip(".。") for part in (before, after))
     if len(head) + len(tail) < _ENOUGH_AROUND:
         return line
-    found = re.fullmatch(rf"{re.escape(head)}\s*(.+?)\s*{re.escape(tail)}\W*", line, re.IGNORECASE)
-    return found[1] if found else line
+    begins = re.match(re.escape(head), line, re.IGNORECASE)
+    rest = line[begins.end() :] if begins else ""
+    if not rest:
+        return line
+    # What comes after the tail holds no word. Sought from there: one pattern for all would try every pair of places.
+    words_end = len(rest)
+    while words_end and not (rest[words_end - 1].isalnum() or rest[words_end - 1] == "_"):
+        words_end -= 1
+    if not tail:
+        return rest[: max(1, words_end)].strip()
+    ends = re.compile(re.escape(tail), re.IGNORECASE).search(rest, max(1, words_end - len(tail)))
+    return rest[: ends.start()].strip() if ends else line
 
 
 def _unmarked(line: str) -> str:

@@ -92,15 +92,16 @@ def _rights(
             shown = "capital(t.o)" if begins else "t.o"
             workshop.make(
                 "rights",
-                f"""select ctx, max(n) as n, list(distinct answer order by answer) as answers, max(facts) as facts from (
+                f"""select ctx, max(n) as n, list(distinct answer order by answer) as answers, max(facts) as facts
+                from (
                     select ctx, n, facts, unnest(answers) as answer from rights
                     union all select r.ctx, r.n, r.facts, {shown} as answer from rights r join pairs t
                     on t.rel = {number} and t.s = r.ctx) every group by ctx""",
             )
 
     return workshop.rows(
-        "select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts) filter (n = 1), 0)::bigint, avg(array_length(answers)) "
-        "from rights where n > 0"
+        "select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts) filter (n = 1), 0)::bigint, "
+        "avg(array_length(answers)) from rights where n > 0"
     )
 
 
@@ -153,7 +154,7 @@ def candidate_set(workshop: Workshop, relation: Relation, template: str, ask: st
         shown = in_slot(template, ask)
         found = workshop.tables.arrow(
             f"select distinct {shown} as shown from {workshop.relation_rows(relation)} w "
-            f"where {column(ask)} is not null order by shown"
+            f"where {column(ask)} is not null and asked order by shown"
         )
         texts = found["shown"].combine_chunks()
         known[key] = candidate_set_id(f"{relation.name}-{ask}", texts.to_pylist())

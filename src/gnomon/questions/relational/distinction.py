@@ -111,7 +111,8 @@ def _odd_ones(workshop: Workshop) -> None:
     workshop.make("trio_names", "select id, unnest(names) as name from trios")
     workshop.make(
         "trio_categories",
-        "select t.id, a.high, count(*) as members from trio_names t join above a on a.low = t.name group by t.id, a.high",
+        "select t.id, a.high, count(*) as members from trio_names t join above a on a.low = t.name "
+        "group by t.id, a.high",
     )
     workshop.make("trio_below", "select distinct t.id, a.low from trio_names t join above a on a.high = t.name")
     nothing = ", ".join(f"cast(null as varchar) as {name}" for name in ("id", "odd", "fact_id"))

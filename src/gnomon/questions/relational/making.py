@@ -53,6 +53,11 @@ def make_benchmark(
     if "reasoning" in wanted:
         remarks += make_reasoning(workshop) + make_comparisons(workshop)
     remarks += _unworded(workshop)
+    if workshop.asked < workshop.facts:
+        remarks.append(
+            f"questions are made of some {workshop.asked:,} of {workshop.facts:,} facts, drawn by their ids; "
+            "all of them say what is right"
+        )
     questions = _identified(workshop)
     counts: Sequence[Mapping[str, Any]] = ()
     if control is not None:
@@ -172,8 +177,8 @@ def _frequencies(workshop: Workshop, tasks: Sequence[str]) -> pa.Table:
             if task in tasks:
                 parts.append(
                     f"select {quoted(task)} as task, {quoted(name)} as relation, {shown} as answer, "
-                    f"count(*) as count from worded where rel = {workshop.numbers[name]} and {shown} is not null "
-                    f"group by {shown}"
+                    f"count(*) as count from worded where rel = {workshop.numbers[name]} and asked "
+                    f"and {shown} is not null group by {shown}"
                 )
     if not parts:
         return make_table(FREQUENCIES, [])

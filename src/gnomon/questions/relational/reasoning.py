@@ -51,7 +51,8 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
     workshop.make(
         "unclear_asked",
         f"""select fact_id as id, rel, {quoted(ask)} as ask, {other} as said, domain
-        from concluded c where rel = {number} and ({str(relation.closed).lower()} or {other} in (select {other} from worded where rel = {number}
+        from concluded c where rel = {number} and ({str(relation.closed).lower()} or {other} in (
+            select {other} from worded where rel = {number}
             group by {other} having count(distinct {column(ask)}) > 1))""",
     )
     workshop.wrong_names("unclear_asked", "wrong_choices", WRONG, f"choices {ask}")

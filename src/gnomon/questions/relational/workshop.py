@@ -22,7 +22,7 @@ MADE = (
 )
 """The columns of the questions made: texts, some of them lists."""
 MANY_FACTS = 2_000_000
-USUALLY_ASKED = 500_000
+USUALLY_ASKED = 100_000
 """Of how many facts questions are made, where there are very many."""
 
 
@@ -33,8 +33,8 @@ class MakingOptions:
     ``paraphrases`` is how many templates a fact gets at most for each place that is asked for (None: all);
     ``checks`` how many statements are checked, half of them false; ``rounds`` how often the members of a category
     or a number's subjects are grouped anew; ``shares`` how facts are split. ``asked`` is how many facts questions are
-    made of, drawn by their ids (None: all, or half a million where there are more than two million); all the others
-    still say what is right, what is unique and what is wrong.
+    made of, drawn by their ids (None: all, or 100,000 where there are more than two million); their answers are the
+    candidates, and all the other facts still say what is right, what is unique and what is wrong.
     """
 
     suite: str
@@ -86,12 +86,16 @@ class Workshop:
         """Whether there are so many facts that not all of them can be had in memory."""
         return self.facts > MANY_FACTS
 
+    @property
+    def asked(self) -> int:
+        """Of about how many facts questions are made."""
+        return min(self.facts, self.options.asked or (USUALLY_ASKED if self.many else self.facts))
+
     def is_asked(self, fact: str = "fact_id") -> str:
         """SQL for whether questions are made of a fact."""
-        wanted = self.options.asked or (USUALLY_ASKED if self.many else None)
-        if wanted is None or wanted >= self.facts:
+        if self.asked == self.facts:
             return "true"
-        return f"{self.draw(quoted('asked'), fact)} // 2048 < {wanted * 2**53 // self.facts}"
+        return f"{self.draw(quoted('asked'), fact)} // 2048 < {self.asked * 2**53 // self.facts}"
 
     def draw(self, *parts: str) -> str:
         """SQL for a number in [0, 2^64) that belongs to the seed and these expressions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from gnomon.foundation import InputError
+from gnomon.foundation.engines import Engine
+from gnomon.foundation.files import scratch_folder
 from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.engines import DuckTables
+from gnomon.knowledge.database import connected
+from gnomon.knowledge.engines.opening import engine_tables
 from gnomon.knowledge.importing import import_knowledge
+from gnomon.knowledge.places import STORE_SUFFIX
 from gnomon.knowledge.rules import infer, read_rules
 from gnomon.questions import QuestionSet
 from gnomon.questions.drawing import draw_questions
@@ -37,7 +41,7 @@ SENSITIVE_CLASSES = (
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
 
-def build(study: Study, home: Path) -> QuestionSet:
+def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
     """Questions of the four types from the study's knowledge, after quality control, split by fact."""
     schema = _schema(study, home)
     options = MakingOptions(
@@ -47,6 +51,7 @@ def build(study: Study, home: Path) -> QuestionSet:
         checks=_whole(study, "checks", 10_000) or 10_000,
         rounds=_whole(study, "rounds", 4) or 4,
         shares=_shares(study),
+        asked=_whole(study, "asked", None),
     )
     own_words = study.options.get("sensitive")
     words = sensitive_words(home / str(own_words) if own_words else None)
@@ -56,11 +61,11 @@ def build(study: Study, home: Path) -> QuestionSet:
         limited = study.limit is not None and study.options.get("split") is None
         return draw_questions(table, study.limit or 0, study.seed) if limited else table
 
-    with tempfile.TemporaryDirectory(prefix="gnomon-kmir-") as folder:
-        store = Path(folder) / "knowledge.duckdb"
-        import_knowledge([_place(place, home) for place in study.knowledge], store)
+    with scratch_folder("kmir") as folder:
+        store = folder / "knowledge.duckdb"
+        _gather([_place(place, home) for place in study.knowledge], store)
         given = study.options.get("rules")
-        infer(store, declared=read_rules(home / str(given) if given else _HERE / "rules.yaml"))
+        infer(store, declared=read_rules(home / str(given) if given else _HERE / "rules.yaml"), engine=engine)
         with KnowledgeBase.open(store) as knowledge:
             concerned = facts_about_classes(knowledge, _classes(study))
             filters = quality_filters(words=words, facts=concerned, tasks=TASKS)
@@ -68,7 +73,8 @@ def build(study: Study, home: Path) -> QuestionSet:
             def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
                 return apply_filters(table, filters)
 
-            made = make_benchmark(DuckTables(knowledge.connection), schema, options, study.tasks, control, draw)
+            with engine_tables(knowledge.connection, engine, ("facts", "names")) as tables:
+                made = make_benchmark(tables, schema, options, study.tasks, control, draw)
     if not made.questions.num_rows:
         reasons = "; ".join(made.about["remarks"][:3]) or "it holds no facts"
         raise InputError(
@@ -77,6 +83,17 @@ def build(study: Study, home: Path) -> QuestionSet:
         )
     check_splits(made.questions, made.facts)
     return made
+
+
+def _gather(places: Sequence[str], store: Path) -> None:
+    """The knowledge of all places in one store; one that is alone, and is a store, is copied as it is."""
+    first, *others = places
+    # What stands in the log beside a store is not in its file yet.
+    if not others and first.endswith(STORE_SUFFIX) and not Path(f"{first}.wal").exists():
+        with connected(Path(first), read_only=True):
+            shutil.copy(first, store)
+    else:
+        import_knowledge(places, store)
 
 
 def names(study: Study, home: Path) -> Mapping[str, str]:
@@ -119,6 +136,7 @@ SUITE = Suite(
     title="KMIR: what a model memorizes, identifies and can reason about",
     about="triple completion, entity distinction, statement checking and predicate reasoning over ten domains",
     build=build,
+    build_on=build,
     tasks=TASKS,
     headline=tuple((task, "f1") for task in TASKS),
     defaults={
@@ -140,6 +158,7 @@ SUITE = Suite(
         "rounds": "how often categories and numbers are grouped anew for distinction and comparison (4)",
         "split": "the split whose questions are asked (test)",
         "leaks": "true: learn from given data although facts or prompts straddle its splits (they are refused)",
+        "asked": "how many facts questions are made of (all; 100,000 where there are over two million)",
         "splits": "shares of the facts by split ({train: 0.6, dev: 0.1, test: 0.3})",
     },
     file_options=("schema", "rules", "sensitive"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from gnomon.foundation import InputError, derived_seed, did_you_mean, digest, file_digest, part_identity
 from gnomon.knowledge.places import material_identity
+from gnomon.learning.learned import deciding, together
 from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
 from gnomon.models.resolving import ResolvedModel
 from gnomon.questions.temporal import controlled, read_wordings, temporal_facts
@@ -318,17 +319,17 @@ class _Planner:
         seed = derived_seed(study.seed, "training", str(training)) if training else study.seed
         stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
         given = study.learning.settings if study.learning else {}
-        settings = asdict(make_memorize_settings({**given, **condition.settings}))
+        settings = make_memorize_settings({**given, **condition.settings})
         aside = {"model": asdict(model.spec), "source": public(model.source)}
         known = {"name": name, "fingerprint": model.fingerprint}
         learn = Step(
             f"memorize {name}",
             "learn",
             "gnomon.runs.memorizing:memorize",
-            {**known, "kind": model.kind, "dtype": model.spec.dtype, "settings": settings, "seed": seed},
+            {**known, "kind": model.kind, "dtype": model.spec.dtype, "settings": deciding(settings), "seed": seed},
             (SYMBOLS_FILE, set_file(condition.stored)),
             (f".gnomon/learned/{stem}/learned.json", f".gnomon/learned/{stem}/model.safetensors"),
-            aside,
+            {**aside, "together": together(settings)},
         )
         parts = tuple(
             {

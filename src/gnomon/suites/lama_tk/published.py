@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from gnomon.foundation import InputError
+from gnomon.foundation.files import scratch_folder
 from gnomon.knowledge import KnowledgeBase
 from gnomon.knowledge.importing import Imported, import_knowledge
 from gnomon.knowledge.reading import Reading, plain_suffix
@@ -43,8 +43,8 @@ def published_facts(place: Path) -> Iterator[tuple[KnowledgeBase, tuple[str, ...
     time that is none) are left out, counted and named; a table without the columns is refused.
     """
     source, options = _source(place)
-    with tempfile.TemporaryDirectory(prefix="gnomon-lama-tk-") as folder:
-        store = Path(folder) / "knowledge.duckdb"
+    with scratch_folder("lama-tk") as folder:
+        store = folder / "knowledge.duckdb"
         [done] = import_knowledge([source], store, options=options, skip_bad=True)
         if not done.facts:
             raise InputError(f"{place} holds no facts: {_first(done) or 'there are no rows'}")

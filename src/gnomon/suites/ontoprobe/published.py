@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 
 from gnomon.foundation import InputError
 from gnomon.foundation.files import parse_object
+from gnomon.foundation.parsing import parse_json
 from gnomon.questions.ontology.patterns import Pattern, make_pattern, patterns_for
 from gnomon.questions.ontology.statements import FEW, Statement, Statements
 
@@ -151,12 +151,7 @@ def _text(given: Any, what: str, where: str) -> str:
 
 
 def _list(path: Path) -> list[dict[str, Any]]:
-    try:
-        content = json.loads(path.read_bytes())
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: the text is not UTF-8; fetch the file anew") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}). Fetch the file anew.") from error
+    content = parse_json(path.read_bytes(), str(path), "Fetch the file anew.")
     if not isinstance(content, list) or not content:
         raise InputError(f"{path} should hold a list of objects")
     for number, one in enumerate(content, 1):

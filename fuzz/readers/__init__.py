@@ -1,0 +1,1 @@
+"""The readers that are fuzzed, by what they read."""

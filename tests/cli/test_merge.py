@@ -1,0 +1,51 @@
+"""``gnomon run --shard`` and ``gnomon merge`` as scripts rely on them, and what ``--engine`` refuses at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+ASK = ("run", "quickstart", "--model", "random", "--limit", "40")
+
+
+def test_shards_are_asked_and_put_together(gnomon, tmp_path: Path) -> None:
+    first = gnomon(*ASK, "--shard", "1/2", check=0)
+    assert "Shard 1/2 is asked: runs/quickstart-shard-1-of-2." in first.stdout
+    assert "gnomon merge runs/quickstart-shard-*-of-2 --out RUN" in first.stdout
+    second = json.loads(gnomon(*ASK, "--shard", "2/2", "--out", "part-2", "--json", check=0).stdout)
+    assert second == {
+        **{"folder": "part-2", "shard": 2, "of": 2, "asked": second["asked"]},
+        "merge": "gnomon merge part-* --out RUN",
+    }
+    merged = gnomon("merge", "runs/quickstart-shard-1-of-2", "part-2", "--out", "whole", "--json", check=0)
+    alone = gnomon(*ASK, "--out", "alone", "--json", check=0)
+    assert json.loads(merged.stdout) == json.loads(alone.stdout)
+    assert (tmp_path / "whole" / "scores.parquet").read_bytes() == (tmp_path / "alone" / "scores.parquet").read_bytes()
+    shown = gnomon("merge", "runs/quickstart-shard-1-of-2", "part-2", "--out", "whole", check=0)
+    assert "random" in shown.stdout and "Report: whole/report.html" in shown.stdout
+    refused = gnomon("merge", "part-2", "--out", "other", check=2)
+    assert refused.stderr.startswith("gnomon: the shard is missing: 1/2.") and not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--shard", "0/2"), "shards are counted from 1"),
+        (("--engine", "rai"), "there is no engine 'rai'; did you mean 'ray'?"),
+        (("--workers", "2"), "--workers is for asking on Ray; add --engine ray, or leave it out"),
+        (("--cores-per-worker", "2"), "--cores-per-worker is for asking on Ray"),
+        (("--engine", "ray://127.0.0.1:1"), "there is no Ray cluster at ray://127.0.0.1:1 (Connection refused)"),
+        (("--engine", "ray:127.0.0.1:1"), "there is no Ray cluster at 127.0.0.1:1 (Connection refused)"),
+        (("--engine", "ray:nonsense"), "'nonsense' is no address of a Ray cluster; write ray://HOST:10001"),
+        (("--engine", "ray", "--engine", "ray://h:1"), "both ray and ray://h:1 are asked for"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_leaves_nothing(gnomon, tmp_path: Path, options, reason: str) -> None:
+    if any("ray" in option for option in options):
+        pytest.importorskip("ray", reason="Ray is not installed")
+    done = gnomon(*ASK, *options, "--out", "run", check=2)
+    assert done.stdout == "" and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("gnomon: ") and reason in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,256 @@
+"""What fault drills have found once: each fault in small, and that it is survived."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import gnomon
+from gnomon.foundation import InputError, SilentProgress, atomic_path, write_text
+from gnomon.foundation.files import unfinished_path, write_error
+from gnomon.knowledge.importing import import_knowledge
+from gnomon.runs import Plan, executor
+
+MODELS = ("random", "frequency")
+
+
+class Told(SilentProgress):
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line.strip())
+
+
+def run(folder: Path) -> list[str]:
+    """Run a small study, and return what was said."""
+    told = Told()
+    gnomon.run("quickstart", models=MODELS, limit=10, out=folder, progress=told)
+    return told.lines
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    run(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def flip(file: Path, share: float = 0.5) -> None:
+    content = bytearray(file.read_bytes())
+    content[int(share * (len(content) - 1))] ^= 4
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "findings.json", "questions.parquet", "study.yaml"])
+@pytest.mark.parametrize("cut", [True, False])
+def test_what_is_damaged_is_named_and_made_anew(finished: Path, copied: Path, name: str, cut: bool) -> None:
+    file = copied / name
+    if cut:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 3])
+    else:
+        flip(file)
+    said = run(copied)
+    assert f"{name} was damaged or changed, and is made anew" in said
+    assert file.read_bytes() == (finished / name).read_bytes()
+
+
+def test_a_wrong_byte_in_a_record_is_named(copied: Path) -> None:
+    record = copied / ".gnomon" / "steps" / "score.json"
+    content = record.read_text()
+    key = json.loads(content)["key"]
+    record.write_text(content.replace(key, key[:-1] + ("0" if key[-1] != "0" else "1")))
+    assert any(line.startswith(".gnomon/steps/score.json was damaged") for line in run(copied))
+
+
+def test_what_is_whole_is_not_spoken_of(copied: Path) -> None:
+    assert not [line for line in run(copied) if "anew" in line]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"key": 1}', "\0\0\0", '{"outputs": 3, "key": "a"}'])
+def test_a_damaged_record_is_named_and_its_step_done_anew(finished: Path, copied: Path, content: str) -> None:
+    record = copied / ".gnomon" / "steps" / "score.json"
+    record.write_text(content)
+    said = run(copied)
+    assert any(line.startswith(".gnomon/steps/score.json was damaged") for line in said)
+    assert json.loads(record.read_text())["outputs"].keys() == {"scores.parquet", "scores.json"}
+    assert (copied / "scores.parquet").read_bytes() == (finished / "scores.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("scores.parquet", lambda run: run.scores),
+        ("answers.parquet", lambda run: run.answers),
+        ("facts.parquet", lambda run: run.questions),
+        ("run.json", lambda run: run.record),
+        ("findings.json", lambda run: run.findings),
+        ("study.yaml", lambda run: run.study),
+    ],
+)
+def test_readers_refuse_what_the_run_has_not_written(copied: Path, name: str, read) -> None:
+    flip(copied / name, 0.3)
+    with pytest.raises(InputError, match=rf"{name} is damaged.* again"):
+        read(gnomon.open_run(copied))
+
+
+def test_a_run_without_records_can_be_read(copied: Path) -> None:
+    shutil.rmtree(copied / ".gnomon")
+    assert gnomon.open_run(copied).scores.num_rows
+
+
+def test_wrong_bytes_in_a_table_are_noticed(copied: Path) -> None:
+    """Without the run's records too: pages have checksums."""
+    shutil.rmtree(copied / ".gnomon")
+    column = pq.ParquetFile(copied / "answers.parquet").metadata.row_group(0).column(0)
+    flip(copied / "answers.parquet", (column.dictionary_page_offset + 60) / (copied / "answers.parquet").stat().st_size)
+    with pytest.raises(InputError, match=r"answers\.parquet is not a whole Parquet file"):
+        gnomon.open_run(copied).answers  # noqa: B018
+
+
+def test_who_comes_second_leaves_the_folder_of_the_first_alone(tmp_path: Path, monkeypatch) -> None:
+    """Both have seen that there is no such folder yet; the first makes it and is at work when the second looks."""
+    folder = tmp_path / "run"
+    lock_file, held = executor._lock_file, []
+
+    def second(folder: Path):
+        handle = lock_file(folder)
+        held.append(open(folder / ".gnomon" / "lock"))  # noqa: SIM115
+        fcntl.flock(held[0], fcntl.LOCK_EX)
+        (folder / "work of the first").touch()
+        return handle
+
+    monkeypatch.setattr(executor, "_lock_file", second)
+    with pytest.raises(InputError, match="another gnomon"):
+        executor.execute(Plan(()), folder, tmp_path, SilentProgress())
+    assert (folder / "work of the first").exists()
+    held[0].close()
+
+
+def test_a_lock_of_a_folder_that_is_gone_is_no_lock(tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "run"
+    lock_file = executor._lock_file
+
+    def late(folder: Path):
+        handle = lock_file(folder)
+        shutil.rmtree(folder)
+        return handle
+
+    monkeypatch.setattr(executor, "_lock_file", late)
+    with pytest.raises(InputError, match="another gnomon"):
+        executor.execute(Plan(()), folder, tmp_path, SilentProgress())
+
+
+def test_a_line_that_the_log_has_no_room_for_is_lost_without_a_word(tmp_path: Path, capfd) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    (tmp_path / "log.txt").symlink_to("/dev/full")
+    with executor._log_file(tmp_path, SilentProgress()):
+        executor.logger.info("a line")
+    assert capfd.readouterr().err == ""
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    script = (
+        "import os, sys; from pathlib import Path; from gnomon.foundation import atomic_path\n"
+        "with atomic_path(Path(sys.argv[1])) as path:\n"
+        "    path.write_text('half'); os.kill(os.getpid(), 9)\n"
+    )
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", script, str(target)]).returncode == -9
+    assert len(list(tmp_path.iterdir())) == 1  # The second has removed what the first left.
+    write_text(target, "whole")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_a_living_process_is_writing_stays(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        of_other = unfinished_path(target).name.replace(f"-{os.getpid()}.", f"-{other.pid}.")
+        elsewhere = ".report.html.ffffff-1.tmp"  # Of another machine, on a shared disk.
+        for name in (of_other, elsewhere):
+            (tmp_path / name).touch()
+        write_text(target, "whole")
+        assert {path.name for path in tmp_path.iterdir()} == {"report.html", of_other, elsewhere}
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_what_a_killed_process_left_in_the_temporary_folder_is_removed(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from gnomon.foundation.files import scratch_folder\n"
+        "with scratch_folder('job') as outer, scratch_folder('job') as folder:\n"
+        "    assert outer.is_dir(); (folder / 'large').write_text('half')\n"
+        "    if sys.argv[1] == 'kill': os.kill(os.getpid(), 9)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    for how, code, left in (("kill", -9, 2), ("kill", -9, 2), ("end", 0, 0)):
+        assert subprocess.run([sys.executable, "-c", script, how], env=environment).returncode == code
+        assert len(list(tmp_path.iterdir())) == left
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
+def test_a_place_that_cannot_be_written_to_is_said_in_a_line(tmp_path: Path, number: int) -> None:
+    target = tmp_path / "report.html"
+    with pytest.raises(InputError, match=r"report\.html cannot be written to.*--out"), atomic_path(target) as path:
+        raise OSError(number, os.strerror(number), str(path))
+    other = OSError(number, os.strerror(number), "/elsewhere/input.csv")
+    assert write_error(other, target) is None
+
+
+def test_work_of_a_step_that_was_done_when_a_kill_came_is_cleared_away(copied: Path) -> None:
+    left = copied / ".gnomon" / "work" / "collect" / "0123"
+    left.mkdir(parents=True)
+    (left / "00001.parquet").write_bytes(b"")
+    run(copied)
+    assert not (copied / ".gnomon" / "work").exists()
+
+
+def test_a_damaged_knowledge_base_is_named_with_a_remedy(tmp_path: Path) -> None:
+    store = tmp_path / "kb.duckdb"
+    import_knowledge(["elements"], store)
+    content = store.read_bytes()
+    with open(store, "rb+") as handle:  # Of the two headers and of the first block.
+        for place in (4096 + 100, 8192 + 100, 12288 + 500):
+            handle.seek(place)
+            handle.write(bytes([content[place] ^ 4]))
+    with pytest.raises(InputError, match=r"kb\.duckdb is damaged.*import its sources anew"):
+        import_knowledge(["countries"], store)
+
+
+def test_a_damaged_log_of_a_knowledge_base_is_named_with_a_remedy(tmp_path: Path) -> None:
+    """As a kill leaves it, with a wrong byte."""
+    store = tmp_path / "kb.duckdb"
+    import_knowledge(["elements"], store)
+    script = (
+        "import duckdb, os, sys\n"
+        "connection = duckdb.connect(sys.argv[1])\n"
+        "connection.execute(\"insert into meta select 'k' || i, 'v' from range(1000) t(i)\")\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(store)]).returncode == -9
+    log = tmp_path / "kb.duckdb.wal"
+    flip(log)
+    with pytest.raises(InputError, match=r"kb\.duckdb\.wal, .* is damaged.*Remove it"):
+        import_knowledge(["countries"], store)
+    log.unlink()
+    assert import_knowledge(["countries"], store)[0].added

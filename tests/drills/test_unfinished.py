@@ -1,0 +1,133 @@
+"""Unfinished work that a power cut has damaged is named and done again; clocks that jump make nobody wait."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from email.message import Message
+from email.utils import formatdate
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gnomon.foundation.tables import ANSWERS, make_table, write_table
+from gnomon.knowledge.endpoint import _pause_asked
+from gnomon.models.chat.connection import Response
+from gnomon.models.chat.faults import retry_after
+
+torch = pytest.importorskip("torch")
+
+
+def flip(file: Path, place: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[place] ^= 4
+    file.write_bytes(content)
+
+
+def checkpoint(folder: Path) -> Path:
+    from gnomon.learning.checkpoints import write_checkpoint
+
+    file = folder / "checkpoint.pt"
+    write_checkpoint(file, "this", {"weights": torch.arange(4096.0), "epoch": 3})
+    return file
+
+
+def test_a_checkpoint_that_finds_no_room_says_so(tmp_path: Path) -> None:
+    """A file may have no more than so many bytes here, which is what a full disk looks like."""
+    script = (
+        "import resource, signal, sys; from pathlib import Path; import torch\n"
+        "from gnomon.foundation import InputError; from gnomon.learning.checkpoints import write_checkpoint\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "try:\n"
+        "    write_checkpoint(Path(sys.argv[1]), 'this', {'weights': torch.zeros(100_000)})\n"
+        "except InputError as error:\n"
+        "    print(error)\n"
+    )
+    file = tmp_path / "checkpoint.pt"
+    done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True)
+    assert "checkpoint.pt: the disk is full" in done.stdout, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.5, 0.7, 0.999])
+def test_a_checkpoint_that_was_cut_off_is_named_and_not_gone_on_from(tmp_path: Path, share: float, caplog) -> None:
+    from gnomon.learning.checkpoints import read_checkpoint
+
+    file = checkpoint(tmp_path)
+    assert read_checkpoint(file, "this", "model") is not None
+    file.write_bytes(file.read_bytes()[: int(share * file.stat().st_size)])
+    with caplog.at_level(logging.WARNING):
+        assert read_checkpoint(file, "this", "model") is None
+    assert "checkpoint.pt" in caplog.text
+
+
+def test_wrong_weights_in_a_checkpoint_are_noticed(tmp_path: Path, caplog) -> None:
+    from gnomon.learning.checkpoints import read_checkpoint
+
+    file = checkpoint(tmp_path)
+    flip(file, file.read_bytes().index(torch.arange(4096.0).numpy().tobytes()[400:800]))
+    with caplog.at_level(logging.WARNING):
+        assert read_checkpoint(file, "this", "model") is None
+    assert "checkpoint.pt" in caplog.text
+
+
+def test_wrong_bytes_in_packed_statements_are_noticed(tmp_path: Path, caplog) -> None:
+    from gnomon.foundation import file_digest, write_json
+    from gnomon.learning.memorizing.packing import _ABOUT, _FILES, _opened
+
+    for name in _FILES:
+        np.save(tmp_path / f"{name}.npy", np.arange(64, dtype=np.int32))
+    contents = {name: file_digest(tmp_path / f"{name}.npy") for name in _FILES}
+    write_json(tmp_path / _ABOUT, {"identity": "this", "unreadable": 0, "contents": contents})
+    assert _opened(tmp_path, "this") is not None
+    assert _opened(tmp_path, "another") is None
+    assert not caplog.records
+    flip(tmp_path / "targets.npy", -20)
+    assert _opened(tmp_path, "this") is None
+    assert "targets.npy" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("where", "cut"),
+    [(0, True), (30, True), (0.5, True), (-1, True), (30, False), (60, False), (0.5, False), (-1, False)],
+)
+def test_answers_that_are_damaged_are_asked_for_again(tmp_path: Path, where: float, cut: bool, caplog) -> None:
+    from gnomon.runs.asking import _is_whole
+
+    part = tmp_path / "00003.parquet"
+    assert not _is_whole(part)
+    row = {"question_id": "q", "model": "m", "probe": "rank", "method": "pll"}
+    rows = [{**row, "question_id": f"q{number}"} for number in range(200)]
+    write_table(ANSWERS, _filled(make_table, rows), part)
+    assert _is_whole(part) and not caplog.records
+    size = part.stat().st_size
+    place = int(where * size) if isinstance(where, float) else where % size
+    if cut:
+        part.write_bytes(part.read_bytes()[:place])
+    else:
+        flip(part, place)
+    assert not _is_whole(part)
+    assert "00003.parquet" in caplog.text
+
+
+def _filled(make, rows) -> pa.Table:
+    """Answers with a value in every column that must have one."""
+    schema = ANSWERS.schema
+    values = {pa.float64(): 0.5, pa.string(): "x", pa.bool_(): False, pa.int64(): 1}
+    missing = {name: values.get(schema.field(name).type) for name in ANSWERS.required if name not in rows[0]}
+    return make(
+        ANSWERS, [{**row, **{name: value for name, value in missing.items() if value is not None}} for row in rows]
+    )
+
+
+@pytest.mark.parametrize("off", [-94_608_000, 94_608_000])
+def test_when_to_ask_again_is_told_by_the_endpoints_clock(off: int) -> None:
+    now, later = (formatdate(1_700_000_000 + off + more, usegmt=True) for more in (0, 7))
+    assert retry_after(Response(429, "", {"retry-after": later, "date": now})) == 7.0
+    headers = Message()
+    headers["Retry-After"], headers["Date"] = later, now
+    assert _pause_asked(headers) == 7.0

@@ -1,0 +1,289 @@
+"""What fuzzing found, each by its smallest input: refused in one line that names the place, or read as it should be."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from gnomon.foundation import InputError, read_yaml
+from gnomon.foundation.parsing import parse_json, parse_reply, parse_yaml, shown
+from gnomon.knowledge.places import read_place
+from gnomon.knowledge.reading import Reading
+from gnomon.models import ModelSpec
+from gnomon.models.chat.connection import Response
+from gnomon.models.chat.endpoint import _letters, _tokens
+from gnomon.models.chat.keeping import KeptReplies
+from gnomon.models.chat.settings import read_settings
+from gnomon.models.chat.talk import ChatReply
+from gnomon.models.predictions import read_predictions
+from gnomon.models.resolving import resolve_model
+from gnomon.probes.talking.parsing import ANSWERED, NO_ANSWER, chosen, written
+from gnomon.questions import read_questions
+from gnomon.questions.files import read_card
+from gnomon.questions.schema import read_benchmark_schema
+from gnomon.questions.templates import read_schema
+from gnomon.runs.study import apply_setting, make_study
+
+DOUBLED = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+MERGED = "m0: &m0 {k: 1}\n" + "".join(f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}]}}\n" for n in range(1, 40))
+
+
+def refusal(call, *given) -> str:
+    with pytest.raises(InputError) as caught:
+        call(*given)
+    text = str(caught.value)
+    assert len(text.splitlines()) == 1
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: !!int x", "a value is not what its tag says"),
+        ("a: !!int ''", "a value is not what its tag says"),
+        ("a: !!bool x", "a value is not what its tag says"),
+        ("a: !!timestamp x", "a value is not what its tag says"),
+        ("a: 2001-99-99", "a value is not what its tag says"),
+        ("a: " + "9" * 5000, "a value is not what its tag says"),
+        ("a: 0x" + "f" * 6000, "a number has more than some 4300 digits"),
+        ("[" * 3000, "nested more than 100 deep"),
+        ("{" * 200_000, "nested more than 100 deep"),
+        ("- " * 3000, "nested more than 100 deep"),
+        ("a: &a [*a]", "the alias of line 1 stands within what it stands for"),
+        (DOUBLED, "aliases"),
+        (MERGED, "aliases"),
+        ("x" * 4_000_001, "too long"),
+        ('a: "\\ud800"', "holds half of a character"),
+        ("a: \x07", "special characters are not allowed"),
+    ],
+)
+def test_yaml_that_brings_down_its_parser_is_refused(text, told, tmp_path):
+    file = tmp_path / "given.yaml"
+    file.write_text(text, encoding="utf-8")
+    said = refusal(read_yaml, file, "anything")
+    assert told in said
+    assert str(file) in said
+
+
+def test_yaml_with_aliases_and_nesting_is_read_as_ever():
+    text = "a: &a {x: [1, 2.5, yes]}\nb: *a\nc: {<<: *a, y: 2001-01-01}\nd: 0x1f\n"
+    assert parse_yaml(text, "here") == yaml.safe_load(text)
+    assert parse_yaml("", "here") is None
+    deep = "[" * 90 + "]" * 90
+    assert parse_yaml(deep, "here") == yaml.safe_load(deep)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"[" * 100_000, "too large to read"),
+        (b"[" * 300 + b"]" * 300, "nested more than 100 deep"),
+        (b"9" * 6000, "too large to read"),
+        (b'"\\ud800"', "half of a character"),
+        (b'"\xff"', "not UTF-8"),
+        (b'{"a":', "not valid JSON"),
+    ],
+)
+def test_json_that_brings_down_its_parser_is_refused(text, told):
+    assert told in refusal(parse_json, text, "here, row 1", "Mend it.")
+    assert parse_json(b'{"a": "\\ud83d\\ude00"}', "here", "Mend it.") == {"a": "\U0001f600"}
+
+
+def test_a_value_is_shown_in_part_whatever_it_is():
+    assert shown("x" * 500) == "'" + "x" * 76 + "..."
+    nested: list = []
+    for _ in range(100_000):
+        nested = [nested]
+    assert "too large" in shown(nested) or shown(nested).endswith("...")
+    assert "too large" in shown(10**5000)
+
+
+def test_a_study_whose_models_are_no_list_is_refused():
+    for key in ("models", "probes"):
+        assert refusal(make_study, {"suite": "quickstart", key: 3}, "study.yaml").startswith(f"study.yaml: {key} is 3")
+        assert f"{key} is None" in refusal(make_study, {"suite": "quickstart", key: None}, "study.yaml")
+    odd = {"suite": "quickstart", "opti\udc91ons": 4}
+    assert refusal(make_study, odd, "study.yaml").startswith("study.yaml: a key is not what it should be")
+    assert "nested more than 100 deep" in refusal(apply_setting, {}, "a=" + "[" * 500)
+    assert "--set a=!!int x" in refusal(apply_setting, {}, "a=!!int x")
+
+
+def test_a_schema_with_lists_for_names_is_refused(tmp_path):
+    file = tmp_path / "schema.yaml"
+    body = {"templates": ["{subject} is {object}."]}
+    for key in ("domain", "kinship"):
+        file.write_text(yaml.safe_dump({"domains": {"x": "general"}, "relations": {"r": {**body, key: ["x"]}}}))
+        assert "relation 'r'" in refusal(read_benchmark_schema, file)
+    file.write_text(yaml.safe_dump({"relations": {"r": {**body, "scopes": 1.5}}}))
+    assert "'scopes' is a list" in refusal(read_benchmark_schema, file)
+    members = {"predicate": "p", "aspect": "kind", "form": ["a"], "templates": ["Of {members}, [MASK] is {aspect}."]}
+    file.write_text(yaml.safe_dump({"hierarchies": {"h": members}}))
+    assert "'form' is ['a']" in refusal(read_benchmark_schema, file)
+    file.write_text(yaml.safe_dump({"hierarchies": {"h": {"form": {}, "templates": ["{members}: [MASK] {category}"]}}}))
+    assert "'form' is {}" in refusal(read_schema, file)
+
+
+@pytest.mark.parametrize("value", ['"\\ud800"', "9" * 6000, "[" * 60_000 + "]" * 60_000, "[" * 200 + "]" * 200])
+@pytest.mark.parametrize("key", ["prompt", "answers", "task"])
+def test_a_question_that_no_file_can_hold_is_refused_by_its_row(key, value, tmp_path):
+    row = {"task": "t", "prompt": "a [MASK]", "answers": ["b"], key: "@"}
+    file = tmp_path / "questions.jsonl"
+    file.write_text(json.dumps(row).replace('"@"', value) + "\n")
+    assert "row 1" in refusal(read_questions, file)
+
+
+def test_a_card_of_a_stranger_is_read_or_refused(tmp_path):
+    (tmp_path / "card.json").write_text("[" * 100_000)
+    assert "card.json" in refusal(read_card, tmp_path)
+
+
+def parquet(**columns) -> bytes:
+    target = io.BytesIO()
+    pq.write_table(pa.table(columns), target)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "told"),
+    [
+        ("predicates", {"label": ["x"]}, None),
+        ("predicates", {"name": [{"a": 1}], "label": ["x"]}, "the column 'name' holds"),
+        ("predicates", {"name": ["p"], "colour": ["x"]}, "there is no column 'colour'"),
+        ("names", {"entity": ["e"], "language": [[None]]}, "the column 'language' holds"),
+        ("details", {"subject": ["e"], "name": [b"\xff"]}, "the column 'name' holds"),
+    ],
+)
+def test_exported_tables_with_other_columns_are_refused_by_the_column(name, columns, told, tmp_path):
+    (tmp_path / "facts.parquet").write_bytes(parquet(subject=["a"], predicate=["p"], object=["b"]))
+    (tmp_path / f"{name}.parquet").write_bytes(parquet(**columns))
+    if told is None:
+        assert list(read_place(str(tmp_path), Reading()))
+    else:
+        assert told in refusal(lambda: list(read_place(str(tmp_path), Reading())))
+
+
+def test_a_column_that_stands_twice_in_exported_names_is_refused(tmp_path):
+    (tmp_path / "facts.parquet").write_bytes(parquet(subject=["a"], predicate=["p"], object=["b"]))
+    twice = pa.Table.from_arrays(
+        [pa.array(["e"]), pa.array(["en"]), pa.array(["fr"])], ["entity", "language", "language"]
+    )
+    pq.write_table(twice, tmp_path / "names.parquet")
+    assert "'language' stands twice" in refusal(lambda: list(read_place(str(tmp_path), Reading())))
+
+
+PACK = {"name": "mine", "title": "Mine", "description": "x", "licence": "CC0", "domain": "d"}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"name": True},
+        {"domain": ["d"]},
+        {"licence": 3},
+        {"predicates": " "},
+        {"predicates": {"p": 2}},
+        {"predicates": {"p": {"label": []}}},
+    ],
+)
+def test_a_pack_that_says_odd_things_of_itself_is_refused(odd, tmp_path):
+    (tmp_path / "pack.yaml").write_text(yaml.safe_dump({**PACK, **odd}))
+    (tmp_path / "facts.csv").write_text("subject,predicate,object\na,p,b\n")
+    assert "pack.yaml" in refusal(lambda: list(read_place(str(tmp_path), Reading())))
+
+
+def test_a_name_in_a_dump_that_is_no_text_is_a_bad_row(tmp_path):
+    file = tmp_path / "dump.json"
+    entity = {"id": "Q1", "labels": {"en": {"value": {"a": 1}}}, "aliases": {}, "claims": {}}
+    file.write_text("[\n" + json.dumps(entity) + "\n]\n")
+    assert "dump.json:2: a name in 'en' is no text" in refusal(lambda: list(read_place(str(file), Reading())))
+    reading = Reading(skip_bad=True)
+    assert list(read_place(str(file), reading)) == []
+    assert reading.bad == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b'<?xml version="1.0" encoding="utf-99"?><a/>', ":1: not well-formed XML (unknown encoding"),
+        (b"x" * 3_000_000, "not well-formed XML"),
+        (b'<a b="' + b"x" * 3_000_000, "a tag is longer than a megabyte"),
+        (b'<a xmlns="http://a/">' + b"<a>" * 50_000, "elements are nested more than 1,000 deep"),
+    ],
+)
+def test_xml_that_parsers_take_ever_longer_for_is_refused(text, told, tmp_path):
+    file = tmp_path / "facts.owl"
+    file.write_bytes(text)
+    assert told in refusal(lambda: list(read_place(str(file), Reading())))
+
+
+def test_a_config_that_is_no_models_is_refused(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    for content in ('{"architectures": 30}', "[]", "[" * 100_000, '"\\ud800"'):
+        (tmp_path / "config.json").write_text(content)
+        assert "config.json" in refusal(resolve_model, ModelSpec(str(tmp_path)))
+
+
+def test_predictions_nested_without_end_are_refused_by_their_row(tmp_path):
+    file = tmp_path / "predictions.csv"
+    for ret in ("[" * 100_000, "9" * 6000):
+        file.write_text(f"id,ret\nq1,{ret}\n")
+        assert "row 2: ret is" in refusal(read_predictions, file)
+
+
+def test_replies_of_endpoints_are_read_or_are_none():
+    assert Response(200, "[" * 100_000).content is None
+    assert Response(200, "[" * 200 + "]" * 200).content is None
+    assert Response(200, "9" * 6000).content is None
+    assert Response(200, '{"a": "x\\ud83d"}').content == {"a": "x\ufffd"}
+    assert parse_reply('{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
+    logprobs = {"content": [{"top_logprobs": [{"token": "A", "logprob": 10**400}]}]}
+    assert _letters({"logprobs": logprobs}, ("A", "B")) is None
+    assert _tokens({"usage": {"total_tokens": float("inf")}}) is None
+
+
+def test_odd_settings_of_an_endpoint_are_refused():
+    address = "http://127.0.0.1:1/v1"
+    assert "key_header" in refusal(read_settings, "m", address, {"key_header": None})
+    assert "no name of a model" in refusal(read_settings, "m\udcda", address, {})
+
+
+def test_a_damaged_store_of_replies_is_refused(tmp_path):
+    kept = KeptReplies(tmp_path / "replies.sqlite")
+    kept.store.execute("insert into replies values ('k', 'e', 'm', '{}', '{', 0)")
+    assert "is damaged" in refusal(kept.find, ["k"])
+    kept.close()
+
+
+def test_a_long_reply_is_read_as_soon_as_a_short_one():
+    blank = (" " * 100 + ".") * 2000
+    assert written(ChatReply(0, f"The capital of France is{blank}x"), "The capital of France is", ".").outcome
+    assert chosen(ChatReply(0, "Th|e answer" + " " * 20_000 + "!"), ("A", "B"), ("x", "y")).outcome == NO_ANSWER
+    said = chosen(ChatReply(0, "So the answer\n\n  is :  B, I think"), ("A", "B"), ("x", "y"))
+    assert (said.outcome, said.text) == (ANSWERED, "y")
+    said = written(ChatReply(0, "The capital of France is   Paris ."), "The capital of France is", ".")
+    assert (said.outcome, said.text) == (ANSWERED, "Paris")
+    said = written(
+        ChatReply(0, "the river of Paris, which is LONG, is the Seine in france!"), "The river of", "in France."
+    )
+    assert said.text == "Paris, which is LONG, is the Seine"
+
+
+def test_the_command_line_says_one_line_of_a_screen_at_most(tmp_path):
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump({"suite": "x\ny" + "z" * 50_000}))
+    done = subprocess.run(
+        [sys.executable, "-c", "from gnomon.cli import main; main()", "build", str(file), "--out", str(tmp_path / "o")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr) < 2100
+    assert not (tmp_path / "o").exists()
