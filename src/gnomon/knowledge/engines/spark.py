@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,12 @@ import pyarrow.parquet as pq
 from gnomon.knowledge.engines.dialect import Translator
 from gnomon.knowledge.engines.tables import Tables
 
-_PART = "part"
-_PLACE = "place"
-_PIECE = 2_000_000
+_PART, _PLACE, _NUMBERED = "part", "place", "n"
+_PIECE = 500_000
+_ONE_SORT = 2_000_000
+"""Rows up to which one worker numbers them all: it is quicker than to agree on who begins where."""
+_MOST_WAITING = 24
+"""Queries whose rows are to be added to a table that are put off, to be run as one."""
 
 
 class SparkTables(Tables):
@@ -31,6 +36,8 @@ class SparkTables(Tables):
         self._folders: dict[str, list[Path]] = {}
         self._schemas: dict[str, Any] = {}
         self._written = 0
+        self._waiting: dict[str, list[Any]] = {}
+        self._left: list[Path] = []
 
     def read(self, table: str, files: Path) -> None:
         """Name a file or folder of Parquet that is there."""
@@ -46,14 +53,38 @@ class SparkTables(Tables):
         self._frame(query).createOrReplaceTempView(table)
 
     def add(self, table: str, query: str) -> None:
-        """Add a query's rows to a table; its columns are matched by name."""
+        """Add a query's rows to a table, its columns matched by name; not before the table is read."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        schema = self._schemas[table]
         frame = self._frame(query)
-        columns = [F.col(f"`{one.name}`").cast(one.dataType).alias(one.name) for one in schema]
-        self._folders[table].append(self._write(table, frame.select(columns)))
-        self._name(table)
+        columns = [F.col(f"`{one.name}`").cast(one.dataType).alias(one.name) for one in self._schemas[table]]
+        waiting = self._waiting.setdefault(table, [])
+        waiting.append(frame.select(columns))
+        if len(waiting) >= _MOST_WAITING:
+            self._settle(table)
+
+    def _settle(self, table: str) -> None:
+        """Write what was added to a table and is not in it yet."""
+        frames = self._waiting.pop(table, [])
+        if frames:
+            together = reduce(lambda one, other: one.unionAll(other), frames)
+            self._folders[table].append(self._write(table, together))
+            self._name(table)
+        if not self._waiting:
+            self._clear()
+
+    def _clear(self) -> None:
+        """Remove what nothing that is put off can read any more."""
+        for folder in self._left:
+            shutil.rmtree(folder, ignore_errors=True)
+        self._left = []
+
+    def count(self, what: str) -> int:
+        """How many rows a table, or a table with a condition behind it, has."""
+        if what not in self._folders:
+            return super().count(what)
+        self._settle(what)
+        return sum(pq.read_metadata(file).num_rows for file in self.files(what))
 
     def drop(self, table: str) -> None:
         """Forget a table."""
@@ -81,6 +112,7 @@ class SparkTables(Tables):
 
     def files(self, table: str) -> list[Path]:
         """The Parquet files that hold a table."""
+        self._settle(table)
         return sorted(file for folder in self._folders[table] for file in folder.glob("*.parquet"))
 
     def fill(self, table: str, pieces: Iterable[pa.Table]) -> None:
@@ -101,25 +133,37 @@ class SparkTables(Tables):
     def number_rows(self, table: str, query: str, order: Sequence[str], first: int = 1) -> None:
         """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order.
 
-        Sorted over all workers: each numbers its part, and begins where the parts before it end.
+        Where there are many, they are sorted over all workers.
         """
         from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql.window import Window
 
-        frame = self._frame(query)
-        columns = [self._column(one) for one in order]
+        rows = f"{table}_rows"
+        self._put(rows, self._frame(query))
+        frame, columns = self.session.table(rows), [self._column(one) for one in order]
+        if self.count(rows) <= _ONE_SORT:
+            place = F.row_number().over(Window.orderBy(*columns)) + F.lit(first - 1)
+            self._put(table, frame.withColumn(_NUMBERED, place.cast("bigint")))
+        else:
+            self._number_parts(table, frame.orderBy(*columns), first)
+        self.drop(rows)
+
+    def _number_parts(self, table: str, ordered: Any, first: int) -> None:
+        """Each worker numbers its part of sorted rows, and begins where the parts before it end."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        parts = f"{table}_parts"
         within = F.monotonically_increasing_id().bitwiseAND(2**33 - 1)
-        parts = frame.orderBy(*columns).withColumn(_PART, F.spark_partition_id()).withColumn(_PLACE, within)
-        self._put(f"{table}_parts", parts)
-        counted = self._view(f"{table}_parts").groupBy(_PART).count().collect()
+        self._put(parts, ordered.withColumn(_PART, F.spark_partition_id()).withColumn(_PLACE, within))
+        counted = self.session.table(parts).groupBy(_PART).count().collect()
         before, begins = first, []
         for part, count in sorted((row[0], row[1]) for row in counted):
             begins.append((part, before))
             before += count
         starts = self.session.createDataFrame(begins, f"{_PART} int, begin bigint")
-        numbered = self._view(f"{table}_parts").join(F.broadcast(starts), _PART)
-        numbered = numbered.withColumn("n", F.col("begin") + F.col(_PLACE)).drop(_PART, _PLACE, "begin")
-        self._put(table, numbered.select("n", *[one for one in numbered.columns if one != "n"]))
-        self.drop(f"{table}_parts")
+        numbered = self.session.table(parts).join(F.broadcast(starts), _PART)
+        self._put(table, numbered.withColumn(_NUMBERED, F.col("begin") + F.col(_PLACE)).drop(_PART, _PLACE, "begin"))
+        self.drop(parts)
 
     def hand_over(self, table: str, connection: Any, statement: str) -> None:
         """Execute a statement of a DuckDB connection in which ``{rows}`` stands for a table's rows."""
@@ -132,10 +176,9 @@ class SparkTables(Tables):
         return F.expr(self.translator.query(text)).asc_nulls_last()
 
     def _frame(self, query: str) -> Any:
+        for table in [name for name in self._waiting if re.search(rf"\b{name}\b", query)]:
+            self._settle(table)
         return self.session.sql(self.translator.query(query))
-
-    def _view(self, table: str) -> Any:
-        return self.session.table(table)
 
     def _put(self, table: str, frame: Any) -> None:
         folder = self._write(table, frame)
@@ -158,6 +201,8 @@ class SparkTables(Tables):
         return self.folder / f"{table}-{self._written}"
 
     def _forget(self, table: str) -> None:
-        for folder in self._folders.pop(table, ()):
-            shutil.rmtree(folder, ignore_errors=True)
+        self._waiting.pop(table, None)
+        self._left += self._folders.pop(table, ())
         self._schemas.pop(table, None)
+        if not self._waiting:
+            self._clear()

@@ -106,7 +106,9 @@ def _chain(write: _Writer, length: int, now: int) -> Iterator[str]:
             kept = f"x.* exclude ({dropped.rstrip(', ')})" if dropped else "x.*"
             source = f"{step_of}{place - 1}" if place else f"chain_{length}"
             columns = ", ".join(part for part in (kept, ends, times, f"f.n as n{step}") if part)
-            parts.append(f"{step_of}{place} as materialized (select {columns} from {source} x join facts_now f on {on})")
+            parts.append(
+                f"{step_of}{place} as materialized (select {columns} from {source} x join facts_now f on {on})"
+            )
         numbers = ["n", *[f"n{step}" for step in range(1, length + 1)]]
         yield f"with {', '.join(parts)} " + write.given(numbers, f"{step_of}{length - 1}")
 

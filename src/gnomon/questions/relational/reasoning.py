@@ -55,12 +55,19 @@ def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
             select {other} from worded where rel = {number}
             group by {other} having count(distinct {column(ask)}) > 1))""",
     )
-    workshop.wrong_names("unclear_asked", "wrong_choices", WRONG, f"choices {ask}")
+    unclear = workshop.tables.count("unclear_asked")
+    if unclear:
+        workshop.wrong_names("unclear_asked", "wrong_choices", WRONG, f"choices {ask}")
+        for form in sorted({form_in_slot(template, ask)[0] for template in templates}):
+            _offer(workshop, ask, form)
     for place, template in enumerate(templates):
         chosen = workshop.chosen(ask, place, len(templates))
         label = f"{relation.name}/{relation.templates.index(template) + 1}"
         _open(workshop, relation, template, ask, label, chosen)
-        _closed(workshop, relation, template, ask, label, chosen)
+        if unclear:
+            _closed(workshop, relation, template, ask, label, chosen)
+    if not unclear:
+        return []
     [(few, all_)] = workshop.rows(
         f"""select count(*) filter (where n < {WRONG}), count(*) from (
         select a.id, count(w.name) as n from unclear_asked a left join wrong_choices w on w.id = a.id group by a.id
@@ -96,15 +103,12 @@ def _open(workshop: Workshop, relation: Relation, template: str, ask: str, label
     _put(workshop, source, template, ask, label, prompt=sentence(template, ask), candidate_set=candidates)
 
 
-def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
-    frames = workshop.schema.frames.get("choices", ())
-    if not frames:
-        return
-    form, begins = form_in_slot(template, ask)
+def _offer(workshop: Workshop, ask: str, form: str) -> None:
+    """The right answer and the wrong ones of each conclusion in a form, in an order that is drawn."""
     shown, join = ("n.name", "") if not form else ("f.shown", f"join form_{form} f on f.name = n.name")
     order = workshop.draw(quoted(f"choice order {ask}"), "n.id", "n.name")
     workshop.make(
-        "offered",
+        f"offered_{form or 'plain'}",
         f"""with n as (
             select id, name from wrong_choices union all
             select c.fact_id as id, {column(ask)} as name from concluded c
@@ -112,6 +116,13 @@ def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, lab
         ) select n.id, list({shown} order by {order}, n.name) as names from n {join} group by n.id
         having count(*) = {WRONG + 1} and count(distinct lower({shown})) = {WRONG + 1}""",
     )
+
+
+def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
+    frames = workshop.schema.frames.get("choices", ())
+    if not frames:
+        return
+    form, begins = form_in_slot(template, ask)
     listing = enumerated([f"names[{place}]" for place in range(1, WRONG + 2)], "or")
     statement = sentence(template, ask)
     drawn = workshop.draw("'frame'", "fact_id", quoted(label))
@@ -129,6 +140,6 @@ def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, lab
                 parts.append(quoted(text))
         prompts.append(f"capital({' || '.join(parts)})")
     choices = "list_transform(names, lambda x: capital(x))" if begins else "names"
-    source = f"""concluded c join offered on offered.id = c.fact_id
+    source = f"""concluded c join offered_{form or "plain"} o on o.id = c.fact_id
         where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}"""
     _put(workshop, source, template, ask, label, prompt=balanced(prompts, drawn), choices=choices)

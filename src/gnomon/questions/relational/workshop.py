@@ -269,7 +269,7 @@ class Workshop:
         """
         drawn = self.draw(quoted(purpose), "a.id", "k")
         order = self.draw(quoted(purpose + " order"), "t.id", "t.name")
-        kinship = self._numbered(one for one in self.present if one.kinship)
+        kinship = [str(self.numbers[one.name]) for one in self.present if one.kinship]
         near, far = (self._numbered(one for one in self.present if one.wrong == where) for where in ("near", "far"))
         self.make(
             "tried",
@@ -288,11 +288,15 @@ class Workshop:
                 select 1 from truths r where r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = p.name)
             group by t.id, t.rel, t.ask, t.said, p.name""",
         )
-        self.make(
-            "relatives",
-            f"""select distinct t.id, t.name from tried t join kin on kin.b = t.name join truths r
-            on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a where t.rel in ({kinship})""",
-        )
+        related = ""
+        if kinship:
+            self.make(
+                "relatives",
+                f"""select distinct t.id, t.name from tried t join kin on kin.b = t.name join truths r
+                on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a
+                where t.rel in ({", ".join(kinship)})""",
+            )
+            related = "anti join relatives r on r.id = t.id and r.name = t.name"
         # Where all names were tried, an exponential race draws them by their weights.
         self.make(
             into,
@@ -300,7 +304,7 @@ class Workshop:
                 select t.id, t.name, row_number() over (partition by t.id order by coalesce(later, false),
                     -ln((({order} // 2048)::double + 1) / 9007199254740993.0) / case when whole then weight else 1 end,
                     t.name) as nth
-                from tried t anti join relatives r on r.id = t.id and r.name = t.name
+                from tried t {related}
             ) n where nth <= {count}""",
         )
 
