@@ -74,4 +74,4 @@ cards: $(VENV)/.installed
 	$(BIN)/gnomon calibrate all --out src/gnomon/analysis/calibration/embedded
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-packs .cache runs bench/results
+	rm -rf $(VENV) .venv-bench .venv-packs .cache runs bench/results drills/results fuzz/findings

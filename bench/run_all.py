@@ -23,6 +23,9 @@ BENCHMARKS = {
     "explorer": False,
     "chat": False,
     "ray_rate": False,
+    "processes": False,
+    "engines": False,
+    "asking_scale": False,
     "interval_coverage": False,
 }
 """The benchmarks in their order, and whether each is measured against peers."""
