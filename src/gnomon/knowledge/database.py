@@ -142,6 +142,11 @@ def explained(error: duckdb.Error, path: Path) -> Exception:
     text = str(error)
     if "Could not set lock" in text or "Conflicting lock" in text:
         return in_use(path)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return InputError(
+            f"{path}: this needs more memory than it may use ({first_line(error)}). Give it more with --memory, or use "
+            "--engine spark."
+        )
     if "different configuration" in text:
         return InputError(f"{path} is open in this program already. Close it first.")
     if "not a valid DuckDB database" in text or isinstance(error, duckdb.SerializationException):

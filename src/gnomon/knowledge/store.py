@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from gnomon.foundation.tables import FACTS, NAMES, validate
-from gnomon.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, define_macros, prepare
+from gnomon.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, define_macros, explained, prepare
 from gnomon.knowledge.material import Material, Predicate
 from gnomon.knowledge.places import STORE_SUFFIX, locate, read_place
 from gnomon.knowledge.reading import Reading
@@ -32,11 +32,14 @@ class KnowledgeBase:
             merge(connection, "staging.given", stage(connection, "staging.given", materials, reading))
             connection.execute("detach staging")
         self.connection = connection
+        self.path: Path | None = None
 
     @classmethod
     def open(cls, path: Path | str) -> KnowledgeBase:
         """The knowledge base in a file, for reading; refuses what is none."""
-        return cls(connection=connect(Path(path), read_only=True))
+        opened = cls(connection=connect(Path(path), read_only=True))
+        opened.path = Path(path)
+        return opened
 
     @classmethod
     def load(cls, places: Iterable[str], folder: Path | None = None) -> KnowledgeBase:
@@ -51,8 +54,12 @@ class KnowledgeBase:
     def __enter__(self) -> KnowledgeBase:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         self.close()
+        if isinstance(error, duckdb.Error) and self.path is not None:
+            told = explained(error, self.path)
+            if told is not error:
+                raise told from error
 
     def close(self) -> None:
         """Let go of the file."""

@@ -108,6 +108,10 @@ class _Asking:
             ready, _ = self.ray.wait(list(self.busy), num_returns=1, timeout=SECONDS_TO_TELL)
             for reference in ready:
                 self._hear(reference)
+            if not ready and not any(node["Alive"] for node in self.ray.nodes()):
+                raise GnomonError(
+                    "no machine of the Ray cluster is left. Start the same command again; what was asked is kept"
+                )
             if not ready and not told and all(member.stage == "greet" for member in self.busy.values()):
                 told = True
                 self.context.progress.say(f"  {self.name}: waiting for room in the cluster")

@@ -27,9 +27,10 @@ class DuckTables(Tables):
         self.connection = connection
         self.wide = wide
 
-    def make(self, table: str, query: str) -> None:
-        """Make a table of a query's rows, in place of one of that name."""
-        self.connection.execute(f"create or replace temp table {table} as {query}")
+    def make(self, table: str, query: str, by: str | None = None) -> None:
+        """Make a table of a query's rows, in place of one of that name; rows with the same ``by`` stand together."""
+        order = f" order by {by}" if by else ""
+        self.connection.execute(f"create or replace temp table {table} as {query}{order}")
 
     def add(self, table: str, query: str) -> None:
         """Add a query's rows to a table; its columns are matched by name."""

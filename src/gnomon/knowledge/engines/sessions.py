@@ -12,13 +12,15 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gnomon.foundation import InputError
+from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.engines import Engine
+from gnomon.foundation.errors import first_line
+from gnomon.foundation.files import disk_full
 
 _OLDEST_JAVA = 17
 _SECONDS = 10
@@ -42,10 +44,16 @@ def spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]:
     try:
         session = _session(engine, folder)
         tables = SparkTables(session, folder / "tables")
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
         try:
             yield tables
+        except (PySparkException, Py4JError) as error:
+            raise _failure(error, folder) from error
         finally:
-            session.stop()
+            with suppress(Exception):  # A Java that has died cannot be stopped.
+                session.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -81,6 +89,18 @@ def _session(engine: Engine, folder: Path) -> Any:
             return builder.getOrCreate()
     except Exception as error:
         raise InputError(f"Spark could not be started at {master or 'this machine'}: {_reason(log, error)}") from error
+
+
+def _failure(error: Exception, folder: Path) -> Exception:
+    """What a user can do about an error of Spark; errors that are ours stay as they are."""
+    text = str(error)
+    if "No space left on device" in text:
+        return disk_full(folder)
+    if "OutOfMemoryError" in text:
+        return InputError("Spark has run out of memory. Give it more with --memory, or a cluster with more machines.")
+    if "AnalysisException" in type(error).__name__ or "ParseException" in type(error).__name__:
+        return error
+    return GnomonError(f"Spark has failed: {first_line(error)}. Nothing was changed; start the same command again.")
 
 
 def _memory(engine: Engine) -> str:

@@ -19,6 +19,7 @@ _PART, _PLACE, _NUMBERED = "part", "place", "n"
 _PIECE = 500_000
 _ONE_SORT = 2_000_000
 """Rows up to which one worker numbers them all: it is quicker than to agree on who begins where."""
+_FILES_FOR_ONE = 8
 _MOST_WAITING = 24
 """Queries whose rows are to be added to a table that are put off, to be run as one."""
 
@@ -43,9 +44,9 @@ class SparkTables(Tables):
         """Name a file or folder of Parquet that is there."""
         self.session.read.parquet(str(files)).createOrReplaceTempView(table)
 
-    def make(self, table: str, query: str) -> None:
-        """Make a table of a query's rows, in place of one of that name."""
-        self._put(table, self._frame(query))
+    def make(self, table: str, query: str, by: str | None = None) -> None:
+        """Make a table of a query's rows, in place of one of that name; rows with the same ``by`` have a folder."""
+        self._put(table, self._frame(query), by)
 
     def sketch(self, table: str, query: str) -> None:
         """Name a query that one later query reads: it is planned with that one."""
@@ -113,7 +114,7 @@ class SparkTables(Tables):
     def files(self, table: str) -> list[Path]:
         """The Parquet files that hold a table."""
         self._settle(table)
-        return sorted(file for folder in self._folders[table] for file in folder.glob("*.parquet"))
+        return sorted(file for folder in self._folders[table] for file in folder.rglob("*.parquet"))
 
     def fill(self, table: str, pieces: Iterable[pa.Table]) -> None:
         """Make a table of pieces in memory, of which there is at least one."""
@@ -180,8 +181,8 @@ class SparkTables(Tables):
             self._settle(table)
         return self.session.sql(self.translator.query(query))
 
-    def _put(self, table: str, frame: Any) -> None:
-        folder = self._write(table, frame)
+    def _put(self, table: str, frame: Any, by: str | None = None) -> None:
+        folder = self._write(table, frame, by)
         self._forget(table)
         self._folders[table] = [folder]
         self._schemas[table] = frame.schema
@@ -191,9 +192,16 @@ class SparkTables(Tables):
         paths = [str(folder) for folder in self._folders[table]]
         self.session.read.schema(self._schemas[table]).parquet(*paths).createOrReplaceTempView(table)
 
-    def _write(self, table: str, frame: Any) -> Path:
+    def _write(self, table: str, frame: Any, by: str | None = None) -> Path:
+        from pyspark.sql import functions as F  # noqa: N812
+
         folder = self._new_folder(table)
-        frame.write.parquet(str(folder))
+        if by:
+            # Several workers for a value that many rows have, and few files for each.
+            share = F.pmod(F.hash(*frame.columns[:2]), F.lit(_FILES_FOR_ONE))
+            frame.repartition(by, share).write.partitionBy(by).parquet(str(folder))
+        else:
+            frame.write.parquet(str(folder))
         return folder
 
     def _new_folder(self, table: str) -> Path:

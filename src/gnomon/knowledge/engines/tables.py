@@ -26,8 +26,11 @@ class Tables(ABC):
         return "bigint" if self.wide else "integer"
 
     @abstractmethod
-    def make(self, table: str, query: str) -> None:
-        """Make a table of a query's rows, in place of one of that name, which the query may still read."""
+    def make(self, table: str, query: str, by: str | None = None) -> None:
+        """Make a table of a query's rows, in place of one of that name, which the query may still read.
+
+        ``by`` is a column with few values, one of which later queries mostly ask for: its rows are kept together.
+        """
 
     def sketch(self, table: str, query: str) -> None:
         """Name a query that one later query reads: an engine that plans ahead does both at once."""

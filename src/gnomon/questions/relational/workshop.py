@@ -73,9 +73,9 @@ class Workshop:
         self.candidate_sets: dict[str, pa.Array] = {}
         self.sets_by_form: dict[tuple[str, str, str, bool], str] = {}
 
-    def make(self, table: str, query: str) -> None:
-        """Make a table of a query's rows, in place of one of that name."""
-        self.tables.make(table, query)
+    def make(self, table: str, query: str, by: str | None = None) -> None:
+        """Make a table of a query's rows, in place of one of that name; rows with the same ``by`` stand together."""
+        self.tables.make(table, query, by)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
@@ -185,7 +185,7 @@ class Workshop:
                 "select s as name from worded_plain union all select o from worded_plain", form, f"form_{form}"
             )
         self._forms = sorted(used)
-        self.make("worded", f"select *, split_of(s, o) as split from {self.formed('worded_plain')} w")
+        self.make("worded", f"select *, split_of(s, o) as split from {self.formed('worded_plain')} w", by="rel")
         self.tables.drop("worded_plain")
 
     def formed(self, table: str) -> str:

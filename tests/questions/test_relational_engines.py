@@ -1,0 +1,68 @@
+"""Questions made on Spark are those made on DuckDB; of very many facts some are asked about, and all say what is right."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_relational import OPTIONS, RULES, World, made_from, schema_of, write
+
+from gnomon.foundation import InputError
+from gnomon.foundation.engines import Engine
+from gnomon.knowledge import KnowledgeBase
+from gnomon.knowledge.engines.opening import engine_tables
+from gnomon.questions.relational import MakingOptions, make_benchmark
+from gnomon.suites import build
+
+PARTS = ("questions", "candidates", "facts", "frequencies", "entities")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    return write(folder / "kb", *World(1).rows(), RULES), schema_of(folder)
+
+
+def test_questions_of_spark_are_those_of_duckdb(world):
+    pytest.importorskip("pyspark", reason="the engine spark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    store, schema = world
+    here = made_from(store, schema, 1)
+    with (
+        KnowledgeBase.open(store) as knowledge,
+        engine_tables(knowledge.connection, Engine("spark", "local[2]", "1GB"), ("facts", "names")) as tables,
+    ):
+        there = make_benchmark(tables, schema, MakingOptions("kmir", seed=1, **OPTIONS))
+    for part in PARTS:
+        assert getattr(here, part).equals(getattr(there, part)), part
+    assert here.about == there.about
+    assert {row["task"] for row in here.questions.to_pylist()} == {"completion", "distinction", "checking", "reasoning"}
+
+
+def test_some_facts_are_asked_about_and_all_say_what_is_right(world):
+    store, schema = world
+    every, some = made_from(store, schema, 1), made_from(store, schema, 1, asked=60)
+    whole = {row["question_id"]: row for row in every.questions.to_pylist() if row["task"] == "completion"}
+    drawn = [row for row in some.questions.to_pylist() if row["task"] == "completion"]
+    assert 0 < len(drawn) < len(whole)
+    by_prompt = {row["prompt"]: row for row in whole.values()}
+    for row in drawn:
+        # Candidates are fewer, and so the question has another id; what is right is what all facts say.
+        assert row["answers"] == by_prompt[row["prompt"]]["answers"]
+        assert row["facts"] == by_prompt[row["prompt"]]["facts"]
+    assert any("drawn by their ids" in remark for remark in some.about["remarks"])
+    candidates = {row["candidate_set"]: set(row["candidates"]) for row in some.candidates.to_pylist()}
+    assert all(row["target"] in candidates[row["candidate_set"]] for row in drawn)
+
+
+def test_a_suite_that_no_engine_can_build_says_so(tmp_path):
+    with pytest.raises(InputError, match="made in this process"):
+        build("quickstart", out=tmp_path / "q", engine="spark")
+    assert not (tmp_path / "q").exists()
+    with pytest.raises(InputError, match="should be an amount"):
+        build("kmir", out=tmp_path / "q", memory="much")
+    with pytest.raises(InputError, match="none are asked"):
+        build("kmir", out=tmp_path / "q", engine="ray")
