@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 
 from gnomon.knowledge.engines.tables import Tables
 
+_ONE_SORT = 5_000_000
+"""Rows up to which one order over all of them does."""
 _PIECE = 4 * 122_880
 """Rows that are in Python's memory at once: whole row groups of DuckDB."""
 
@@ -88,10 +90,36 @@ class DuckTables(Tables):
         """Give an expression over some parameters a name that queries may call."""
         self.connection.execute(f"create or replace temp macro {function}({', '.join(parameters)}) as {body}")
 
-    def number_rows(self, table: str, query: str, order: Sequence[str], first: int = 1) -> None:
-        """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order."""
-        numbered = f"({first - 1} + row_number() over (order by {', '.join(order)}))::{self.number} as n"
-        self.make(table, f"select {numbered}, * from ({query})")
+    def number_rows(
+        self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
+    ) -> None:
+        """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order.
+
+        Many rows are numbered part by part, as one order over all of them would have to fit into memory.
+        """
+        by = f"order by {', '.join(order)}"
+        if spread is None:
+            self.make(table, f"select ({first - 1} + row_number() over ({by}))::{self.number} as n, * from ({query}) q")
+            return
+        self.make("to_number", f"select *, {spread} as part_of from ({query}) q")
+        if self.count("to_number") <= _ONE_SORT:
+            numbered = f"({first - 1} + row_number() over ({by}))::{self.number} as n"
+            self.make(table, f"select {numbered}, * exclude (part_of) from to_number")
+        else:
+            self.make(
+                "part_starts",
+                f"""select part_of, {first - 1} + coalesce(sum(size) over (
+                    order by part_of rows between unbounded preceding and 1 preceding), 0) as before
+                from (select part_of, count(*) as size from to_number group by part_of) p""",
+            )
+            numbered = f"(s.before + row_number() over (partition by t.part_of {by}))::{self.number} as n"
+            self.make(
+                table,
+                f"select {numbered}, t.* exclude (part_of) from to_number t "
+                "join part_starts s on s.part_of = t.part_of",
+            )
+            self.drop("part_starts")
+        self.drop("to_number")
 
     def hand_over(self, table: str, connection: Any, statement: str) -> None:
         """Execute a statement of the connection in which ``{rows}`` stands for a table's rows."""

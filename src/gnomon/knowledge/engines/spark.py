@@ -131,7 +131,9 @@ class SparkTables(Tables):
         """Give an expression over some parameters a name that queries may call."""
         self.translator.define(function, parameters, body)
 
-    def number_rows(self, table: str, query: str, order: Sequence[str], first: int = 1) -> None:
+    def number_rows(
+        self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
+    ) -> None:
         """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order.
 
         Where there are many, they are sorted over all workers.

@@ -75,8 +75,13 @@ class Tables(ABC):
         """Give an expression over some parameters a name that queries may call."""
 
     @abstractmethod
-    def number_rows(self, table: str, query: str, order: Sequence[str], first: int = 1) -> None:
-        """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order."""
+    def number_rows(
+        self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
+    ) -> None:
+        """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order.
+
+        ``spread`` is an expression that divides many rows into some hundred parts and never falls in that order.
+        """
 
     @abstractmethod
     def hand_over(self, table: str, connection: Any, statement: str) -> None:

@@ -30,6 +30,8 @@ from gnomon.knowledge.rules.wording import store_conclusions
 _CLOSED_BY = {"subclass": "rdfs11", "subproperty": "rdfs5"}
 _BY_SOURCE = "rules/declared by source"
 _RULE_BITS, _PACKED_BITS = 8, 126
+_PARTS = 256
+"""Into how many parts new facts are divided where they are too many to be sorted at once."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class _Work:
         self.timed = number_facts(tables, [*vocabulary, *KINDS.values(), *steps], self.premises)
         self.numbers = numbers_of(tables, [*vocabulary, *KINDS.values(), *steps])
         self.domains = tables.count("domains") > 0
+        self.terms = tables.count("terms")
         self.last = tables.count("facts_now")
         self.type = self._usual_type()
         self.chains = tuple(sorted({len(steps) for _, _, steps in chains}))
@@ -246,7 +249,15 @@ class _Work:
         data = "f2" if table == "facts_now" else "f1"
         domain = f"join (select n as m, d from facts_now) m on m.m = f.{data}" if self.domains else ""
         shown = "m.d" if domain else f"cast(null as {self.tables.number})"
-        self.tables.number_rows("fresh", f"select f.*, {shown} as d from ({new}) f {domain}", keys, first=self.last + 1)
+        # In two steps: grouping, joining and sorting at once would need memory for all of them.
+        self.tables.make("found", new)
+        self.tables.number_rows(
+            "fresh",
+            f"select f.*, {shown} as d from found f {domain}",
+            keys,
+            first=self.last + 1,
+            spread=f"s // {self.terms // _PARTS + 1}",
+        )
         count = self.tables.count("fresh")
         self.last += count
         columns = self._columns if table != "facts_now" else f"{self._columns}, {', '.join(self.premises)}"

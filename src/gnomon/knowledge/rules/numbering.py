@@ -15,8 +15,8 @@ FIRST, LAST = -(10**15), 10**15
 def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[str]) -> bool:
     """Make ``facts_now`` of the stated facts, with the dictionaries ``terms`` and ``literals``; whether any has a time.
 
-    Numbers follow the order of ids and texts, so that the same facts give the same proofs on every machine. The
-    dictionaries also hold each text as it stands in what is hashed for an id.
+    Numbers follow the order of ids and of texts' hashes, so that the same facts give the same proofs on every machine.
+    The dictionaries also hold each text as it stands in what is hashed for an id.
     """
     _number_literals(tables)
     literals = tables.count("literals")
@@ -26,7 +26,8 @@ def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[st
         "select subject as term from facts union select predicate as term from facts "
         "union select object as term from facts where object is not null and left(object, 1) != '\"' "
         "union select term from constants",
-        ["term"],
+        ["md5(term)", "term"],
+        spread="left(md5(term), 2)",
     )
     tables.make("terms", "select n as id, term, json_text(term) as quoted from numbered_terms")
     tables.drop("numbered_terms")
@@ -37,7 +38,7 @@ def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[st
         f'coalesce(time_key("start", 0), {FIRST}) as a, coalesce(time_key("end", 99), {LAST}) as b, ' if timed else ""
     )
     empty = ", ".join(f"cast(null as {tables.number}) as {name}" for name in premises)
-    tables.number_rows("ids", "select fact_id from facts", ["fact_id"])
+    tables.number_rows("ids", "select fact_id from facts", ["fact_id"], spread="left(fact_id, 4)")
     object = "coalesce(l.id, o.id)" if literals else "o.id"
     objects = (
         "left join terms o on o.term = f.object left join literals l on l.object is not distinct from f.object "
@@ -64,7 +65,8 @@ def _number_literals(tables: Tables) -> None:
     tables.number_rows(
         "numbered_literals",
         "select distinct object, value, unit from facts where value is not null or left(object, 1) = '\"'",
-        ["object", "value", "unit"],
+        ["md5(coalesce(object, ''))", "object", "value", "unit"],
+        spread="left(md5(coalesce(object, '')), 2)",
     )
     tables.make(
         "literals",

@@ -28,7 +28,7 @@ def make_checks(workshop: Workshop) -> list[str]:
                 partition by rel order by {workshop.draw("'check'", "fact_id")}, fact_id, s, o) as turn
             from worded where stated and asked and rel in ({numbers})
             qualify row_number() over (partition by rel, s, o order by fact_id) = 1
-        ) select *, case when object is null or {workshop.draw("'corrupt'", "fact_id")} % 2 = 0 then 'object'
+        ) select *, case when numeric or {workshop.draw("'corrupt'", "fact_id")} % 2 = 0 then 'object'
                     else 'subject' end as ask from facts_to_check
         order by turn, {workshop.draw("'check'", "fact_id")}, fact_id, rel limit {int(wanted * _SPARE) + 1}""",
     )
@@ -65,7 +65,7 @@ def make_checks(workshop: Workshop) -> list[str]:
             fitting[({workshop.draw("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
         from ranked, sizes where place <= size""",
     )
-    workshop.make("judged", f"select * from {workshop.formed('judged_plain')} w")
+    workshop.add_forms("judged_plain", "judged")
     used = {row[0] for row in workshop.rows("select distinct rel from judged")}
     for relation in (one for one in relations if workshop.numbers[one.name] in used):
         for number, template in enumerate(relation.templates):

@@ -31,9 +31,11 @@ def make_reasoning(workshop: Workshop) -> list[str]:
     )
     workshop.make(
         "concluded",
-        f"""select *, {kmir} else rule end as axiom from worded w where rule is not null and not over and asked
-        and not exists (select 1 from worded x where x.stated and x.rel = w.rel and x.s = w.s and x.o = w.o)
-        qualify row_number() over (partition by rel, s, o order by fact_id) = 1""",
+        f"""with first_ones as (
+            select *, {kmir} else rule end as axiom from worded w where rule is not null and not over and asked
+            and not exists (select 1 from worded x where x.stated and x.rel = w.rel and x.s = w.s and x.o = w.o)
+            qualify row_number() over (partition by rel, s, o order by fact_id) = 1
+        ) select c.*, f.premises from first_ones c join facts f on f.fact_id = c.fact_id""",
     )
     present = {row[0] for row in workshop.rows("select distinct rel from concluded")}
     remarks = []
@@ -105,7 +107,7 @@ def _open(workshop: Workshop, relation: Relation, template: str, ask: str, label
 
 def _offer(workshop: Workshop, ask: str, form: str) -> None:
     """The right answer and the wrong ones of each conclusion in a form, in an order that is drawn."""
-    shown, join = ("n.name", "") if not form else ("f.shown", f"join form_{form} f on f.name = n.name")
+    shown, join = ("n.name", "") if not form else (f"f.shown_{form}", "join forms f on f.name = n.name")
     order = workshop.draw(quoted(f"choice order {ask}"), "n.id", "n.name")
     workshop.make(
         f"offered_{form or 'plain'}",

@@ -159,7 +159,7 @@ class Workshop:
         self.make(
             "worded_plain",
             f"""select * from (
-                select r.rel, f.fact_id, f.subject, f.object, f.rule, f.premises,
+                select r.rel, f.fact_id, f.object is null as numeric, f.rule,
                     r.present and f."end" is not null as over,
                     f.rule is null and not (r.present and f."end" is not null) as stated,
                     {self.is_asked("f.fact_id")} as asked,
@@ -180,23 +180,36 @@ class Workshop:
             for one in self.relations.values()
             for template in (*one.templates, *(text for scope in one.scopes for text in scope.templates))
         )
-        for form in sorted({form for _, form in used}):
-            self.show_names(
-                "select s as name from worded_plain union all select o from worded_plain", form, f"form_{form}"
-            )
         self._forms = sorted(used)
-        self.make("worded", f"select *, split_of(s, o) as split from {self.formed('worded_plain')} w", by="rel")
+        self._show_forms("select s as name from worded_plain union all select o as name from worded_plain")
+        self.add_forms("worded_plain", "worded_formed")
         self.tables.drop("worded_plain")
+        self.make("worded", "select *, split_of(s, o) as split from worded_formed", by="rel")
+        self.tables.drop("worded_formed")
 
-    def formed(self, table: str) -> str:
-        """SQL for a table with names ``s`` and ``o``, joined with the forms of them that templates use."""
-        joins, columns = [], []
-        for place, form in self._forms:
-            name = {"subject": "s", "object": "o"}.get(place)
-            if name:
-                joins.append(f"join form_{form} as f_{name}_{form} on f_{name}_{form}.name = w.{name}")
-                columns.append(f", f_{name}_{form}.shown as {name}_{form}")
-        return f"(select w.*{''.join(columns)} from {table} w {' '.join(joins)})"
+    def add_forms(self, table: str, into: str) -> None:
+        """Make a table of one with names ``s`` and ``o``, and the forms of them that templates use.
+
+        One join at a time: several at once would need memory for all of them.
+        """
+        for place, name in (("object", "o"), ("subject", "s")):
+            forms = [form for where, form in self._forms if where == place]
+            columns = "".join(f", f.shown_{form} as {name}_{form}" for form in forms)
+            join = f"join forms f on f.name = w.{name}" if forms else ""
+            self.make(into, f"select w.*{columns} from {table} w {join}")
+            table = into
+
+    def _show_forms(self, names: str) -> None:
+        """Make a table of the names that a query finds, with a column for each form that templates use."""
+        forms = sorted({form for _, form in self._forms})
+
+        def shape(piece: pa.Table) -> pa.Table:
+            given = piece["name"].to_pylist()
+            for form in forms:
+                piece = piece.append_column(f"shown_{form}", pa.array(map(FORMS[form], given), pa.string()))
+            return piece
+
+        self.tables.change("forms", f"select distinct name from ({names}) n", shape)
 
     def show_names(self, names: str, form: str, into: str) -> None:
         """Make a table of the names that a query finds, each with its text in a form."""
@@ -248,17 +261,21 @@ class Workshop:
         A name that is often right is often drawn as a wrong one too, so that frequency gives nothing away.
         """
         self.make(
-            "pool",
-            """with names_in_facts as (
+            "pool_names",
+            """select *, md5(name || chr(31) || other) as key from (
                 select distinct rel, 'object' as ask, o as name, s as other, domain from worded
                 union all
                 select distinct rel, 'subject' as ask, s as name, o as other, domain from worded
-            ) select *, count(*) over (partition by rel, ask) as size,
-                row_number() over (
-                    partition by rel, ask order by md5(name || chr(31) || other), name, other, domain) - 1 as place
-            from names_in_facts""",
+            ) n""",
         )
-        self.make("pool_sizes", "select rel, ask, max(size) as size from pool group by rel, ask")
+        self.tables.number_rows(
+            "pool",
+            "select rel, ask, key, name, other, domain from pool_names",
+            ["rel", "ask", "key", "name", "other", "domain"],
+            spread="lpad(rel::varchar, 6, '0') || ask || left(key, 2)",
+        )
+        self.tables.drop("pool_names")
+        self.make("pool_sizes", "select rel, ask, count(*) as size, min(n) as first_one from pool group by rel, ask")
 
     def wrong_names(self, asked: str, into: str, count: int, purpose: str, tries: int = 24) -> None:
         """Draw wrong names for rows of a table (id, rel, ask, said, domain): up to ``count`` for each, numbered.
@@ -275,7 +292,7 @@ class Workshop:
             "tried",
             f"""with places as (
                 select distinct a.id, a.rel, a.ask, a.said, a.domain, z.size,
-                    case when z.size <= {2 * tries} then k else ({drawn} % z.size)::bigint end as place
+                    z.first_one + case when z.size <= {2 * tries} then k else ({drawn} % z.size)::bigint end as place
                 from {asked} a join pool_sizes z on z.rel = a.rel and z.ask = a.ask
                 cross join (select unnest(range({2 * tries})) as k) numbers
                 where k < case when z.size <= {2 * tries} then z.size else {tries} end
@@ -283,7 +300,7 @@ class Workshop:
             select t.id, t.rel, t.ask, t.said, p.name, max(t.size) <= {2 * tries} as whole, count(*) as weight,
                 case when t.rel in ({near}) then not bool_or(p.domain = t.domain)
                      when t.rel in ({far}) then bool_or(p.domain = t.domain) else false end as later
-            from places t join pool p on p.rel = t.rel and p.ask = t.ask and p.place = t.place
+            from places t join pool p on p.n = t.place
             where p.name != t.said and not exists (
                 select 1 from truths r where r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = p.name)
             group by t.id, t.rel, t.ask, t.said, p.name""",
