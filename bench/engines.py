@@ -35,8 +35,13 @@ def main() -> None:
     parser.add_argument("--asked", type=int, default=100_000, help="facts that questions are made of")
     parser.add_argument("--memory", help="memory that an engine may use")
     parser.add_argument("--folder", type=Path, help="where the knowledge bases are kept [a temporary folder]")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it works")
+    parser.add_argument("--repeats", type=int, help="has no meaning here: each size is measured once")
+    parser.add_argument("--results", type=Path, default=HERE / "results", help="the folder for the JSON file")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.quick:
+        given.facts, given.asked = [2000, 8000], 1000
     if given.one:
         print(json.dumps(measure(given.one, given.folder, given.asked, given.memory)))
         return
@@ -49,6 +54,8 @@ def main() -> None:
                 results.append({"facts": size, "engine": engine, **in_own_process(engine, folder, given)})
                 print(described(results[-1]), flush=True)
         conclude(results)
+        given.results.mkdir(parents=True, exist_ok=True)
+        (given.results / "engines.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
 def prepare(folder: Path, size: int) -> None:
@@ -184,9 +191,6 @@ def conclude(results: list[dict[str, Any]]) -> None:
                 f"{engine}: from {less['facts']:,} to {more['facts']:,} facts inference grows as n^{exponents[0]:.2f}, "
                 f"making as n^{exponents[1]:.2f}"
             )
-    target = HERE / "results"
-    target.mkdir(exist_ok=True)
-    (target / "engines.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Questions made on Spark are those made on DuckDB; of very many facts some are asked about, and all say what is right."""
+"""Questions of Spark are those of DuckDB; of very many facts some are asked about, and all say what is right."""
 
 import shutil
 import sys
