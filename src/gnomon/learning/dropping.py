@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from gnomon.foundation import derived_seed
+from gnomon.foundation import GnomonError, derived_seed
 
 _ONE, _TWO = -2048144789, -1028477387
 """The factors of MurmurHash3's last steps, as signed numbers."""
@@ -71,7 +71,10 @@ class _Dropping(TorchFunctionMode):  # type: ignore[misc]
         **others: Any,
     ) -> torch.Tensor:
         if is_causal or others.get("enable_gqa"):
-            raise NotImplementedError("attention that looks back only is not what masked models have")
+            raise GnomonError(
+                "a model whose attention looks back only, or shares its keys among heads, cannot be trained with dropout "
+                "here; take a masked model with ordinary attention"
+            )
         scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
         if attn_mask is not None:
             scores = scores.masked_fill(~attn_mask, -torch.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
