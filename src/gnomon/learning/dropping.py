@@ -72,7 +72,7 @@ class _Dropping(TorchFunctionMode):  # type: ignore[misc]
     ) -> torch.Tensor:
         if is_causal or others.get("enable_gqa"):
             raise GnomonError(
-                "a model whose attention looks back only, or shares its keys among heads, cannot be trained with dropout "
+                "a model whose attention looks back only, or shares keys among heads, cannot be trained with dropout "
                 "here; take a masked model with ordinary attention"
             )
         scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
