@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_relational import OPTIONS, RULES, World, made_from, schema_of, write
+import test_relational
+from test_relational import OPTIONS, RULES, World, made_from, rows_of, schema_of, write
 
 from gnomon.foundation import InputError
 from gnomon.foundation.engines import Engine
 from gnomon.knowledge import KnowledgeBase
 from gnomon.knowledge.engines.opening import engine_tables
-from gnomon.questions.relational import MakingOptions, make_benchmark
+from gnomon.questions.relational import MakingOptions, make_benchmark, workshop
 from gnomon.suites import build
 
 PARTS = ("questions", "candidates", "facts", "frequencies", "entities")
@@ -25,11 +26,12 @@ def world(tmp_path_factory):
     return write(folder / "kb", *World(1).rows(), RULES), schema_of(folder)
 
 
-def test_questions_of_spark_are_those_of_duckdb(world):
+def test_questions_of_spark_are_those_of_duckdb(world, monkeypatch):
     pytest.importorskip("pyspark", reason="the engine spark is not installed")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
     store, schema = world
+    monkeypatch.setattr(workshop, "LARGEST_POOL", 12)
     here = made_from(store, schema, 1)
     with (
         KnowledgeBase.open(store) as knowledge,
@@ -56,6 +58,17 @@ def test_some_facts_are_asked_about_and_all_say_what_is_right(world):
     assert any("drawn by their ids" in remark for remark in some.about["remarks"])
     candidates = {row["candidate_set"]: set(row["candidates"]) for row in some.candidates.to_pylist()}
     assert all(row["target"] in candidates[row["candidate_set"]] for row in drawn)
+
+
+def test_of_large_relations_some_names_are_offered_as_wrong(world, monkeypatch):
+    store, schema = world
+    whole = made_from(store, schema, 1)
+    monkeypatch.setattr(workshop, "LARGEST_POOL", 6)
+    some = made_from(store, schema, 1)
+    assert rows_of(some, "completion") == rows_of(whole, "completion")
+    said = [{row["prompt"] for row in rows_of(one, "checking") if row["target"] == "No"} for one in (whole, some)]
+    assert said[0] != said[1]
+    test_relational.test_checks_are_balanced_and_say_what_is_so((World(1), some, store))
 
 
 def test_a_suite_that_no_engine_can_build_says_so(tmp_path):

@@ -5,6 +5,7 @@ Whatever all must decide alike is decided by the first, or by all together, with
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -173,6 +174,9 @@ def joined_processes(device: str = "auto") -> Iterator[Processes]:
     alone = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= torch.cuda.device_count()
     if on_gpus:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    # Its functions keep the group that there is when it is first imported: then gloo's threads would outlive the
+    # interpreter's end, and abort the process.
+    importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if on_gpus and alone else "gloo")
     yield Processes(dist.get_rank(), dist.get_world_size(), joined=True)
     # Not where something was raised: who takes leave then may wait for others that wait for it.

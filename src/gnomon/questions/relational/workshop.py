@@ -24,6 +24,8 @@ MADE = (
 MANY_FACTS = 2_000_000
 USUALLY_ASKED = 100_000
 """Of how many facts questions are made, where there are very many."""
+LARGEST_POOL = 200_000
+"""Of about how many facts of a relation names are offered as wrong ones, where it has more."""
 
 
 @dataclass(frozen=True)
@@ -258,14 +260,16 @@ class Workshop:
     def _pool(self) -> None:
         """The names of each relation and place, one row a fact, numbered in an order that depends on them alone.
 
-        A name that is often right is often drawn as a wrong one too, so that frequency gives nothing away.
+        A name that is often right is often drawn as a wrong one too, so that frequency gives nothing away. Of a
+        relation with very many facts some are drawn, by their names: their shares remain.
         """
+        kept = self._thinned()
         self.make(
             "pool_names",
-            """select *, md5(name || chr(31) || other) as key from (
-                select distinct rel, 'object' as ask, o as name, s as other, domain from worded
+            f"""select *, md5(name || chr(31) || other) as key from (
+                select distinct rel, 'object' as ask, o as name, s as other, domain from worded where {kept}
                 union all
-                select distinct rel, 'subject' as ask, s as name, o as other, domain from worded
+                select distinct rel, 'subject' as ask, s as name, o as other, domain from worded where {kept}
             ) n""",
         )
         self.tables.number_rows(
@@ -276,6 +280,16 @@ class Workshop:
         )
         self.tables.drop("pool_names")
         self.make("pool_sizes", "select rel, ask, count(*) as size, min(n) as first_one from pool group by rel, ask")
+
+    def _thinned(self) -> str:
+        """SQL for the facts whose names are offered as wrong ones: about so many of each relation at most."""
+        sizes = self.rows(
+            f"select rel, count(*) from worded group by rel having count(*) > {LARGEST_POOL} order by rel"
+        )
+        if not sizes:
+            return "true"
+        shares = " ".join(f"when {rel} then {LARGEST_POOL * 2**53 // size}" for rel, size in sizes)
+        return f"{self.draw(quoted('pool'), 's', 'o')} // 2048 < case rel {shares} else {2**53} end"
 
     def wrong_names(self, asked: str, into: str, count: int, purpose: str, tries: int = 24) -> None:
         """Draw wrong names for rows of a table (id, rel, ask, said, domain): up to ``count`` for each, numbered.
