@@ -167,3 +167,26 @@ def test_without_tantivy_the_way_to_get_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tantivy", None)
     with pytest.raises(InputError, match=r"gnomon\[corpus\]"):
         corpus_identity(".", tmp_path)
+
+
+@pytest.mark.parametrize("way", ["cut", "zeroed", "gone", "unsealed"])
+def test_a_damaged_index_is_built_anew(tmp_path, cache, way):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n\n".join(f"the capital number {number} is a city" for number in range(50)))
+    assert CorpusIndex(corpus).count(["capital"]) == 50
+    [folder] = (cache / "corpora").iterdir()
+    for file in list(folder.iterdir()):
+        content = file.read_bytes()
+        # New files: the old ones may still be mapped into memory.
+        if way in ("cut", "zeroed"):
+            file.unlink()
+        if way == "cut":
+            file.write_bytes(content[: len(content) // 2])
+        elif way == "zeroed":
+            file.write_bytes(bytes(len(content)))
+        elif way == "gone" and file.suffix == ".store":
+            file.unlink()
+        elif way == "unsealed" and file.name == "whole.json":
+            file.unlink()
+    assert CorpusIndex(corpus).count(["capital"]) == 50
+    assert CorpusIndex(corpus).count(["number 7"]) == 1

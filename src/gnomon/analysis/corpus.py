@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import shutil
@@ -13,13 +14,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from gnomon.foundation import InputError, cache_folder, digest, file_digest
+from gnomon.foundation import InputError, cache_folder, digest, file_digest, write_json
 from gnomon.foundation.files import unfinished_path
 from gnomon.foundation.parsing import parse_json
 
 WORDS_A_DOCUMENT = 400
 _ENDINGS = (".txt", ".jsonl", ".txt.gz", ".jsonl.gz")
 _VERSION = 1
+_SEAL = "whole.json"
 _BREAK = "|"
 """Stands between a title and its paragraph: no phrase runs over it, as no word holds it."""
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -77,6 +79,8 @@ class CorpusIndex:
         tantivy = _tantivy()
         key = digest([corpus_identity(place, Path()), _VERSION, WORDS_A_DOCUMENT, version("tantivy")])
         folder = cache_folder() / "corpora" / key[:32]
+        if folder.is_dir() and not _is_whole(folder):
+            shutil.rmtree(folder)
         if not folder.is_dir():
             _build(corpus_files(place), folder)
         self._parts = tantivy
@@ -133,6 +137,7 @@ def _build(files: Sequence[Path], folder: Path) -> None:
         finally:
             # Its threads write files for as long as they live, also into a folder that is being removed.
             writer.wait_merging_threads()
+        write_json(unfinished / _SEAL, _digests(unfinished))
         try:
             os.replace(unfinished, folder)
         except OSError:
@@ -140,6 +145,19 @@ def _build(files: Sequence[Path], folder: Path) -> None:
                 raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {file.name: file_digest(file) for file in sorted(folder.iterdir()) if file.name != _SEAL}
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether an index is what was built once; searching looks at no checksum."""
+    try:
+        sealed = json.loads((folder / _SEAL).read_bytes())
+        return bool(sealed) and all(file_digest(folder / name) == digest for name, digest in sealed.items())
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _articles(file: Path) -> Iterator[tuple[str, Iterable[str]]]:

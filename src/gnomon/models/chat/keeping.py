@@ -36,9 +36,17 @@ class KeptReplies:
                 "(key text primary key, endpoint text, model text, request text, reply text, kept real)"
             )
         except sqlite3.DatabaseError as error:
-            raise self._damaged(error) from error
+            raise self._failure(error) from error
 
-    def _damaged(self, error: Exception) -> InputError:
+    def _failure(self, error: Exception) -> InputError:
+        """What a user can do about an error of SQLite."""
+        code = getattr(error, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_FULL:
+            return InputError(f"{self.file}: the disk is full. Free some space there, or set GNOMON_CACHE elsewhere.")
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            return InputError(
+                f"{self.file} cannot be written to ({first_line(error)}). Set GNOMON_CACHE to a folder that can."
+            )
         return InputError(f"{self.file} is damaged ({first_line(error)}). Remove it; replies are then asked for anew.")
 
     def find(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -52,14 +60,17 @@ class KeptReplies:
                     rows = self.store.execute(f"select key, reply from replies where key in ({marks})", some)
                     found.update({key: json.loads(reply) for key, reply in rows})
         except (sqlite3.DatabaseError, ValueError, TypeError) as error:
-            raise self._damaged(error) from error
+            raise self._failure(error) from error
         return found
 
     def keep(self, key: str, endpoint: str, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
         """Keep a reply; the first one stays if there are two."""
         row = (key, endpoint, request["model"], _text(request), _text(reply), time.time())
-        with self.lock:
-            self.store.execute("insert or ignore into replies values (?, ?, ?, ?, ?, ?)", row)
+        try:
+            with self.lock:
+                self.store.execute("insert or ignore into replies values (?, ?, ?, ?, ?, ?)", row)
+        except sqlite3.DatabaseError as error:
+            raise self._failure(error) from error
 
     def close(self) -> None:
         """Close the file."""
