@@ -26,6 +26,7 @@ BENCHMARKS = {
     "processes": False,
     "engines": False,
     "asking_scale": False,
+    "questions_scale": False,
     "interval_coverage": False,
 }
 """The benchmarks in their order, and whether each is measured against peers."""

@@ -66,15 +66,17 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         _gather([_place(place, home) for place in study.knowledge], store)
         given = study.options.get("rules")
         infer(store, declared=read_rules(home / str(given) if given else _HERE / "rules.yaml"), engine=engine)
-        with KnowledgeBase.open(store) as knowledge:
+        with (
+            KnowledgeBase.open(store) as knowledge,
+            engine_tables(knowledge.connection, engine, ("facts", "names")) as tables,
+        ):
             concerned = facts_about_classes(knowledge, _classes(study))
             filters = quality_filters(words=words, facts=concerned, tasks=TASKS)
 
             def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
                 return apply_filters(table, filters)
 
-            with engine_tables(knowledge.connection, engine, ("facts", "names")) as tables:
-                made = make_benchmark(tables, schema, options, study.tasks, control, draw)
+            made = make_benchmark(tables, schema, options, study.tasks, control, draw)
     if not made.questions.num_rows:
         reasons = "; ".join(made.about["remarks"][:3]) or "it holds no facts"
         raise InputError(
