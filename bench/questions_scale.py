@@ -1,8 +1,8 @@
 """What questions and answers cost at scale: seconds, memory and disk, at two numbers of each.
 
 ``python bench/questions_scale.py`` makes a knowledge base, builds kmir's questions of some of its facts and of ten
-times as many, and has them answered by the baseline ``frequency``, whose answers cost little: what is left is what gnomon does
-with a million answers, whoever gives them.
+times as many, and has them answered by the baseline ``frequency``, which costs little: what is left is what gnomon
+does with a million answers, whoever gives them.
 """
 
 from __future__ import annotations
