@@ -57,7 +57,7 @@ def _of_quantity(workshop: Workshop, comparison: Comparison) -> list[str]:
 
 
 def _insert(workshop: Workshop, comparison: Comparison) -> None:
-    workshop.show_names("select name from measured", comparison.form, "member_forms")
+    workshop.show_names(f"select name from measured where {workshop.is_asked()}", comparison.form, "member_forms")
     for way, templates in (("most", comparison.most), ("least", comparison.least)):
         if not templates:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gnomon.knowledge.engines import close_over
-from gnomon.questions.relational.wording import enumerated, listed, quoted
+from gnomon.questions.relational.wording import enumerated, quoted
 from gnomon.questions.relational.workshop import Workshop, balanced
 from gnomon.questions.schema import Hierarchy
 
@@ -44,23 +44,18 @@ def _of_hierarchy(workshop: Workshop, hierarchy: Hierarchy) -> list[str]:
 
 def _tables(workshop: Workshop, hierarchy: Hierarchy) -> None:
     """Members with their categories by name, and who is above whom: stated or inferred, however far."""
-    predicates = listed(hierarchy.predicates)
-    domain = "f.domain" if hierarchy.domain is None else quoted(hierarchy.domain)
+    workshop.name_facts(hierarchy.predicates, "categorized")
+    domain = "domain" if hierarchy.domain is None else f"{quoted(hierarchy.domain)} as domain"
     workshop.make(
         "members",
-        f"""with said as (
-            select f.fact_id, a.name, coalesce(b.name, v.text) as category, {domain} as domain
-            from facts f join named a on a.entity = f.subject left join named b on b.entity = f.object
-            left join value_texts v on v.value = f.value
-            where f.predicate in ({predicates}) and f.rule is null and a.name != coalesce(b.name, v.text)
-        )
-        select *, split_of(name, category) as split from said
-        qualify row_number() over (partition by name, category order by fact_id) = 1""",
+        f"""select fact_id, s as name, o as category, {domain}, split_of(s, o) as split
+        from categorized where rule is null and s != o
+        qualify row_number() over (partition by s, o order by fact_id) = 1""",
     )
-    edges = f"""select name as low, category as high from members union
-        select a.name as low, b.name as high from facts f join named a on a.entity = f.subject
-        join named b on b.entity = f.object where f.predicate in ({predicates})"""
+    edges = """select name as low, category as high from members union
+        select s as low, o as high from categorized where not numeric and o is not null"""
     close_over(workshop.tables, edges, "above")
+    workshop.tables.drop("categorized")
 
 
 def _groups(workshop: Workshop) -> None:
@@ -166,7 +161,8 @@ def _try_odd_ones(workshop: Workshop, turn: int) -> None:
 
 
 def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
-    workshop.show_names("select name from members", hierarchy.form, "member_forms")
+    names = "select name from trio_names union all select odd as name from odd_ones"
+    workshop.show_names(names, hierarchy.form, "member_forms")
     workshop.tables.number_rows(
         "fours",
         f"""select g.id, g.names, g.facts, g.domain, g.split, o.odd, o.fact_id as odd_fact,

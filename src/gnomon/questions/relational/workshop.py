@@ -222,6 +222,30 @@ class Workshop:
             lambda piece: piece.append_column("shown", pa.array(map(shape, piece["name"].to_pylist()), pa.string())),
         )
 
+    def name_facts(self, predicates: Iterable[str], into: str) -> None:
+        """Make a table of the facts of some predicates with the names of their subjects and objects; o may be null.
+
+        One join at a time: several at once would need memory for all of them.
+        """
+        subjects, objects = f"{into}_subjects", f"{into}_objects"
+        self.tables.sketch(
+            subjects,
+            f"""select f.fact_id, f.rule, f.domain, f.object, f.value, a.name as s
+            from facts f join named a on a.entity = f.subject where f.predicate in ({listed(predicates)})""",
+        )
+        self.tables.sketch(
+            objects,
+            f"""select f.fact_id, f.rule, f.domain, f.object is null as numeric, f.value, f.s, b.name as named
+            from {subjects} f left join named b on b.entity = f.object""",
+        )
+        self.make(
+            into,
+            f"""select f.fact_id, f.rule, f.domain, f.numeric, f.s, coalesce(f.named, v.text) as o
+            from {objects} f left join value_texts v on v.value = f.value""",
+        )
+        for table in (subjects, objects):
+            self.tables.drop(table)
+
     def _truths(self) -> None:
         """Whatever is so, by names: stated, inferred, or at the end of a chain of a transitive relation."""
         self.make("pairs", "select distinct rel, s, o from worded")
