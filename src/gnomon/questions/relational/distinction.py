@@ -64,15 +64,17 @@ def _groups(workshop: Workshop) -> None:
     In a hierarchy of several levels only what is no category itself is a member, and what stands at the top is too
     wide to group by: that a peg and an appliance are both devices is no answer that comes to mind.
     """
-    workshop.make(
-        "grouped",
-        """with categories as (select distinct category as name from members),
-        things as (select distinct name, 1 as one from members), levels as (
-            select avg(coalesce(t.one, 0)) > 0.1 as several from categories c left join things t on t.name = c.name)
-        select m.* from members m, levels where not levels.several or (
-            not exists (select 1 from members x where x.category = m.name)
-            and exists (select 1 from above a where a.low = m.category))""",
+    workshop.make("categories", "select distinct category as name from members")
+    [(both, categories)] = workshop.rows(
+        """select count(distinct m.name), (select count(*) from categories)
+        from members m semi join categories c on c.name = m.name"""
     )
+    grouped = "select * from members"
+    if both > 0.1 * categories:
+        workshop.make("low", "select c.name from categories c semi join above a on a.low = c.name")
+        grouped = """select m.* from members m semi join low c on c.name = m.category
+            anti join categories t on t.name = m.name"""
+    workshop.make("grouped", grouped)
     drawn = workshop.draw("'trio'", "round", "fact_id")
     workshop.make(
         "trios",

@@ -225,25 +225,31 @@ class Workshop:
     def name_facts(self, predicates: Iterable[str], into: str) -> None:
         """Make a table of the facts of some predicates with the names of their subjects and objects; o may be null.
 
-        One join at a time: several at once would need memory for all of them.
+        One join at a time, as several at once would need memory for all of them; and of facts that were counted, so
+        that an engine knows what is few.
         """
-        subjects, objects = f"{into}_subjects", f"{into}_objects"
+        of_predicates, subjects, objects = f"{into}_facts", f"{into}_subjects", f"{into}_objects"
+        self.tables.sketch(
+            of_predicates,
+            f"""select fact_id, rule, domain, subject, object, value from facts
+            where predicate in ({listed(predicates)})""",
+        )
         self.tables.sketch(
             subjects,
             f"""select f.fact_id, f.rule, f.domain, f.object, f.value, a.name as s
-            from facts f join named a on a.entity = f.subject where f.predicate in ({listed(predicates)})""",
+            from {of_predicates} f join named a on a.entity = f.subject""",
         )
         self.tables.sketch(
             objects,
-            f"""select f.fact_id, f.rule, f.domain, f.object is null as numeric, f.value, f.s, b.name as named
-            from {subjects} f left join named b on b.entity = f.object""",
+            f"select b.entity, b.name from named b semi join {subjects} f on f.object = b.entity",
         )
         self.make(
             into,
-            f"""select f.fact_id, f.rule, f.domain, f.numeric, f.s, coalesce(f.named, v.text) as o
-            from {objects} f left join value_texts v on v.value = f.value""",
+            f"""select f.fact_id, f.rule, f.domain, f.object is null as numeric, f.s, coalesce(b.name, v.text) as o
+            from {subjects} f left join {objects} b on b.entity = f.object
+            left join value_texts v on v.value = f.value""",
         )
-        for table in (subjects, objects):
+        for table in (of_predicates, subjects, objects):
             self.tables.drop(table)
 
     def _truths(self) -> None:
