@@ -102,7 +102,7 @@ def guided_inputs(trying: _Trying, count: int, seed: str, seconds: float) -> Non
     for number, data in enumerate(trying.target.seeds):
         (corpus / f"seed-{number}").write_bytes(data)
     words = trying.place.parent / "words"
-    lines = (b"".join(b"\\x%02x" % byte for byte in word[:60]) for word in trying.target.words)
+    lines = (b"".join(b"\\x%02x" % byte for byte in word[:60]) for word in trying.target.words if word)
     words.write_bytes(b"".join(b'"%b"\n' % line for line in lines))
     options = [
         f"-atheris_runs={count}",

@@ -287,3 +287,35 @@ def test_the_command_line_says_one_line_of_a_screen_at_most(tmp_path):
     assert len(done.stderr.splitlines()) == 1
     assert len(done.stderr) < 2100
     assert not (tmp_path / "o").exists()
+
+
+def test_an_address_with_half_characters_is_refused():
+    assert "characters that no address has" in refusal(resolve_model, ModelSpec("chat:m@http://10\udc9d.1:1/v1"))
+
+
+def test_a_position_of_thousands_of_digits_lies_outside_its_sentence():
+    from gnomon.suites.chneval.published import _at_position, _LeftOutError
+
+    with pytest.raises(_LeftOutError):
+        _at_position(["他在家", "9" * 5000], "here")
+
+
+def test_half_characters_of_a_corpus_are_left_out_and_counted(tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    from gnomon.learning.corpus import read_corpus
+
+    backend = Tokenizer(models.WordLevel({"a": 0, "b": 1, "[UNK]": 2}, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    (tmp_path / "corpus.jsonl").write_text('{"text": "a\\udc80"}\n{"text": "a b"}\n')
+    found = read_corpus(tmp_path / "corpus.jsonl", backend)
+    assert found.tokens.tolist() == [0, 1]
+    assert "half of a character (corpus.jsonl:1)" in found.remarks[0]
+
+
+def test_a_table_whose_columns_have_no_names_is_refused(tmp_path):
+    content = parquet(predicate=["a"], label=["b"])
+    assert content.count(b"predicate") > 1
+    (tmp_path / "facts.parquet").write_bytes(parquet(subject=["a"], predicate=["b"], object=["c"]))
+    (tmp_path / "predicates.parquet").write_bytes(content.replace(b"predicate", b"predic\xba\xffe"))
+    assert "is not a whole Parquet file" in refusal(lambda: list(read_place(str(tmp_path), Reading())))

@@ -25,6 +25,8 @@ _STRINGS = pa.list_(pa.string())
 _RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
 _GROUP_ROWS, _GROUP_BYTES = 8192, 2**23
 """How many rows, and bytes in memory, a row group has at most."""
+PARQUET_FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What reading a file raises that is not a whole Parquet file: names of columns may be no text."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +325,7 @@ def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, A
         raise InputError(f"{path}: a table of {kind.name} is read from .parquet or .jsonl")
     try:
         table = pq.read_table(path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_FAULTS as error:
         reason = first_line(error).rstrip(".")
         raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
     return validate(kind, table, lambda row: f"{path}, row {row + 1}")

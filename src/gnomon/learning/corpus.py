@@ -32,6 +32,8 @@ _AT_ONCE = 4096
 _NAMED = 3
 # Chinese marks end a sentence wherever they stand, others only before a blank: 3.14 and "e.g." within a word do not.
 _CLOSING = "”’」』）】》〉〕)\\]"
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character, as an escape of JSON may give it: no tokenizer takes it."""
 _END = re.compile(rf"[。！？；…][。！？；….!?]*[{_CLOSING}]*|[.!?]+[{_CLOSING}]*(?=[\s\"]|$)")
 
 
@@ -201,6 +203,9 @@ def _rows(file: Path, skipped: _Skipped) -> Iterator[list[str]]:
         text = row.get("text") if isinstance(row, dict) else None
         if not isinstance(text, str):
             skipped.add('no "text"', f"{file.name}:{number}")
+            continue
+        if _HALF.search(text):
+            skipped.add("half of a character", f"{file.name}:{number}")
             continue
         yield [part for part in map(str.strip, text.splitlines()) if part]
 

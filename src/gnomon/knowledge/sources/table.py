@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.foundation.errors import first_line
-from gnomon.foundation.tables import FACTS, NAMES
+from gnomon.foundation.tables import FACTS, NAMES, PARQUET_FAULTS
 from gnomon.knowledge.material import Material
 from gnomon.knowledge.reading import ROWS_IN_CHUNK, Reading, plain_suffix, read_lines
 
@@ -231,7 +231,7 @@ def _shown(given: Any) -> str:
 def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
     try:
         file = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
+    except PARQUET_FAULTS as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
     refuse_twice(path, file.schema_arrow.names)
@@ -247,7 +247,7 @@ def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
             yield _chunk(path, table, plan, reading, _row_of(path, done))
             done += given.num_rows
             reading.progress.advance(path.name, given.num_rows)
-    except (pa.ArrowInvalid, OSError) as error:
+    except PARQUET_FAULTS as error:
         raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}).") from error
     reading.progress.finish(path.name)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.foundation.errors import first_line
-from gnomon.foundation.tables import NAMES
+from gnomon.foundation.tables import NAMES, PARQUET_FAULTS
 from gnomon.knowledge.material import DETAILS_SCHEMA, Material, Predicate
 from gnomon.knowledge.reading import ROWS_IN_CHUNK, Reading
 from gnomon.knowledge.sources.table import read_table_file, refuse_twice
@@ -51,7 +51,7 @@ def _batches(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
                 raise InputError(f"{path}: there is no column {name!r} there; {did_you_mean(name, schema.names)}")
         for batch in file.iter_batches(ROWS_IN_CHUNK):
             yield _conformed(path, pa.Table.from_batches([batch]), schema)
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_FAULTS as error:
         raise InputError(f"{path} is not a whole Parquet file ({first_line(error)})") from error
 
 

@@ -111,6 +111,8 @@ def from_short_form(model: str) -> tuple[str, str]:
 
 
 def _address(model: str, endpoint: str) -> str:
+    if not endpoint.strip().isprintable():
+        raise InputError(f"{model}: the endpoint {endpoint!a} is no address: it has characters that no address has")
     try:
         parts = urlsplit(endpoint.strip())
         port = parts.port

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.errors import first_line
-from gnomon.foundation.tables import TableKind
+from gnomon.foundation.tables import PARQUET_FAULTS, TableKind
 
 _AT_ONCE = 1_024
 """Row groups are read in batches of so many rows, up to the last row that is wanted."""
@@ -32,7 +32,7 @@ class ParquetRows:
         try:
             self.metadata = pq.read_metadata(path)
             self._known = frozenset(self.metadata.schema.to_arrow_schema().names)
-        except (pa.ArrowException, OSError) as error:
+        except PARQUET_FAULTS as error:
             raise self._broken(error) from error
         leaves = [self.metadata.schema.column(number) for number in range(self.metadata.num_columns)]
         # Lists of texts hold few different ones: they are not written out for the rows that nobody wants.
@@ -51,7 +51,7 @@ class ParquetRows:
         try:
             table = pq.read_table(self.path, columns=wanted)
             columns = [self._typed(name, table[name]) if name in wanted else self._empty(name) for name in names]
-        except (pa.ArrowException, OSError) as error:
+        except PARQUET_FAULTS as error:
             raise self._broken(error) from error
         return pa.Table.from_arrays(columns, names=list(names))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -129,9 +130,11 @@ def _at_position(cells: list[str], where: str) -> Usage:
     _refuse_slot(sentence)
     if not given.strip().isdecimal():
         raise _LeftOutError("the position is not a whole number", repr(given))
-    position = int(given)
+    # No sentence is so long that its positions have twenty digits; Python reads no number of thousands of them.
+    position = int(given) if len(given.strip()) < 20 else sys.maxsize
     if position >= len(sentence):
-        raise _LeftOutError("the position lies outside its sentence", f"{position} of {len(sentence)} characters")
+        shown = given.strip()[:20]
+        raise _LeftOutError("the position lies outside its sentence", f"{shown} of {len(sentence)} characters")
     word = sentence[position]
     if unicodedata.category(word)[0] not in "LMN" and not _is_beyond(word):
         raise _LeftOutError("no word stands at the position", f"{word!r} at {position}")
