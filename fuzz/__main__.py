@@ -46,7 +46,9 @@ def main() -> int:
         f"{len(campaign.findings)} findings" + (f", kept in {given.findings}" if campaign.findings else "")
     )
     if campaign.tried < given.inputs:
-        print(f"the time was over before {given.inputs:,} inputs were tried; give it more with --minutes")
+        late = time.time() - began >= given.minutes * 60
+        reason = "the time was over (--minutes)" if late else "processes have died"
+        print(f"not all of {given.inputs:,} inputs were tried: {reason}")
     return 1 if campaign.findings else 0
 
 

@@ -319,3 +319,25 @@ def test_a_table_whose_columns_have_no_names_is_refused(tmp_path):
     (tmp_path / "facts.parquet").write_bytes(parquet(subject=["a"], predicate=["b"], object=["c"]))
     (tmp_path / "predicates.parquet").write_bytes(content.replace(b"predicate", b"predic\xba\xffe"))
     assert "is not a whole Parquet file" in refusal(lambda: list(read_place(str(tmp_path), Reading())))
+
+
+@pytest.mark.parametrize("head", ["Transfer-Encoding: chunked\r\n\r\nfffffffffffffffffff", "Content-Length: 9" + "9" * 20])
+def test_a_response_longer_than_any_machine_holds_is_a_broken_connection(head):
+    import socket
+    import threading
+
+    from gnomon.models.chat.connection import BrokenConnectionError, Connections
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            taken, _ = server.accept()
+            with taken:
+                taken.recv(65536)
+                taken.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\nx\r\n".encode())
+
+        threading.Thread(target=answer, daemon=True).start()
+        connections = Connections(f"http://127.0.0.1:{server.getsockname()[1]}/v1", 5.0)
+        with pytest.raises(BrokenConnectionError):
+            connections.post(b"{}", {})
+        connections.close()

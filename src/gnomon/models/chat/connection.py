@@ -62,7 +62,8 @@ class Connections:
         kept = getattr(self.own, "connection", None)
         try:
             return self._post(kept or self._open(), body, sent)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, OverflowError, MemoryError) as error:
+            # The last two where a response says that it has more bytes than any machine.
             self._forget()
             dropped = isinstance(error, http.client.RemoteDisconnected | ConnectionResetError | BrokenPipeError)
             raise BrokenConnectionError(_said(error), stale=dropped and kept is not None) from error
