@@ -1,4 +1,4 @@
-"""SIGKILL of single workers: one of two processes that memorize together, one of Ray's actors, or who started them."""
+"""SIGKILL of single processes: one of two that memorize together, who started them, one of Ray's actors, its node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drills.stage import Running, Stage, complaints, orphans
 from drills.wholeness import broken, differences, leftovers
 
 TIMES = 4
-RAY_WORKER = "ray::"
+RAY_WORKER, RAY_NODE = "ray::Worker", "/raylet/raylet "
 RAY = Job(
     "ask on Ray",
     "ask",
@@ -34,8 +34,9 @@ def drill(stage: Stage, undisturbed: Undisturbeds) -> None:
         stage.skip("workers on Ray", "Ray is not installed (pip install 'gnomon[ray]')")
         return
     for number in range(TIMES):
-        if not stage.late:
-            _kill(stage, undisturbed, RAY, job_called("ask masked"), "a worker", number, RAY_WORKER)
+        for victim, called in (("a worker", RAY_WORKER), ("the node", RAY_NODE)):
+            if not stage.late:
+                _kill(stage, undisturbed, RAY, job_called("ask masked"), victim, number, called)
 
 
 def _kill(stage: Stage, undisturbed: Undisturbeds, job: Job, same: Job, victim: str, number: int, called: str) -> None:
@@ -51,15 +52,16 @@ def _kill(stage: Stage, undisturbed: Undisturbeds, job: Job, same: Job, victim: 
         time.sleep(0.05)
     time.sleep(draw.random() * 4)
     workers = _called(running, called) or workers
-    if victim == "a worker" and workers:
-        _end(draw.choice(workers))
-    elif victim != "a worker":
+    if victim == "the one that started them":
         _end(running.process.pid)
+    elif workers:
+        _end(draw.choice(workers))
     ended = running.wait() or running.kill()
     left = orphans(running.mark, 60.0)
     problems = [f"{len(left)} processes went on"] if left else []
     problems += [f"at the kill: {one}" for one in broken(place)]
-    problems += complaints(ended, 0, 1, 2, -signal.SIGKILL)
+    # Ray's workers are replaced, and the run goes on.
+    problems += complaints(ended, *((0,) if called == RAY_WORKER else (0, 1, 2, -signal.SIGKILL)))
     again = stage.finish(job.arguments, place)
     problems += complaints(again, 0) + differences(expected.contents, made_by(job, place)) + leftovers(place)
     what = f"{job.name}: {victim} of {len(workers)} killed (exit code {ended.code})"
