@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -56,6 +57,8 @@ def spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]:
                 session.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        # Java lives on, and spills for later sessions where it did for its first.
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _session(engine: Engine, folder: Path) -> Any:
