@@ -184,9 +184,7 @@ def test_a_damaged_index_is_built_anew(tmp_path, cache, way):
             file.write_bytes(content[: len(content) // 2])
         elif way == "zeroed":
             file.write_bytes(bytes(len(content)))
-        elif way == "gone" and file.suffix == ".store":
-            file.unlink()
-        elif way == "unsealed" and file.name == "whole.json":
+        elif (way == "gone" and file.suffix == ".store") or (way == "unsealed" and file.name == "whole.json"):
             file.unlink()
     assert CorpusIndex(corpus).count(["capital"]) == 50
     assert CorpusIndex(corpus).count(["number 7"]) == 1

@@ -321,7 +321,9 @@ def test_a_table_whose_columns_have_no_names_is_refused(tmp_path):
     assert "is not a whole Parquet file" in refusal(lambda: list(read_place(str(tmp_path), Reading())))
 
 
-@pytest.mark.parametrize("head", ["Transfer-Encoding: chunked\r\n\r\nfffffffffffffffffff", "Content-Length: 9" + "9" * 20])
+@pytest.mark.parametrize(
+    "head", ["Transfer-Encoding: chunked\r\n\r\nfffffffffffffffffff", "Content-Length: 9" + "9" * 20]
+)
 def test_a_response_longer_than_any_machine_holds_is_a_broken_connection(head):
     import socket
     import threading
@@ -341,3 +343,15 @@ def test_a_response_longer_than_any_machine_holds_is_a_broken_connection(head):
         with pytest.raises(BrokenConnectionError):
             connections.post(b"{}", {})
         connections.close()
+
+
+def test_a_model_whose_name_no_file_could_have_is_refused(tmp_path):
+    assert refusal(resolve_model, ModelSpec("freque" + "9" * 5000), tmp_path)
+    assert refusal(lambda: list(read_place("countr" + "9" * 5000, Reading())))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_half_of_a_character_is_refused_however_it_is_written(encoding):
+    for text in ('"a\udfff"', '{"a": ["\ud800"]}'):
+        assert "half of a character" in refusal(parse_json, text.encode(encoding, "surrogatepass"), "here", "Mend it.")
+    assert parse_json('"a\\ud83d\\ude00 é"'.encode(encoding), "here", "Mend it.") == "a😀 é"

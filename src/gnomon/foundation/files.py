@@ -180,6 +180,14 @@ def _digest(handle: Any) -> str:
     return state.hexdigest()
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file or folder; what no file can be called, or may not be looked for, is not there."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def cache_folder() -> Path:
     """Where things made once are kept between runs: $GNOMON_CACHE, or gnomon in the user's cache folder."""
     given = os.environ.get("GNOMON_CACHE")

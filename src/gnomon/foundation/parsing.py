@@ -21,6 +21,8 @@ _LONGEST_NUMBER = 4300
 # PyYAML raises these itself for a value that is not what its tag says (!!int x), and for deep nesting.
 _FAULTS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_HALF = re.compile(rb"\xed[\xa0-\xbf]")
+"""Half of a character as bytes, which json takes."""
 _SHOWN = 80
 _TOO_DEEP = f"it is nested more than {_DEEPEST} deep"
 
@@ -79,9 +81,12 @@ def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
     character (a lone surrogate), which no file could be written with.
     """
     try:
-        content = json.loads(text)
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        if _ESCAPED_SURROGATE.search(data):
+        encoding = json.detect_encoding(data)
+        if not encoding.startswith("utf-8"):
+            data = data.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
+        content = json.loads(data)
+        if _ESCAPED_SURROGATE.search(data) or _HALF.search(data):
             json.dumps(content, ensure_ascii=False).encode()
         if data.count(b"[") + data.count(b"{") > _DEEPEST:
             _refuse_deep(content)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import GnomonError, InputError, did_you_mean, digest, file_digest
+from gnomon.foundation.files import is_there
 from gnomon.foundation.parsing import parse_json
 from gnomon.models.blank import PREFIX, blank_model
 from gnomon.models.chat.endpoint import EndpointModel
@@ -96,7 +97,7 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
         blank = blank_model(spec.model, lambda name: _folder_of(replace(spec, model=name), folder))
         blank = replace(blank, name=spec.label) if spec.label else blank
         return ResolvedModel(spec, blank.name, blank.kind, blank.fingerprint, "random weights", part=blank)
-    if spec.model in MODELS or (":" in spec.model and not Path(spec.model).exists()):
+    if spec.model in MODELS or (":" in spec.model and not is_there(Path(spec.model))):
         made = MODELS.get(spec.model, folder)()
         if not isinstance(made, Path):
             if spec.label:
@@ -105,8 +106,8 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
             return ResolvedModel(spec, made.name, made.kind, made.fingerprint, "gnomon", part=made)
         return _from_path(spec, made, spec.label or spec.model, f"alias {spec.model}")
     path = Path(spec.model) if folder is None else folder / spec.model
-    path = path if path.exists() else Path(spec.model)
-    if path.exists():
+    path = path if is_there(path) else Path(spec.model)
+    if is_there(path):
         name = spec.label or path.resolve().name.removesuffix(".gguf").removesuffix(".csv")
         return _from_path(spec, path, name, str(path))
     if spec.model.startswith((".", "/", "~")) or spec.model.endswith((".gguf", ".csv")):

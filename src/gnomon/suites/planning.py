@@ -10,6 +10,7 @@ from typing import Any
 from gnomon.analysis.calibration import find_cards
 from gnomon.analysis.options import identities, options_of
 from gnomon.foundation import digest, file_digest, part_identity
+from gnomon.foundation.files import is_there
 from gnomon.knowledge.places import material_identity
 from gnomon.learning.corpus import corpus_digest
 from gnomon.learning.learned import deciding, together
@@ -389,4 +390,4 @@ def ask_step(
 
 def public(source: str) -> str:
     """Where a model came from without the path of somebody's machine."""
-    return Path(source).name if Path(source).exists() else source
+    return Path(source).name if is_there(Path(source)) else source

@@ -10,6 +10,7 @@ from typing import Any
 from gnomon.analysis.options import options_of
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.foundation.engines import ASKS, BUILDS, Engines, choose_engines
+from gnomon.foundation.files import is_there
 from gnomon.learning import LEARNERS
 from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
 from gnomon.learning.pretrain_settings import PRETRAIN, study_pretraining
@@ -129,7 +130,7 @@ def _override(content: dict[str, Any], request: Request) -> None:
 
 def _from_here(place: str) -> str:
     """A path given on the command line is relative to where the user stands, not to the study."""
-    return str(Path(place).resolve()) if Path(place).exists() else place
+    return str(Path(place).resolve()) if is_there(Path(place)) else place
 
 
 def _model_content(model: Any) -> Any:
@@ -174,7 +175,7 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
         _check_memorizing(study, suite, where)
     for name in study.metrics:
         get_metric(name, home)
-    if study.data is not None and not (home / study.data).exists():
+    if study.data is not None and not is_there(home / study.data):
         raise InputError(f"{where}: there is no folder or file {study.data} (data)")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from gnomon.foundation import InputError
+from gnomon.foundation.files import is_there
 from gnomon.knowledge import KnowledgeBase
 from gnomon.questions.linguistic.commonsense import commonsense_clozes, read_wordings
 from gnomon.questions.linguistic.encyclopedia import encyclopedia_clozes
@@ -140,7 +141,7 @@ class _Workshop:
         if given:
             places = [self.home / str(name) for name in (given if isinstance(given, list) else [given])]
             for place in places:
-                if not place.exists():
+                if not is_there(place):
                     raise InputError(f"there is no file or folder {place} (options.{option})")
             return places
         return [own_material(embedded)] if self.embedded and embedded else []

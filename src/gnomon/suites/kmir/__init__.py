@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from gnomon.foundation import InputError
 from gnomon.foundation.engines import Engine
-from gnomon.foundation.files import scratch_folder
+from gnomon.foundation.files import is_there, scratch_folder
 from gnomon.knowledge import KnowledgeBase
 from gnomon.knowledge.database import connected
 from gnomon.knowledge.engines.opening import engine_tables
@@ -109,7 +109,7 @@ def _schema(study: Study, home: Path) -> BenchmarkSchema:
 
 
 def _place(place: str, home: Path) -> str:
-    return str(home / place) if (home / place).exists() else place
+    return str(home / place) if is_there(home / place) else place
 
 
 def _whole(study: Study, key: str, usual: int | None) -> int | None:
