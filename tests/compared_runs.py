@@ -62,7 +62,7 @@ def changed(
 ) -> Path:
     """A copy of a run with other questions, answers or record, or with models called by other ``names``."""
     shutil.copytree(run, folder)
-    shutil.rmtree(folder / ".gnomon" / "steps")  # They would say that it is damaged.
+    shutil.rmtree(folder / ".gnomon" / "steps", ignore_errors=True)  # They would say that it is damaged.
     known = names or {}
 
     def named(rows: Rows) -> Rows:

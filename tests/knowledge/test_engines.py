@@ -117,7 +117,8 @@ def test_lists_windows_and_joins_are_alike(duck, spark):
         assert same(duck, spark, query)
 
 
-def test_rows_are_numbered_alike_over_many_parts(duck, spark):
+def test_rows_are_numbered_alike_over_many_parts(duck, spark, monkeypatch):
+    monkeypatch.setattr("gnomon.knowledge.engines.spark._ONE_SORT", 100)
     names = [f"{number * 7919 % 5000:05d}" for number in range(5000)]
     both(duck, spark, "many", pa.table({"name": names}))
     spark.session.conf.set("spark.sql.adaptive.enabled", "false")  # It would put so few rows into one part.

@@ -41,7 +41,9 @@ def workers(of: int) -> dict[int, int]:
         except OSError:
             continue
     mine = {process for process, parent in parents.items() if parent == of}
-    return {ranks[process]: process for process, parent in parents.items() if parent in mine and ranks[process] >= 0}
+    return {
+        ranks[process]: process for process, parent in parents.items() if parent in mine and ranks.get(process, -1) >= 0
+    }
 
 
 class Killer:
