@@ -9,13 +9,20 @@ SOURCES := pyproject.toml constraints.txt packages/gnomon-demo-models/pyproject.
 export HF_HUB_OFFLINE = 1
 export GNOMON_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help install demo test lint format bench drill fuzz packs cards clean
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+# The fast tier leaves these out; 'make test-rest' runs them, but for the external ones.
+DEEP := slow or cluster or browser or train
+
+.PHONY: help install demo test test-rest test-all test-external lint format bench bench-all drill fuzz packs cards clean
 
 help:
 	@echo "make demo    install into $(VENV) and run the quickstart study: a table and a report"
-	@echo "make test    install what the tests need and run them all"
+	@echo "make test    install what the tests need and run the fast tier (minutes)"
+	@echo "make test-all       run the fast tier and all slow, browser, cluster and training tests"
+	@echo "make test-external  run the tests that need foreign servers, tools or long simulations"
 	@echo "make lint    ruff, mypy and import-linter"
-	@echo "make bench   measure speed and memory against plain ways and peers"
+	@echo "make bench   measure the headline speeds against plain ways and peers (15 minutes)"
+	@echo "make bench-all      run every benchmark"
 	@echo "make drill   break runs on purpose (kills, full disks, cut files) and see that they end as if nothing had been"
 	@echo "make fuzz    feed every reader 100,000 odd inputs: none may end in a traceback, a hang or half a file"
 	@echo "make packs   make the embedded knowledge packs anew from their sources"
@@ -34,7 +41,6 @@ $(VENV)/.installed: $(SOURCES)
 
 $(VENV)/.tested: $(VENV)/.installed
 	$(PIP) -e '.[all,test]'
-	sh scripts/install-chromium
 	touch $@
 
 $(VENV)/.linted: $(VENV)/.installed
@@ -45,7 +51,17 @@ demo: $(VENV)/.installed
 	$(BIN)/gnomon run quickstart --out runs/quickstart
 
 test: $(VENV)/.tested
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations 5
+	$(PYTEST) -m "not ($(DEEP) or external)" --junitxml .reports/fast.xml
+
+# What 'make test-all' adds to 'make test'.
+test-rest: $(VENV)/.tested
+	sh scripts/install-chromium
+	$(PYTEST) -m "($(DEEP)) and not external" --junitxml .reports/rest.xml
+
+test-all: test test-rest
+
+test-external: $(VENV)/.tested
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m external
 
 lint: $(VENV)/.linted
 	$(BIN)/ruff format --check .
@@ -59,6 +75,9 @@ format: $(VENV)/.linted
 
 bench: $(VENV)/.tested
 	PYTHON=$(PYTHON) $(BIN)/python bench/run_all.py
+
+bench-all: $(VENV)/.tested
+	PYTHON=$(PYTHON) $(BIN)/python bench/run_all.py --all
 
 drill: $(VENV)/.tested
 	OMP_NUM_THREADS=1 $(BIN)/python -m drills
@@ -74,4 +93,4 @@ cards: $(VENV)/.installed
 	$(BIN)/gnomon calibrate all --out src/gnomon/analysis/calibration/embedded
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-packs .cache runs bench/results drills/results fuzz/findings
+	rm -rf $(VENV) .reports .venv-bench .venv-packs .cache runs bench/results drills/results fuzz/findings

@@ -1,16 +1,39 @@
-"""Small real models, made once a session, and the command line as a user runs it."""
+"""Shared fixtures: the command line, small trained models, finished runs, a browser."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(Path(__file__).parent))
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that asks for a browser, so that no tier starts one by accident."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
+    """Make a folder once per test run and share it between the worker processes.
+
+    Call it with a name and a function that fills an empty folder. Tests must not change the result: copy it first.
+    """
+    from shared_folders import make_shared_folder
+
+    return lambda name, make: make_shared_folder(tmp_path_factory, name, make)
 
 
 @pytest.fixture(scope="session")
@@ -23,44 +46,68 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def model_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def model_folders(made_once) -> dict[str, Path]:
     """Tiny trained models, one of each family, in the Hugging Face layout."""
-    from tiny_models import build_models
+    from tiny_models import FAMILIES, build_models
 
-    return build_models(tmp_path_factory.mktemp("models"))
+    folder = made_once("models", build_models)
+    return {name: folder / name for name in FAMILIES}
 
 
 @pytest.fixture(scope="session")
-def writer_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def writer_folders(made_once) -> dict[str, Path]:
     """Tiny trained models of every family that is tuned to write."""
     from tiny_models import build_models
     from writing_models import WRITERS
 
-    return build_models(tmp_path_factory.mktemp("writers"), WRITERS)
+    folder = made_once("writers", lambda folder: build_models(folder, WRITERS))
+    return {name: folder / name for name in WRITERS}
 
 
 @pytest.fixture
-def gnomon(tmp_path: Path):
-    """The command line in its own process: returns what it printed and its exit code."""
+def gnomon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run the command line in this process; return what it printed and its exit code."""
 
     def call(*arguments: object, cwd: Path = tmp_path, check: int | None = None) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "gnomon", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=cwd,
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
-            timeout=300,
-        )
-        if check is not None:
-            assert done.returncode == check, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done
+        from gnomon.cli import main
+
+        words = [str(argument) for argument in arguments]
+        stdout, stderr, code = io.StringIO(), io.StringIO(), 0
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["gnomon", *words])
+            patch.setenv("HF_HUB_OFFLINE", "1")
+            patch.chdir(cwd)
+            with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+                try:
+                    main()
+                except SystemExit as stop:
+                    code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        return _checked(subprocess.CompletedProcess(words, code, stdout.getvalue(), stderr.getvalue()), check)
 
     return call
 
 
+@pytest.fixture
+def gnomon_process(tmp_path: Path) -> Command:
+    """Run the command line in a process of its own, as a shell does."""
+
+    def call(*arguments: object, cwd: Path = tmp_path, check: int | None = None) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "gnomon", *map(str, arguments)]
+        environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
+        return _checked(done, check)
+
+    return call
+
+
+def _checked(done: subprocess.CompletedProcess[str], check: int | None) -> subprocess.CompletedProcess[str]:
+    if check is not None:
+        assert done.returncode == check, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
 @pytest.fixture(scope="session")
-def browser():
+def browser() -> Iterator:
     """A real browser; tests that need one skip where there is none."""
     from browsing import open_browser
 

@@ -1,10 +1,17 @@
 """What one asks of scores: which model is ahead, what it knows and what it does not."""
 
-from gnomon.analysis.comparison import Comparison, compare_models
-from gnomon.analysis.findings import find_out
-from gnomon.analysis.inquiry import Analysis, AnalysisInput
-from gnomon.analysis.options import OPTIONS, Option, options_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.registry import Registry
+
+if TYPE_CHECKING:
+    from gnomon.analysis.comparison import Comparison, compare_models
+    from gnomon.analysis.findings import find_out
+    from gnomon.analysis.inquiry import Analysis, AnalysisInput
+    from gnomon.analysis.options import OPTIONS, Option, options_of
 
 ANALYSES = Registry(
     "analysis",
@@ -58,6 +65,20 @@ ANALYSES = Registry(
         ),
     },
     plural="analyses",
+)
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Analysis": "gnomon.analysis.inquiry",
+        "AnalysisInput": "gnomon.analysis.inquiry",
+        "Comparison": "gnomon.analysis.comparison",
+        "OPTIONS": "gnomon.analysis.options",
+        "Option": "gnomon.analysis.options",
+        "compare_models": "gnomon.analysis.comparison",
+        "find_out": "gnomon.analysis.findings",
+        "options_of": "gnomon.analysis.options",
+    },
 )
 
 __all__ = [

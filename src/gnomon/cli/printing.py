@@ -39,7 +39,8 @@ def print_run(run: Run, *, as_json: bool) -> None:
             console.print(sentence, markup=False)
         if len(sentences) > _MOST_SENTENCES:
             console.print(f"({len(sentences) - _MOST_SENTENCES} more of this kind in the report)")
-    console.print(f"Report: {run.report}    Scores: {run.folder / 'scores.json'}", soft_wrap=True)
+    report = "" if run.study.report == "none" else f"Report: {run.report}    "
+    console.print(f"{report}Scores: {run.folder / 'scores.json'}", soft_wrap=True, markup=False)
     console.print(f"Look closer: gnomon explore {shlex.quote(str(run.folder))}", markup=False, soft_wrap=True)
 
 

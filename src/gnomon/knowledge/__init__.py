@@ -1,11 +1,18 @@
 """Facts, names, ontologies and validity times: where they come from, where they are kept, what follows from them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gnomon.foundation.lazy import lazy_names
 from gnomon.foundation.registry import Registry
-from gnomon.knowledge.embedded import PackCard, declared_predicates, embedded_packs, pack_card
-from gnomon.knowledge.material import Gathering, Material, Predicate
-from gnomon.knowledge.places import read_place
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.store import KnowledgeBase
+
+if TYPE_CHECKING:
+    from gnomon.knowledge.embedded import PackCard, declared_predicates, embedded_packs, pack_card
+    from gnomon.knowledge.material import Gathering, Material, Predicate
+    from gnomon.knowledge.places import read_place
+    from gnomon.knowledge.reading import Reading
+    from gnomon.knowledge.store import KnowledgeBase
 
 _HERE = "gnomon.knowledge.sources"
 SOURCES = Registry(
@@ -30,6 +37,22 @@ SOURCES = Registry(
         "conceptnet": (f"{_HERE}.conceptnet:read_assertions", "ConceptNet's assertions, 5.7 CSV"),
         "wordnet": (f"{_HERE}.wordnet:read_wordnet", "a folder of WordNet database files"),
         "quadruples": (f"{_HERE}.quadruples:read_quadruples", "a folder of numeric temporal facts with dictionaries"),
+    },
+)
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Gathering": "gnomon.knowledge.material",
+        "KnowledgeBase": "gnomon.knowledge.store",
+        "Material": "gnomon.knowledge.material",
+        "PackCard": "gnomon.knowledge.embedded",
+        "Predicate": "gnomon.knowledge.material",
+        "Reading": "gnomon.knowledge.reading",
+        "declared_predicates": "gnomon.knowledge.embedded",
+        "embedded_packs": "gnomon.knowledge.embedded",
+        "pack_card": "gnomon.knowledge.embedded",
+        "read_place": "gnomon.knowledge.places",
     },
 )
 

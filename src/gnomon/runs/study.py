@@ -76,6 +76,7 @@ class Study(BaseModel):
     groups: list[str] = Field(default_factory=lambda: ["domain", "relation"])
     options: dict[str, Any] = Field(default_factory=dict)
     chat: dict[str, Any] = Field(default_factory=dict)
+    report: Literal["html", "none"] = "html"
 
     @property
     def trains(self) -> bool:

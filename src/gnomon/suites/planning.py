@@ -65,11 +65,6 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
         "identities": scoring["identities"],
         **suite.scoring(study),
     }
-    report = {
-        "title": study.title or suite.title,
-        "study": study.model_dump(),
-        "suite": card,
-    }
     examined = _examine(resolved, analysis, asking)
     return Plan(
         (
@@ -107,24 +102,26 @@ def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 ("run.json",),
                 {"command": command},
             ),
-            Step(
-                "report",
-                "report",
-                "gnomon.runs.recording:report",
-                report,
-                (
-                    *QUESTIONS,
-                    "answers.parquet",
-                    "scores.parquet",
-                    "findings.json",
-                    *(name for step in examined for name in step.outputs),
-                    CALIBRATION,
-                    "run.json",
-                ),
-                ("report.html",),
-            ),
+            *report_steps(resolved, card, [name for step in examined for name in step.outputs]),
         )
     )
+
+
+def report_steps(resolved: ResolvedStudy, card: Mapping[str, Any], analyses: Sequence[str]) -> tuple[Step, ...]:
+    """Return the step that writes report.html, or nothing where the study wants no report.
+
+    Args:
+        resolved: The resolved study.
+        card: The suite's card, as the run records it.
+        analyses: The files of analyses that the report shows.
+    """
+    study = resolved.study
+    if study.report == "none":
+        return ()
+    params = {"title": study.title or resolved.suite.title, "study": study.model_dump(), "suite": card}
+    tables = (*QUESTIONS, "answers.parquet", "scores.parquet", "findings.json")
+    inputs = (*tables, *analyses, CALIBRATION, "run.json")
+    return (Step("report", "report", "gnomon.runs.recording:report", params, inputs, ("report.html",)),)
 
 
 def calibration_step(probes: Sequence[str], home: Path) -> Step:

@@ -94,6 +94,8 @@ def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progre
 
     with asking_engine(resolved.asks_on, plan, resolved.home, watcher):
         execute(plan, folder, resolved.home, watcher, after)
+    if resolved.study.report == "none":  # A report of an earlier start tells of other scores.
+        (folder / "report.html").unlink(missing_ok=True)
 
 
 def build(

@@ -29,13 +29,12 @@ from gnomon.runs.memory_sets import (
     settled,
     write_facts,
 )
-from gnomon.runs.recording import CALIBRATION
 from gnomon.runs.scoring import read_json
 from gnomon.scores.recall import METRICS
 from gnomon.suites.building import data_files
 from gnomon.suites.lama_tk.making import knowledge_of
 from gnomon.suites.lama_tk.options import LamaTkOptions, read_options
-from gnomon.suites.planning import QUESTIONS, calibration_step, public
+from gnomon.suites.planning import QUESTIONS, calibration_step, public, report_steps
 from gnomon.suites.resolving import ResolvedStudy
 
 FREQUENCY = "frequency"
@@ -234,17 +233,7 @@ class _Planner:
                 ("run.json",),
                 {"command": self.command},
             ),
-            Step(
-                "report",
-                "report",
-                "gnomon.runs.recording:report",
-                {"title": study.title or self.resolved.suite.title, "study": study.model_dump(), "suite": card},
-                (
-                    *(*QUESTIONS, "answers.parquet", "scores.parquet"),
-                    *("findings.json", "analyses.json", CALIBRATION, "run.json"),
-                ),
-                ("report.html",),
-            ),
+            *report_steps(self.resolved, card, ["analyses.json"]),
         )
         return Plan(steps)
 
