@@ -13,7 +13,7 @@ from ray_runs import Listener, same_answers, same_bytes
 import gnomon
 from gnomon.foundation import InputError
 from gnomon.runs import merge_runs
-from gnomon.runs.shards import SHARD_FILE
+from gnomon.runs.records import SHARD_FILE
 from gnomon.suites import run_shard
 
 FILES = ("scores.parquet", "scores.json", "study.yaml", "findings.json", "questions.parquet", "calibration.json")

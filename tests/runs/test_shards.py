@@ -14,7 +14,8 @@ import gnomon
 from gnomon.foundation import InputError
 from gnomon.runs.asking import asked_questions
 from gnomon.runs.plan import Step
-from gnomon.runs.shards import SHARD_FILE, Shard, parse_shard, without_shard
+from gnomon.runs.records import SHARD_FILE
+from gnomon.runs.shards import Shard, parse_shard, without_shard
 from gnomon.suites import run_shard
 
 

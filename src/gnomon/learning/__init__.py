@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     from gnomon.learning.soft import learn_soft_prompts, read_soft, soft_words_for
     from gnomon.learning.soft_training import SoftSettings
 
+PRETRAIN = "pretrain"
+MEMORIZE = "memorize"
 LEARNERS = Registry(
     "learner",
     {
         "cloze": ("gnomon.learning.cloze:tune_cloze", "fine-tune a model to write the answers of cloze questions"),
         "soft": ("gnomon.learning.soft:learn_soft_prompts", "learn soft prompts for a model that stays as it is"),
-        "pretrain": (
+        PRETRAIN: (
             "gnomon.learning.pretraining:pretrain",
             "go on with pre-training on a text corpus: MLM alone, with next or swapped sentences, or with span "
             "boundaries (masked models)",
         ),
-        "memorize": (
+        MEMORIZE: (
             "gnomon.learning.memorizing:memorize",
             "store facts: one output for each entity and time, trained until statements are known by heart",
         ),
@@ -51,6 +53,8 @@ __getattr__ = lazy_names(
 
 __all__ = [
     "LEARNERS",
+    "MEMORIZE",
+    "PRETRAIN",
     "ClozeSettings",
     "Learned",
     "Learner",

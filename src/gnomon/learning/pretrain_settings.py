@@ -11,7 +11,6 @@ from gnomon.foundation import InputError, did_you_mean
 from gnomon.learning.corpus import corpus_files
 from gnomon.learning.learned import make_settings, refuse_unshared
 
-PRETRAIN = "pretrain"
 OBJECTIVES = ("mlm", "mlm+nsp", "mlm+sop", "mlm+sbo")
 PRECISIONS = ("float32", "bfloat16")
 _ABOVE_ZERO = (

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from gnomon.foundation import InputError, Progress, SilentProgress, derived_seed, digest
+from gnomon.learning import PRETRAIN
 from gnomon.learning.checkpoints import go_on_from, keep_checkpoint
 from gnomon.learning.corpus import corpus_digest, read_corpus
 from gnomon.learning.dropping import dropout_of
@@ -24,7 +25,7 @@ from gnomon.learning.examples import Example, Examples, Vocabulary, frame_of
 from gnomon.learning.learned import Learned, deciding, refuse_other_files, refuse_unshared, save_learned
 from gnomon.learning.objectives import Objective
 from gnomon.learning.optimizing import backward_in_parts, refuse_no_number, schedule, seeded
-from gnomon.learning.pretrain_settings import PRETRAIN, PretrainSettings, checked, make_pretrain_settings
+from gnomon.learning.pretrain_settings import PretrainSettings, checked, make_pretrain_settings
 from gnomon.learning.processes import Processes
 from gnomon.learning.summing import GradientSum, one_thread
 from gnomon.models import Model

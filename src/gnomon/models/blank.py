@@ -11,9 +11,8 @@ from typing import Any
 from gnomon.foundation import InputError, digest, file_digest
 from gnomon.foundation.errors import first_line
 from gnomon.foundation.records import Question
-from gnomon.models.protocol import CandidateScores
+from gnomon.models.protocol import RANDOM_WEIGHTS, CandidateScores
 
-PREFIX = "random:"
 _SHAPE = re.compile(r"(\d+)x(\d+)(?:x(\d+))?")
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _WIDTH_OF_A_HEAD = 64
@@ -89,7 +88,7 @@ def blank_model(text: str, folder_of: Any) -> BlankModel:
 
     ``folder_of`` finds the folder of another model by its name. Refuses a shape that cannot be.
     """
-    what = text.removeprefix(PREFIX)
+    what = text.removeprefix(RANDOM_WEIGHTS)
     found = _SHAPE.fullmatch(what)
     if found is None:
         wanted = "write random:LAYERSxWIDTH (random:2x128), or name a masked model whose architecture it is to have"

@@ -14,6 +14,12 @@ from gnomon.foundation.records import Question
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+ENDPOINT = "chat:"
+"""The prefix of a model behind an endpoint: ``chat:NAME@URL``."""
+LOCAL_CHAT = ("system", "length")
+"""The chat settings that a model on this machine takes."""
+RANDOM_WEIGHTS = "random:"
+"""The prefix of a model with random weights: ``random:2x128``."""
 ANSWER_LENGTH = 8
 """How many tokens a written answer has at most; a masked model has so many masks in the slot, tuned or not."""
 

@@ -12,10 +12,7 @@ from typing import Any
 from gnomon.foundation import GnomonError, InputError, did_you_mean, digest, file_digest
 from gnomon.foundation.files import is_there
 from gnomon.foundation.parsing import parse_json
-from gnomon.models.blank import PREFIX, blank_model
-from gnomon.models.chat.endpoint import EndpointModel
-from gnomon.models.chat.settings import LOCAL, from_short_form, read_settings
-from gnomon.models.chat.settings import PREFIX as CHAT
+from gnomon.models.protocol import ENDPOINT, LOCAL_CHAT, RANDOM_WEIGHTS
 
 CHAT_KIND = "chat"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -80,6 +77,8 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
         raise InputError(f"{spec.model}: candidates is {spec.candidates!r}, and should be 'in place' or 'apart'")
     resolved = _resolve(spec, folder)
     if spec.chat is not None and resolved.path is not None:
+        from gnomon.models.chat.settings import read_settings
+
         read_settings(spec.model, None, spec.chat)  # Refuses what is no setting.
     for setting, usual in _USUAL_READING.items() if resolved.path is not None else ():
         own = getattr(spec, setting)
@@ -91,9 +90,11 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
 def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     from gnomon.models import MODELS
 
-    if spec.endpoint is not None or spec.model.startswith(CHAT):
+    if spec.endpoint is not None or spec.model.startswith(ENDPOINT):
         return _behind_endpoint(spec)
-    if spec.model.startswith(PREFIX):
+    if spec.model.startswith(RANDOM_WEIGHTS):
+        from gnomon.models.blank import blank_model
+
         blank = blank_model(spec.model, lambda name: _folder_of(replace(spec, model=name), folder))
         blank = replace(blank, name=spec.label) if spec.label else blank
         return ResolvedModel(spec, blank.name, blank.kind, blank.fingerprint, "random weights", part=blank)
@@ -121,13 +122,18 @@ def with_chat(spec: ModelSpec, usual: Mapping[str, Any], seed: int) -> ModelSpec
 
     A model behind an endpoint is sent the study's seed, if no other is given.
     """
-    behind = spec.endpoint is not None or spec.model.startswith(CHAT)
-    own = {"seed": seed, **usual} if behind else {name: usual[name] for name in LOCAL if name in usual}
+    behind = spec.endpoint is not None or spec.model.startswith(ENDPOINT)
+    own = {"seed": seed, **usual}
+    if not behind:
+        own = {name: usual[name] for name in LOCAL_CHAT if name in usual}
     chat = {**own, **(spec.chat or {})}
     return replace(spec, chat=chat) if chat else spec
 
 
 def _behind_endpoint(spec: ModelSpec) -> ResolvedModel:
+    from gnomon.models.chat.endpoint import EndpointModel
+    from gnomon.models.chat.settings import from_short_form, read_settings
+
     name, endpoint = (spec.model, spec.endpoint) if spec.endpoint is not None else from_short_form(spec.model)
     if spec.kind not in (None, CHAT_KIND):
         raise InputError(f"{spec.model}: what is behind an endpoint is of the kind 'chat', not {spec.kind!r}")

@@ -28,6 +28,8 @@ from gnomon.foundation.tables import (
 )
 
 QUESTION_FILES = ("questions.parquet", "questions.jsonl")
+TRAINING = "training.parquet"
+"""The questions of a run that models learn from, or that are shown as examples."""
 ABOUT = "about.json"
 """What a question set says about itself, beside its tables."""
 

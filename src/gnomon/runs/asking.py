@@ -19,14 +19,13 @@ from gnomon.learning import read_learned
 from gnomon.models import NeedsAllQuestions, ResolvedModel
 from gnomon.models.resolving import CHAT_KIND
 from gnomon.probes import PROBES
-from gnomon.questions import QuestionSet, read_questions
+from gnomon.questions.files import TRAINING, QuestionSet, read_questions
 from gnomon.runs.asker import Asker, AskJob, Effort
 from gnomon.runs.plan import Step, StepContext
-from gnomon.runs.scoring import read_json
+from gnomon.runs.records import read_json
 
 logger = logging.getLogger("gnomon.runs")
 
-TRAINING = "training.parquet"
 EFFORT = "effort.json"
 """What asking took, in the folder of unfinished work: where all answers are there already, no model is loaded."""
 SMALLEST_BLOCK = 32

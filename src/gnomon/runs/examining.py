@@ -13,7 +13,7 @@ from gnomon.foundation import write_json
 from gnomon.foundation.tables import ANSWERS, SCORES, read_table
 from gnomon.questions import QuestionSet, read_questions
 from gnomon.runs.plan import StepContext
-from gnomon.runs.scoring import read_json
+from gnomon.runs.records import read_json
 from gnomon.runs.settling import read_settings
 from gnomon.scores import get_metric
 from gnomon.scores.table import answer_rows

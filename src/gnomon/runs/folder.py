@@ -12,8 +12,7 @@ from gnomon.foundation import InputError, file_digest
 from gnomon.foundation.tables import ANSWERS, SCORES, read_table
 from gnomon.questions import QuestionSet, read_questions
 from gnomon.runs.executor import INTERNAL
-from gnomon.runs.scoring import read_json
-from gnomon.runs.shards import SHARD_FILE
+from gnomon.runs.records import SHARD_FILE, read_json
 from gnomon.runs.study import Study, make_study, read_study
 
 _READ = ("questions", "candidates", "facts", "frequencies", "entities", "premises")

@@ -14,7 +14,8 @@ from gnomon.learning import LEARNERS, Learner
 from gnomon.learning.corpus import corpus_digest
 from gnomon.models import ModelSpec, ResolvedModel, load_model, resolve_model
 from gnomon.questions import QuestionSet, read_questions
-from gnomon.runs.asking import TRAINING, is_asked
+from gnomon.questions.files import TRAINING
+from gnomon.runs.asking import is_asked
 from gnomon.runs.plan import StepContext
 
 logger = logging.getLogger("gnomon.runs")

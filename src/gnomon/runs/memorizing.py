@@ -25,7 +25,8 @@ from gnomon.runs.learning import planned_model
 from gnomon.runs.memory_sets import ABOUT_FACTS, SYMBOLS_FILE
 from gnomon.runs.plan import StepContext
 from gnomon.runs.recording import run_record
-from gnomon.runs.scoring import read_json, score_objects
+from gnomon.runs.records import read_json
+from gnomon.runs.scoring import score_objects
 from gnomon.scores.recall import frequency_recalls, hit_values, score_recalls
 
 logger = logging.getLogger("gnomon.runs")

@@ -15,7 +15,7 @@ from gnomon.analysis.memory import comparable
 from gnomon.foundation import derived_seed, write_json
 from gnomon.runs.memorizing import Recalled
 from gnomon.runs.plan import StepContext
-from gnomon.runs.scoring import read_json
+from gnomon.runs.records import read_json
 from gnomon.scores.recall import paired_recall_details, paired_recall_difference
 
 Part = Mapping[str, Any]

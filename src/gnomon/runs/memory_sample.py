@@ -19,7 +19,7 @@ from gnomon.questions import QuestionSet, write_questions
 from gnomon.runs.memorizing import METHOD, PROBE, Recalled
 from gnomon.runs.memory_sets import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE
 from gnomon.runs.plan import StepContext
-from gnomon.runs.scoring import read_json
+from gnomon.runs.records import read_json
 from gnomon.scores.recall import matched
 
 SAMPLED = 200

@@ -28,7 +28,7 @@ from gnomon.questions.temporal import (
     without_conflict,
 )
 from gnomon.runs.plan import StepContext
-from gnomon.runs.scoring import read_json
+from gnomon.runs.records import read_json
 
 FACTS_FILE = ".gnomon/facts.parquet"
 KNOWN_FILE = ".gnomon/known.parquet"

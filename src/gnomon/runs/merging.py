@@ -20,8 +20,8 @@ from gnomon.runs.asking import EFFORT, asked_questions
 from gnomon.runs.executor import INTERNAL, execute, is_recorded
 from gnomon.runs.folder import Run
 from gnomon.runs.plan import Plan, Step
-from gnomon.runs.scoring import read_json
-from gnomon.runs.shards import SHARD_FILE, Shard, read_steps, shard_steps, without_shard
+from gnomon.runs.records import SHARD_FILE, read_json
+from gnomon.runs.shards import Shard, read_steps, shard_steps, without_shard
 
 _QUESTIONS = "questions.parquet"
 

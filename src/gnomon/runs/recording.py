@@ -16,9 +16,8 @@ from gnomon.foundation.tables import ANSWERS, SCORES, read_table
 from gnomon.foundation.version import __version__
 from gnomon.questions import read_questions
 from gnomon.runs.plan import StepContext
-from gnomon.runs.scoring import read_json
+from gnomon.runs.records import CALIBRATION, read_json
 
-CALIBRATION = "calibration.json"
 _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "altair", "tantivy")
 
 

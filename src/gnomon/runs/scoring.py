@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from gnomon.analysis import find_out
-from gnomon.foundation import InputError, write_json
-from gnomon.foundation.errors import first_line
+from gnomon.foundation import write_json
 from gnomon.foundation.records import Question
 from gnomon.foundation.tables import ANSWERS, SCORES, read_table, write_table
 from gnomon.questions import QuestionSet, read_questions
@@ -95,16 +92,6 @@ def score_objects(table: pa.Table) -> list[dict[str, Any]]:
         | {key: value for key, value in row.items() if key not in _ALWAYS and value is not None}
         for row in table.to_pylist()
     ]
-
-
-def read_json(file: Path) -> Any:
-    """The content of a JSON file that gnomon wrote; refuses one that is missing or broken."""
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{file} cannot be read ({first_line(error)}). Make the run again, or fetch it anew."
-        ) from error
 
 
 def group_values(row: Mapping[str, Any], question: Question, wanted: Sequence[str]) -> dict[str, str | None]:

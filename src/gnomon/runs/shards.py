@@ -13,9 +13,8 @@ from gnomon.foundation import InputError, write_json
 from gnomon.foundation.version import __version__
 from gnomon.runs.plan import Plan, Step, StepContext
 from gnomon.runs.recording import installed_versions, machine
-from gnomon.runs.scoring import read_json
+from gnomon.runs.records import SHARD_FILE, read_json
 
-SHARD_FILE = ".gnomon/shard.json"
 _WRITTEN = re.compile(r"(\d+)/(\d+)")
 
 

@@ -15,10 +15,9 @@ from gnomon.foundation.tables import QUESTIONS, write_table
 from gnomon.questions import QuestionSet, read_questions, write_questions
 from gnomon.questions.deciding import with_deciders
 from gnomon.questions.drawing import draw_questions
-from gnomon.questions.files import ABOUT, QUESTION_FILES, companions, question_file
+from gnomon.questions.files import ABOUT, QUESTION_FILES, TRAINING, companions, question_file
 from gnomon.questions.splits import check_splits
 from gnomon.runs import StepContext, Study, make_study
-from gnomon.runs.asking import TRAINING
 from gnomon.suites.suite import Suite
 
 

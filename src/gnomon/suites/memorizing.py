@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import InputError, Progress, did_you_mean
-from gnomon.learning.memorizing.settings import MEMORIZE
+from gnomon.learning import MEMORIZE
 from gnomon.runs import Run, apply_setting, read_study
 from gnomon.suites.running import run
 

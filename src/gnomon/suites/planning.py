@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnomon.analysis.calibration import find_cards
 from gnomon.analysis.options import identities, options_of
 from gnomon.foundation import digest, file_digest, part_identity
 from gnomon.foundation.files import is_there
 from gnomon.knowledge.places import material_identity
-from gnomon.learning.corpus import corpus_digest
-from gnomon.learning.learned import deciding, together
-from gnomon.learning.pretrain_settings import PRETRAIN, PretrainSettings, study_pretraining
+from gnomon.learning import PRETRAIN
 from gnomon.models.resolving import CHAT_KIND, ResolvedModel
-from gnomon.questions.files import read_card
+from gnomon.questions.files import TRAINING, read_card
 from gnomon.runs import Plan, ProbeChoice, Step, study_yaml
-from gnomon.runs.asking import TRAINING
-from gnomon.runs.recording import CALIBRATION
-from gnomon.scores import get_metric
-from gnomon.suites.building import data_files
+from gnomon.runs.records import CALIBRATION
 from gnomon.suites.headlines import CHOOSE, TALKING, headline_of, metrics_of, talked
 from gnomon.suites.resolving import ResolvedStudy
 from gnomon.suites.suite import Asking
+
+if TYPE_CHECKING:
+    from gnomon.learning.pretrain_settings import PretrainSettings
 
 QUESTIONS = (
     *("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "entities.parquet"),
@@ -37,6 +34,8 @@ _ONE_PROBE = {"baseline": "rank", "predictions": "write"}
 
 def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
     """Build, ask, collect, score, analyse, record and report."""
+    from gnomon.scores import get_metric
+
     study, suite = resolved.study, resolved.suite
     asking = (suite.asking or _learn_and_ask)(resolved)
     answers = tuple(step.outputs[0] for step in asking.asks)
@@ -126,6 +125,8 @@ def report_steps(resolved: ResolvedStudy, card: Mapping[str, Any], analyses: Seq
 
 def calibration_step(probes: Sequence[str], home: Path) -> Step:
     """The step that puts the calibration cards of the probes into the run."""
+    from gnomon.analysis.calibration.cards import find_cards
+
     cards = find_cards(probes, home)
     return Step("calibration", "report", "gnomon.runs.recording:calibrations", {"cards": cards}, (), (CALIBRATION,))
 
@@ -152,6 +153,8 @@ def build_step(resolved: ResolvedStudy) -> Step:
         },
     }
     if study.data is not None:
+        from gnomon.suites.building import data_files
+
         contents["data"] = [file_digest(path) for path in data_files(resolved.suite, home / study.data)]
     kept = study.model_dump(include={"suite", "data", "knowledge", "tasks", "limit", "seed", "options"})
     later = options_of(resolved.suite.analyses).keys() - resolved.suite.options.keys()
@@ -228,6 +231,9 @@ def _learn_and_ask(resolved: ResolvedStudy) -> Asking:
 def _pretrain_and_ask(resolved: ResolvedStudy) -> Asking:
     """Every model asked as it is, and every masked model once more after pre-training by each objective."""
     study, learning = resolved.study, resolved.study.learning
+    from gnomon.learning.corpus import corpus_digest
+    from gnomon.learning.pretrain_settings import study_pretraining
+
     assert learning is not None
     corpus, objectives = study_pretraining(learning.settings, resolved.home)
     content = corpus_digest(corpus)
@@ -249,6 +255,8 @@ def _pretrain_step(
     resolved: ResolvedStudy, number: int, name: str, settings: PretrainSettings, corpus: Path, content: str
 ) -> Step:
     """The step in which a model goes on with its pre-training; ``content`` is the hash of the corpus."""
+    from gnomon.learning.learned import deciding, together
+
     model = resolved.models[number]
     stem = f"{number:02d}-{digest([name, PRETRAIN])[:10]}"
     params = {

@@ -11,14 +11,11 @@ from gnomon.analysis.options import options_of
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.foundation.engines import ASKS, BUILDS, Engines, choose_engines
 from gnomon.foundation.files import is_there
-from gnomon.learning import LEARNERS
-from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
-from gnomon.learning.pretrain_settings import PRETRAIN, study_pretraining
+from gnomon.learning import LEARNERS, MEMORIZE, PRETRAIN
 from gnomon.models import ResolvedModel, resolve_model
 from gnomon.models.resolving import with_chat
-from gnomon.probes import PROBES, check_options
+from gnomon.probes import PROBES
 from gnomon.runs import Study, apply_setting, make_study, read_study
-from gnomon.scores import get_metric
 from gnomon.suites.suite import Suite
 
 BLANK = "random:2x128"
@@ -163,6 +160,8 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
     for choice in study.probes:
         PROBES.check(choice.probe)
         if choice.options:
+            from gnomon.probes import check_options
+
             try:
                 check_options(choice.probe, PROBES.get(choice.probe, home), choice.options)
             except InputError as error:
@@ -173,8 +172,11 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
         LEARNERS.check(study.learning.learner)
         _check_pretraining(study, suite, home, where)
         _check_memorizing(study, suite, where)
-    for name in study.metrics:
-        get_metric(name, home)
+    if study.metrics:
+        from gnomon.scores import get_metric
+
+        for name in study.metrics:
+            get_metric(name, home)
     if study.data is not None and not is_there(home / study.data):
         raise InputError(f"{where}: there is no folder or file {study.data} (data)")
 
@@ -182,6 +184,8 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
 def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> None:
     if study.learning is None or study.learning.learner != PRETRAIN:
         return
+    from gnomon.learning.pretrain_settings import study_pretraining
+
     if suite.asking is not None:
         raise InputError(f"{where}: {suite.name} has steps of its own, and cannot go on with pre-training ({PRETRAIN})")
     try:
@@ -198,6 +202,8 @@ def memorizes(study: Study) -> bool:
 def _check_memorizing(study: Study, suite: Suite, where: str) -> None:
     if study.learning is None or not memorizes(study):
         return
+    from gnomon.learning.memorizing.settings import make_memorize_settings
+
     if suite.memorizing is None:
         raise InputError(f"{where}: {suite.name} has nothing to memorize (learner {MEMORIZE}); the suite lama-tk has")
     try:

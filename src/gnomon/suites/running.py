@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnomon.foundation import InputError, Progress, SilentProgress, refuse_foreign_folder
 from gnomon.foundation.engines import building_engine
-from gnomon.questions import QuestionSet, read_questions, write_questions
-from gnomon.questions.card import make_card, write_card
-from gnomon.runs import Plan, Run, ShardRun, Step, execute, parse_shard
+from gnomon.questions.files import QuestionSet, read_questions, write_questions
 from gnomon.runs.crowd import asking_engine
-from gnomon.runs.memory_sets import told
-from gnomon.runs.shards import refuse_other_shard, shard_plan
-from gnomon.suites.building import make_questions
+from gnomon.runs.executor import execute
+from gnomon.runs.folder import Run
+from gnomon.runs.plan import Plan, Step
 from gnomon.suites.planning import plain_plan
 from gnomon.suites.resolving import Request, ResolvedStudy, memorizes, resolve_study
+
+if TYPE_CHECKING:
+    from gnomon.runs.shards import ShardRun
 
 
 def run(
@@ -66,6 +67,8 @@ def run_shard(
     All the questions are made, and this shard's share of them is asked. :func:`gnomon.runs.merge_runs` puts the shards
     together. ``out`` is ``runs/<suite>-shard-3-of-8`` by default.
     """
+    from gnomon.runs.shards import ShardRun, parse_shard, refuse_other_shard, shard_plan
+
     share = parse_shard(shard)
     if given.get("data") is not None:
         given["data"] = str(given["data"])
@@ -88,8 +91,14 @@ def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progre
     watcher = progress or SilentProgress()
 
     def after(step: Step) -> None:
-        lines = _told(resolved, read_questions(folder)) if step.name == "build" else []
-        for line in told(folder, step.name) if step.name in ("facts", "sets") else lines:
+        lines: list[str] = []
+        if step.name == "build":
+            lines = _told(resolved, read_questions(folder))
+        elif step.name in ("facts", "sets"):
+            from gnomon.runs.memory_sets import told
+
+            lines = told(folder, step.name)
+        for line in lines:
             watcher.say(line)
 
     with asking_engine(resolved.asks_on, plan, resolved.home, watcher):
@@ -115,6 +124,9 @@ def build(
 
     ``engine`` is what makes them (``spark``, or the address of a cluster), with at most so much ``memory``.
     """
+    from gnomon.questions.card import write_card
+    from gnomon.suites.building import make_questions
+
     folder = Path(out)
     refuse_foreign_folder(folder, "card.json")
     if data is not None and folder.resolve() == Path(data).resolve():
@@ -155,6 +167,8 @@ def _counted(count: int, what: str) -> str:
 
 
 def _card(resolved: ResolvedStudy, questions: QuestionSet) -> dict[str, Any]:
+    from gnomon.questions.card import make_card
+
     study = resolved.study
     names = resolved.suite.names(study, resolved.home)
     knowledge = study.knowledge if study.data is None else []

@@ -15,12 +15,13 @@ from gnomon.foundation import InputError, Progress, SilentProgress
 from gnomon.foundation.errors import first_line
 from gnomon.foundation.statements import RECALLS, STATEMENTS, SYMBOLS
 from gnomon.foundation.tables import read_table, validate
+from gnomon.learning import MEMORIZE
 from gnomon.learning.learned import RECORD
 from gnomon.learning.memorizing.feeding import Feed
 from gnomon.learning.memorizing.head import TOP, SymbolTable
 from gnomon.learning.memorizing.network import MemoryNetwork
 from gnomon.learning.memorizing.packing import length_batches, pack
-from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
+from gnomon.learning.memorizing.settings import make_memorize_settings
 from gnomon.learning.memorizing.storing import SYMBOL_FILE, TABLE_FILE, _longest
 
 _AT_ONCE = 1024

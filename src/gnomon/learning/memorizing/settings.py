@@ -9,7 +9,6 @@ from typing import Any
 from gnomon.foundation import InputError, did_you_mean
 from gnomon.learning.learned import make_settings, refuse_unshared
 
-MEMORIZE = "memorize"
 HEADS = ("separate", "vocabulary")
 SCHEDULES = ("cosine", "constant")
 PRECISIONS = ("auto", "float32", "bfloat16")

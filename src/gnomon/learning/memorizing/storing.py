@@ -17,12 +17,13 @@ import torch
 from gnomon.foundation import InputError, Progress, derived_seed, digest
 from gnomon.foundation.statements import STATEMENTS, SYMBOLS
 from gnomon.foundation.tables import validate, write_table
+from gnomon.learning import MEMORIZE
 from gnomon.learning.checkpoints import whole_rows
 from gnomon.learning.learned import Learned, deciding, refuse_other_files, refuse_unshared, save_folder
 from gnomon.learning.memorizing.head import SymbolTable
 from gnomon.learning.memorizing.network import MemoryNetwork
 from gnomon.learning.memorizing.packing import Packed, pack
-from gnomon.learning.memorizing.settings import MEMORIZE, MemorizeSettings, checked, make_memorize_settings
+from gnomon.learning.memorizing.settings import MemorizeSettings, checked, make_memorize_settings
 from gnomon.learning.memorizing.shards import drawn_rows
 from gnomon.learning.memorizing.training import CHECKPOINT, Place, Training
 from gnomon.learning.optimizing import seeded

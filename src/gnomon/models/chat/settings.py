@@ -10,13 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gnomon.foundation import InputError, did_you_mean, digest
+from gnomon.models.protocol import ENDPOINT, LOCAL_CHAT
 
-PREFIX = "chat:"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _USUAL_KEYS = {"api.openai.com": "OPENAI_API_KEY"}
-LOCAL = ("system", "length")
-"""What is a setting of models that run here, too."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,10 @@ def read_settings(model: str, endpoint: str | None, given: Mapping[str, Any] | N
             raise InputError(f"{model}: there is no chat setting {name!r}; {did_you_mean(str(name), known)}")
     if endpoint is None:
         for name in given:
-            if name not in LOCAL:
+            if name not in LOCAL_CHAT:
                 raise InputError(
                     f"{model}: {name!r} is a setting of models behind an endpoint; one that runs here has "
-                    f"{' and '.join(LOCAL)}"
+                    f"{' and '.join(LOCAL_CHAT)}"
                 )
         return _checked(model, ChatSettings(name=model, **given))
     _refuse_keys(model, given.get("key"))
@@ -102,7 +100,7 @@ def read_settings(model: str, endpoint: str | None, given: Mapping[str, Any] | N
 
 def from_short_form(model: str) -> tuple[str, str]:
     """The name and the endpoint of ``chat:NAME@URL``."""
-    name, found, endpoint = model.removeprefix(PREFIX).rpartition("@")
+    name, found, endpoint = model.removeprefix(ENDPOINT).rpartition("@")
     if not found or not name or "://" not in endpoint:
         raise InputError(
             f"{model} names no endpoint; write chat:NAME@URL, as in chat:llama3.2@http://localhost:11434/v1"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import FACTS, FREQUENCIES, QUESTIONS, validate
 from gnomon.knowledge import KnowledgeBase
-from gnomon.learning.memorizing.settings import MEMORIZE
+from gnomon.learning import MEMORIZE
 from gnomon.questions import QuestionSet
 from gnomon.questions.temporal import (
     TemporalFacts,

@@ -9,8 +9,9 @@ from typing import Any
 
 from gnomon.foundation import InputError, derived_seed, did_you_mean, digest, file_digest, part_identity
 from gnomon.knowledge.places import material_identity
+from gnomon.learning import MEMORIZE
 from gnomon.learning.learned import deciding, together
-from gnomon.learning.memorizing.settings import MEMORIZE, make_memorize_settings
+from gnomon.learning.memorizing.settings import make_memorize_settings
 from gnomon.models.resolving import ResolvedModel
 from gnomon.questions.temporal import controlled, read_wordings, temporal_facts
 from gnomon.runs import Plan, Step, StepContext, make_study, study_yaml
@@ -29,7 +30,7 @@ from gnomon.runs.memory_sets import (
     settled,
     write_facts,
 )
-from gnomon.runs.scoring import read_json
+from gnomon.runs.records import read_json
 from gnomon.scores.recall import METRICS
 from gnomon.suites.building import data_files
 from gnomon.suites.lama_tk.making import knowledge_of
