@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,18 @@ class KnowledgeBase:
         return opened
 
     @classmethod
-    def load(cls, places: Iterable[str], folder: Path | None = None) -> KnowledgeBase:
-        """The knowledge of packs, folders, files and other knowledge bases together."""
+    def load(cls, places: Iterable[str], folder: Path | None = None, predicates: Sequence[str] = ()) -> KnowledgeBase:
+        """Load packs, folders, files and other knowledge bases together; of ``predicates`` alone where some are named.
+
+        A single knowledge base is opened as it is, whatever the predicates.
+        """
         given = list(places)
         if len(given) == 1:
             _, where = locate(given[0], folder)
             if isinstance(where, Path) and where.suffix == STORE_SUFFIX:
                 return cls.open(where)
-        return cls(chunk for place in given for chunk in read_place(place, Reading(), folder))
+        wanted = tuple(predicates)
+        return cls(chunk for place in given for chunk in read_place(place, Reading(predicates=wanted), folder))
 
     def __enter__(self) -> KnowledgeBase:
         return self

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from gnomon.questions.completion import answer_frequencies, make_completions
     from gnomon.questions.distinction import make_distinctions
     from gnomon.questions.files import QuestionSet, read_questions, write_questions
-    from gnomon.questions.material import MakerOptions
+    from gnomon.questions.material import CachedKnowledge, MakerOptions
     from gnomon.questions.templates import Hierarchy, Relation, Schema, default_relation, read_schema
 
 __getattr__ = lazy_names(
     __name__,
     {
         "Hierarchy": "gnomon.questions.templates",
+        "CachedKnowledge": "gnomon.questions.material",
         "MakerOptions": "gnomon.questions.material",
         "QuestionSet": "gnomon.questions.files",
         "Relation": "gnomon.questions.templates",
@@ -34,6 +35,7 @@ __getattr__ = lazy_names(
 )
 
 __all__ = [
+    "CachedKnowledge",
     "Hierarchy",
     "MakerOptions",
     "QuestionSet",

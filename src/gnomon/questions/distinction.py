@@ -33,7 +33,8 @@ def _of_hierarchy(
     for row in knowledge.ancestors(hierarchy.predicate).to_pylist():
         if row["subject"] in labels and row["ancestor"] in labels:
             above[labels[row["subject"]]].add(labels[row["ancestor"]])
-    facts = [row for row in knowledge.facts(hierarchy.predicate).to_pylist() if row["object"] in labels]
+    table = knowledge.facts(hierarchy.predicate).select(["fact_id", "subject", "object", "domain"])
+    facts = [row for row in table.to_pylist() if row["object"] in labels]
     members: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in facts:
         if row["subject"] in labels:
@@ -42,9 +43,10 @@ def _of_hierarchy(
     made = []
     for category, rows in sorted(members.items()):
         rows = shuffled(rows, lambda row: row["fact_id"], options.seed, "distinction")
-        rows = [
-            row for i, row in enumerate(rows) if labels[row["subject"]] not in {labels[r["subject"]] for r in rows[:i]}
-        ]
+        by_name: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            by_name.setdefault(labels[row["subject"]], row)
+        rows = list(by_name.values())
         for start in range(0, len(rows) - GROUP + 1, GROUP):
             three = rows[start : start + GROUP]
             odd = _odd_one(three, category, everybody, above, labels, options)

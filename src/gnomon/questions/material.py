@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -48,12 +49,24 @@ class MakerOptions:
     language: str = "en"
 
 
+class CachedKnowledge:
+    """A knowledge base that answers each question once; makers ask the same ones again and again."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self.facts = cache(knowledge.facts)
+        self.labels = cache(knowledge.labels)
+        self.ancestors = cache(knowledge.ancestors)
+
+
+_NAMED = ("fact_id", "subject", "object", "value", "start", "end", "domain")
+
+
 def named_facts(knowledge: Knowledge, relation: Relation, language: str) -> list[NamedFact]:
     """Facts of a relation whose places all have names, those that a template needs a time for having it."""
     labels = knowledge.labels(language)
     needed = {place for template in relation.templates for place in places(template)}
     found = []
-    for row in knowledge.facts(relation.predicate).to_pylist():
+    for row in knowledge.facts(relation.predicate).select(_NAMED).to_pylist():
         other = labels.get(row["object"]) if row["object"] is not None else number(row["value"])
         values = {"subject": labels.get(row["subject"]), "object": other, "start": row["start"], "end": row["end"]}
         if all(values[place] for place in needed):

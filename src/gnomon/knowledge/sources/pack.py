@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from gnomon.foundation import InputError, did_you_mean
-from gnomon.foundation.tables import FACTS, NAMES, TableKind, make_table
+from gnomon.foundation.tables import FACTS, NAMES, TableKind
 from gnomon.knowledge.embedded import read_about
 from gnomon.knowledge.material import Material, Predicate, columns_table
 from gnomon.knowledge.reading import Reading
@@ -18,12 +18,13 @@ def read_pack(folder: Path, reading: Reading) -> Iterator[Material]:
     """All facts and names of a pack; a fact without a domain gets the pack's."""
     reading.knows()
     about: dict[str, Any] = read_about(folder)
-    facts, where = _rows(folder / "facts.csv", FACTS, reading)
-    for row in facts:
-        row.setdefault("domain", about.get("domain"))
-        row["source"] = f"{about['name']}/{row['source']}" if row.get("source") else about["name"]
-    kept = [(row, place) for row, place in zip(facts, where, strict=True) if reading.wants_predicate(row["predicate"])]
-    names = _rows(folder / "names.csv", NAMES, reading)[0] if (folder / "names.csv").is_file() else []
+    facts, numbers = _columns(folder / "facts.csv", FACTS, reading)
+    domain, name = about.get("domain"), about["name"]
+    facts["domain"] = [given or domain for given in facts["domain"]]
+    facts["source"] = [f"{name}/{given}" if given else name for given in facts["source"]]
+    names: dict[str, list[Any]] = {}
+    if (folder / "names.csv").is_file():
+        names, _ = _columns(folder / "names.csv", NAMES, reading)
     predicates = {
         name: Predicate(
             name=name,
@@ -34,21 +35,18 @@ def read_pack(folder: Path, reading: Reading) -> Iterator[Material]:
         for name, declared in (about.get("predicates") or {}).items()
     }
     yield Material(
-        columns_table(FACTS.schema, _columns([row for row, _ in kept])),
-        make_table(NAMES, [row for row in names if reading.wants_language(row.get("language", "en"))]),
+        columns_table(FACTS.schema, facts),
+        columns_table(NAMES.schema, names),
         predicates,
-        where=lambda row: kept[row][1],
+        where=lambda row: f"{folder / 'facts.csv'}:{numbers[row]}",
     )
 
 
-def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    return {name: [row.get(name) for row in rows] for name in FACTS.schema.names}
+def _columns(path: Path, kind: TableKind, reading: Reading) -> tuple[dict[str, list[Any]], list[int]]:
+    """Read the wanted rows of a CSV file by column, with the line number of each row; ``|`` separates lists.
 
-
-def _rows(path: Path, kind: TableKind, reading: Reading) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rows of a CSV file with a header of the kind's columns, and where each stands; ``|`` separates lists.
-
-    Refuses an unknown column; a number that is none or an empty cell that must be filled is a bad row.
+    Raises:
+        InputError: The header has an unknown column or lacks a needed one.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
@@ -59,33 +57,57 @@ def _rows(path: Path, kind: TableKind, reading: Reading) -> tuple[list[dict[str,
         if name not in types:
             hint = did_you_mean(name, types)
             raise InputError(f"{path}:1: there is no column {name!r} in a table of {kind.name}; {hint}")
-    needed = kind.required - {kind.unique} - set(kind.defaults)
-    missing = sorted(needed - set(header))
+    needed = sorted(kind.required - {kind.unique} - set(kind.defaults))
+    missing = [name for name in needed if name not in header]
     if missing:
         raise InputError(f"{path}:1: the column {missing[0]!r} is missing from the header")
-    rows: list[dict[str, Any]] = []
-    places: list[str] = []
-    for number, cells in lines:
-        where = f"{path}:{number}"
-        pairs = zip(header, cells, strict=True)
-        try:
-            row = {name: _cell(text, types[name], name) for name, text in pairs if text.strip()}
-        except ValueError as error:
-            reading.refuse(where, str(error))
-            continue
-        absent = sorted(needed - set(row))
-        if absent:
-            reading.refuse(where, f"{absent[0]!r} is empty")
-            continue
-        rows.append(row)
-        places.append(where)
-    return rows, places
+    rows = list(_wanted(lines, header, reading))
+    numbers = [number for number, _ in rows]
+    texts = dict(zip(header, zip(*(cells for _, cells in rows), strict=True), strict=True)) if rows else {}
+    problems: dict[int, str] = {}
+    columns = {name: _parsed(texts[name], types[name], name, problems) for name in header if name in texts}
+    for name in needed:
+        if None in columns.get(name, ()):
+            for row, value in enumerate(columns[name]):
+                if value is None:
+                    problems.setdefault(row, f"{name!r} is empty")
+    for row in sorted(problems):
+        reading.refuse(f"{path}:{numbers[row]}", problems[row])
+    if problems:
+        kept = [row for row in range(len(rows)) if row not in problems]
+        numbers = [numbers[row] for row in kept]
+        columns = {name: [values[row] for row in kept] for name, values in columns.items()}
+    for name in types:
+        default = kind.defaults.get(name)
+        columns[name] = [default if value is None else value for value in columns.get(name) or [None] * len(numbers)]
+    return columns, numbers
 
 
-def _cell(text: str, kind: str, name: str) -> Any:
-    if kind == "double":
+def _wanted(
+    lines: Iterator[tuple[int, list[str]]], header: Sequence[str], reading: Reading
+) -> Iterator[tuple[int, list[str]]]:
+    """Leave out facts of predicates and names in languages that nobody asked for."""
+    if reading.predicates and "predicate" in header:
+        place = header.index("predicate")
+        return (line for line in lines if reading.wants_predicate(line[1][place]))
+    if reading.languages and "language" in header:
+        place = header.index("language")
+        return (line for line in lines if reading.wants_language(line[1][place].strip() or "en"))
+    return lines
+
+
+def _parsed(texts: Sequence[str], kind: str, name: str, problems: dict[int, str]) -> list[Any]:
+    """Parse the cells of a column; None where one is empty. Note rows that cannot be parsed under ``problems``."""
+    filled = [text if text and not text.isspace() else None for text in texts]
+    if kind.startswith("list"):
+        return [None if text is None else text.split("|") for text in filled]
+    if kind != "double":
+        return filled
+    numbers: list[Any] = []
+    for row, text in enumerate(filled):
         try:
-            return float(text)
+            numbers.append(None if text is None else float(text))
         except ValueError:
-            raise ValueError(f"{name} is {text!r}, and should be a number") from None
-    return text.split("|") if kind.startswith("list") else text
+            problems.setdefault(row, f"{name} is {text!r}, and should be a number")
+            numbers.append(None)
+    return numbers

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import FREQUENCIES, QUESTIONS, make_table, question_id
 from gnomon.knowledge import KnowledgeBase, declared_predicates, embedded_packs
 from gnomon.questions import (
+    CachedKnowledge,
     Hierarchy,
     MakerOptions,
     QuestionSet,
@@ -34,28 +36,84 @@ def build(study: Study, home: Path) -> QuestionSet:
 
     A predicate without templates is worded by its name; only what an ontology says of its own terms is left out.
     """
-    knowledge = KnowledgeBase.load(study.knowledge, home)
     schema = _schema(study, home)
-    relations = _relations(knowledge, schema, own=bool(study.options.get("templates")))
     options = MakerOptions("quickstart", study.limit or 400, _choices(study), study.seed)
+    needed = _needed_predicates(study, schema, options.limit)
+    if needed:
+        questions = _make(study, KnowledgeBase.load(study.knowledge, home, needed), schema, options)
+        if _covers(questions, schema, options.limit):
+            return questions
+    return _make(study, KnowledgeBase.load(study.knowledge, home), schema, options)
+
+
+def _make(study: Study, knowledge: KnowledgeBase, schema: Schema, options: MakerOptions) -> QuestionSet:
+    counts = knowledge.count()
+    relations = _relations(knowledge, schema, counts, own=bool(study.options.get("templates")))
     hierarchies: Mapping[str, Hierarchy] = {
-        name: one for name, one in schema.hierarchies.items() if one.predicate in knowledge.count()
+        name: one for name, one in schema.hierarchies.items() if one.predicate in counts
     }
+    cached = CachedKnowledge(knowledge)
     rows = []
     for task in study.tasks or TASKS:
         if task == "completion":
-            rows += make_completions(knowledge, relations, options)
+            rows += make_completions(cached, relations, options)
         elif task == "checking":
-            rows += make_checks(knowledge, relations, options)
+            rows += make_checks(cached, relations, options)
         else:
-            rows += make_distinctions(knowledge, hierarchies, options)
+            rows += make_distinctions(cached, hierarchies, options)
     # Two facts may read the same (homonyms, a city named twice): the question is asked once.
     distinct = {question_id(row): row for row in rows}
+    asked = {_relation_of(row) for row in distinct.values() if row["task"] == "completion"}
+    counted = {name: one for name, one in relations.items() if name in asked}
     return QuestionSet(
         make_table(QUESTIONS, list(distinct.values())),
         facts=knowledge.facts(),
-        frequencies=make_table(FREQUENCIES, answer_frequencies(knowledge, relations, options.language)),
+        frequencies=make_table(FREQUENCIES, answer_frequencies(cached, counted, options.language)),
     )
+
+
+def _needed_predicates(study: Study, schema: Schema, limit: int) -> tuple[str, ...]:
+    """Return the predicates that questions of embedded packs are made from, or nothing where all facts are needed.
+
+    Relations take turns, so a limit of ten questions reaches ten relations. What an embedded pack holds besides is
+    never asked. The facts of other sources are all read: any predicate of theirs may become a question.
+    """
+    packs = embedded_packs()
+    if study.options.get("templates") or not all(place in packs for place in study.knowledge):
+        return ()
+    declared = {name for place in study.knowledge for name in declared_predicates(packs[place])}
+    relations = [relation for relation in schema.relations.values() if relation.predicate in declared]
+    tasks = study.tasks or TASKS
+    asked = [relation for relation in relations if relation.completion][: limit if "completion" in tasks else 0]
+    asked += [relation for relation in relations if relation.checking][: limit if "checking" in tasks else 0]
+    needed = {relation.predicate for relation in asked} | {relation.kinship for relation in asked if relation.kinship}
+    if "distinction" in tasks:
+        needed |= {hierarchy.predicate for hierarchy in schema.hierarchies.values() if hierarchy.predicate in declared}
+    return tuple(sorted(needed))
+
+
+def _covers(questions: QuestionSet, schema: Schema, limit: int) -> bool:
+    """Tell whether every relation that was loaded for its turn has a question, so that no other would have had it."""
+    loaded = set(questions.facts["predicate"].unique().to_pylist())
+    rows = questions.questions.select(["task", "template"]).to_pylist()
+    for task, may_be_asked in (("completion", _completes), ("checking", _checks)):
+        made = {_relation_of(row) for row in rows if row["task"] == task}
+        turns = [one.name for one in schema.relations.values() if one.predicate in loaded and may_be_asked(one)]
+        if made and not set(turns[:limit]) <= made:
+            return False
+    return True
+
+
+def _completes(relation: Relation) -> bool:
+    return relation.completion
+
+
+def _checks(relation: Relation) -> bool:
+    return relation.checking
+
+
+def _relation_of(row: Mapping[str, Any]) -> str:
+    return str(row["template"]).split("/", 1)[0]
 
 
 def names(study: Study, home: Path) -> Mapping[str, str]:
@@ -70,8 +128,7 @@ def _schema(study: Study, home: Path) -> Schema:
     return read_schema(home / str(given)) if given else read_schema(_OWN_SCHEMA)
 
 
-def _relations(knowledge: KnowledgeBase, schema: Schema, own: bool) -> dict[str, Relation]:
-    counts = knowledge.count()
+def _relations(knowledge: KnowledgeBase, schema: Schema, counts: Mapping[str, int], own: bool) -> dict[str, Relation]:
     relations = {name: one for name, one in schema.relations.items() if one.predicate in counts}
     missing = [one.predicate for one in schema.relations.values() if one.predicate not in counts]
     if own and missing:
@@ -79,13 +136,16 @@ def _relations(knowledge: KnowledgeBase, schema: Schema, own: bool) -> dict[str,
             f"the templates are for the predicate {missing[0]!r}, and no fact has it; there are: {', '.join(counts)}"
         )
     worded = {one.predicate for one in schema.relations.values()}
+    others = [predicate for predicate in sorted(counts) if predicate not in worded]
+    if not others:
+        return relations
     labels = {name: one.label for name, one in knowledge.predicates.items()} | knowledge.labels()
     # An embedded pack has templates for what is worth asking.
     unasked = {name for pack in embedded_packs().values() for name in declared_predicates(pack)}
-    for predicate in sorted(counts):
+    for predicate in others:
         # What an ontology says of its own terms is nothing to ask about in these words.
         vocabulary = predicate.startswith(("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range"))
-        if predicate not in worded and predicate not in unasked and not vocabulary:
+        if predicate not in unasked and not vocabulary:
             relations[predicate] = default_relation(predicate, labels.get(predicate) or _words(predicate))
     return relations
 
