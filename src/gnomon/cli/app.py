@@ -95,6 +95,9 @@ def run(
 
     Stopped and started again with the same folder, it goes on where it was.
     """
+    from gnomon.cli.startup import skip_pandas
+
+    skip_pandas()
     from gnomon.cli.merge import print_shard
     from gnomon.cli.printing import print_run
     from gnomon.cli.progress import make_progress
@@ -142,6 +145,9 @@ def build(
     json: Json = False,
 ) -> None:
     """Make the questions of a suite or study without asking them."""
+    from gnomon.cli.startup import skip_pandas
+
+    skip_pandas()
     from gnomon.cli.printing import print_build
     from gnomon.suites import build as build_suite
 

@@ -6,10 +6,11 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gnomon.foundation import derived_seed
 from gnomon.questions.grammar import number
@@ -50,12 +51,19 @@ class MakerOptions:
 
 
 class CachedKnowledge:
-    """A knowledge base that answers each question once; makers ask the same ones again and again."""
+    """A knowledge base in memory: makers ask the same of it again and again."""
 
     def __init__(self, knowledge: Knowledge) -> None:
-        self.facts = cache(knowledge.facts)
+        self._facts = knowledge.facts()
+        self.facts = cache(self._facts_of)
         self.labels = cache(knowledge.labels)
         self.ancestors = cache(knowledge.ancestors)
+        self.named_facts = cache(partial(_named_facts, self))
+
+    def _facts_of(self, predicate: str | None = None) -> pa.Table:
+        if predicate is None:
+            return self._facts
+        return self._facts.filter(pc.equal(self._facts["predicate"], predicate))
 
 
 _NAMED = ("fact_id", "subject", "object", "value", "start", "end", "domain")
@@ -63,6 +71,12 @@ _NAMED = ("fact_id", "subject", "object", "value", "start", "end", "domain")
 
 def named_facts(knowledge: Knowledge, relation: Relation, language: str) -> list[NamedFact]:
     """Facts of a relation whose places all have names, those that a template needs a time for having it."""
+    if isinstance(knowledge, CachedKnowledge):
+        return knowledge.named_facts(relation, language)
+    return _named_facts(knowledge, relation, language)
+
+
+def _named_facts(knowledge: Knowledge, relation: Relation, language: str) -> list[NamedFact]:
     labels = knowledge.labels(language)
     needed = {place for template in relation.templates for place in places(template)}
     found = []

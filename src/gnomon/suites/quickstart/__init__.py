@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,12 @@ def build(study: Study, home: Path) -> QuestionSet:
 
 
 def _make(study: Study, knowledge: KnowledgeBase, schema: Schema, options: MakerOptions) -> QuestionSet:
-    counts = knowledge.count()
-    relations = _relations(knowledge, schema, counts, own=bool(study.options.get("templates")))
-    hierarchies: Mapping[str, Hierarchy] = {
-        name: one for name, one in schema.hierarchies.items() if one.predicate in counts
-    }
     cached = CachedKnowledge(knowledge)
+    predicates = sorted(cached.facts()["predicate"].unique().to_pylist())
+    relations = _relations(knowledge, schema, predicates, own=bool(study.options.get("templates")))
+    hierarchies: Mapping[str, Hierarchy] = {
+        name: one for name, one in schema.hierarchies.items() if one.predicate in predicates
+    }
     rows = []
     for task in study.tasks or TASKS:
         if task == "completion":
@@ -67,7 +67,7 @@ def _make(study: Study, knowledge: KnowledgeBase, schema: Schema, options: Maker
     counted = {name: one for name, one in relations.items() if name in asked}
     return QuestionSet(
         make_table(QUESTIONS, list(distinct.values())),
-        facts=knowledge.facts(),
+        facts=cached.facts(),
         frequencies=make_table(FREQUENCIES, answer_frequencies(cached, counted, options.language)),
     )
 
@@ -113,7 +113,7 @@ def _checks(relation: Relation) -> bool:
 
 
 def _relation_of(row: Mapping[str, Any]) -> str:
-    return str(row["template"]).split("/", 1)[0]
+    return str(row["template"]).rpartition("/")[0]
 
 
 def names(study: Study, home: Path) -> Mapping[str, str]:
@@ -128,15 +128,14 @@ def _schema(study: Study, home: Path) -> Schema:
     return read_schema(home / str(given)) if given else read_schema(_OWN_SCHEMA)
 
 
-def _relations(knowledge: KnowledgeBase, schema: Schema, counts: Mapping[str, int], own: bool) -> dict[str, Relation]:
-    relations = {name: one for name, one in schema.relations.items() if one.predicate in counts}
-    missing = [one.predicate for one in schema.relations.values() if one.predicate not in counts]
+def _relations(knowledge: KnowledgeBase, schema: Schema, predicates: Collection[str], own: bool) -> dict[str, Relation]:
+    relations = {name: one for name, one in schema.relations.items() if one.predicate in predicates}
+    missing = [one.predicate for one in schema.relations.values() if one.predicate not in predicates]
     if own and missing:
-        raise InputError(
-            f"the templates are for the predicate {missing[0]!r}, and no fact has it; there are: {', '.join(counts)}"
-        )
+        known = ", ".join(predicates)
+        raise InputError(f"the templates are for the predicate {missing[0]!r}, and no fact has it; there are: {known}")
     worded = {one.predicate for one in schema.relations.values()}
-    others = [predicate for predicate in sorted(counts) if predicate not in worded]
+    others = [predicate for predicate in sorted(predicates) if predicate not in worded]
     if not others:
         return relations
     labels = {name: one.label for name, one in knowledge.predicates.items()} | knowledge.labels()
