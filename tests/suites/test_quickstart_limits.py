@@ -1,0 +1,53 @@
+"""A limited quickstart reads the facts it needs, and asks what it would ask of all facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gnomon.knowledge import KnowledgeBase
+from gnomon.questions import MakerOptions
+from gnomon.runs import Study, make_study
+from gnomon.suites import quickstart
+
+PACKS = ["elements", "countries", "offices", "taxonomy"]
+
+
+def limited_study(limit: int, tasks: list[str], seed: int) -> Study:
+    return make_study(
+        {"suite": "quickstart", "knowledge": PACKS, "limit": limit, "tasks": tasks, "seed": seed}, "a test"
+    )
+
+
+@pytest.fixture(scope="module")
+def whole() -> KnowledgeBase:
+    return KnowledgeBase.load(PACKS)
+
+
+def test_questions_are_those_of_all_facts(whole: KnowledgeBase) -> None:
+    different = []
+    for limit, tasks, seed in ((1, [], 0), (10, [], 0), (10, ["checking"], 3), (14, ["completion"], 1), (15, [], 2)):
+        study = limited_study(limit, tasks, seed)
+        schema = quickstart._schema(study, Path())
+        every = quickstart._make(study, whole, schema, MakerOptions("quickstart", limit, 10, seed))
+        made = quickstart.build(study, Path())
+        if not made.questions.equals(every.questions) or made.facts.num_rows > every.facts.num_rows:
+            different.append((limit, tasks, seed))
+    assert not different
+
+
+def test_ten_questions_leave_most_facts_unread(whole: KnowledgeBase) -> None:
+    made = quickstart.build(limited_study(10, ["completion"], 0), Path())
+    assert made.questions.num_rows == 10
+    assert made.facts.num_rows < whole.facts().num_rows / 4
+
+
+def test_a_turn_that_made_no_question_is_noticed(whole: KnowledgeBase) -> None:
+    """A relation without a question passes its turn to one that was not read: all facts are needed then."""
+    study = limited_study(10, ["completion"], 0)
+    schema = quickstart._schema(study, Path())
+    made = quickstart.build(study, Path())
+    assert quickstart._covers(made, schema, 10)
+    first = made.questions.filter([not row.startswith("symbol/") for row in made.questions["template"].to_pylist()])
+    assert not quickstart._covers(type(made)(first, facts=made.facts), schema, 10)
