@@ -24,10 +24,16 @@ from gnomon.reports.scoreboard import grouped_rows, scoreboard
 from gnomon.reports.sections import group_names
 
 FORMATS = ("png", "pdf", "svg", "html")
-CONVERTED = {"png", "pdf"}
+CONVERTED = frozenset({"png", "pdf"})
 """Formats that vl-convert makes of the SVG."""
+NEEDS_CONVERTER = "PNG and PDF need vl-convert: pip install 'gnomon[report]'"
 _DOTS, _INCH, _POINTS = 300, 96, 72
 """A figure's pixels are those of CSS, 96 an inch; a PNG has 300 dots an inch, and says so; a PDF has 72 points."""
+
+
+def can_convert() -> bool:
+    """Return whether vl-convert is installed, which makes PNG and PDF of SVG."""
+    return find_spec("vl_convert") is not None
 
 
 def report_charts(data: ReportData) -> list[NamedChart]:
@@ -80,10 +86,8 @@ def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Seque
     for form in formats:
         if form not in FORMATS:
             raise InputError(f"there is no format {form!r} for a figure; {did_you_mean(form, FORMATS)}")
-    if CONVERTED & set(formats) and find_spec("vl_convert") is None:
-        raise InputError(
-            "PNG and PDF need vl-convert: pip install 'gnomon[report]'; SVG and HTML need nothing more (--as svg)"
-        )
+    if CONVERTED & set(formats) and not can_convert():
+        raise InputError(f"{NEEDS_CONVERTER}; SVG and HTML need nothing more")
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder. Choose another place with --out.")

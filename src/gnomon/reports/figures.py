@@ -136,9 +136,7 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
         own = {column: found[column] for column in columns[start : start + in_a_row]}
         top = extent(marks).bottom + 18 if marks else 0.0
         marks += _row_of_groups(own, series, axis, top, bar, max(_LEAST, len(own) * wide), baselines)
-    keys = [
-        Key(names[line], colours[line], stroke=INK, dash=(3, 2) if line.model in baselines else ()) for line in series
-    ]
+    keys = [Key(names[line], colours[line], stroke=INK) for line in series]
     marks += legend_below(marks, keys, width=PANEL - 2 * PADDING)
     left = [column.label for column in board.columns if column not in columns]
     caption = _caption("Scores by task and model", board, columns)

@@ -25,7 +25,7 @@ them apart in grey."""
 _CHANCE_INK = "#a03c00"
 _RIM = "#d8d8de"
 _HIGH = 21.0
-_STEPS, _STEP, _THICK = 21, 10.0, 10.0
+_STEPS, _STEP, _THICK = 35, 6.0, 10.0
 """The legend of colours: how many, and the width and the height of each."""
 
 
@@ -222,8 +222,16 @@ def _written(row: int, column: int, text: str, ink: str, wide: float) -> Label:
 
 def _colour_legend(top: float) -> list[Mark]:
     """Explain the colours against chance in steps, of which the middle one is chance."""
+    # Each step reaches below the next one, so that no paper shows between them.
     marks: list[Mark] = [
-        Bar(_STEP * place, top, _STEP, _THICK, _shade(_AGAINST_CHANCE, place / (_STEPS - 1))) for place in range(_STEPS)
+        Bar(
+            _STEP * place,
+            top,
+            _STEP + 0.5 * (place < _STEPS - 1),
+            _THICK,
+            _shade(_AGAINST_CHANCE, place / (_STEPS - 1)),
+        )
+        for place in range(_STEPS)
     ]
     baseline = top + _THICK + 12
     width = _STEP * _STEPS

@@ -65,6 +65,7 @@ class Key:
     line: bool = False
     """Whether a stretch of line stands behind the symbol."""
     dash: tuple[float, ...] = ()
+    """The dash of that line."""
 
 
 @dataclass(frozen=True)
@@ -311,4 +312,4 @@ def _symbol(key: Key, x: float, y: float, width: float) -> list[Mark]:
     if key.line:
         line = Line(((x, y), (x + width, y)), key.fill, dash=key.dash)
         return [line, Symbol(x + width / 2, y, key.shape, key.fill)]
-    return [Bar(x, y - _KEY / 2, _KEY, _KEY, key.fill, stroke=key.stroke, stroke_width=0.7, dash=key.dash)]
+    return [Bar(x, y - _KEY / 2, _KEY, _KEY, key.fill, stroke=key.stroke, stroke_width=0.7)]
