@@ -96,6 +96,10 @@ def corners_of_bar(element: ElementTree.Element) -> Corners:
 
 def covers(one: Corners, other: Corners) -> bool:
     """Whether two rectangles, turned or not, share more than half a pixel: no line parts them."""
+    for axis in (0, 1):  # Most pairs are far apart.
+        spans = [[corner[axis] for corner in corners] for corners in (one, other)]
+        if max(spans[0]) < min(spans[1]) or max(spans[1]) < min(spans[0]):
+            return False
     for box in (one, other):
         for (x1, y1), (x2, y2) in itertools.pairwise([*box, box[0]]):
             length = math.hypot(x2 - x1, y2 - y1)

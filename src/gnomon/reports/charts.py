@@ -59,6 +59,7 @@ from gnomon.reports.scales import (
     value_axis,
 )
 from gnomon.reports.scoreboard import Series
+from gnomon.reports.text_width import shorten
 
 _SMALL, _LOW = 138.0, 92.0
 """The width and the height of one of several panels."""
@@ -344,6 +345,7 @@ def _facets(panels: Mapping[str, Sequence[_Point]], groups: _Groups, axis: Axis)
         left, top = (_SMALL + 22) * (number % 2), (_LOW + 34) * (number // 2)
         labelled = (number % 2 == 0, number + 2 >= len(panels))
         marks += groups.marks(points, axis, left, _SMALL, top, _LOW, labelled=labelled)
+        head = shorten(head, FONT_SIZE, _SMALL, bold=True)
         marks.append(Label(left + _SMALL / 2, top - 8, head, "middle", bold=True))
     return marks
 

@@ -40,7 +40,7 @@ _LINE = 1.2
 _GAP = 6.0
 _KEY, _KEY_LINE, _KEY_GAP, _KEY_ROW, _KEY_LABEL = 9.5, 26.0, 14.0, 16.0, 180.0
 """Legends: width of a symbol, of a line with its symbol, of the gap between entries; height of a row; longest label."""
-_LEAST_ROOM = 60.0
+_LEAST_ROOM, _MOST_TRIES = 60.0, 6
 _MOST_TITLE_LINES = 3
 
 
@@ -86,13 +86,19 @@ def fit_panel(build: Callable[[float], Sequence[Mark]], keys: Sequence[Key] = ()
         title: Title of the legend.
     """
     room = PANEL - 2 * PADDING
-    for _ in range(4):
-        marks = build(room)
-        box = extent(marks)
+    marks: Sequence[Mark] = ()
+    widest = 0.0
+    for _ in range(_MOST_TRIES):
+        tried = build(room)
+        box = extent(tried)
         excess = math.ceil(box.right + PADDING) - math.floor(box.left - PADDING) - PANEL
+        if excess <= 0 and room > widest:
+            marks, widest = tried, room
+        # Labels that are dropped or slanted in a narrower plot leave room for a wider one, which may need them again.
         if -1 <= excess <= 0 or room <= _LEAST_ROOM:
             break
         room = max(_LEAST_ROOM, room - excess - 0.5)
+    marks = marks if widest else tried
     return drawing([*marks, *legend_below(marks, keys, title, PANEL - 2 * PADDING)], PANEL)
 
 
