@@ -134,6 +134,13 @@ def test_described_figures_are_whole_and_no_label_covers_another(kind, figure):
     check(Drawn(chart))
 
 
+def test_labels_of_values_are_dropped_in_low_panels():
+    rows = [{"panel": panel, "x": "x", "bar": "b", "value": value} for panel, value in (("p", 201.0), ("q", -834.0))]
+    drawn = Drawn(described_chart({"kind": "bars", "caption": "c", "rows": rows}, "own"))
+    check(drawn)
+    assert {"−1,000", "200"} & set(drawn.texts()), "some are kept"
+
+
 @some
 @given(
     st.lists(st.tuples(names, names, shares, st.booleans()), min_size=1, max_size=20),
@@ -253,4 +260,4 @@ def test_sizes_of_panels_do_not_depend_on_names():
             rows = [score(f"{name}{place}", "t", "r@1", 0.5) for place in range(count)]
             charts = report_charts(make_run(scores=make_table(SCORES, rows), suite={}, findings={}))
             (panel,) = [chart for chart in charts if chart.name == "scores-t-r1"]
-            assert panel.drawing.width == PANEL and math.isclose(panel.drawing.height, 26 * count + 45, abs_tol=1)
+            assert panel.drawing.width == PANEL and math.isclose(panel.drawing.height, 26 * count + 47, abs_tol=1)

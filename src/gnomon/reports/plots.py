@@ -150,7 +150,7 @@ def names_at_left(names: Sequence[str], centres: Sequence[float], limit: float =
 
 def ticks_below(axis: Axis, scale: Scale, bottom: float, room: float) -> list[Mark]:
     """Label the ticks of a horizontal axis, every second or fourth where they would overlap, and title the axis."""
-    baseline = bottom + _GAP + ASCENT * FONT_SIZE
+    baseline = bottom + 1.25 * _GAP + ASCENT * FONT_SIZE
     labels = _kept(
         [Label(scale(tick), baseline, text, "middle") for tick, text in zip(axis.ticks, axis.labels, strict=True)]
     )
@@ -158,12 +158,14 @@ def ticks_below(axis: Axis, scale: Scale, bottom: float, room: float) -> list[Ma
 
 
 def _kept(labels: Sequence[Label]) -> list[Label]:
-    """Keep every label, or every second, fourth, … so that none overlap."""
+    """Keep every label from left to right or from the bottom up, or every second, fourth, … so that none overlap."""
     every = 1
     while every < len(labels):
         kept = labels[::every]
         boxes = [label.box() for label in kept]
-        if all(after.left - before.right >= 4 for before, after in itertools.pairwise(boxes)):
+        if all(
+            after.left - before.right >= 4 or before.top >= after.bottom for before, after in itertools.pairwise(boxes)
+        ):
             return list(kept)
         every *= 2
     return list(labels[:1])
@@ -192,10 +194,12 @@ def columns_frame(
     marks.append(Strokes(((left, zero, left + room, zero),), AXIS))
     if not labelled:
         return marks, scale
-    labels = [
-        Label(left - _GAP, scale(tick) + MIDDLE * FONT_SIZE, text, "end")
-        for tick, text in zip(axis.ticks, axis.labels, strict=True)
-    ]
+    labels = _kept(
+        [
+            Label(left - _GAP, scale(tick) + MIDDLE * FONT_SIZE, text, "end")
+            for tick, text in zip(axis.ticks, axis.labels, strict=True)
+        ]
+    )
     edge = min((label.box().left for label in labels), default=left)
     lines = wrap(axis.title, FONT_SIZE, height) if axis.title else []
     lines = [*lines[:1], *([" ".join(lines[1:])] if len(lines) > 1 else [])]
