@@ -19,7 +19,7 @@ from gnomon.runs.plan import StepContext
 from gnomon.runs.scoring import read_json
 
 CALIBRATION = "calibration.json"
-_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "altair", "tantivy")
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "tantivy")
 
 
 def record(context: StepContext) -> None:
