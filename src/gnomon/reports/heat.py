@@ -49,11 +49,13 @@ def heat_chart(rows: list[dict[str, Any]], group: str, column: Column, series: S
     lines = list(series)[:_LINES]
     short = short_labels(lines)
     for row in rows:
+        if (row["task"], row["metric"]) != (column.task, column.metric):
+            continue
         line = next((line for line in lines if line.covers(row)), None)
+        if line is None:
+            continue
         entry = cell(row)
         name = show.printable(row[group])
-        if line is None or (row["task"], row["metric"]) != (column.task, column.metric):
-            continue
         sizes[name] = max(sizes.get(name, 0), entry.n)
         if entry.chance is not None:
             chances.setdefault(name, entry.chance)

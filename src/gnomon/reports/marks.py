@@ -251,7 +251,7 @@ def _shape(name: str, area: float) -> str:
         arc = f"a{_number(radius)},{_number(radius)} 0 1 1"
         return f"M{_number(-radius)},0{arc} {_number(2 * radius)},0{arc} {_number(-2 * radius)},0Z"
     arm = 0.4
-    corners = {
+    shapes: dict[str, list[tuple[float, float]]] = {
         "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
         "triangle-up": [(0, -_ROOT_3), (-1, _ROOT_3), (1, _ROOT_3)],
         "triangle-down": [(0, _ROOT_3), (-1, -_ROOT_3), (1, -_ROOT_3)],
@@ -260,8 +260,8 @@ def _shape(name: str, area: float) -> str:
             *((-1, -arm), (-arm, -arm), (-arm, -1), (arm, -1), (arm, -arm), (1, -arm)),
             *((1, arm), (arm, arm), (arm, 1), (-arm, 1), (-arm, arm), (-1, arm)),
         ],
-    }[name]
-    return "M" + "L".join(f"{_number(radius * x)},{_number(radius * y)}" for x, y in corners) + "Z"
+    }
+    return "M" + "L".join(f"{_number(radius * x)},{_number(radius * y)}" for x, y in shapes[name]) + "Z"
 
 
 def _stroke(mark: Bar | Strokes | Line | Symbol) -> str:
