@@ -36,7 +36,6 @@ PACKAGES = (
     "pyarrow",
     "duckdb",
     "pydantic",
-    "altair",
     "pyoxigraph",
     "rdflib",
 )

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 LOADED = (
-    *("torch", "transformers", "duckdb", "pyarrow.parquet", "altair", "pandas", "yaml", "rich.progress", "jinja2"),
+    *("torch", "transformers", "duckdb", "pyarrow.parquet", "pandas", "yaml", "rich.progress", "jinja2"),
     *("transformers.models.bert.modeling_bert", "transformers.models.llama.modeling_llama", "gnomon", "gnomon.cli.app"),
     *("gnomon.suites.running", "gnomon.suites.quickstart", "gnomon.suites.kmir", "gnomon.suites.lama_tk"),
     *("gnomon.runs.scoring", "gnomon.runs.recording", "gnomon.runs.memorizing", "gnomon.runs.learning"),

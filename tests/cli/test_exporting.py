@@ -13,10 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gnomon.reports.drawing import can_draw
-
-needs_drawing = pytest.mark.skipif(not can_draw(), reason="altair or vl-convert is not installed")
-
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> Path:
@@ -42,7 +38,6 @@ def with_column(table: pa.Table, name: str, value: object) -> pa.Table:
     return table.set_column(place, table.schema.field(name), column)
 
 
-@needs_drawing
 def test_one_model_and_one_question_have_tables_and_figures(gnomon, small, tmp_path):
     rows = list(csv.DictReader(io.StringIO(gnomon("tables", small, "--as", "csv", check=0).stdout)))
     assert [row["model"] for row in rows] == ["frequency"] and rows[0]["completion R@1 n"] == "1"
@@ -58,9 +53,8 @@ def test_one_model_and_one_question_have_tables_and_figures(gnomon, small, tmp_p
 def test_lists_name_what_there_is(gnomon, small):
     shown = gnomon("tables", small, "--list", check=0).stdout.splitlines()
     assert shown[0].split(maxsplit=1) == ["scores", "Scores by model."]
-    if can_draw():
-        figures = gnomon("figures", small, "--list", check=0).stdout.splitlines()
-        assert figures[0].startswith("scores ") and not any("\t" in line for line in figures)
+    figures = gnomon("figures", small, "--list", check=0).stdout.splitlines()
+    assert figures[0].startswith("scores ") and not any("\t" in line for line in figures)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +62,8 @@ def test_lists_name_what_there_is(gnomon, small):
     [
         (("tables", "--table", "scors"), "scores"),
         (("tables", "--as", "markdwn"), "markdown"),
-        pytest.param(("figures", "--out", "f", "--figure", "scors"), "scores", marks=needs_drawing),
-        pytest.param(("figures", "--out", "f", "--as", "pgn"), "png", marks=needs_drawing),
+        (("figures", "--out", "f", "--figure", "scors"), "scores"),
+        (("figures", "--out", "f", "--as", "pgn"), "png"),
     ],
 )
 def test_a_name_that_there_is_not_is_answered_with_one_that_there_is(gnomon, small, tmp_path, arguments, said):
@@ -79,7 +73,6 @@ def test_a_name_that_there_is_not_is_answered_with_one_that_there_is(gnomon, sma
     assert not (tmp_path / "f").exists()
 
 
-@needs_drawing
 def test_a_folder_that_is_there_is_added_to_and_a_name_given_twice_is_one(gnomon, small, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("kept")
@@ -92,7 +85,6 @@ def test_a_folder_that_is_there_is_added_to_and_a_name_given_twice_is_one(gnomon
     assert (tmp_path / "out" / "figures.tex").read_text().count("includegraphics") == 1
 
 
-@needs_drawing
 def test_a_run_without_answers_and_scores_says_so(gnomon, small, tmp_path):
     empty = changed(small, tmp_path / "empty", "scores.parquet", lambda table: table.slice(0, 0))
     for path in (empty / "answers.parquet", *sorted((empty / "answers").glob("**/*.parquet"))):
@@ -109,7 +101,6 @@ def test_a_run_without_answers_and_scores_says_so(gnomon, small, tmp_path):
     assert not (tmp_path / "f").exists()
 
 
-@needs_drawing
 def test_scores_that_are_no_numbers_are_dashes_and_not_drawn(gnomon, small, tmp_path):
     def without_numbers(table):
         for name in ("value", "low", "high"):

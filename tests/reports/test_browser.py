@@ -10,9 +10,7 @@ from report_runs import ARABIC, CHINESE, make_card, make_run, score
 
 from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
 from gnomon.reports import ReportData, render_html
-from gnomon.reports.figures import can_draw
 
-needs_drawing = pytest.mark.skipif(not can_draw(), reason="gnomon[report] is not installed")
 HACKS = (
     "<script>window.hacked=1</script>",
     '"><img src=x onerror="window.hacked=1">',
@@ -20,6 +18,7 @@ HACKS = (
     "{{ 7 * 6 }} ' \" ` & &lt;b&gt;",
 )
 LONG = "unbroken" * 38
+pytestmark = pytest.mark.browser
 NARROW = {"width": 360, "height": 780}
 
 
@@ -59,7 +58,6 @@ def test_no_script_but_the_page_s_own_may_run(page, tmp_path):
     page.problems.clear()
 
 
-@needs_drawing
 def test_figures_are_drawn_and_have_a_size(page, tmp_path):
     opened(page, tmp_path, make_run())
     figures = page.locator("figure svg").all()

@@ -10,16 +10,15 @@ from report_runs import ARABIC, CHINESE
 
 from gnomon import open_run
 from gnomon.reports.comparing import render_comparison
-from gnomon.reports.figures import can_draw
 from gnomon.runs.comparing import ComparisonChoice, compare_runs
 
-needs_drawing = pytest.mark.skipif(not can_draw(), reason="gnomon[report] is not installed")
 HACKS = (
     "<script>window.hacked=1</script>",
     '"><img src=x onerror="window.hacked=1">',
     "{{ 7 * 6 }} ' \" ` & &lt;b&gt;",
 )
 LONG = "unbroken" * 38
+pytestmark = pytest.mark.browser
 NARROW = {"width": 360, "height": 780}
 
 
@@ -48,7 +47,6 @@ def is_too_wide(page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
 
 
-@needs_drawing
 def test_the_page_shows_verdict_pairs_figures_groups_and_questions_and_asks_for_nothing(page, tmp_path, run):
     found = opened(page, tmp_path, run, by="domain")
     page.wait_for_load_state("networkidle")
@@ -122,8 +120,7 @@ def test_many_pairs_are_shown_on_a_narrow_screen_and_the_rest_counted(page, tmp_
     assert len(pairs) == 15
     assert page.locator("#paired table").first.locator("tbody tr").count() == 45
     assert page.locator("#changed h3").count() == 6 and "9 more pairs are not shown" in page.content()
-    if can_draw():
-        assert "Bars are scores on all questions of a model’s own run" in page.content()
+    assert "Bars are scores on all questions of a model’s own run" in page.content()
     page.set_viewport_size(NARROW)
     assert not is_too_wide(page)
 

@@ -46,6 +46,7 @@ def test_what_finds_no_room_is_counted(large):
     assert "more rows are in the run’s scores.parquet" in Page(html).text
 
 
+@pytest.mark.browser
 def test_a_page_of_two_hundred_thousand_answers_is_opened_and_sorted(large, page, tmp_path):
     _, html = large
     file = tmp_path / "report.html"

@@ -75,7 +75,11 @@ def figures(
     ] = None,
     form: Annotated[
         list[str] | None,
-        typer.Option("--as", metavar="FORM", help="png, pdf, svg or html [default: all of them]; several."),
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="svg, html, png or pdf [default: all of them]; several. png and pdf need gnomon[report].",
+        ),
     ] = None,
     figure: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="This figure [default: all of them]; several.")
@@ -86,9 +90,18 @@ def figures(
     """Write the figures of a run as PNG, PDF and SVG for papers, and as HTML that opens without a network."""
     from gnomon.cli.printing import print_lines
     from gnomon.foundation import InputError, did_you_mean
-    from gnomon.reports.exporting import FORMATS, chosen, report_charts, save_charts
+    from gnomon.reports.exporting import (
+        CONVERTED,
+        FORMATS,
+        NEEDS_CONVERTER,
+        can_convert,
+        chosen,
+        report_charts,
+        save_charts,
+    )
 
-    forms = list(dict.fromkeys(form or FORMATS))
+    left_out = CONVERTED if form is None and not can_convert() else frozenset()
+    forms = list(dict.fromkeys(form or [name for name in FORMATS if name not in left_out]))
     for name in forms:
         if name not in FORMATS:
             raise InputError(f"--as {name}: there is no such form of a figure; {did_you_mean(name, FORMATS)}")
@@ -103,8 +116,10 @@ def figures(
         raise InputError("there is nothing to draw in this run: no score, no rank and no analysis has a value")
     folder = out or Path()
     written = save_charts(kept, folder, forms)
-    line = f"Figures: {folder} ({_many(len(kept), 'figure')}, {_many(len(written), 'file')})"
-    print_lines([line], [str(path) for path in written], as_json=json)
+    lines = [f"Figures: {folder} ({_many(len(kept), 'figure')}, {_many(len(written), 'file')})"]
+    if left_out:
+        lines.append(f"Written as SVG and HTML. {NEEDS_CONVERTER}")
+    print_lines(lines, [str(path) for path in written], as_json=json)
 
 
 def _combined(runs: Sequence[Path]) -> ReportData:

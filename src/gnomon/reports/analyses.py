@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gnomon.reports import formatting as show
-from gnomon.reports.charts import chart
-from gnomon.reports.figures import Figure, can_draw
+from gnomon.reports.chart_style import Figure, drawn
+from gnomon.reports.charts import described_chart
 from gnomon.reports.fitting import fitting
 
 _MOST_ROWS = 500
@@ -34,11 +34,9 @@ def analysis_sections(analyses: Sequence[Mapping[str, Any]], baselines: Collecti
     return sections
 
 
-def _figures(described: Sequence[Mapping[str, Any]], identity: str, baselines: Collection[str]) -> list[Figure]:
-    if not can_draw():
-        return []
-    drawn = (chart(one, f"{identity}-{number}", baselines) for number, one in enumerate(described))
-    return [figure for figure in drawn if figure is not None]
+def _figures(described: Sequence[Mapping[str, Any]], name: str, baselines: Collection[str]) -> list[Figure]:
+    charts = (described_chart(figure, name, baselines) for figure in described)
+    return [drawn(chart) for chart in charts if chart is not None]
 
 
 def _table(table: Mapping[str, Any], room: int) -> dict[str, Any]:

@@ -2,56 +2,80 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gnomon.reports import formatting as show
-from gnomon.reports.drawing import (
+from gnomon.reports.chart_style import (
     DASHES,
     DOTTED,
-    GRID,
-    INK,
-    PANEL,
     PARTS,
     POINTS,
-    SMALL,
-    Figure,
     NamedChart,
-    bands,
     colours_of,
     counted,
-    drawn,
-    fit,
-    legend_columns,
-    measured,
-    names_axis,
-    panel,
-    reach,
     sentences,
     short_labels,
-    value_axis,
+)
+from gnomon.reports.marks import (
+    FONT_SIZE,
+    INK,
+    PADDING,
+    Bar,
+    Drawing,
+    Label,
+    Line,
+    Mark,
+    Strokes,
+    Symbol,
+    drawing,
+    extent,
+)
+from gnomon.reports.plots import (
+    PANEL,
+    SMALL,
+    Key,
+    Part,
+    band,
+    category_labels,
+    columns_frame,
+    fit_panel,
+    legend_below,
+    stacked_rows,
+    ticks_below,
+    title_below,
     whiskers,
-    wrapped_axis,
+)
+from gnomon.reports.scales import (
+    Axis,
+    Scale,
+    general_labels,
+    log_ticks,
+    number_labels,
+    percent_labels,
+    si_labels,
+    value_axis,
 )
 from gnomon.reports.scoreboard import Series
+from gnomon.reports.text_width import shorten
 
-_SMALL = 138
-"""The width of one of several panels."""
-_ROOM = PANEL - 55
-"""The width of a panel beside the axis of its scores."""
-_CAPITAL = 7.8
-_WIDEST = 46
-"""The widths of a capital letter, and of a bar where there are few."""
-_HEIGHT = 190
+_SMALL, _LOW = 138.0, 92.0
+"""The width and the height of one of several panels."""
+_WIDEST = 46.0
+"""The width of a bar where there are few."""
+_HEIGHT = 190.0
 _MOST_TICKS = 8
 _MOST_POINTS = 25
 """Beyond so many places along x only some of a line's points are marked."""
+_INSET = 9.0
+"""Pixels between the ends of a plot and the first and last place of a line."""
 
 
 @dataclass(frozen=True)
-class _Frame:
-    """What stands around a figure's rows."""
+class _Described:
+    """What an analysis says of a figure besides its rows."""
 
     name: str
     caption: str
@@ -64,7 +88,7 @@ class _Frame:
     zero: bool = True
 
     def named(
-        self, chart: Any, told: str, rows: Sequence[Mapping[str, Any]], of: str, starts: float = 0.0
+        self, chart: Drawing, told: str, rows: Sequence[Mapping[str, Any]], of: str, starts: float = 0.0
     ) -> NamedChart:
         """The chart with its caption, which says how much is behind each of its points and what the thin lines are."""
         sizes = [int(size) for row in rows if (size := show.finite(row.get("n"))) is not None]
@@ -75,16 +99,10 @@ class _Frame:
         return NamedChart(self.name, whole, chart, title=self.caption, told=told)
 
 
-def chart(described: Mapping[str, Any], identity: str, baselines: Collection[str] = ()) -> Figure | None:
-    """The figure that an analysis describes, drawn; None where there is nothing in it, or its kind is not known."""
-    found = described_chart(described, identity, baselines)
-    return None if found is None else drawn(found, identity)
-
-
 def described_chart(described: Mapping[str, Any], name: str, baselines: Collection[str] = ()) -> NamedChart | None:
     """The chart that an analysis describes; None where there is nothing in it, or its kind is not known."""
     rows = [row for row in described.get("rows") or () if isinstance(row, Mapping)]
-    kinds: Mapping[str, Callable[[Sequence[Mapping[str, Any]], _Frame], NamedChart | None]] = {
+    kinds: Mapping[str, Callable[[Sequence[Mapping[str, Any]], _Described], NamedChart | None]] = {
         "lines": _lines,
         "stack": _stack,
         "bars": _bars,
@@ -99,14 +117,33 @@ def described_chart(described: Mapping[str, Any], name: str, baselines: Collecti
         percent = all(abs(value) <= 1 for value in known if value is not None)
     log, zero = bool(described.get("log")), bool(described.get("zero", True))
     y = y or ("score" if percent else "value")
-    return made(rows, _Frame(name, caption, x, y, legend, bool(percent), baselines, log, zero))
+    return made(rows, _Described(name, caption, x, y, legend, bool(percent), baselines, log, zero))
 
 
-def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None:
+@dataclass(frozen=True)
+class _Point:
+    """A value at a place along x; the ends of its interval are the value itself where there is none."""
+
+    x: float | str
+    line: str
+    value: float
+    low: float
+    high: float
+    about: str
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How a line is drawn."""
+
+    colour: str
+    shape: str
+    dash: tuple[float, ...]
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], frame: _Described) -> NamedChart | None:
     """A line with points and intervals for each value of ``line``, with a shape and a dash of its own; baselines are
     grey and dotted."""
-    import altair as alt
-
     known = [row for row in rows if show.finite(row.get("value")) is not None]
     if not known:
         return None
@@ -115,77 +152,105 @@ def _lines(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | Non
     marked = set(sorted(places)[:: max(1, round(len(places) / 10))] if len(places) > _MOST_POINTS else places)
     series = {str(row["line"]): Series(str(row["line"])) for row in known}
     short = short_labels(list(series.values()))
-    names = {line: show.printable(short[one]) for line, one in series.items()}
     plain = {str(row["line"]) for row in known if str(row.get("model", row["line"])) in frame.baselines}
-    percent = frame.percent
-    values = [
-        {
-            **measured(row),
-            "x": row["x"] if numbers else show.printable(row["x"]),
-            "line": names[str(row["line"])],
-            "about": f"{show.printable(row['line'])}, {show.printable(row['x'])}: {_spoken(row, percent)}",
-        }
+    looks = line_looks(list(series), plain)
+    points = [
+        _Point(
+            row["x"] if numbers else show.printable(row["x"]),
+            str(row["line"]),
+            *_interval(row),
+            f"{show.printable(row['line'])}, {show.printable(row['x'])}: {_spoken(row, frame.percent)}",
+        )
         for row in known
     ]
-    labels = list(names.values())
-    legend = alt.Legend(
-        title=None, orient="bottom", columns=legend_columns(labels, room=_ROOM), symbolSize=70, labelLimit=180
+    axis = _value_axis(points, frame)
+    thin = any(show.finite(row.get("low")) is not None for row in known)
+
+    def build(room: float) -> list[Mark]:
+        marks, y = columns_frame(axis, 0.0, room, 0.0, _HEIGHT)
+        x, below = _along(places, list(series), frame, room, numbers)
+        order = {place: number for number, place in enumerate(sorted(places) if numbers else places)}
+        ordered = sorted(points, key=lambda point: order[point.x])
+        lines = {line: [point for point in ordered if point.line == line] for line in series}
+        for line, own in lines.items():
+            colour, dash = looks[line].colour, looks[line].dash
+            if thin:
+                ends = ((x(point), y(point.low), x(point), y(point.high)) for point in own)
+                marks.append(Strokes(tuple(ends), colour, 1.4))
+            marks.append(Line(tuple((x(point), y(point.value)) for point in own), colour, dash=dash))
+        marks += [
+            Symbol(x(point), y(point.value), looks[point.line].shape, looks[point.line].colour, about=point.about)
+            for point in points
+            if point.x in marked
+        ]
+        return [*marks, *below]
+
+    keys = [
+        Key(show.printable(short[one]), looks[line].colour, looks[line].shape, line=True, dash=looks[line].dash)
+        for line, one in series.items()
+    ]
+    told = "; ".join(point.about for point in points if point.x in marked)
+    begins = axis.low if frame.percent else 0.0
+    return frame.named(
+        fit_panel(build, keys), f"Line chart of {frame.caption}. {told}.", known, "questions a point", begins
     )
-    colour, shape, dash = _told_apart(alt, names, plain, legend)
-    domain = reach(values, frame.zero) if percent else None
-    scores = alt.Scale(domain=domain or alt.Undefined, nice=True)
-    if percent and not frame.zero:
-        scores.zero = False
-    y = alt.Y("value:Q", title=frame.y, axis=value_axis(alt, percent), scale=scores)
-    along: dict[str, Any] = {"title": frame.x or None, "axis": _x_axis(alt)}
-    if numbers:
-        if all(float(place).is_integer() for place in places):
-            along["axis"].tickMinStep = 1
-        where = {"x": alt.X("x:Q", scale=_along(alt, places, frame.log, along["axis"]), **along)}
-    else:
-        where = {
-            "x": alt.X("x:N", sort=None, scale=alt.Scale(domain=places), **along),
-            "xOffset": alt.XOffset("line:N", scale=alt.Scale(domain=labels, paddingOuter=0.9)),
-        }
-    base = alt.Chart(alt.InlineData(values=values)).encode(color=colour, **where)
-    seen = [value for value in values if value["x"] in marked]
-    spots = alt.Chart(alt.InlineData(values=seen)).encode(color=colour, **where)
-    lines = base.mark_line(strokeWidth=1.6).encode(y=y, strokeDash=dash)
-    points = spots.mark_point(filled=True, size=52, opacity=1).encode(y=y, shape=shape, description="about:N")
-    layers = [lines, points]
-    if any(show.finite(row.get("low")) is not None for row in known):
-        ends = alt.Y("low:Q", title=frame.y, scale=scores)
-        layers.insert(0, base.mark_rule(strokeWidth=1.4).encode(y=ends, y2="high:Q"))
-    chart = alt.layer(*layers).properties(width=PANEL, height=_HEIGHT, autosize=fit(alt))
-    told = f"Line chart of {frame.caption}. " + "; ".join(str(value["about"]) for value in seen) + "."
-    return frame.named(chart, told, known, "questions a point", domain[0] if domain else 0.0)
 
 
-def _told_apart(alt: Any, names: Mapping[str, str], plain: Collection[str], legend: Any) -> tuple[Any, Any, Any]:
-    """Colours, shapes and dashes of lines: what one reader cannot tell apart by colour is told by the others."""
-    labels = list(names.values())
-    turns = [place + place // len(POINTS) for place in range(len(labels))]
-    models = [line for line in names if line not in plain]
+def line_looks(lines: Sequence[str], plain: Collection[str] = ()) -> dict[str, _Look]:
+    """Choose colours, shapes and dashes: what a reader cannot tell apart by colour is told apart by the others."""
+    models = [line for line in lines if line not in plain]
     dashes = {line: DASHES[place % len(DASHES)] for place, line in enumerate(models)}
-    scales = (
-        alt.Scale(domain=labels, range=colours_of([line in plain for line in names])),
-        alt.Scale(domain=labels, range=[POINTS[turn % len(POINTS)] for turn in turns]),
-        alt.Scale(domain=labels, range=[list(dashes.get(line, DOTTED)) for line in names]),
-    )
-    return (
-        alt.Color("line:N", scale=scales[0], legend=legend),
-        alt.Shape("line:N", scale=scales[1], legend=legend),
-        alt.StrokeDash("line:N", scale=scales[2], legend=None),
-    )
+    colours = colours_of([line in plain for line in lines])
+    return {
+        line: _Look(colour, POINTS[(place + place // len(POINTS)) % len(POINTS)], dashes.get(line, DOTTED))
+        for place, (line, colour) in enumerate(zip(lines, colours, strict=True))
+    }
 
 
-def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None:
+def _along(
+    places: Sequence[Any], lines: Sequence[str], frame: _Described, room: float, numbers: bool
+) -> tuple[Callable[[_Point], float], list[Mark]]:
+    """Return where points stand along x, and the labels below; lines over categories stand side by side."""
+    if numbers:
+        axis, scale = _number_axis(places, frame, room)
+        return (lambda point: scale(float(point.x))), ticks_below(axis, scale, _HEIGHT, room)
+    pitch = room / len(places)
+    apart = min(12.0, 0.8 * pitch / (len(lines) + 1.8))
+    centres = {place: pitch * (number + 0.5) for number, place in enumerate(places)}
+    offsets = {line: apart * (number - (len(lines) - 1) / 2) for number, line in enumerate(lines)}
+    labels = category_labels(places, list(centres.values()), pitch, _HEIGHT)
+    below = [*labels, *title_below(frame.x, room / 2, room, extent(labels).bottom)]
+    return (lambda point: centres[point.x] + offsets[point.line]), below
+
+
+def _number_axis(places: Sequence[float], frame: _Described, room: float) -> tuple[Axis, Scale]:
+    """Return the axis of numbers along x; on a logarithmic one the places themselves are ticks, where they are few."""
+    low, high = float(min(places)), float(max(places))
+    if frame.log and low > 0:
+        ticks = sorted(map(float, places)) if len(places) <= _MOST_TICKS else log_ticks(low, high)
+        labels = si_labels(ticks) if low >= 1 else general_labels(ticks)
+        return Axis(low, high, tuple(ticks), tuple(labels), frame.x), Scale(low, high, _INSET, room - _INSET, log=True)
+    if low == high:
+        return Axis(low, high, (low,), tuple(number_labels([low])), frame.x), Scale(low, high, _INSET, room - _INSET)
+    whole = all(float(place).is_integer() for place in places)
+    axis = value_axis(low, high, number_labels, title=frame.x, nice=False, whole=whole)
+    return axis, axis.scale(_INSET, room - _INSET)
+
+
+def _value_axis(points: Sequence[_Point], frame: _Described) -> Axis:
+    """Return the axis of scores, which begins at 0, or without it at the tenth below the least end of an interval."""
+    least, most = min(point.low for point in points), max(point.high for point in points)
+    if not frame.percent:
+        return value_axis(min(0.0, least), max(0.0, most), number_labels, title=frame.y)
+    least = min(0.0, least) if frame.zero else math.floor(10 * least) / 10
+    return value_axis(least, max(least + 0.02, 0.1, most), percent_labels, title=frame.y)
+
+
+def _bars(rows: Sequence[Mapping[str, Any]], frame: _Described) -> NamedChart | None:
     """A panel for each value of ``panel``; in it a group for each x, in the group a bar with its interval.
 
     Where x and bar both have titles (P1, P2), a bar is a setting of its own and is named after both (EX/NO).
     """
-    import altair as alt
-
     known = [row for row in rows if show.finite(row.get("value")) is not None]
     if not known:
         return None
@@ -193,127 +258,127 @@ def _bars(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None
         list(dict.fromkeys(show.printable(row.get(name) or "") for row in known)) for name in ("panel", "x", "bar")
     )
     heads = {one.model: label for one, label in short_labels([Series(name) for name in panels]).items()}
-    values: list[dict[str, Any]] = [
-        {
-            **measured(row),
-            **{name: show.printable(row.get(name) or "") for name in ("x", "bar")},
-            "panel": heads[show.printable(row.get("panel") or "")],
-            "about": f"{', '.join(_titled(row, name, frame) for name in ('panel', 'x', 'bar') if row.get(name))}: "
-            f"{_spoken(row, frame.percent)}",
-        }
-        for row in known
-    ]
-    small = len(panels) > 1
-    legend = alt.Legend(
-        title=frame.legend or None,
-        orient="bottom",
-        titleOrient="left",
-        columns=legend_columns(bars, title=frame.legend, room=_ROOM),
-        symbolType="square",
-        symbolSize=90,
-        symbolStrokeWidth=0.7,
-        labelLimit=180,
-    )
-    colours = [PARTS[place % len(PARTS)] for place in range(len(bars))]
-    scores = alt.Scale(domain=reach(values) if frame.percent else alt.Undefined, nice=True)
-    y = alt.Y("value:Q", title=frame.y, axis=value_axis(alt, frame.percent), scale=scores)
-    if frame.x and frame.legend:
-        for value in values:
-            value["setting"] = f"{value['x']}/{value['bar']}"
-        there = {value["setting"] for value in values}
-        settings = [name for x in places for bar in bars if (name := f"{x}/{bar}") in there]
-        axis = wrapped_axis(alt, settings, _ROOM / len(settings), _CAPITAL)
-        if small:
-            axis.labelAngle, axis.labelAlign = -90, "right"
-        axis.labelFontSize = SMALL
-        title = f"{frame.x}/{frame.legend}"
-        scale = bands(alt, settings, _WIDEST, _SMALL if small else _ROOM)
-        base = alt.Chart().encode(x=alt.X("setting:N", title=title, sort=None, scale=scale, axis=axis))
+    grouped: dict[str, list[_Point]] = {panel: [] for panel in panels}
+    for row in known:
+        named = (_titled(row, name, frame) for name in ("panel", "x", "bar") if row.get(name))
+        x, bar, panel = (show.printable(row.get(name) or "") for name in ("x", "bar", "panel"))
+        about = f"{', '.join(named)}: {_spoken(row, frame.percent)}"
+        grouped[panel].append(_Point(x, bar, *_interval(row), about))
+    points = [point for own in grouped.values() for point in own]
+    axis = _value_axis(points, replace(frame, zero=True))
+    colours = {bar: PARTS[place % len(PARTS)] for place, bar in enumerate(bars)}
+    groups = _Groups(places, bars, colours, frame, {(point.x, point.line) for point in points})
+    keys = [Key(bar, colours[bar], stroke=INK) for bar in bars]
+    if len(panels) == 1:
+        chart = fit_panel(lambda room: groups.marks(points, axis, 0.0, room, 0.0, _HEIGHT), keys, frame.legend)
     else:
-        wide = _SMALL if small else _ROOM
-        scale, axis = bands(alt, places, _WIDEST * len(bars), wide), wrapped_axis(alt, places, wide / len(places))
-        base = alt.Chart().encode(
-            x=alt.X("x:N", title=frame.x or None, sort=None, scale=scale, axis=axis),
-            xOffset=alt.XOffset("bar:N", sort=None, scale=alt.Scale(domain=bars)),
-        )
-    solid = base.mark_bar(stroke=INK, strokeWidth=0.5).encode(
-        y=y,
-        color=alt.Color("bar:N", scale=alt.Scale(domain=bars, range=colours), legend=legend),
-        description="about:N",
-    )
-    thin = whiskers(base, y=alt.Y("low:Q", title=frame.y), y2="high:Q")
-    layered = alt.layer(solid, *thin, data=alt.InlineData(values=values))
-    if small:
-        header = alt.Header(title=None, labelFontSize=12, labelFontWeight="bold", labelColor=INK, labelPadding=4)
-        chart = layered.properties(width=_SMALL, height=92).facet(
-            facet=alt.Facet("panel:N", sort=list(heads.values()), header=header),
-            columns=2,
-            spacing={"row": 14, "column": 22},
-        )
-    else:
-        chart = layered.properties(width=PANEL, height=_HEIGHT, autosize=fit(alt))
-    told = f"Bar chart of {frame.caption} " + "; ".join(str(value["about"]) for value in values) + "."
+        marks = _facets({heads[panel]: own for panel, own in grouped.items()}, groups, axis)
+        chart = drawing([*marks, *legend_below(marks, keys, frame.legend, PANEL - 2 * PADDING)])
+    told = f"Bar chart of {frame.caption} " + "; ".join(point.about for point in points) + "."
     return frame.named(chart, told, known, "questions a bar")
 
 
-def _stack(rows: Sequence[Mapping[str, Any]], frame: _Frame) -> NamedChart | None:
-    """A bar for each value of ``bar``, its parts laid end to end."""
-    import altair as alt
+@dataclass(frozen=True)
+class _Groups:
+    """Groups of bars: their places along x, the bars of each, and their colours."""
 
+    places: Sequence[str]
+    bars: Sequence[str]
+    colours: Mapping[str, str]
+    frame: _Described
+    there: Collection[tuple[float | str, str]]
+    """The pairs of place and bar that have a value."""
+
+    def marks(
+        self,
+        points: Sequence[_Point],
+        axis: Axis,
+        left: float,
+        room: float,
+        top: float,
+        height: float,
+        *,
+        labelled: tuple[bool, bool] = (True, True),
+    ) -> list[Mark]:
+        """Draw the groups of one panel; ``labelled`` says whether its values and its places are labelled."""
+        marks, y = columns_frame(axis, left, room, top, height, labelled=labelled[0])
+        settings = [(x, bar) for x in self.places for bar in self.bars if (x, bar) in self.there]
+        apart = bool(self.frame.x and self.frame.legend)
+        labels = [f"{x}/{bar}" for x, bar in settings] if apart else list(self.places)
+        pitch = room / len(labels)
+        centres = [left + pitch * (place + 0.5) for place in range(len(labels))]
+        if apart:
+            wide = band(pitch, _WIDEST)
+            starts = {setting: centre - wide / 2 for setting, centre in zip(settings, centres, strict=True)}
+        else:
+            group = band(pitch, _WIDEST * len(self.bars))
+            wide = group / len(self.bars)
+            starts = {
+                (x, bar): centre - group / 2 + wide * place
+                for x, centre in zip(self.places, centres, strict=True)
+                for place, bar in enumerate(self.bars)
+            }
+        placed = [(point, starts[str(point.x), point.line]) for point in points]
+        marks += [
+            Bar(
+                *(x, min(y(0), y(point.value)), wide, abs(y(point.value) - y(0)), self.colours[point.line]),
+                point.about,
+                stroke=INK,
+                stroke_width=0.5,
+            )
+            for point, x in placed
+        ]
+        marks += whiskers(
+            (x + wide / 2, y(point.low), x + wide / 2, y(point.high)) for point, x in placed if point.low < point.high
+        )
+        if labelled[1]:
+            below = category_labels(labels, centres, pitch, top + height, SMALL if apart else FONT_SIZE)
+            title = f"{self.frame.x}/{self.frame.legend}" if apart else self.frame.x
+            marks += [*below, *title_below(title, left + room / 2, room, extent(below).bottom)]
+        return marks
+
+
+def _facets(panels: Mapping[str, Sequence[_Point]], groups: _Groups, axis: Axis) -> list[Mark]:
+    """Draw small panels in two columns with one scale: values are labelled at the left, places below each column."""
+    marks: list[Mark] = []
+    for number, (head, points) in enumerate(panels.items()):
+        left, top = (_SMALL + 22) * (number % 2), (_LOW + 34) * (number // 2)
+        labelled = (number % 2 == 0, number + 2 >= len(panels))
+        marks += groups.marks(points, axis, left, _SMALL, top, _LOW, labelled=labelled)
+        head = shorten(head, FONT_SIZE, _SMALL, bold=True)
+        marks.append(Label(left + _SMALL / 2, top - 8, head, "middle", bold=True))
+    return marks
+
+
+def _stack(rows: Sequence[Mapping[str, Any]], frame: _Described) -> NamedChart | None:
+    """A bar for each value of ``bar``, its parts laid end to end."""
     bars = list(dict.fromkeys(show.printable(row["bar"]) for row in rows))
     parts = list(dict.fromkeys(show.printable(row["part"]) for row in rows))
-    values = [
-        {
-            "bar": show.printable(row["bar"]),
-            "part": show.printable(row["part"]),
-            "place": parts.index(show.printable(row["part"])),
-            "count": row["count"],
-            "about": f"{show.printable(row['bar'])}, {show.printable(row['part'])}: {show.count(row['count'])}",
-        }
-        for row in rows
-        if show.finite(row.get("count")) is not None
-    ]
-    if not any(value["count"] for value in values):
+    colours = {part: PARTS[place % len(PARTS)] for place, part in enumerate(parts)}
+    known = [row for row in rows if show.finite(row.get("count")) is not None]
+    if not any(row["count"] for row in known):
         return None
-    colours = [PARTS[place % len(PARTS)] for place in range(len(parts))]
-    legend = alt.Legend(
-        title=None,
-        orient="bottom",
-        columns=legend_columns(parts, beside=bars),
-        symbolType="square",
-        symbolSize=90,
-        labelLimit=180,
-    )
-    axis = alt.Axis(format="~s", tickCount=5, gridColor=GRID, domain=False, ticks=False, labelFlush=True)
-    chart = (
-        alt.Chart(alt.InlineData(values=values))
-        .mark_bar(height={"band": 0.7}, stroke="white", strokeWidth=0.6)
-        .encode(
-            y=alt.Y("bar:N", title=None, scale=alt.Scale(domain=bars), axis=names_axis(alt)),
-            x=alt.X("count:Q", title=frame.x or "questions", stack="zero", axis=axis),
-            color=alt.Color("part:N", scale=alt.Scale(domain=parts, range=colours), legend=legend),
-            order=alt.Order("place:Q"),
-            description="about:N",
-        )
-        .properties(**panel(alt))
-    )
-    spoken = "; ".join(str(value["about"]) for value in values if value["count"])
-    whole = {bar: sum(value["count"] for value in values if value["bar"] == bar) for bar in bars}
-    told = f"Stacked bars: {frame.caption}. {spoken}."
-    return frame.named(chart, told, [{"n": size} for size in whole.values()], "questions a bar")
+    stacks: dict[str, list[tuple[int, Part]]] = {bar: [] for bar in bars}
+    spoken = []
+    for row in known:
+        bar, part = show.printable(row["bar"]), show.printable(row["part"])
+        about = f"{bar}, {part}: {show.count(row['count'])}"
+        stacks[bar].append((parts.index(part), Part(row["count"], colours[part], about)))
+        if row["count"]:
+            spoken.append(about)
+    ordered = {bar: [part for _, part in sorted(own, key=lambda pair: pair[0])] for bar, own in stacks.items()}
+    whole = [sum(part.size for part in own) for own in ordered.values()]
+    axis = value_axis(0.0, max(whole), si_labels, title=frame.x or "questions", whole=True)
+    chart = stacked_rows(ordered, axis, [Key(part, colours[part]) for part in parts])
+    told = f"Stacked bars: {frame.caption}. {'; '.join(spoken)}."
+    return frame.named(chart, told, [{"n": size} for size in whole], "questions a bar")
 
 
-def _along(alt: Any, places: Sequence[Any], log: bool, axis: Any) -> Any:
-    """The scale of numbers along x; on a logarithmic one the places themselves are ticks, where they are few."""
-    if not log or min(places) <= 0:
-        return alt.Scale(domain=[min(places), max(places)], nice=False, padding=9)
-    axis.format = ".3~s" if min(places) >= 1 else "~g"
-    axis.tickMinStep = alt.Undefined
-    if len(places) <= _MOST_TICKS:
-        axis.values = sorted(places)
-        axis.labelOverlap = "greedy"
-    # A scale's padding is lost on a logarithmic axis of one place: the domain is widened instead.
-    return alt.Scale(type="log", domain=[min(places) / 1.12, max(places) * 1.12], nice=False)
+def _interval(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return a row's value and the ends of its interval, which are the value itself where there is none."""
+    value = float(row["value"])
+    low, high = (show.finite(row.get(end)) for end in ("low", "high"))
+    return value, value if low is None else low, value if high is None else high
 
 
 def _spoken(row: Mapping[str, Any], percent: bool) -> str:
@@ -322,10 +387,6 @@ def _spoken(row: Mapping[str, Any], percent: bool) -> str:
     return f"{show.score(row['value'], percent=percent)}{' ' if interval else ''}{interval}{count}"
 
 
-def _titled(row: Mapping[str, Any], name: str, frame: _Frame) -> str:
+def _titled(row: Mapping[str, Any], name: str, frame: _Described) -> str:
     title = {"x": frame.x, "bar": frame.legend}.get(name)
     return show.printable(f"{title} {row[name]}" if title else row[name])
-
-
-def _x_axis(alt: Any) -> Any:
-    return alt.Axis(labelAngle=0, ticks=False, labelPadding=6, labelOverlap="parity", grid=False)

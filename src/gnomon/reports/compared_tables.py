@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gnomon.reports import formatting as show
-from gnomon.reports.drawing import cut
+from gnomon.reports.chart_style import cut
 from gnomon.reports.tabular import ReportTable, TableCell, TableColumn, counts, measure, words
 from gnomon.scores.corrections import CLEAR
 

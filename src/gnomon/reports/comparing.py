@@ -13,6 +13,7 @@ from gnomon.reports import figures
 from gnomon.reports import formatting as show
 from gnomon.reports.analyses import analysis_sections
 from gnomon.reports.changed import MOST_PAIRS, changed_questions
+from gnomon.reports.chart_style import drawn, line_colours
 from gnomon.reports.compared_tables import all_groups_table, all_pairs_table, legend, split_tests
 from gnomon.reports.data import ReportData
 from gnomon.reports.differences import difference_chart
@@ -79,7 +80,7 @@ def _content(found: ComparisonData) -> dict[str, Any]:
     data = found.data
     board = scoreboard(data.scores, _headline(found), data.baselines(), data.suite.get("main_methods") or ())
     judged = outcomes(data.questions, data.answers, data.candidates, board)
-    colours = figures.line_colours(judged.series, data.baselines())
+    colours = line_colours(judged.series, data.baselines())
     pairs = list(dict.fromkeys((one["model"], one["other"]) for one in found.sided))
     tasks = {one["task"] for one in found.comparisons}
     paired, tests = split_tests(all_pairs_table(found.sided))
@@ -92,7 +93,6 @@ def _content(found: ComparisonData) -> dict[str, Any]:
         "tests": tests,
         "legend": [show.printable(text).partition(": ") for text in legend([*found.comparisons, *found.groups])],
         "main": main_table(board, colours),
-        "drawing": figures.can_draw(),
         "figures": _figures(found, board, colours),
         "unshared": any(one["only_run"] or one["only_other"] for one in found.shared),
         "groups": all_groups_table(found.groups, found.column) if found.column else None,
@@ -140,14 +140,12 @@ def _headline(found: ComparisonData) -> list[tuple[str, str]]:
 
 
 def _figures(found: ComparisonData, board: Any, colours: Any) -> dict[str, Any]:
-    if not figures.can_draw():
-        return {"differences": None, "grouped": None}
     charts = {
         "differences": difference_chart(found.sided),
         "grouped": figures.grouped_chart(board, colours, found.data.baselines()),
     }
-    drawn = {name: figures.drawn(chart, name) if chart is not None else None for name, chart in charts.items()}
+    shown = {name: drawn(chart) if chart is not None else None for name, chart in charts.items()}
     return {
         name: None if figure is None else {"caption": figure.caption, "svg": Markup(figure.svg)}
-        for name, figure in drawn.items()
+        for name, figure in shown.items()
     }

@@ -1,51 +1,47 @@
-"""Every figure of a report as a chart, and charts as files: PNG and PDF for papers, SVG, pages that open offline."""
+"""Every figure of a report, and figures as files: SVG, PNG and PDF for papers, pages that open offline."""
 
 from __future__ import annotations
 
-import json
+import base64
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from gnomon.foundation import InputError, atomic_path, did_you_mean, write_text
 from gnomon.reports import formatting as show
+from gnomon.reports.chart_style import NamedChart, line_colours
 from gnomon.reports.charts import described_chart
 from gnomon.reports.data import ReportData
 from gnomon.reports.differences import difference_chart
-from gnomon.reports.drawing import (
-    PANEL,
-    NamedChart,
-    can_draw,
-    line_colours,
-    specification,
-    svg_of,
-    vega_lite_version,
-)
 from gnomon.reports.figures import grouped_chart, rank_charts, score_charts
 from gnomon.reports.heat import heat_chart, task_heat_charts
 from gnomon.reports.outcomes import outcomes
+from gnomon.reports.plots import PANEL
 from gnomon.reports.scoreboard import grouped_rows, scoreboard
 from gnomon.reports.sections import group_names
-from gnomon.reports.svg import scaled, standalone, width
 
 FORMATS = ("png", "pdf", "svg", "html")
-_DOTS = 300
-_INCH = 96
-"""A figure's pixels are those of CSS, 96 an inch; a PNG has 300 dots an inch, and says so."""
-_COLUMN = PANEL + 1
-"""Wider figures go over the columns of a paper."""
+CONVERTED = frozenset({"png", "pdf"})
+"""Formats that vl-convert makes of the SVG."""
+NEEDS_CONVERTER = "PNG and PDF need vl-convert: pip install 'gnomon[report]'"
+_DOTS, _INCH, _POINTS = 300, 96, 72
+"""A figure's pixels are those of CSS, 96 an inch; a PNG has 300 dots an inch, and says so; a PDF has 72 points."""
+
+
+def can_convert() -> bool:
+    """Return whether vl-convert is installed, which makes PNG and PDF of SVG."""
+    return find_spec("vl_convert") is not None
 
 
 def report_charts(data: ReportData) -> list[NamedChart]:
     """Every figure of a run that has something to show, each with a name of its own.
 
     Scores (all in one, and a panel each), heat maps of groups by models and of domains by tasks, ranks, paired
-    differences, and what the analyses describe. Refuses where the parts that draw are not installed.
+    differences, and what the analyses describe.
     """
-    if not can_draw():
-        raise InputError("drawing figures needs altair and vl-convert: pip install 'gnomon[report]'")
     charts = [chart for chart in _charts(data) if chart is not None]
     names = show.distinct(chart.name for chart in charts)
     return [replace(chart, name=name) for chart, name in zip(charts, names, strict=True)]
@@ -85,32 +81,25 @@ def chosen(charts: Sequence[NamedChart], names: Sequence[str]) -> list[NamedChar
 def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write each chart in each format as ``folder/NAME.FORMAT``, and figures.tex, which includes them in a paper.
 
-    PNG has 300 dots an inch on white. An HTML page holds all that it needs to draw itself; nothing is fetched.
+    PNG has 300 dots an inch. PNG and PDF are converted from the SVG by vl-convert, which ``gnomon[report]`` installs.
     """
     for form in formats:
         if form not in FORMATS:
             raise InputError(f"there is no format {form!r} for a figure; {did_you_mean(form, FORMATS)}")
-    if not can_draw():
-        raise InputError("drawing figures needs altair and vl-convert: pip install 'gnomon[report]'")
+    if CONVERTED & set(formats) and not can_convert():
+        raise InputError(f"{NEEDS_CONVERTER}; SVG and HTML need nothing more")
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder. Choose another place with --out.")
-    bundle = _bundle() if "html" in formats and charts else ""
-    writers: Mapping[str, Callable[[NamedChart], bytes]] = {
-        "png": _png,
-        "pdf": _pdf,
-        "svg": lambda one: standalone(svg_of(one.chart, "white"), one.caption, one.told).encode(),
-        "html": lambda one: chart_page(one, bundle).encode("utf-8", "replace"),
-    }
     written = []
-    for one in charts:
+    for chart in charts:
         for form in dict.fromkeys(formats):
-            target = folder / f"{one.name}.{form}"
-            content = writers[form](one)
+            target = folder / f"{chart.name}.{form}"
+            content = _WRITERS[form](chart)
             with atomic_path(target) as path:
                 path.write_bytes(content)
             written.append(target)
-    if charts and {"png", "pdf"} & set(formats):
+    if charts and CONVERTED & set(formats):
         write_text(folder / "figures.tex", latex_figures(charts))
         written.append(folder / "figures.tex")
     return written
@@ -128,86 +117,69 @@ def latex_figures(charts: Sequence[NamedChart]) -> str:
         f"  \\label{{fig:{one.name}}}\n"
         f"\\end{{{place}}}\n"
         for one in charts
-        for place in ["figure" if width(svg_of(one.chart)) <= _COLUMN else "figure*"]
+        for place in ["figure" if one.drawing.width <= PANEL else "figure*"]
     ]
     return needed + "\n".join(figures)
 
 
-def _png(one: NamedChart) -> bytes:
+def _svg(chart: NamedChart) -> bytes:
+    return chart.drawing.document(chart.caption, chart.told).encode("utf-8", "replace")
+
+
+def _png(chart: NamedChart) -> bytes:
     import vl_convert
 
     # vl-convert takes 72 pixels for an inch.
-    described = specification(one.chart, "white")
-    image: bytes = vl_convert.vegalite_to_png(described, vl_version=vega_lite_version(), scale=72 / _INCH, ppi=_DOTS)
+    svg = chart.drawing.document(chart.caption, chart.told)
+    image: bytes = vl_convert.svg_to_png(svg, scale=_POINTS / _INCH, ppi=_DOTS)
     return image
 
 
-def _pdf(one: NamedChart) -> bytes:
+def _pdf(chart: NamedChart) -> bytes:
     import vl_convert
 
-    document: bytes = vl_convert.svg_to_pdf(scaled(svg_of(one.chart, "white"), 72 / _INCH))
+    document: bytes = vl_convert.svg_to_pdf(chart.drawing.document(chart.caption, chart.told, _POINTS / _INCH))
     return document
 
 
-def _bundle() -> str:
-    import vl_convert
-
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vega_lite_version())
-    return script.replace("</script", "<\\/script")
-
-
+_STYLE = """
+body { margin: 1.5rem auto; max-width: 60rem; padding: 0 1rem; font: 15px/1.5 Arial, "Liberation Sans", sans-serif;
+  color: #26272b; background: #fff; }
+figure { margin: 0; }
+#figure { overflow-x: auto; }
+figcaption { margin-top: .8rem; max-width: 44rem; overflow-wrap: anywhere; }
+"""
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-script-src 'unsafe-inline' 'unsafe-eval'; img-src data: blob:">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{style_hash}'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
-<style>
-body {{ margin: 1.5rem auto; max-width: 60rem; padding: 0 1rem; font: 15px/1.5 Arial, "Liberation Sans", sans-serif;
-  color: #26272b; background: #fff; }}
-figure {{ margin: 0; }}
-#figure {{ overflow-x: auto; padding-right: 40px; min-height: 3rem; }}
-figcaption {{ margin-top: .8rem; max-width: 44rem; overflow-wrap: anywhere; }}
-</style>
+<style>{style}</style>
 </head>
 <body>
-<figure><div id="figure" role="img" aria-label="{told}"></div><figcaption dir="auto">{caption}</figcaption></figure>
-<script type="application/json" id="specification">{specification}</script>
-<script>{bundle}</script>
-<script>
-vegaEmbed("#figure", JSON.parse(document.getElementById("specification").textContent),
-  {{renderer: "svg", downloadFileName: "{name}",
-    actions: {{export: true, source: false, compiled: false, editor: false}}}});
-</script>
+<figure><div id="figure">{svg}</div><figcaption dir="auto">{caption}</figcaption></figure>
 </body>
 </html>
 """
 
 
-def chart_page(one: NamedChart, bundle: str) -> str:
-    """A page that draws the chart by the script it brings, and tells of a mark that is pointed at."""
-    described = _with_tips(specification(one.chart, "white"))
-    # Nothing in the JSON can end the script that holds it.
-    plain = json.dumps(described, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
+def chart_page(chart: NamedChart) -> str:
+    """Return a page with the figure and its caption, without any script; a mark that is pointed at tells its value."""
     return _PAGE.format(
-        title=escape(one.title or one.caption),
-        told=escape(show.printable(one.told)),
-        caption=escape(one.caption),
-        specification=plain,
-        bundle=bundle,
-        name=one.name,
+        title=escape(show.printable(chart.title or chart.caption)),
+        caption=escape(show.printable(chart.caption)),
+        svg=chart.drawing.inline(chart.told),
+        style=_STYLE,
+        style_hash=_STYLE_HASH,
     )
 
 
-def _with_tips(described: Any) -> Any:
-    """The specification with a tip wherever a mark has a description."""
-    if isinstance(described, list):
-        return [_with_tips(part) for part in described]
-    if not isinstance(described, dict):
-        return described
-    found = {key: value if key == "datasets" else _with_tips(value) for key, value in described.items()}
-    if "description" in found and isinstance(found["description"], dict):
-        found["tooltip"] = found["description"]
-    return found
+_WRITERS: Mapping[str, Callable[[NamedChart], bytes]] = {
+    "png": _png,
+    "pdf": _pdf,
+    "svg": _svg,
+    "html": lambda chart: chart_page(chart).encode("utf-8", "replace"),
+}

@@ -12,6 +12,7 @@ from gnomon.reports import figures, heat, sections
 from gnomon.reports import formatting as show
 from gnomon.reports.analyses import analysis_sections
 from gnomon.reports.cards import card_views, missing_views, trust, trust_sentences, warnings
+from gnomon.reports.chart_style import Figure, drawn, line_colours
 from gnomon.reports.citations import bibliography
 from gnomon.reports.data import ReportData
 from gnomon.reports.differences import difference_chart
@@ -31,8 +32,7 @@ def render_html(data: ReportData) -> str:
     """The whole report as the text of one HTML page.
 
     Equal data give equal text. Everything that came from data is escaped, and a content security policy in the page
-    forbids the network and any script but the page's own. Figures are static SVG; without ``gnomon[report]`` the
-    page has its tables only, and says so.
+    forbids the network and any script but the page's own. Figures are static SVG.
     """
     return render_page("gnomon.reports", "templates", "report.html.j2", "report.css", "sort.js", **_content(data))
 
@@ -42,7 +42,7 @@ def _content(data: ReportData) -> dict[str, Any]:
     main_methods = data.suite.get("main_methods") or ()
     board = scoreboard(data.scores, data.suite.get("headline") or (), baselines, main_methods)
     judged = outcomes(data.questions, data.answers, data.candidates, board)
-    colours = figures.line_colours(judged.series, baselines)
+    colours = line_colours(judged.series, baselines)
     groups = sections.group_names(data.scores)
     found = trust(data)
     numbers = tiles(data, board, judged)
@@ -66,7 +66,6 @@ def _content(data: ReportData) -> dict[str, Any]:
         "main": sections.main_table(board, colours),
         "metrics": [pair for pair in metrics_in_words(column.metric for column in board.columns) if pair[1]],
         "every": sections.every_score(data.scores),
-        "drawing": figures.can_draw(),
         "figures": _with_room({**_figures(data, board, judged, colours, groups), "differences": _differences(data)}),
         "groups": [
             {"name": show.printable(name), "id": f"by-{place}", "tables": tables}
@@ -98,8 +97,6 @@ def _figures(
     data: ReportData, board: Scoreboard, judged: Outcomes, colours: dict[Any, str], groups: list[str]
 ) -> dict[str, Any]:
     """The report's own figures: all scores in one, a panel a score, one heat map of groups, one a model, and ranks."""
-    if not figures.can_draw():
-        return {"grouped": None, "scores": [], "heat": None, "tasks": [], "ranks": []}
     rows = {group: grouped_rows(data.scores, group) for group in groups}
     maps = (heat.heat_chart(rows[group], group, column, board.series) for group in groups for column in board.columns)
     charts: dict[str, list[Any]] = {
@@ -109,24 +106,21 @@ def _figures(
         "tasks": heat.task_heat_charts(rows.get("domain", ()), "domain", board.columns, board.series),
         "ranks": figures.rank_charts(judged),
     }
-    marked = {
-        kind: [_marked(figures.drawn(chart, f"{kind}{place}")) for place, chart in enumerate(own) if chart is not None]
-        for kind, own in charts.items()
-    }
+    marked = {kind: [_marked(drawn(chart)) for chart in own if chart is not None] for kind, own in charts.items()}
     return {kind: next(iter(own), None) if kind in ("grouped", "heat") else own for kind, own in marked.items()}
 
 
 def _differences(data: ReportData) -> dict[str, Any] | None:
     """The paired differences as a figure, where there are any."""
-    chart = difference_chart(data.findings.get("comparisons") or ()) if figures.can_draw() else None
-    return None if chart is None else _marked(figures.drawn(chart, "differences"))
+    chart = difference_chart(data.findings.get("comparisons") or ())
+    return None if chart is None else _marked(drawn(chart))
 
 
-def _with_room(drawn: Mapping[str, Any]) -> dict[str, Any]:
+def _with_room(all_figures: Mapping[str, Any]) -> dict[str, Any]:
     """The figures that find room in a page, of every kind some, and how many there are besides."""
-    lists = {kind: own if isinstance(own, list) else [own] if own else [] for kind, own in drawn.items()}
+    lists = {kind: own if isinstance(own, list) else [own] if own else [] for kind, own in all_figures.items()}
     kept, left_out = fitting_each(lists, _ROOM_FOR_FIGURES)
-    shown = {kind: own if isinstance(drawn[kind], list) else next(iter(own), None) for kind, own in kept.items()}
+    shown = {kind: own if isinstance(all_figures[kind], list) else next(iter(own), None) for kind, own in kept.items()}
     return {**shown, "left_out": left_out}
 
 
@@ -141,6 +135,6 @@ def _analyses(data: ReportData) -> list[dict[str, Any]]:
     ]
 
 
-def _marked(figure: figures.Figure) -> dict[str, Any]:
-    """The drawing is ours and was cleaned by :func:`gnomon.reports.svg.embed`; the caption is escaped as text."""
+def _marked(figure: Figure) -> dict[str, Any]:
+    """Mark the SVG as safe, for its texts are escaped where they are drawn; the caption is escaped by the template."""
     return {"caption": figure.caption, "svg": Markup(figure.svg)}

@@ -18,7 +18,7 @@ from gnomon.questions import read_questions
 from gnomon.runs.plan import StepContext
 from gnomon.runs.records import CALIBRATION, read_json
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "altair", "tantivy")
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "tantivy")
 
 
 def record(context: StepContext) -> None:
