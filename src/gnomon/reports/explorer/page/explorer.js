@@ -39,9 +39,11 @@ function route() {
     if (!first) main.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
-  main.setAttribute("aria-busy", "true");
   const isCurrent = () => visits === own;
-  VIEWS[name].update(params).catch((error) => isCurrent() && main.prepend(failed(error))).finally(() => isCurrent() && main.removeAttribute("aria-busy"));
+  VIEWS[name].update(params)
+    .catch((error) => isCurrent() && main.prepend(failed(error)))
+    // For whoever drives the page by a program: all that this address shows is there.
+    .finally(() => isCurrent() && (main.dataset.drawn = routed));
 }
 
 function introduce() {
