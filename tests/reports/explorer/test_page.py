@@ -191,6 +191,7 @@ def values(model, prompt: str) -> list[str]:
     return [f"{score:.3f}" for _, score in said.ranked]
 
 
+@pytest.mark.slow
 def test_playing_ranks_what_is_typed(page, explorer, made_up, model_folders):
     client = explorer(
         made_up,
