@@ -224,7 +224,7 @@ def test_a_question_that_comes_after_it_was_left_does_not_move_the_list(opened):
     opened.go_back()
     settle(opened)
     expect(opened.locator("table.questions a.asked")).to_have_count(25)
-    opened.evaluate("window.moved = 0; window.scrollTo = () => { window.moved += 1; }")
+    opened.evaluate("() => { window.moved = 0; window.scrollTo = () => { window.moved += 1; }; }")
     held.release(one)
     assert opened.evaluate("window.moved") == 0
 

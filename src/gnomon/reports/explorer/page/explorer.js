@@ -23,6 +23,7 @@ function route() {
   if (location.hash === "#main" || location.hash === routed) return;
   routed = location.hash;
   const own = ++visits;
+  delete main.dataset.drawn;
   const { name, params } = place();
   for (const link of document.querySelectorAll("nav.views a")) {
     const here = link.dataset.view === (name === "question" ? "questions" : name);
