@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
+PATIENCE = 60_000
+"""Milliseconds to wait for what should come at once: a page on a busy machine is slow, not wrong."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -17,10 +19,13 @@ def open_browser() -> Iterator:
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium here")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=found, timeout=PATIENCE, args=["--no-sandbox", "--disable-gpu"]
+        )
         try:
             yield browser
         finally:
@@ -32,6 +37,7 @@ def watched_page(browser) -> Iterator:
     """A page of its own. What goes wrong in it (errors, refused scripts, requests to anywhere but loopback) is gathered
     in ``page.problems``, and fails the test at its end unless the test has emptied the list."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE)
     fresh = context.new_page()
     fresh.problems = []
     fresh.on("pageerror", lambda error: fresh.problems.append(f"error: {error}"))

@@ -12,10 +12,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from listening import listening_port
 
 Respond = Callable[[dict[str, Any], dict[str, str]], tuple[int, dict[str, str], bytes]]
 
@@ -57,9 +59,15 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             return True
 
+    def wait_until_gone(self) -> None:
+        """Say nothing until the client has hung up."""
+        with suppress(OSError):
+            self.connection.recv(1)
+
     def drop(self) -> None:
         self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -93,15 +101,14 @@ class FaultyProxy(ScriptedServer):
     """Stands before a real endpoint and spoils what passes: of every nine requests seven, each in another way.
 
     ``delivered`` counts how often the whole reply to a request was sent on; ``faults`` what went wrong how often. A
-    ``silent`` fault is no reply for longer than the client waits. Nothing is spoiled before it is ``faulty``.
+    ``silent`` fault is no reply until the client has hung up. Nothing is spoiled before it is ``faulty``.
     """
 
     KINDS = ("429", "", "500", "dropped", "half", "slow", "silent", "no json", "")
 
-    def __init__(self, endpoint: str, silence: float) -> None:
+    def __init__(self, endpoint: str) -> None:
         super().__init__(lambda body, headers: (500, {}, b""))
         self.upstream = endpoint.removeprefix("http://").partition("/")[0]
-        self.silence = silence
         self.faulty = False
         self.passed = 0
         self.delivered: Counter[str] = Counter()
@@ -118,7 +125,8 @@ class FaultyProxy(ScriptedServer):
         elif kind == "500":
             handler.send(500, {}, b"Internal Server Error")
         elif kind in ("dropped", "silent"):
-            time.sleep(self.silence if kind == "silent" else 0)
+            if kind == "silent":
+                handler.wait_until_gone()
             handler.drop()
         else:
             self._pass(handler, body, kind)
@@ -143,7 +151,7 @@ class FaultyProxy(ScriptedServer):
         with self.lock:
             if text in self.known:
                 return self.known[text]
-        connection = http.client.HTTPConnection(self.upstream, timeout=120)
+        connection = http.client.HTTPConnection(self.upstream, timeout=300)
         connection.request("POST", "/v1/chat/completions", text, {"Content-Type": "application/json"})
         response = connection.getresponse()
         content = response.read()
@@ -170,11 +178,8 @@ def running(server: ScriptedServer) -> Iterator[Any]:
 @contextmanager
 def transformers_server(folder: Path) -> Iterator[str]:
     """``transformers serve`` with a model from a folder, on a free port; gives its endpoint."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     program = Path(sys.executable).parent / "transformers"
-    options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
+    options = ["--host", "127.0.0.1", "--port", "0", "--device", "cpu", "--dtype", "float32"]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [str(program), "serve", str(folder), *options],
@@ -183,20 +188,7 @@ def transformers_server(folder: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        _wait_for(port, process)
-        yield f"http://127.0.0.1:{port}/v1"
+        yield f"http://127.0.0.1:{listening_port(process)}/v1"
     finally:
         process.terminate()
         process.wait()
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(1200):
-        if process.poll() is not None:
-            raise RuntimeError(f"transformers serve has ended with {process.returncode}")
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError("transformers serve does not answer")

@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -46,22 +46,20 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def model_folders(made_once) -> dict[str, Path]:
-    """Tiny trained models, one of each family, in the Hugging Face layout."""
-    from tiny_models import FAMILIES, build_models
+def model_folders(made_once) -> Mapping[str, Path]:
+    """Tiny trained models, one of each family, in the Hugging Face layout; each is made when it is first asked for."""
+    from tiny_models import FAMILIES, ModelFolders
 
-    folder = made_once("models", build_models)
-    return {name: folder / name for name in FAMILIES}
+    return ModelFolders(lambda name, make: made_once(f"model-{name}", make), FAMILIES)
 
 
 @pytest.fixture(scope="session")
-def writer_folders(made_once) -> dict[str, Path]:
+def writer_folders(made_once) -> Mapping[str, Path]:
     """Tiny trained models of every family that is tuned to write."""
-    from tiny_models import build_models
+    from tiny_models import ModelFolders
     from writing_models import WRITERS
 
-    folder = made_once("writers", lambda folder: build_models(folder, WRITERS))
-    return {name: folder / name for name in WRITERS}
+    return ModelFolders(lambda name, make: made_once(f"writer-{name}", make), WRITERS)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -219,23 +220,57 @@ CAUSAL = {
 FAMILIES = {**MASKED, **CAUSAL}
 
 
+class ModelFolders(Mapping[str, Path]):
+    """A folder for every family in the Hugging Face layout, by its name: the same weights every time.
+
+    A family is made when its folder is first asked for; most tests need one or two. ``make_folder(name, fill)`` returns
+    the folder of a family, filled by ``fill``.
+    """
+
+    def __init__(
+        self, make_folder: Callable[[str, Callable[[Path], None]], Path], families: Mapping[str, Family]
+    ) -> None:
+        self._make_folder, self._families = make_folder, families
+        self._made: dict[str, Path] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, name: str) -> Path:
+        with self._lock:
+            if name not in self._made:
+                family, seed = self._families[name], list(self._families).index(name)
+                self._made[name] = self._make_folder(name, lambda folder: _build(family, folder, seed))
+            return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._families)
+
+    def __len__(self) -> int:
+        return len(self._families)
+
+
 def build_models(folder: Path, families: Mapping[str, Family] = FAMILIES) -> dict[str, Path]:
-    """Every family in the Hugging Face layout, by its name: the same weights every time."""
+    """Make every family at once."""
+    for seed, (name, family) in enumerate(families.items()):
+        _build(family, folder / name, seed)
+    return {name: folder / name for name in families}
+
+
+def _build(family: Family, folder: Path, seed: int) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # Threads only wait for each other where so little is to be done.
     try:
-        for seed, (name, family) in enumerate(families.items()):
+        # A test that asks for a model in its midst has its own random numbers untouched.
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             tokenizer = family.tokenizer(family.sentences)
             ids = {f"{part}_token_id": getattr(tokenizer, f"{part}_token_id") for part in ("bos", "eos", "pad")}
             settings = {**ids, "initializer_range": 0.4, **family.settings, "vocab_size": len(tokenizer)}
             network = family.network(family.configuration(**settings))
             _train(network, tokenizer, family.sentences)
-            network.save_pretrained(folder / name)
-            tokenizer.save_pretrained(folder / name)
+            network.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
     finally:
         torch.set_num_threads(threads)
-    return {name: folder / name for name in families}
 
 
 def _train(network: Any, tokenizer: hf.PreTrainedTokenizerFast, sentences: tuple[str, ...], steps: int = 30) -> None:

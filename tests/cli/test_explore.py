@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import http.client
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reports" / "explorer"))
 from explored_runs import answer, question, write_run
+
+PATIENCE = 120
+"""Seconds to wait for what takes a moment on a machine that has nothing else to do."""
 
 
 @contextmanager
@@ -44,7 +49,7 @@ def port_of(said: list[str]) -> int:
 
 
 def asked(port: int, target: str = "/api/run") -> dict:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     connection.request("GET", target)
     answered = connection.getresponse()
     assert answered.status == 200
@@ -62,7 +67,7 @@ def test_it_says_where_it_is_serves_and_ends_cleanly(run, number):
         assert said[0] == f"1 question, 2 answers by 2 models: {run}\n" and "Ctrl-C ends it" in said[1]
         assert asked(port_of(said))["title"] == "Where things lie"
         process.send_signal(number)
-        out, error = process.communicate(timeout=30)
+        out, error = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out, error) == (0, "", "")
         with socket.socket() as other:
             assert other.connect_ex(("127.0.0.1", port_of(said))) != 0
@@ -73,10 +78,30 @@ def test_ctrl_c_ends_it_while_a_reader_waits(run):
         held.sendall(b"GET /api/run HTTP/1.1\r\n")
         asked(port_of(said))
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == ("", "") and process.returncode == 0
+        assert process.communicate(timeout=PATIENCE) == ("", "") and process.returncode == 0
 
 
-def test_without_a_port_the_next_free_one_is_taken(run):
+def test_a_signal_counts_as_soon_as_it_has_said_where_it_is(run, monkeypatch):
+    from gnomon.cli import explore
+    from gnomon.reports.explorer import Player, Views, load_tables
+
+    def say(line):
+        if line.startswith("http"):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(explore.typer, "echo", say)
+    explore.serve(Views(load_tables(run), run, "a run", json.loads((run / "run.json").read_text())), Player([]), 0)
+
+
+@pytest.fixture
+def usual_ports():
+    """The ports that are tried without --port, for one test at a time on this machine: two would free each other's."""
+    with open(Path(tempfile.gettempdir()) / "gnomon-usual-ports.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def test_without_a_port_the_next_free_one_is_taken(run, usual_ports):
     with started(run) as (_, first), started(run) as (_, second):
         ports = [port_of(first), port_of(second)]
         assert ports[0] >= 8765 and ports[1] > ports[0]
@@ -118,6 +143,7 @@ def test_a_model_that_is_not_there_is_refused(gnomon, run):
     assert "no-such-model" in refused(gnomon, run, "--model", "no-such-model")
 
 
+@pytest.mark.slow
 def test_models_of_a_real_run_can_be_played_with_or_say_why_not(gnomon, tmp_path, model_folders):
     shutil.copytree(model_folders["bert-cased"], tmp_path / "bert")
     rows = [question(prompt="The capital of France is [MASK].", answers=["Paris"], target="Paris")]

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -20,6 +19,7 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
+from listening import listening_port
 
 from gnomon.foundation import GnomonError
 from gnomon.knowledge.iris import short_name
@@ -28,6 +28,8 @@ from gnomon.knowledge.sources.sparql import read_endpoint
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
 
+PATIENCE = 120.0
+"""Seconds to wait for the real server, on a machine that has much else to do."""
 TRACE = (
     "SPARQL-QUERY: queryStr=SELECT ?s\njava.util.concurrent.TimeoutException\n"
     "\tat java.util.concurrent.FutureTask.get(FutureTask.java:205)\n"
@@ -45,33 +47,22 @@ def oxigraph() -> str:
 @contextmanager
 def serving(*turtle: bytes) -> Iterator[str]:
     """The address of a server that holds these triples."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     process = subprocess.Popen(
-        [oxigraph(), "serve", "--bind", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [oxigraph(), "serve", "--bind", "127.0.0.1:0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        base = f"http://127.0.0.1:{port}"
+        base = f"http://127.0.0.1:{listening_port(process)}"
         for content in turtle:
             load(base, content)
         yield f"{base}/query"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait()
 
 
 def load(base: str, turtle: bytes) -> None:
     request = urllib.request.Request(f"{base}/store?default", turtle, {"Content-Type": "text/turtle"}, method="POST")
-    for _ in range(200):
-        try:
-            urllib.request.urlopen(request, timeout=10).close()
-            return
-        except urllib.error.HTTPError:
-            raise
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.05)
-    raise RuntimeError("the server did not start")
+    urllib.request.urlopen(request, timeout=PATIENCE).close()
 
 
 class Proxy(ThreadingHTTPServer):
@@ -99,7 +90,8 @@ class Proxy(ThreadingHTTPServer):
 
     def answer(self, query: str) -> bytes:
         headers = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
-        with urllib.request.urlopen(urllib.request.Request(self.server, query.encode(), headers), timeout=20) as given:
+        request = urllib.request.Request(self.server, query.encode(), headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as given:
             return given.read()
 
 
@@ -121,8 +113,9 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(text.encode(), code, headers)
         if way == "rewrite":
             query = more[0](query)
-        if way == "delay":
-            time.sleep(more[0])
+        if way == "silent":
+            self.connection.recv(1)  # Until the client has hung up.
+            return None
         try:
             body = proxy.answer(query)
         except urllib.error.HTTPError as error:
@@ -174,8 +167,11 @@ def proxying(server: str) -> Iterator[Proxy]:
     with Proxy(server) as proxy:
         thread = threading.Thread(target=proxy.serve_forever, args=(0.02,), daemon=True)
         thread.start()
-        yield proxy
-        proxy.shutdown()
+        try:
+            yield proxy
+        finally:
+            proxy.shutdown()
+            thread.join()
 
 
 ALL = "SELECT ?subject ?predicate ?object WHERE { ?subject ?predicate ?object }"

@@ -93,7 +93,7 @@ def test_a_cut_answer_is_asked_for_again_and_never_taken(ask, proxy, store, way)
 @pytest.mark.parametrize(
     "way",
     [
-        ("delay", 0.6),
+        "silent",
         ("status", 504, "<html><h1>Gateway Time-out</h1></html>", {}),
         ("status", 500, "java.util.concurrent.TimeoutException: Query deadline is expired", {}),
         "trace",
@@ -107,15 +107,17 @@ def test_a_timeout_makes_the_pages_smaller(ask, proxy, store, way):
         found = re.search(r"LIMIT (\d+)", query)
         return way if found and int(found[1]) > 120 else None
 
+    # Only where nothing comes has the client to give up; whatever comes may take its time on a busy machine.
+    timeout = {"timeout": 1.5} if way == "silent" else {}
     proxy.behave = late
-    facts, _, reading = ask(page=400, timeout=0.3)
+    facts, _, reading = ask(page=400, **timeout)
     assert triples(facts) == expected(store)
     assert sum("asking for 100 rows at once" in line for line in reading.progress.said) == 1
     assert sum("LIMIT 400 " in query for query in proxy.pages) == 1
     # Begun again it takes the kept pages, and need not wait for the same timeouts.
     proxy.reset()
     proxy.behave = late
-    assert triples(ask(page=400, timeout=0.3)[0]) == expected(store)
+    assert triples(ask(page=400, **timeout)[0]) == expected(store)
     assert proxy.asked == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,19 @@ pytestmark = pytest.mark.browser
 NARROW = {"width": 360, "height": 780}
 
 
-def opened(page, folder: Path, data: ReportData):
-    """The page with the report in it; every request that it makes is kept."""
+pytestmark = pytest.mark.browser
+
+
+@lru_cache(1)
+def usual_report() -> str:
+    """The report of a run as most tests need it, rendered once."""
+    return render_html(make_run())
+
+
+def opened(page, folder: Path, data: ReportData | None = None):
+    """The page with a report in it, or with the usual one; every request that it makes is kept."""
     path = folder / "report.html"
-    path.write_text(render_html(data), encoding="utf-8")
+    path.write_text(usual_report() if data is None else render_html(data), encoding="utf-8")
     page.asked_for = []
     page.on("request", lambda request: page.asked_for.append(request.url))
     page.goto(path.as_uri())
@@ -34,7 +44,9 @@ def opened(page, folder: Path, data: ReportData):
 
 def column(table, place: int) -> list[str]:
     """What a reader sees in a column, from the top down."""
-    return [row.locator("th, td").nth(place).inner_text() for row in table.locator("tbody tr").all()]
+    return table.locator("tbody tr").evaluate_all(
+        "(rows, place) => rows.map((row) => row.querySelectorAll('th, td')[place].innerText)", place
+    )
 
 
 def is_too_wide(page) -> bool:
@@ -42,7 +54,7 @@ def is_too_wide(page) -> bool:
 
 
 def test_the_page_asks_for_nothing_but_itself(page, tmp_path):
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     page.wait_for_load_state("networkidle")
     assert page.asked_for == [page.url]
     assert page.title() == "What SmolLM2 knows"
@@ -50,7 +62,7 @@ def test_the_page_asks_for_nothing_but_itself(page, tmp_path):
 
 def test_no_script_but_the_page_s_own_may_run(page, tmp_path):
     path = tmp_path / "report.html"
-    html = render_html(make_run()).replace("</body>", "<script>document.title = 'taken over'</script></body>")
+    html = usual_report().replace("</body>", "<script>document.title = 'taken over'</script></body>")
     path.write_text(html, encoding="utf-8")
     page.goto(path.as_uri())
     assert page.title() == "What SmolLM2 knows" and page.locator("th button").count()
@@ -59,7 +71,7 @@ def test_no_script_but_the_page_s_own_may_run(page, tmp_path):
 
 
 def test_figures_are_drawn_and_have_a_size(page, tmp_path):
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     figures = page.locator("figure svg").all()
     assert len(figures) >= 5
     for figure in figures:
@@ -101,7 +113,7 @@ def test_numbers_of_four_digits_sort_as_numbers(page, tmp_path):
 
 
 def test_the_main_table_is_sorted_by_the_keyboard_with_chance_below(page, tmp_path):
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     table = page.locator("#scores table").first
     head = table.locator("thead th button").nth(1)
     head.focus()
@@ -114,7 +126,7 @@ def test_the_main_table_is_sorted_by_the_keyboard_with_chance_below(page, tmp_pa
 
 
 def test_what_is_to_be_pasted_is_copied(page, tmp_path):
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     for name, start, part in (
         ("Copy text", "We asked 60 questions", "\n\n"),
@@ -131,14 +143,14 @@ def test_what_is_to_be_pasted_is_copied(page, tmp_path):
 
 def test_where_the_clipboard_is_out_of_reach_the_text_is_selected(page, tmp_path):
     page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'));")
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     page.get_by_role("button", name="Copy command").click()
     assert page.evaluate("getSelection().toString()").strip().startswith("gnomon run quickstart")
 
 
 def test_the_contents_lead_to_every_section(page, tmp_path):
     page.emulate_media(reduced_motion="reduce")
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     links = page.locator("nav.contents a").all()
     assert len(links) == page.locator("main > section").count() >= 9
     for link in links:
@@ -193,8 +205,7 @@ def test_hostile_labels_are_text_and_leave_the_page_its_width(page, tmp_path, vi
     page.set_viewport_size(viewport)
     opened(page, tmp_path, hostile_run(texts))
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    for button in page.locator("th button").all()[:40]:
-        button.dispatch_event("click")
+    page.locator("th button").evaluate_all("all => all.slice(0, 40).forEach((one) => one.click())")
     assert page.evaluate("window.hacked") is None
     assert page.locator("main img, main script").count() == 0
     seen = page.locator("body").inner_text()
@@ -215,7 +226,7 @@ def test_right_to_left_names_are_written_from_the_right(page, tmp_path):
 @pytest.mark.parametrize("viewport", [{"width": 1280, "height": 900}, NARROW], ids=["screen", "phone"])
 def test_words_are_not_broken_where_a_table_can_be_scrolled(page, tmp_path, viewport):
     page.set_viewport_size(viewport)
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     assert not is_too_wide(page)
     for cell in page.locator("#compared tbody td.name .clamp").all():
         words = len(cell.inner_text().replace("-", " ").split())
@@ -277,7 +288,7 @@ CONTRAST = """one => {
 
 
 def test_in_print_everything_is_open_and_buttons_are_gone(page, tmp_path):
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details:not([open])").count() == 0
@@ -334,7 +345,7 @@ def test_a_score_that_is_no_number_is_a_dash_and_sorts_last(page, tmp_path):
 
 
 def test_a_probe_without_a_card_says_how_to_make_one(page, tmp_path):
-    opened(page, tmp_path, make_run())
+    opened(page, tmp_path)
     text = page.locator("#calibration").inner_text()
     assert "The probe rank has no calibration card for causal models." in text and "gnomon calibrate rank" in text
     assert "Not calibrated: rank for causal models." in page.locator("#summary").inner_text()

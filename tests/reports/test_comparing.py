@@ -47,6 +47,7 @@ def is_too_wide(page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
 
 
+@pytest.mark.browser
 def test_the_page_shows_verdict_pairs_figures_groups_and_questions_and_asks_for_nothing(page, tmp_path, run):
     found = opened(page, tmp_path, run, by="domain")
     page.wait_for_load_state("networkidle")
@@ -63,6 +64,7 @@ def test_the_page_shows_verdict_pairs_figures_groups_and_questions_and_asks_for_
     assert page.locator("#runs table").first.locator("tbody th").all_inner_texts() == ["one"]
 
 
+@pytest.mark.browser
 def test_tables_sort_by_number(page, tmp_path, run):
     found = opened(page, tmp_path, run, by="relation")
     table = page.locator("#groups table")
@@ -77,6 +79,7 @@ def test_tables_sort_by_number(page, tmp_path, run):
     assert {up[0], down[0]} <= ends
 
 
+@pytest.mark.browser
 def test_questions_that_differ_are_those_that_one_model_alone_got_right(page, tmp_path, run):
     found = opened(page, tmp_path, run)
     said = page.locator("#changed p").nth(1).inner_text()
@@ -96,6 +99,7 @@ def test_questions_that_differ_are_those_that_one_model_alone_got_right(page, tm
 
 
 @pytest.mark.parametrize("name", [*HACKS, ARABIC, CHINESE, LONG])
+@pytest.mark.browser
 def test_names_are_shown_as_text_and_do_nothing(page, tmp_path, run, name):
     def asked(rows):
         return [{**row, "prompt": f"{name} [MASK]", "domain": name, "template": name} for row in rows]
@@ -113,6 +117,7 @@ def test_names_are_shown_as_text_and_do_nothing(page, tmp_path, run, name):
     assert not is_too_wide(page)
 
 
+@pytest.mark.browser
 def test_many_pairs_are_shown_on_a_narrow_screen_and_the_rest_counted(page, tmp_path, run):
     copy = changed(run, tmp_path / "copy", questions=lambda rows: half(rows, first=True))
     found = opened(page, tmp_path, run, copy, baselines=True)
@@ -125,6 +130,7 @@ def test_many_pairs_are_shown_on_a_narrow_screen_and_the_rest_counted(page, tmp_
     assert not is_too_wide(page)
 
 
+@pytest.mark.browser
 def test_a_page_without_a_comparison_says_why(page, tmp_path, run):
     parts = [
         changed(run, tmp_path / name, questions=lambda rows, first=first: half(rows, first=first))
@@ -142,6 +148,7 @@ def test_a_page_without_a_comparison_says_why(page, tmp_path, run):
     assert page.locator("#changed").count() == 0 and "nan" not in page.locator("main").inner_text().lower()
 
 
+@pytest.mark.browser
 def test_a_run_without_answers_still_gives_a_page(page, tmp_path, run):
     empty = changed(run, tmp_path / "empty", answers=lambda rows: [], questions=lambda rows: rows[:1])
     opened(page, tmp_path, empty)

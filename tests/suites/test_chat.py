@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -172,11 +173,16 @@ def test_a_key_is_nowhere_but_in_the_request(
 def test_a_run_that_is_killed_goes_on_and_asks_nothing_again_that_was_answered(
     server: ScriptedServer, gnomon: Any, tmp_path: Path
 ) -> None:
-    def slow(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+    killed = threading.Event()
+
+    def halting(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+        """Reply to some sixty requests, and to no more before the run is killed."""
         time.sleep(0.05)
+        if len(server.requests) > 60:
+            killed.wait(300)
         return first_choice(body, headers)
 
-    server.respond = slow
+    server.respond = halting
     given = ["run", "quickstart", "--model", f"chat:tester@{server.endpoint}", "--limit", "40", "--out", "r", "--quiet"]
     process = subprocess.Popen(
         [sys.executable, "-m", "gnomon", *given],
@@ -189,6 +195,7 @@ def test_a_run_that_is_killed_goes_on_and_asks_nothing_again_that_was_answered(
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
+    killed.set()
     before = len(server.requests)
     assert 50 <= before < 120
     server.respond = first_choice

@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,28 +63,32 @@ def serve(views: Views, player: Player, port: int | None, *, open_page: bool = F
     about = views.run()
     counts = (about["questions"], "question"), (about["answers"], "answer")
     models = _counted(len({way["model"] for way in about["ways"]}), "model")
-    typer.echo(f"{', '.join(_counted(*pair) for pair in counts)} by {models}: {views.folder}")
-    typer.echo(f"{server.url}    Ctrl-C ends it")
-    sys.stdout.flush()
-    if open_page:
-        import webbrowser
+    with _shut_down_by_signals(server):
+        typer.echo(f"{', '.join(_counted(*pair) for pair in counts)} by {models}: {views.folder}")
+        typer.echo(f"{server.url}    Ctrl-C ends it")
+        sys.stdout.flush()
+        if open_page:
+            import webbrowser
 
-        threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
-    _until_told(server)
+            threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
+        server.serve_forever(poll_interval=0.1)
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _until_told(server: ExplorerServer) -> None:
+@contextmanager
+def _shut_down_by_signals(server: ExplorerServer) -> Iterator[None]:
+    """Shut the server down on SIGINT and SIGTERM, and close it at the end; one before it serves counts as well."""
+
     def end(*_: Any) -> None:
         # Shutting down waits for the loop that this very thread is in.
         threading.Thread(target=server.shutdown, daemon=True).start()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        server.serve_forever(poll_interval=0.1)
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

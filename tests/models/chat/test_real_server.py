@@ -19,6 +19,8 @@ from gnomon.probes.talking.answering import answer
 from gnomon.probes.talking.choosing import choose
 from gnomon.probes.talking.judging import judge
 
+pytestmark = pytest.mark.slow
+
 CAPITALS = {"France": "Paris", "Spain": "Madrid", "Italy": "Rome", "Japan": "Tokyo", "Egypt": "Cairo", "Peru": "Lima"}
 
 
@@ -79,11 +81,11 @@ def test_the_same_model_says_the_same_here_and_behind_a_server(
 def test_faults_on_the_way_change_nothing_and_nothing_is_delivered_twice(
     folder: Path, endpoint: str, here: Model, tmp_path: Path
 ) -> None:
-    with running(FaultyProxy(endpoint, silence=13.0)) as proxy:
+    with running(FaultyProxy(endpoint)) as proxy:
         # The real server may take its time on a busy machine: the proxy has all its replies before there are faults.
         list(judge(served(folder, proxy.endpoint, tmp_path / "other.sqlite"), questions()))
         proxy.faulty = True
-        there = served(folder, proxy.endpoint, tmp_path / "kept.sqlite", timeout=12.0, tries=40)
+        there = served(folder, proxy.endpoint, tmp_path / "kept.sqlite", timeout=5.0, tries=40)
         found = replies(judge(there, questions()))
         assert found == replies(judge(here, questions()))
         # Every kind of fault was there, and each of the twelve requests had one whole reply.

@@ -27,7 +27,7 @@ class Client:
         self, target: str, *, method: str = "GET", host: str | None = "", body: bytes | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
         """A request as it is given: the target is sent without any change; host None leaves it out."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
             if host is not None:

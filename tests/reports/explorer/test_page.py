@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from explored_runs import ARABIC, CHINESE, HOSTILE, LONG, TURNED, answer, question, write_run
+from held_requests import settle
 from plain_views import PlainRun
 from playwright.sync_api import expect
 
@@ -11,6 +12,8 @@ from gnomon.foundation.records import Question
 from gnomon.models import load_model
 from gnomon.probes import PROBES
 from gnomon.reports.explorer import Playable
+
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +31,7 @@ def opened(page, served):
 
 def shown_ids(page) -> list[str]:
     """The ids of the questions in the list, in their order."""
-    links = page.locator("table.questions a.asked").all()
-    return [link.get_attribute("href").partition("id=")[2] for link in links]
+    return page.locator("table.questions a.asked").evaluate_all("all => all.map((one) => one.hash.split('id=')[1])")
 
 
 def choose(page, key: str, value: str) -> None:
@@ -189,6 +191,7 @@ def values(model, prompt: str) -> list[str]:
     return [f"{score:.3f}" for _, score in said.ranked]
 
 
+@pytest.mark.slow
 def test_playing_ranks_what_is_typed(page, explorer, made_up, model_folders):
     client = explorer(
         made_up,
@@ -201,14 +204,14 @@ def test_playing_ranks_what_is_typed(page, explorer, made_up, model_folders):
     page.goto(f"{client.url}#/play")
     expect(page.locator("#play-text")).to_have_value("The capital of France is [MASK].")
     page.locator("#play-candidates").fill("Berlin, Paris, Rome")
-    expect(page.locator(".said h3")).to_have_text(["bert"], timeout=60_000)
+    expect(page.locator(".said h3")).to_have_text(["bert"])
     bert = load_model(str(model_folders["bert-cased"]))
     expect(page.locator(".said li .value")).to_have_text(values(bert, "The capital of France is [MASK]."))
     expect(page.locator('input[value="frequency"]')).to_be_disabled()
     page.locator("#play-text").fill("The capital of Italy is ___.")
     expect(page.locator(".said li .value")).to_have_text(values(bert, "The capital of Italy is [MASK]."))
     page.get_by_role("checkbox", name="gpt").check()
-    expect(page.locator(".said h3")).to_have_text(["bert", "gpt"], timeout=60_000)
+    expect(page.locator(".said h3")).to_have_text(["bert", "gpt"])
     page.get_by_label("method of bert").select_option("pll-l2r-sum")
     expect(page.get_by_label("method of bert")).to_have_value("pll-l2r-sum")
     page.locator("#play-candidates").fill("")
@@ -225,7 +228,7 @@ def test_a_question_of_the_run_can_be_played_with(page, explorer, made_up, model
     page.goto(f"{client.url}#/question?id=q_0004")
     page.get_by_role("link", name="Play with this question").click()
     expect(page.locator("#play-text")).to_have_value(client.get("question", id="q_0004")["prompt"])
-    expect(page.locator(".said")).to_contain_text("Right answer", timeout=60_000)
+    expect(page.locator(".said")).to_contain_text("Right answer")
 
 
 def test_a_run_whose_models_cannot_be_played_with_says_so(page, explorer, made_up):
@@ -271,7 +274,7 @@ def test_hostile_names_are_shown_as_text_in_every_view(page, hostile):
     visited += [link.get_attribute("href") for link in page.locator("table.questions a.asked").all()]
     for place in visited:
         page.goto(f"{hostile.url}{place}")
-        page.wait_for_load_state("networkidle")
+        settle(page)
         expect(page.locator("main .failure[role=alert]")).to_have_count(0)
         assert page.evaluate("window.hacked") is None
         assert page.locator("main script, main img, header img, header script").count() == 0
@@ -300,7 +303,7 @@ def test_an_address_made_by_somebody_else_does_no_harm(page, hostile):
     ):
         page.goto("about:blank")
         page.goto(f"{hostile.url}{place}")
-        page.wait_for_load_state("networkidle")
+        settle(page)
         assert page.evaluate("window.hacked") is None
         assert page.locator("main img").count() == 0
         assert page.locator("main").inner_text().strip()
@@ -347,7 +350,7 @@ def test_a_narrow_window_shows_the_same(page, served):
     page.set_viewport_size({"width": 390, "height": 800})
     for place in ("#/questions", "#/compare", "#/play", "#/question?id=q_0004"):
         page.goto(f"{served.url}{place}")
-        page.wait_for_load_state("networkidle")
+        settle(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.goto(f"{served.url}#/questions")
     page.get_by_text("Filters", exact=True).click()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from explored_runs import HOSTILE, write_run
 from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
 
 
 def said(**more):

@@ -42,7 +42,7 @@ _FILES = {
     "/icon.svg": ("explorer/page", "image/svg+xml"),
     **{
         f"/{name}.js": ("explorer/page", "text/javascript")
-        for name in ("explorer", "parts", "filters", "listing", "questions", "question", "compare", "play")
+        for name in ("explorer", "parts", "choices", "filters", "listing", "questions", "question", "compare", "play")
     },
 }
 _HEADERS = {

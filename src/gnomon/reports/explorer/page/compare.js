@@ -1,53 +1,54 @@
 "use strict";
 /* Two models side by side: which questions both, one or neither got right. */
-import { bdi, count, el, failed, get, go, hash, latest, percent, plural, rank, run, say, visible } from "./parts.js";
-import { chips, filterPanel, filtersOf, searchBox } from "./filters.js";
+import { choicesOf } from "./choices.js";
+import { arrange, bdi, count, el, failed, get, hash, isPlain, latest, list, percent, plural, rank, run, say, visible } from "./parts.js";
+import { chipRow, filterPanel, filtersOf, searchBox } from "./filters.js";
 import { pager, questionTable } from "./listing.js";
 
-let panel, search, selects, table, set, results, ask;
-let shown = new URLSearchParams();
+const work = latest();
+let choices, panel, chips, pages, selects, table, results;
+const MIRRORED = { first: "second", second: "first" };
 const cellNames = ([first, second]) => ({ both: "both right", first: `only ${visible(first)} right`, second: `only ${visible(second)} right`, neither: "neither right", apart: "not comparable" });
 
 export const title = () => "Compare";
 
-const change = (params) => go("compare", params);
-
 export function mount(main) {
-  ask = latest();
   main.append(el("h1", { class: "visually-hidden" }, "Compare two models"));
   if (run.about.ways.length < 2) {
     main.append(el("p", {}, run.about.ways.length ? "This run has one model asked in one way; there is nothing to compare it with." : "This run has no answers to compare."));
     return;
   }
-  panel = filterPanel(change);
-  search = searchBox("compare");
+  choices = choicesOf("compare");
+  panel = filterPanel(choices);
+  chips = chipRow(choices);
+  pages = pager(choices);
+  pages.element.hidden = true;
   selects = ["first", "second"].map((key) => {
     const select = el("select", { "aria-label": `the ${key} model` }, run.about.ways.map((way) => el("option", { value: way.label }, visible(way.label))));
-    select.addEventListener("change", () => chosen(key, select.value));
+    select.addEventListener("change", () => choices.change(setPair));
     return select;
   });
   const swap = el("button", { type: "button", class: "plain", title: "Swap the two" }, "⇄ swap");
-  swap.addEventListener("click", () => {
-    const next = new URLSearchParams(shown);
-    next.set("first", selects[1].value);
-    next.set("second", selects[0].value);
-    if (shown.get("cell") === "first" || shown.get("cell") === "second") next.set("cell", shown.get("cell") === "first" ? "second" : "first");
-    change(next);
-  });
+  swap.addEventListener("click", () => choices.change((params) => {
+    const cell = params.get("cell");
+    [selects[0].value, selects[1].value] = [selects[1].value, selects[0].value];
+    setPair(params);
+    if (Object.hasOwn(MIRRORED, cell ?? "")) params.set("cell", MIRRORED[cell]);
+  }));
   table = el("div");
-  set = el("div");
   results = el("div", { class: "results" });
   const bar = el("div", { class: "bar-of-tools pair" }, selects[0], el("span", {}, "against"), selects[1], swap);
-  main.append(el("div", { class: "columns" }, panel.element, el("section", {}, bar, el("div", { class: "bar-of-tools" }, search.element), set, table, results)));
+  main.append(el("div", { class: "columns" }, panel.element, el("section", {}, bar, el("div", { class: "bar-of-tools" }, searchBox(choices)), chips.element, table, results, pages.element)));
 }
 
-function chosen(key, value) {
-  const next = new URLSearchParams(shown);
-  next.delete("page");
-  next.set("first", selects[0].value);
-  next.set("second", selects[1].value);
-  next.set(key, value);
-  change(next);
+export function leave() {
+  work.cancel();
+  choices?.close();
+}
+
+function setPair(params) {
+  params.set("first", selects[0].value);
+  params.set("second", selects[1].value);
 }
 
 /* The two that are named, or the first two that are no baselines. */
@@ -61,31 +62,46 @@ function pairOf(params) {
 
 export async function update(params) {
   if (run.about.ways.length < 2) return;
-  shown = params;
   const [first, second] = pairOf(params);
   selects[0].value = first;
   selects[1].value = second;
-  search.update(params);
-  set.replaceChildren(chips(params, change));
+  list.hash = hash("compare", params);
+  choices.show(params);
+  panel.show(params);
+  chips.show(params);
+  if (!choices.isChanging()) pages.reset();
   results.classList.add("waiting");
-  const wanted = filtersOf(params);
-  wanted.set("first", first);
-  wanted.set("second", second);
-  const listed = new URLSearchParams(wanted);
+  const filters = filtersOf(params);
+  const pair = new URLSearchParams(filters);
+  pair.set("first", first);
+  pair.set("second", second);
+  const listed = new URLSearchParams(pair);
   listed.set("sort", params.get("sort") ?? "difference");
   for (const key of ["cell", "page"]) if (params.has(key)) listed.set(key, params.get(key));
-  const counted = panel.update(params);
-  try {
-    await ask(async (signal) => {
-      const found = await Promise.all([get("compare", wanted, signal), get("questions", listed, signal)]);
-      draw(...found, [first, second], params);
-    });
-    await counted;
-  } catch (error) {
-    results.classList.remove("waiting");
-    table.replaceChildren();
-    results.replaceChildren(failed(error));
-  }
+  await work.run(
+    (signal) => Promise.all([
+      Promise.all([get("compare", pair, signal), get("questions", listed, signal)]).then((found) => {
+        if (!signal.aborted) draw(...found, [first, second], params);
+      }),
+      get("facets", filters, signal).then(panel.draw),
+    ]),
+    (error) => {
+      results.classList.remove("waiting");
+      table.replaceChildren();
+      pages.element.hidden = true;
+      results.replaceChildren(failed(error));
+    },
+  );
+}
+
+/* Show the questions of a cell, or all again. The table may be of a pair that has been swapped since it was drawn. */
+function chooseCell(key, isCurrent, labels) {
+  choices.change((params) => {
+    const [first, second] = pairOf(params);
+    const wanted = first === labels[1] && second === labels[0] ? MIRRORED[key] ?? key : key;
+    if (isCurrent) params.delete("cell");
+    else params.set("cell", wanted);
+  });
 }
 
 function draw(compared, found, labels, params) {
@@ -97,7 +113,13 @@ function draw(compared, found, labels, params) {
     next.delete("page");
     if (params.get("cell") === key) next.delete("cell");
     else next.set("cell", key);
-    const link = el("a", { href: hash("compare", next), title: names[key], "aria-current": params.get("cell") === key ? "true" : null }, el("b", {}, count(counts[key])), el("span", {}, ` ${percent(counts[key], judged)}`));
+    const isCurrent = params.get("cell") === key;
+    const link = el("a", { href: hash("compare", next), title: names[key], "aria-current": isCurrent ? "true" : null, data: { focus: key } }, el("b", {}, count(counts[key])), el("span", {}, ` ${percent(counts[key], judged)}`));
+    link.addEventListener("click", (event) => {
+      if (!isPlain(event)) return;
+      event.preventDefault();
+      chooseCell(key, isCurrent, labels);
+    });
     return el("td", { class: `cell ${key}` }, link);
   };
   const [first, second] = labels.map((label) => bdi(label));
@@ -106,14 +128,15 @@ function draw(compared, found, labels, params) {
     el("tbody", {},
       el("tr", {}, el("th", { scope: "row" }, first.cloneNode(true), " right"), cell("both"), cell("first")),
       el("tr", {}, el("th", { scope: "row" }, first.cloneNode(true), " wrong"), cell("second"), cell("neither"))));
-  table.replaceChildren(el("div", { class: "scroll" }, grid), ...words(compared, counts, judged, first, second, cell));
+  arrange(table, [el("div", { class: "scroll" }, grid), ...words(compared, counts, judged, first, second, cell)]);
   const ways = labels.map((label) => run.about.ways.findIndex((way) => way.label === label));
   results.classList.remove("waiting");
   const told = params.get("cell") ? `${plural(found.total, "question")}: ${names[params.get("cell")]}` : plural(found.total, "question");
   say(told);
   const total = el("p", { class: "total" }, told, el("span", { class: "note" }, " · those whose ranks differ most come first"));
+  pages.draw(found, params);
   if (!found.questions.length) return results.replaceChildren(total, el("p", {}, "There is no such question."));
-  results.replaceChildren(total, ...questionTable(found.questions, ways, { difference: ways, remember: true }), pager(found, "compare", params));
+  arrange(results, [total, ...questionTable(found.questions, ways, { difference: ways, remember: true })]);
 }
 
 function words(compared, counts, judged, first, second, cell) {

@@ -1,6 +1,6 @@
 "use strict";
 /* The address says what is shown: #/questions?…, #/question?id=…, #/compare?…, #/play?… */
-import { el, failed, get, plural, run, visible } from "./parts.js";
+import { el, failed, get, isPlain, plural, run, visible, visit } from "./parts.js";
 import * as questions from "./questions.js";
 import * as question from "./question.js";
 import * as compare from "./compare.js";
@@ -10,14 +10,20 @@ const VIEWS = { questions, question, compare, play };
 const main = document.getElementById("main");
 const title = document.title;
 let current = null;
+let routed = null;
+let visits = 0;
 
 function place() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   return { name: Object.hasOwn(VIEWS, path) ? path : "questions", params: new URLSearchParams(query) };
 }
 
+/* Several events tell of one change of the address; the first of them counts. */
 function route() {
-  if (location.hash === "#main") return;
+  if (location.hash === "#main" || location.hash === routed) return;
+  routed = location.hash;
+  const own = ++visits;
+  delete main.dataset.drawn;
   const { name, params } = place();
   for (const link of document.querySelectorAll("nav.views a")) {
     const here = link.dataset.view === (name === "question" ? "questions" : name);
@@ -27,13 +33,18 @@ function route() {
   document.title = `${VIEWS[name].title(params)} · ${title}`;
   if (current !== name) {
     const first = current === null;
+    if (!first) VIEWS[current].leave();
     current = name;
     main.replaceChildren();
     VIEWS[name].mount(main);
     if (!first) main.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
-  VIEWS[name].update(params).catch((error) => main.prepend(failed(error)));
+  const isCurrent = () => visits === own;
+  VIEWS[name].update(params)
+    .catch((error) => isCurrent() && main.prepend(failed(error)))
+    // For whoever drives the page by a program: all that this address shows is there.
+    .finally(() => isCurrent() && (main.dataset.drawn = routed));
 }
 
 function introduce() {
@@ -60,10 +71,20 @@ document.querySelector("a.skip").addEventListener("click", (event) => {
   main.focus();
 });
 
+/* A link within the page leads on at once, as a control does. */
+document.addEventListener("click", (event) => {
+  if (event.defaultPrevented || !isPlain(event)) return;
+  const link = event.target.closest('a[href^="#/"]');
+  if (!link) return;
+  event.preventDefault();
+  visit(link.getAttribute("href"));
+});
+
 try {
   run.about = await get("run");
   main.replaceChildren();
   introduce();
+  addEventListener("popstate", route);
   addEventListener("hashchange", route);
   route();
 } catch (error) {

@@ -1,6 +1,6 @@
 "use strict";
 /* Filters beside a list: every choice is a part of the address, counts come from the server. */
-import { bdi, count, el, get, go, latest, percent, run } from "./parts.js";
+import { arrange, bdi, count, el, percent, run } from "./parts.js";
 
 const FACETS = { task: "Task", domain: "Domain", relation: "Relation", template: "Template", rule: "Rule", split: "Split", language: "Language" };
 const RESULTS = { right: "right", wrong: "wrong", unusable: "unusable", tied: "tied" };
@@ -21,48 +21,35 @@ export function isChosen(way, params) {
 
 /* A box whose words are a part of the address. Typing goes on in one entry of the history, so that going back leaves
    the search at once. */
-export function searchBox(view) {
+export function searchBox(choices) {
   const input = el("input", { type: "search", placeholder: "Search prompts and answers", "aria-label": "Search prompts and answers", autocomplete: "off", spellcheck: "false", maxlength: 400 });
-  let params = new URLSearchParams();
+  const box = choices.bind(input, "search");
   let timer = null;
-  function searched() {
+  function search() {
     clearTimeout(timer);
-    timer = null;
-    if (!input.isConnected || input.value === (params.get("search") ?? "")) return;
-    const next = new URLSearchParams(params);
-    next.delete("page");
-    if (input.value) next.set("search", input.value);
-    else next.delete("search");
-    go(view, next, params.has("search"));
+    // Another choice, or the history, may have settled it meanwhile.
+    if (box.isEdited()) choices.change(() => {}, choices.isSet("search"));
   }
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(searched, WAIT);
+    timer = setTimeout(search, WAIT);
   });
-  input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") searched();
-  });
-  return {
-    element: input,
-    update(next) {
-      params = next;
-      if (timer === null) input.value = params.get("search") ?? "";  // Not while somebody is typing.
-    },
-  };
+  // By Enter, or when the box is left.
+  input.addEventListener("change", search);
+  return input;
 }
 
-/* A panel of filters; change(params) is called with the address that a choice leads to. */
-export function filterPanel(change) {
-  const ask = latest();
+/* A panel of filters. Boxes are made once and stay in the page when counts come: somebody may be using them. */
+export function filterPanel(choices) {
   const opened = new Set();
-  let params = new URLSearchParams();
+  const boxes = new Map(), groups = new Map();
   const above = el("div"), below = el("div");
   const range = ["low", "high"].map((key) => {
     const input = el("input", { type: "number", min: 1, step: "any", "aria-label": key === "low" ? "least rank" : "greatest rank" });
-    input.addEventListener("change", () => changed(key, input.value === "" ? [] : [input.value]));
+    choices.bind(input, key);
+    input.addEventListener("change", () => choices.change((params) => params.delete("cell")));
     return input;
   });
-  // The range stays where it is when counts come: somebody may be typing in it.
   const body = el("div", { class: "filters" }, above, el("fieldset", {}, el("legend", {}, "Rank of the right answer"), el("div", { class: "range" }, range[0], " to ", range[1])), below);
   const whole = el("details", { class: "filter-panel" }, el("summary", {}, "Filters"), body);
   const wide = matchMedia("(min-width: 900px)");
@@ -70,108 +57,105 @@ export function filterPanel(change) {
   wide.addEventListener("change", fit);
   fit();
 
-  function changed(key, values) {
-    const next = new URLSearchParams(params);
-    next.delete("page");
-    next.delete("cell");
-    next.delete(key);
-    for (const value of values) next.append(key, value);
-    change(next);
-  }
-
-  function toggle(key, value, wanted) {
-    const values = params.getAll(key).filter((one) => one !== value);
-    changed(key, wanted ? [...values, value] : values);
-  }
-
-  function box(key, value, label, after, extra = {}) {
-    const input = el("input", { type: "checkbox", checked: params.getAll(key).includes(value) });
-    input.addEventListener("change", () => toggle(key, value, input.checked));
-    return el("label", { class: "choice", data: { key, value }, ...extra }, input, el("span", { class: "label" }, label), el("span", { class: "count" }, after));
-  }
-
-  function group(name, boxes, more = 0) {
-    if (!boxes.length) return null;
-    const field = el("fieldset", {}, el("legend", {}, name), boxes.slice(0, opened.has(name) ? undefined : SHOWN));
-    if (boxes.length > SHOWN && !opened.has(name)) {
-      const button = el("button", { type: "button", class: "plain" }, `Show ${boxes.length - SHOWN} more`);
-      button.addEventListener("click", () => {
-        opened.add(name);
-        button.replaceWith(...boxes.slice(SHOWN));
-        boxes[SHOWN].querySelector("input").focus();
-      });
-      field.append(button);
+  function box(key, value, label, after, title = "") {
+    const name = JSON.stringify([key, value]);
+    if (!boxes.has(name)) {
+      const input = el("input", { type: "checkbox" });
+      input.addEventListener("change", () => choices.toggle(key, value, input.checked));
+      boxes.set(name, el("label", { class: "choice", data: { key, value } }, input, el("span", { class: "label" }, label), el("span", { class: "count" })));
     }
-    if (more && (opened.has(name) || boxes.length <= SHOWN)) field.append(el("p", { class: "note" }, `${count(more)} rarer ones: search or filter to see them`));
+    const made = boxes.get(name);
+    made.querySelector(".count").textContent = after;
+    if (title) made.title = title;
+    return made;
+  }
+
+  /* The boxes of what is chosen are checked. */
+  function check(params) {
+    for (const { dataset, control } of boxes.values()) control.checked = params.getAll(dataset.key).includes(dataset.value);
+  }
+
+  function group(name, title, members, more = 0) {
+    if (!members.length) return null;
+    if (!groups.has(name)) groups.set(name, { field: el("fieldset"), legend: el("legend"), button: el("button", { type: "button", class: "plain" }), note: el("p", { class: "note" }) });
+    const { field, legend, button, note } = groups.get(name);
+    legend.textContent = title;
+    button.textContent = `Show ${members.length - SHOWN} more`;
+    note.textContent = `${count(more)} rarer ones: search or filter to see them`;
+    const fill = () => {
+      const isWhole = opened.has(name) || members.length <= SHOWN;
+      arrange(field, [legend, ...(isWhole ? members : members.slice(0, SHOWN)), !isWhole && button, isWhole && more && note]);
+    };
+    button.onclick = () => {
+      opened.add(name);
+      fill();
+      members[SHOWN].control.focus();
+    };
+    fill();
     return field;
   }
 
-  function waysGroup(counts) {
+  function waysGroups(counts, params) {
     const ways = run.about.ways;
+    const others = new URLSearchParams(params);
+    others.delete("model");
     const models = [...new Set(ways.map((way) => way.model))];
-    const boxes = models.map((model) => {
-      const own = counts.filter((_, place) => ways[place].model === model && isChosen(ways[place], without("model")));
+    const members = models.map((model) => {
+      const own = counts.filter((_, place) => ways[place].model === model && isChosen(ways[place], others));
       const right = own.reduce((sum, one) => sum + one.right, 0);
       const judged = own.reduce((sum, one) => sum + one.right + one.wrong, 0);
-      const told = `${count(right)} of ${count(judged)} usable answers are right`;
-      return box("model", model, bdi(model), percent(right, judged), { title: told });
+      return box("model", model, bdi(model), percent(right, judged), `${count(right)} of ${count(judged)} usable answers are right`);
     });
     const plain = (key) => {
       const values = [...new Set(ways.map((way) => way[key]))];
       return values.length > 1 && ways.length > models.length ? values.map((value) => box(key, value, bdi(value), "")) : [];
     };
-    return [group("Model, and its share of right answers", boxes), group("Probe", plain("probe")), group("Method", plain("method"))];
-  }
-
-  function without(key) {
-    const kept = new URLSearchParams(params);
-    kept.delete(key);
-    return kept;
-  }
-
-  function draw(found) {
-    const focused = body.contains(document.activeElement) ? document.activeElement.closest("label")?.dataset : null;
-    const results = Object.entries(RESULTS).map(([key, label]) => box("result", key, label, count(found.results[key])));
-    const facets = Object.entries(FACETS).map(([key, name]) => {
-      const facet = found.facets[key];
-      if (facet.of < 2) return null;
-      return group(name, facet.values.map((one) => box(key, one.value, one.value === "" ? "(none)" : bdi(one.value), count(one.count))), facet.more);
-    });
-    above.replaceChildren(
-      group(params.has("model") || params.has("method") || params.has("probe") ? "Result, by the chosen models" : "Result, by any model", results),
-      ...waysGroup(found.ways).filter(Boolean),
-    );
-    below.replaceChildren(...facets.filter(Boolean));
-    if (focused) [...body.querySelectorAll("label.choice")].find((one) => one.dataset.key === focused.key && one.dataset.value === focused.value)?.querySelector("input").focus();
+    return [group("model", "Model, and its share of right answers", members), group("probe", "Probe", plain("probe")), group("method", "Method", plain("method"))];
   }
 
   return {
     element: whole,
-    async update(next) {
-      params = next;
-      range.forEach((input, place) => {
-        if (document.activeElement !== input) input.value = params.get(place ? "high" : "low") ?? "";
+    show: check,
+    draw(found) {
+      const params = choices.now();
+      const results = Object.entries(RESULTS).map(([key, label]) => box("result", key, label, count(found.results[key])));
+      const facets = Object.entries(FACETS).map(([key, name]) => {
+        const facet = found.facets[key];
+        if (facet.of < 2) return null;
+        return group(key, name, facet.values.map((one) => box(key, one.value, one.value === "" ? "(none)" : bdi(one.value), count(one.count))), facet.more);
       });
-      await ask(async (signal) => draw(await get("facets", filtersOf(params), signal)));
+      const isSome = ["model", "method", "probe"].some((key) => params.has(key));
+      arrange(above, [group("result", isSome ? "Result, by the chosen models" : "Result, by any model", results), ...waysGroups(found.ways, params)]);
+      arrange(below, facets);
+      check(params);
     },
   };
 }
 
 /* The filters that are set, each with a button that takes it away. */
-export function chips(params, change) {
-  const kept = [...filtersOf(params)].filter(([key]) => key !== "search");
-  if (!kept.length) return el("div");
+export function chipRow(choices) {
   const names = { ...FACETS, low: "rank from", high: "rank to", model: "Model", probe: "Probe", method: "Method", result: "Result" };
-  const buttons = kept.map(([key, value]) => {
-    const label = `${names[key]}: `;
-    const button = el("button", { type: "button", class: "chip", title: "Take this filter away" }, label, bdi(value || "(none)"), " ×");
-    button.addEventListener("click", () => {
-      const next = new URLSearchParams([...params].filter(([k, v]) => !(k === key && v === value) && k !== "page" && k !== "cell"));
-      change(next);
-    });
-    return button;
-  });
+  const row = el("div");
+  const chips = new Map();
   const clear = el("button", { type: "button", class: "plain" }, "Clear all");
-  clear.addEventListener("click", () => change(new URLSearchParams([...params].filter(([key]) => key === "search" || key === "sort" || key === "first" || key === "second"))));
-  return el("div", { class: "chips" }, buttons, clear);
+  clear.addEventListener("click", () => choices.change((params) => {
+    for (const key of new Set(params.keys())) if (!["search", "sort", "first", "second"].includes(key)) params.delete(key);
+  }));
+  function chip([key, value]) {
+    const name = JSON.stringify([key, value]);
+    if (!chips.has(name)) {
+      const button = el("button", { type: "button", class: "chip", title: "Take this filter away" }, `${names[key]}: `, bdi(value || "(none)"), " ×");
+      button.addEventListener("click", () => choices.toggle(key, value, false));
+      chips.set(name, button);
+    }
+    return chips.get(name);
+  }
+  return {
+    element: row,
+    show(params) {
+      const kept = [...filtersOf(params)].filter(([key]) => key !== "search");
+      row.className = kept.length ? "chips" : "";
+      arrange(row, kept.length ? [...new Set(kept.map(chip)), clear] : []);
+    },
+  };
 }

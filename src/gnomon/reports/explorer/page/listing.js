@@ -1,6 +1,6 @@
 "use strict";
 /* Questions as a table, and the pages of a long list. */
-import { bdi, count, el, golds, hash, list, prompt, rank, run, verdict, visible } from "./parts.js";
+import { bdi, count, el, golds, hash, isPlain, list, prompt, rank, run, verdict, visible } from "./parts.js";
 
 const COLUMNS = 6;
 
@@ -20,16 +20,13 @@ function tally(row, ways) {
 
 /* A table of questions. ways are the columns; with more than a few they are counted instead. */
 export function questionTable(rows, ways, { difference = null, remember = false, caption = "Questions" } = {}) {
-  if (remember) {
-    list.hash = location.hash || "#/questions";
-    list.ids = rows.map((row) => row.id);
-  }
+  if (remember) list.ids = rows.map((row) => row.id);
   const labels = run.about.ways.map((way) => visible(way.label));
   const few = ways.length <= COLUMNS;
   const heads = few ? ways.map((way) => el("th", { scope: "col", class: "outcome" }, el("span", { class: "clamp", title: labels[way] }, bdi(labels[way])))) : [el("th", { scope: "col" }, "right")];
   if (difference) heads.push(el("th", { scope: "col", class: "number" }, "ranks apart"));
   const lines = rows.map((row) => {
-    const link = el("a", { href: hash("question", { id: row.id }), class: "asked" }, prompt(row));
+    const link = el("a", { href: hash("question", { id: row.id }), class: "asked", data: { focus: row.id } }, prompt(row));
     const tags = [row.task, row.domain, row.relation === row.task ? "" : row.relation].filter(Boolean);
     const about = el("div", { class: "about" }, golds(row), [...new Set(tags)].map((tag) => [" ", bdi(tag, { class: "tag" })]));
     const cells = few ? ways.map((way) => cell(row, way, labels[way])) : [tally(row, ways)];
@@ -59,19 +56,55 @@ function moveBetween(event) {
   }
 }
 
-/* Links to the pages before and after, and a box for any other. */
-export function pager(found, view, params) {
-  const pages = Math.max(1, Math.ceil(found.total / found.size));
-  if (pages === 1 && found.page === 1) return el("div");
-  const to = (page) => {
-    const next = new URLSearchParams(params);
-    next.set("page", page);
-    return hash(view, next);
-  };
-  const step = (page, text, label) => page >= 1 && page <= pages ? el("a", { href: to(page), rel: label }, text) : el("span", { class: "unusable" }, text);
-  const input = el("input", { type: "number", min: 1, max: pages, value: found.page, "aria-label": "page" });
-  input.addEventListener("change", () => {
-    location.hash = to(Math.min(pages, Math.max(1, Math.round(Number(input.value)) || 1)));
+/* Links to the pages before and after, and a box for any other. They are made once: a list that comes while somebody
+   types a page leaves what is typed. */
+export function pager(choices) {
+  let listed = new URLSearchParams();
+  let written = "";
+  const input = el("input", { type: "number", min: 1, "aria-label": "page" });
+  const of = el("span");
+  const nav = el("nav", { class: "pager", "aria-label": "Pages" });
+  const [previous, next] = [["‹ Previous", "prev"], ["Next ›", "next"]].map(([text, rel]) => {
+    const link = el("a", { rel }, text);
+    link.addEventListener("click", (event) => {
+      if (!link.dataset.page || !isPlain(event)) return;
+      event.preventDefault();
+      choices.turnTo(link.dataset.page, listed);
+    });
+    return link;
   });
-  return el("nav", { class: "pager", "aria-label": "Pages" }, step(found.page - 1, "‹ Previous", "prev"), el("span", {}, "Page ", input, ` of ${count(pages)}`), step(found.page + 1, "Next ›", "next"));
+  nav.append(previous, el("span", {}, "Page ", input, of), next);
+  input.addEventListener("change", () => {
+    input.value = Math.min(input.max, Math.max(1, Math.round(Number(input.value)) || 1));
+    written = input.value;
+    choices.turnTo(input.value, listed);
+  });
+
+  function aim(link, page, pages) {
+    const isThere = page >= 1 && page <= pages;
+    link.className = isThere ? "" : "unusable";
+    link.dataset.page = isThere ? page : "";
+    if (isThere) link.href = choices.hashOf(page, listed);
+    else link.removeAttribute("href");
+  }
+
+  return {
+    element: nav,
+    /* The address has changed: a page that was typed before is not wanted any more. */
+    reset() {
+      input.value = written;
+    },
+    draw(found, params) {
+      const pages = Math.max(1, Math.ceil(found.total / found.size));
+      listed = params;
+      nav.hidden = !found.total || (pages === 1 && found.page === 1);
+      of.textContent = ` of ${count(pages)}`;
+      input.max = pages;
+      aim(previous, found.page - 1, pages);
+      aim(next, found.page + 1, pages);
+      const isTyped = input.value !== written && document.activeElement === input;
+      written = String(found.page);
+      if (!isTyped) input.value = written;
+    },
+  };
 }

@@ -49,25 +49,48 @@ async function sent(path, options) {
 
 export async function get(view, params = new URLSearchParams(), signal = undefined) {
   const query = params.toString();
-  return answered(await sent(`/api/${view}${query ? `?${query}` : ""}`, { signal }));
+  const content = await answered(await sent(`/api/${view}${query ? `?${query}` : ""}`, { signal }));
+  signal?.throwIfAborted();
+  return content;
 }
 
-export async function post(view, content, signal = undefined) {
+export async function post(view, content) {
   const headers = { "Content-Type": "application/json", "X-Gnomon-Token": token };
-  return answered(await sent(`/api/${view}`, { method: "POST", headers, body: JSON.stringify(content), signal }));
+  return answered(await sent(`/api/${view}`, { method: "POST", headers, body: JSON.stringify(content) }));
 }
 
-/* Only the latest request of a kind counts: a new one calls off the one before. */
+/* Only the newest work of a view may paint: newer work, or leaving the view, calls off what is under way. */
 export function latest() {
   let running = null;
-  return (work) => {
-    if (running) running.abort();
-    const own = new AbortController();
-    running = own;
-    return work(own.signal).catch((error) => {
-      if (error.name !== "AbortError" && !own.signal.aborted) throw error;
-    });
+  return {
+    cancel: () => running?.abort(),
+    async run(work, fail) {
+      running?.abort();
+      const own = new AbortController();
+      running = own;
+      try {
+        await work(own.signal);
+      } catch (error) {
+        if (own.signal.aborted) return;
+        own.abort();  // What else it asked for does not paint over the failure.
+        fail(error);
+      }
+    },
   };
+}
+
+/* Give an element these children and no others, in this order. What is in its place already is not touched. What has
+   the focus keeps it, also where it is drawn anew under the same name (data-focus). */
+export function arrange(parent, children) {
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  const wanted = children.filter(Boolean);
+  for (const old of [...parent.childNodes]) if (!wanted.includes(old)) old.remove();
+  wanted.forEach((child, place) => {
+    if (parent.childNodes[place] !== child) parent.insertBefore(child, parent.childNodes[place] ?? null);
+  });
+  if (!focused || focused === document.activeElement) return;
+  const again = focused.isConnected ? focused : [...parent.querySelectorAll("[data-focus]")].find((one) => one.dataset.focus === focused.dataset.focus);
+  again?.focus({ preventScroll: true });
 }
 
 export function say(text) {
@@ -115,16 +138,22 @@ export function hash(view, params) {
   return `#/${view}${query ? `?${query}` : ""}`;
 }
 
+/* A click that follows a link here, and not into another tab or a file. */
+export const isPlain = (event) => !(event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+
+/* Go to an address. The view is told before this returns, so that no change falls between address and view. */
 export function go(view, params, replace = false) {
-  const target = hash(view, params);
-  if (target === location.hash) return;
-  if (replace) {
-    history.replaceState(null, "", target);
-    dispatchEvent(new HashChangeEvent("hashchange"));
-  } else location.hash = target;
+  visit(hash(view, params), replace);
 }
 
-/* What has been shown last in a list: where to go back to, and what comes before and after a question. */
+export function visit(target, replace = false) {
+  if (target === location.hash) return;
+  if (replace) history.replaceState(null, "", target);
+  else history.pushState(null, "", target);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/* The list that was asked for last, to go back to, and what was shown in it, before and after a question. */
 export const list = { hash: "#/questions", ids: [] };
 
 /* How long a bar is. Log-probabilities are all negative: their bars are likelihoods relative to the highest. Scores

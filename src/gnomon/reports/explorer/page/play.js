@@ -1,19 +1,22 @@
 "use strict";
 /* Play: a sentence with a slot, candidates, models; the ranking follows what is typed. */
-import { bdi, count, el, failed, get, go, plural, post, rank, rankedList, run, say, visible } from "./parts.js";
+import { arrange, bdi, count, el, failed, get, go, latest, plural, post, rank, rankedList, run, say, visible } from "./parts.js";
 
 const PROBES = { rank: "rank the candidates", fill: "fill the slot freely (masked models)", write: "let it write" };
 const WAIT = 400;
 const EXAMPLE = { text: "The capital of France is [MASK].", candidates: "Paris, Berlin, Rome, London" };
-let form, output, status, shown, right, asked, timer, methods;
+const filling = latest(), asking = latest();
+let form, output, status, shown, right, timer, methods, edited, isLoading;
+let sending = Promise.resolve();
 
 export const title = () => "Play";
 
 export function mount(main) {
-  asked = 0;
   right = new Set();
   methods = new Map();
-  shown = null;
+  edited = new Set();
+  isLoading = false;
+  shown = timer = null;
   const text = el("textarea", { id: "play-text", rows: 2, maxlength: 4000, spellcheck: "false", dir: "auto" });
   const candidates = el("textarea", { id: "play-candidates", rows: 6, spellcheck: "false", dir: "auto" });
   const probes = Object.entries(PROBES).map(([key, name]) => el("label", { class: "choice" }, el("input", { type: "radio", name: "probe", value: key, checked: key === "rank" }), el("span", {}, name)));
@@ -27,10 +30,13 @@ export function mount(main) {
     el("fieldset", {}, el("legend", {}, "How"), probes),
     el("p", { class: "note" }, "A model that was not in the run: start “gnomon explore” with --model NAME_OR_FOLDER."));
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", () => {
+  form.addEventListener("input", (event) => {
+    edited.add(event.target.id);
     clearTimeout(timer);
     timer = setTimeout(changed, WAIT);
   });
+  // Whoever leaves a box has done typing: a link that is clicked next finds all of it in the address.
+  form.addEventListener("focusout", () => timer !== null && changed());
   status = el("p", { class: "total", role: "status" });
   output = el("div", { class: "cards" });
   main.append(el("h1", { class: "visually-hidden" }, "Play"), el("div", { class: "columns playing" }, form, el("section", {}, status, output)));
@@ -40,8 +46,18 @@ const value = (name) => form.querySelector(`#play-${name}`).value;
 const chosenModels = () => [...form.querySelectorAll('input[name="model"]:checked')].map((box) => box.value);
 const chosenProbe = () => form.querySelector('input[name="probe"]:checked').value;
 
+export function leave() {
+  clearTimeout(timer);
+  timer = null;
+  filling.cancel();
+  asking.cancel();
+}
+
 /* What is typed is in the address too, so that it can be kept and sent. */
 function changed() {
+  clearTimeout(timer);
+  timer = null;
+  if (isLoading) return;  // What is typed while a question is on its way is taken up when it is there.
   const params = new URLSearchParams({ text: value("text"), candidates: value("candidates") });
   if (chosenProbe() !== "rank") params.set("probe", chosenProbe());
   for (const name of chosenModels()) params.append("model", name);
@@ -54,69 +70,88 @@ function changed() {
 export async function update(params) {
   if (params.toString() === shown) return;
   shown = params.toString();
-  try {
-    await fill(params);
-    ask();
-  } catch (error) {
-    output.replaceChildren(failed(error));
-  }
+  clearTimeout(timer);
+  timer = null;
+  asking.cancel();
+  edited.clear();
+  isLoading = true;
+  const finish = (otherwise) => {
+    isLoading = false;
+    if (edited.size) changed();
+    else otherwise();
+  };
+  await filling.run(
+    async (signal) => {
+      await fill(params, signal);
+      finish(ask);
+    },
+    (error) => finish(() => output.replaceChildren(failed(error))),
+  );
 }
 
-async function fill(params) {
-  let text = params.get("text") ?? EXAMPLE.text;
-  let candidates = params.get("candidates") ?? (params.has("text") ? "" : EXAMPLE.candidates);
+async function fill(params, signal) {
   right = new Set(params.getAll("right"));
-  if (params.has("question")) {
-    const found = await get("question", new URLSearchParams({ id: params.get("question") }));
-    text = found.prompt;
-    candidates = `${found.candidates.join("\n")}\n`;
-    right = new Set(found.golds);
-  }
-  form.querySelector("#play-text").value = text;
-  form.querySelector("#play-candidates").value = candidates;
   const wanted = params.getAll("model");
   const boxes = [...form.querySelectorAll('input[name="model"]:not(:disabled)')];
   boxes.forEach((box, place) => { box.checked = wanted.length ? wanted.includes(box.value) : place === 0; });
   const probe = form.querySelector(`input[name="probe"][value="${Object.hasOwn(PROBES, params.get("probe") ?? "") ? params.get("probe") : "rank"}"]`);
   probe.checked = true;
+  let text = params.get("text") ?? EXAMPLE.text;
+  let candidates = params.get("candidates") ?? (params.has("text") ? "" : EXAMPLE.candidates);
+  if (params.has("question")) {
+    const found = await get("question", new URLSearchParams({ id: params.get("question") }), signal);
+    text = found.prompt;
+    candidates = `${found.candidates.join("\n")}\n`;
+    right = new Set(found.golds);
+  }
+  // Not over what somebody has typed meanwhile.
+  if (!edited.has("play-text")) form.querySelector("#play-text").value = text;
+  if (!edited.has("play-candidates")) form.querySelector("#play-candidates").value = candidates;
 }
 
-async function ask() {
-  const mine = ++asked;
+/* Send a wish after those before it: of all that it is sent, the explorer answers the last. */
+function send(wish, signal) {
+  const reply = sending.then(() => (signal.aborted ? {} : post("play", wish)));
+  sending = reply.catch(() => {});
+  return reply;
+}
+
+function ask() {
+  return asking.run(follow, (error) => {
+    status.textContent = "";
+    output.replaceChildren(failed(error));
+  });
+}
+
+async function follow(signal) {
   if (!form.querySelector('input[name="model"]:not(:disabled)')) {
     status.textContent = "There is no model to play with here. Start “gnomon explore” with --model NAME_OR_FOLDER.";
     return;
   }
-  const current = () => mine === asked && form.isConnected;
-  try {
-    const models = chosenModels().map((name) => ({ name, method: methods.get(name) ?? null }));
-    const { job, refused } = await post("play", { text: value("text"), candidates: value("candidates"), probe: chosenProbe(), models });
-    if (refused && current()) {
-      status.textContent = refused;
-      output.replaceChildren();
-    }
-    if (refused) return;
-    let seen = -1;
-    while (current()) {
-      const found = await get("play", new URLSearchParams({ job, seen }));
-      if (!current()) return;
-      draw(found);
-      if (found.state === "done" || found.state === "replaced") return;
-      seen = found.version;
-    }
-  } catch (error) {
-    if (!current()) return;
-    status.textContent = "";
-    output.replaceChildren(failed(error));
+  const models = chosenModels().map((name) => ({ name, method: methods.get(name) ?? null }));
+  const { job, refused } = await send({ text: value("text"), candidates: value("candidates"), probe: chosenProbe(), models }, signal);
+  signal.throwIfAborted();
+  if (refused) {
+    status.textContent = refused;
+    output.replaceChildren();
+    return;
+  }
+  const cards = [];
+  let found = { state: "", version: -1 };
+  while (found.state !== "done" && found.state !== "replaced") {
+    found = await get("play", new URLSearchParams({ job, seen: found.version }), signal);
+    draw(found, cards);
   }
 }
 
-function draw(found) {
+/* cards are those drawn already: a result that is there is not drawn again when the next one comes. */
+function draw(found, cards) {
   const told = { waiting: "Waiting for what is asked before …", replaced: "Another page asked something else meanwhile; type to ask again.", done: "" };
   status.textContent = told[found.state] ?? visible(found.said);
   if (found.state === "replaced") return;
   if (found.state === "done") say("The ranking is there.");
-  if (found.results.length || found.state === "done") output.replaceChildren(...found.results.map(card));
+  cards.push(...found.results.slice(cards.length).map(card));
+  if (cards.length || found.state === "done") arrange(output, cards);
 }
 
 function card(result) {
@@ -134,11 +169,11 @@ function card(result) {
 
 function method(result) {
   if (result.methods.length < 2) return `method ${visible(result.method)}`;
-  const select = el("select", { "aria-label": `method of ${visible(result.model)}` }, result.methods.map((name) => el("option", { value: name }, visible(name))));
+  const select = el("select", { "aria-label": `method of ${visible(result.model)}`, data: { focus: `method ${result.model}` } }, result.methods.map((name) => el("option", { value: name }, visible(name))));
   select.value = result.method;
   select.addEventListener("change", () => {
     methods.set(result.model, select.value);
-    ask();
+    changed();
   });
   return ["method ", select];
 }

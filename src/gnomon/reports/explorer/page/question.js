@@ -1,37 +1,43 @@
 "use strict";
 /* One question: what was asked, what each model said, the fact, its proof, its Q-set. */
-import { BARS, bdi, count, el, failed, get, golds, hash, latest, list, plural, prompt, rank, rankedList, run, verdict, visible } from "./parts.js";
+import { BARS, arrange, bdi, count, el, failed, get, golds, hash, latest, list, plural, prompt, rank, rankedList, run, verdict, visible } from "./parts.js";
 import { questionTable } from "./listing.js";
 
-let holder;
-const ask = latest();
+const work = latest();
+let steps, holder;
 const TAGS = ["task", "domain", "relation", "template", "rule", "split", "language"];
 
 export const title = (params) => `Question ${params.get("id") ?? ""}`;
 
 export function mount(main) {
+  steps = el("div");
   holder = el("article", { class: "one" });
-  main.append(holder);
+  main.append(steps, holder);
 }
 
+export const leave = () => work.cancel();
+
 export async function update(params) {
-  try {
-    await ask(async (signal) => {
-      const found = await get("question", new URLSearchParams({ id: params.get("id") ?? "" }), signal);
-      holder.replaceChildren(...draw(found));
-      scrollTo(0, 0);
-    });
-  } catch (error) {
-    holder.replaceChildren(around(params.get("id")), failed(error));
-  }
+  const id = params.get("id") ?? "";
+  // The steps lead on from this question at once, even before it is there.
+  arrange(steps, [around(id)]);
+  holder.classList.add("waiting");
+  const paint = (...children) => {
+    holder.classList.remove("waiting");
+    holder.replaceChildren(...children);
+  };
+  await work.run(async (signal) => {
+    paint(...draw(await get("question", new URLSearchParams({ id }), signal)));
+    scrollTo(0, 0);
+  }, (error) => paint(failed(error)));
 }
 
 /* Back to the list, and the questions before and after in it. */
 function around(id) {
   const place = list.ids.indexOf(id);
-  const step = (other, text) => other ? el("a", { href: hash("question", { id: other }) }, text) : null;
-  const steps = place < 0 ? [] : [step(list.ids[place - 1], "‹ Previous"), step(list.ids[place + 1], "Next ›")];
-  return el("nav", { class: "around", "aria-label": "Around this question" }, el("a", { href: list.hash }, list.hash.startsWith("#/compare") ? "← Compare" : "← Questions"), el("span", {}, steps));
+  const step = (other, text) => other ? el("a", { href: hash("question", { id: other }), data: { focus: text } }, text) : null;
+  const both = place < 0 ? [] : [step(list.ids[place - 1], "‹ Previous"), step(list.ids[place + 1], "Next ›")];
+  return el("nav", { class: "around", "aria-label": "Around this question" }, el("a", { href: list.hash }, list.hash.startsWith("#/compare") ? "← Compare" : "← Questions"), el("span", {}, both));
 }
 
 function draw(found) {
@@ -40,7 +46,6 @@ function draw(found) {
     ? el("p", { class: "note" }, "This question compares senses: the word in its slot, in one sentence and in others. It cannot be played with here.")
     : el("p", {}, el("a", { class: "button", href: hash("play", { question: found.question_id }) }, "Play with this question"));
   return [
-    around(found.question_id),
     prompt(found, "h1", { class: "asked-one" }),
     el("p", { class: "answers" }, found.golds.length > 1 ? "Right answers: " : "Right answer: ", golds({ golds: found.golds, more_golds: 0 })),
     el("p", { class: "tags" }, tags),

@@ -1,55 +1,58 @@
 "use strict";
 /* The list of questions: filters, search, order, pages. */
-import { count, el, failed, get, go, latest, plural, run, say } from "./parts.js";
-import { chips, filterPanel, filtersOf, isChosen, searchBox } from "./filters.js";
+import { choicesOf } from "./choices.js";
+import { arrange, count, el, failed, get, hash, latest, list, plural, run, say } from "./parts.js";
+import { chipRow, filterPanel, filtersOf, isChosen, searchBox } from "./filters.js";
 import { pager, questionTable } from "./listing.js";
 
 const SORTS = { run: "as in the run", hardest: "hardest first", easiest: "easiest first", rank: "right answer ranked last", text: "by text" };
-let panel, search, sort, results, total, set, ask;
-let shown = new URLSearchParams();
+const work = latest();
+let choices, panel, chips, pages, sort, results, total;
 
 export const title = () => "Questions";
 
-const change = (params) => go("questions", params);
-
 export function mount(main) {
-  ask = latest();
-  panel = filterPanel(change);
-  search = searchBox("questions");
+  choices = choicesOf("questions");
+  panel = filterPanel(choices);
+  chips = chipRow(choices);
+  pages = pager(choices);
   sort = el("select", { "aria-label": "Order" }, Object.entries(SORTS).map(([key, name]) => el("option", { value: key }, name)));
   total = el("p", { class: "total" });
-  set = el("div");
   results = el("div", { class: "results" });
-  sort.addEventListener("change", () => change(changed("sort", sort.value === "run" ? "" : sort.value)));
-  const bar = el("div", { class: "bar-of-tools" }, search.element, el("label", { class: "order" }, "Order: ", sort));
-  main.append(el("h1", { class: "visually-hidden" }, "Questions"), el("div", { class: "columns" }, panel.element, el("section", {}, bar, set, total, results)));
+  pages.element.hidden = true;
+  sort.addEventListener("change", () => choices.change((params) => {
+    if (sort.value === "run") params.delete("sort");
+    else params.set("sort", sort.value);
+  }));
+  const bar = el("div", { class: "bar-of-tools" }, searchBox(choices), el("label", { class: "order" }, "Order: ", sort));
+  main.append(el("h1", { class: "visually-hidden" }, "Questions"), el("div", { class: "columns" }, panel.element, el("section", {}, bar, chips.element, total, results, pages.element)));
 }
 
-function changed(key, value) {
-  const next = new URLSearchParams(shown);
-  next.delete("page");
-  if (value) next.set(key, value);
-  else next.delete(key);
-  return next;
+export function leave() {
+  work.cancel();
+  choices.close();
 }
 
 export async function update(params) {
-  shown = params;
-  search.update(params);
+  list.hash = hash("questions", params);
+  choices.show(params);
+  panel.show(params);
+  chips.show(params);
+  if (!choices.isChanging()) pages.reset();
   sort.value = params.get("sort") ?? "run";
-  set.replaceChildren(chips(params, change));
   results.classList.add("waiting");
   const wanted = filtersOf(params);
-  for (const key of ["sort", "page"]) if (params.has(key)) wanted.set(key, params.get(key));
-  const counted = panel.update(params);
-  try {
-    await ask(async (signal) => draw(await get("questions", wanted, signal), params));
-    await counted;
-  } catch (error) {
-    results.classList.remove("waiting");
-    total.textContent = "";
-    results.replaceChildren(failed(error));
-  }
+  const listed = new URLSearchParams(wanted);
+  for (const key of ["sort", "page"]) if (params.has(key)) listed.set(key, params.get(key));
+  await work.run(
+    (signal) => Promise.all([get("questions", listed, signal).then((found) => draw(found, params)), get("facets", wanted, signal).then(panel.draw)]),
+    (error) => {
+      results.classList.remove("waiting");
+      total.textContent = "";
+      pages.element.hidden = true;
+      results.replaceChildren(failed(error));
+    },
+  );
 }
 
 function draw(found, params) {
@@ -58,9 +61,10 @@ function draw(found, params) {
   total.textContent = told;
   say(told);
   results.classList.remove("waiting");
+  pages.draw(found, params);
   if (!all) return results.replaceChildren(el("p", {}, "This run has no questions."));
   if (!found.total) return results.replaceChildren(el("p", {}, "No question passes these filters."));
-  if (!found.questions.length) return results.replaceChildren(el("p", {}, "There are not so many pages."), pager(found, "questions", params));
+  if (!found.questions.length) return results.replaceChildren(el("p", {}, "There are not so many pages."));
   const ways = run.about.ways.map((way, place) => place).filter((place) => isChosen(run.about.ways[place], params));
-  results.replaceChildren(...questionTable(found.questions, ways, { remember: true }), pager(found, "questions", params));
+  arrange(results, questionTable(found.questions, ways, { remember: true }));
 }
