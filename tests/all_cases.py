@@ -21,8 +21,16 @@ def check_all(check: Callable[..., object], cases: Iterable[Any]) -> None:
         try:
             check(*case) if isinstance(case, tuple) else check(case)
         except (Exception, pytest.fail.Exception) as error:
-            failures.append(f"{case!r}: {type(error).__name__}: {error}")
+            failures.append(f"{_label(case)}: {type(error).__name__}: {error}")
             first = first or error
     assert count, "there are no cases"
     if failures:
         raise AssertionError(f"{len(failures)} of {count} cases fail:\n" + "\n".join(failures)) from first
+
+
+def _label(case: object) -> str:
+    """Name models and families by their name, anything else by its value."""
+    if isinstance(case, tuple):
+        return ", ".join(map(_label, case))
+    name = getattr(case, "name", None)
+    return name if isinstance(name, str) else repr(case)

@@ -7,7 +7,7 @@ import string
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon.foundation import InputError
@@ -43,12 +43,14 @@ def slow_f1(prediction, answer):
     return 2 * precision * recall / (precision + recall)
 
 
+@settings(deadline=None)
 @given(prediction=TEXTS, answers=st.lists(TEXTS, min_size=1, max_size=3))
 def test_word_f1_is_the_best_over_the_right_answers(prediction, answers):
     assert word_f1(prediction, answers) == pytest.approx(max(slow_f1(prediction, answer) for answer in answers))
     assert exact_match(prediction, answers) == any(slow_words(prediction) == slow_words(text) for text in answers)
 
 
+@settings(deadline=None)
 @given(prediction=st.text(max_size=20), answer=st.text(max_size=20))
 def test_word_f1_of_any_text_is_between_none_and_all(prediction, answer):
     value = word_f1(prediction, [answer])
