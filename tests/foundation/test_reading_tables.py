@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from all_cases import check_all
 
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import FACTS, QUESTIONS, make_table, read_table, write_table
@@ -25,47 +26,59 @@ def line(**changed) -> bytes:
     return json.dumps({**GOOD, **changed}).encode()
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "is not a whole Parquet file"),
-        (b"not parquet at all", "is not a whole Parquet file"),
-        (b"PAR1" + bytes(range(256)) * 4 + b"PAR1", "is not a whole Parquet file"),
-    ],
-)
-def test_a_file_that_is_no_parquet(tmp_path, content, said):
-    path = tmp_path / "questions.parquet"
-    path.write_bytes(content)
-    assert said in refusal(QUESTIONS, path)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
-def test_a_cut_off_parquet_file(tmp_path, share):
-    path = tmp_path / "questions.parquet"
+def whole_file(path) -> bytes:
+    """Write a table of questions and return the bytes of its file."""
     write_table(QUESTIONS, make_table(QUESTIONS, [{**GOOD, "prompt": f"{i} [MASK]"} for i in range(200)]), path)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * share)])
-    assert "is not a whole Parquet file" in refusal(QUESTIONS, path)
+    return path.read_bytes()
 
 
-@pytest.mark.parametrize("place", [0.1, 0.3, 0.6])
-def test_a_parquet_file_with_flipped_bytes_is_refused_or_read_but_never_crashes(tmp_path, place):
+def test_a_file_that_is_no_parquet(tmp_path):
     path = tmp_path / "questions.parquet"
-    write_table(QUESTIONS, make_table(QUESTIONS, [{**GOOD, "prompt": f"{i} [MASK]"} for i in range(200)]), path)
-    content = bytearray(path.read_bytes())
-    start = int(len(content) * place)
-    content[start : start + 40] = bytes(40)
-    path.write_bytes(bytes(content))
-    try:
-        read_table(QUESTIONS, path)
-    except InputError as error:
-        assert str(path) in str(error)
-        assert "\n" not in str(error)
+
+    def check(content):
+        path.write_bytes(content)
+        assert "is not a whole Parquet file" in refusal(QUESTIONS, path)
+
+    check_all(check, [b"", b"not parquet at all", b"PAR1" + bytes(range(256)) * 4 + b"PAR1"])
 
 
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
+def test_a_cut_off_parquet_file(tmp_path):
+    path = tmp_path / "questions.parquet"
+    content = whole_file(path)
+
+    def check(share):
+        path.write_bytes(content[: int(len(content) * share)])
+        assert "is not a whole Parquet file" in refusal(QUESTIONS, path)
+
+    check_all(check, [0.1, 0.5, 0.9, 0.99])
+
+
+def test_a_parquet_file_with_flipped_bytes_is_refused_or_read_but_never_crashes(tmp_path):
+    path = tmp_path / "questions.parquet"
+    content = whole_file(path)
+
+    def check(place):
+        start = int(len(content) * place)
+        path.write_bytes(content[:start] + bytes(40) + content[start + 40 :])
+        try:
+            read_table(QUESTIONS, path)
+        except InputError as error:
+            assert str(path) in str(error)
+            assert "\n" not in str(error)
+
+    check_all(check, [0.1, 0.3, 0.6])
+
+
+def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
+    path = tmp_path / "questions.jsonl"
+
+    def check(broken, said):
+        path.write_bytes(line() + b"\n\n" + broken + b"\n" + line(prompt="Last [MASK]") + b"\n")
+        found = refusal(QUESTIONS, path)
+        assert said in found
+        assert found.startswith(f"{path}, row 3: ")
+
+    cases = [
         (b'{"prompt": "[MASK]"', "row 3: not valid JSON (Expecting ',' delimiter at column 20). Mend the row."),
         (b'{"prompt": "caf\xe9 [MASK]"}', "row 3: the text is not UTF-8; save the file as UTF-8"),
         (b"[1, 2]", "row 3: a row is a JSON object, and this is list"),
@@ -80,14 +93,8 @@ def test_a_parquet_file_with_flipped_bytes_is_refused_or_read_but_never_crashes(
         (line(prompt="x [MASK]", candidate_set="c"), "row 3: a question has either 'choices' or a 'candidate_set'"),
         (line(target=None), "row 3: 'target' is empty, and every row of questions needs it"),
         (line(), "questions.jsonl, row 1 (question_id q_"),
-    ],
-)
-def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path, broken, said):
-    path = tmp_path / "questions.jsonl"
-    path.write_bytes(line() + b"\n\n" + broken + b"\n" + line(prompt="Last [MASK]") + b"\n")
-    found = refusal(QUESTIONS, path)
-    assert said in found
-    assert found.startswith(f"{path}, row 3: ")
+    ]
+    check_all(check, cases)
 
 
 def test_json_lines_without_a_needed_column(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from all_cases import check_all
 
 from gnomon.foundation import InputError, Registry, did_you_mean, load_part, part_identity
 
@@ -45,11 +46,10 @@ def test_an_own_part_is_loaded_when_it_is_asked_for(registry):
     assert "no module 'no.such'" in refusal(registry.get, "broken")
 
 
-@pytest.mark.parametrize("call", ["get", "check"])
-def test_an_unknown_name_gets_the_nearest_one(registry, call):
-    said = refusal(getattr(registry, call), "Digst")
-    assert said == "there is no gadget called 'Digst'; did you mean 'digest'?"
-    assert refusal(getattr(registry, call), "zzz") == "there is no gadget called 'zzz'; there are: broken, digest"
+def test_an_unknown_name_gets_the_nearest_one(registry):
+    for call in (registry.get, registry.check):
+        assert refusal(call, "Digst") == "there is no gadget called 'Digst'; did you mean 'digest'?"
+        assert refusal(call, "zzz") == "there is no gadget called 'zzz'; there are: broken, digest"
 
 
 def test_a_part_of_another_distribution_is_found(registry, foreign):
@@ -88,9 +88,15 @@ def test_a_loose_file_can_hold_dataclasses(tmp_path):
     assert load_part("classes.py:P", tmp_path)(3).x == 3
 
 
-@pytest.mark.parametrize(
-    ("place", "said"),
-    [
+def test_a_place_that_cannot_be_loaded_is_named_in_one_line(registry, tmp_path):
+    (tmp_path / "mine.py").write_text("def answer():\n    return 42\n")
+    (tmp_path / "wrong.py").write_text("def answer(:\n")
+    (tmp_path / "failing.py").write_text("raise ValueError('two\\nlines')\n")
+
+    def check(place, said):
+        assert said in refusal(registry.get, place, tmp_path)
+
+    cases = [
         ("mine.py:anser", "has no 'anser'; did you mean 'answer'?"),
         ("other.py:answer", "there is no file"),
         ("wrong.py:answer", "cannot be imported: SyntaxError"),
@@ -99,13 +105,8 @@ def test_a_loose_file_can_hold_dataclasses(tmp_path):
         ("gnomon.nowhere:x", "there is no module 'gnomon.nowhere'"),
         (":x", "names no module"),
         ("..up:x", "names no module"),
-    ],
-)
-def test_a_place_that_cannot_be_loaded_is_named_in_one_line(registry, tmp_path, place, said):
-    (tmp_path / "mine.py").write_text("def answer():\n    return 42\n")
-    (tmp_path / "wrong.py").write_text("def answer(:\n")
-    (tmp_path / "failing.py").write_text("raise ValueError('two\\nlines')\n")
-    assert said in refusal(registry.get, place, tmp_path)
+    ]
+    check_all(check, cases)
 
 
 def test_the_identity_of_a_loose_part_changes_with_its_file(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from all_cases import check_all
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -62,26 +63,30 @@ def question(**changed):
     return {**ROWS["questions"][0], **changed}
 
 
-@pytest.mark.parametrize("name", TABLE_KINDS)
-def test_every_kind_of_table_comes_back_from_parquet(name, tmp_path):
-    kind = TABLE_KINDS[name]
-    table = make_table(kind, ROWS[name])
-    write_table(kind, table, tmp_path / "table.parquet")
-    back = read_table(kind, tmp_path / "table.parquet")
-    assert back.equals(table)
-    for row, wanted in zip(back.to_pylist(), ROWS[name], strict=True):
-        assert {key: row[key] for key in wanted} == wanted
+def test_every_kind_of_table_comes_back_from_parquet(tmp_path):
+    def check(name):
+        kind = TABLE_KINDS[name]
+        table = make_table(kind, ROWS[name])
+        write_table(kind, table, tmp_path / f"{name}.parquet")
+        back = read_table(kind, tmp_path / f"{name}.parquet")
+        assert back.equals(table)
+        for row, wanted in zip(back.to_pylist(), ROWS[name], strict=True):
+            assert {key: row[key] for key in wanted} == wanted
+
+    check_all(check, TABLE_KINDS)
 
 
-@pytest.mark.parametrize("name", TABLE_KINDS)
-def test_every_kind_of_table_may_be_empty(name, tmp_path):
-    kind = TABLE_KINDS[name]
-    write_table(kind, make_table(kind, []), tmp_path / "table.parquet")
-    (tmp_path / "table.jsonl").write_text("\n\n")
-    for ending in ("parquet", "jsonl"):
-        back = read_table(kind, tmp_path / f"table.{ending}")
-        assert back.num_rows == 0
-        assert back.column_names == kind.schema.names
+def test_every_kind_of_table_may_be_empty(tmp_path):
+    def check(name):
+        kind = TABLE_KINDS[name]
+        write_table(kind, make_table(kind, []), tmp_path / f"{name}.parquet")
+        (tmp_path / f"{name}.jsonl").write_text("\n\n")
+        for ending in ("parquet", "jsonl"):
+            back = read_table(kind, tmp_path / f"{name}.{ending}")
+            assert back.num_rows == 0
+            assert back.column_names == kind.schema.names
+
+    check_all(check, TABLE_KINDS)
 
 
 TEXT = st.text(max_size=12).filter(lambda text: SLOT not in text)
@@ -116,9 +121,11 @@ def test_any_questions_come_back_as_they_went(tmp_path, rows):
         assert {key: row[key] for key in wanted} == wanted
 
 
-@pytest.mark.parametrize(
-    ("kind", "row", "said"),
-    [
+def test_a_row_that_does_not_fit_is_refused_by_its_number():
+    def check(kind, row, said):
+        assert said in refusal(make_table, kind, [ROWS[kind.name][0], row])
+
+    cases = [
         (QUESTIONS, question(prompt="No slot here."), "questions, row 2: the prompt 'No slot here.' has no slot"),
         (QUESTIONS, question(prompt=f"{SLOT} and {SLOT}"), "has 2 slots; write [MASK] exactly once"),
         (QUESTIONS, question(prompt=None), "questions, row 2: 'prompt' is empty"),
@@ -135,15 +142,20 @@ def test_any_questions_come_back_as_they_went(tmp_path, rows):
         (CANDIDATES, {"candidate_set": "c-1", "candidates": ["x"]}, "repeats candidates, row 1"),
         (NAMES, {"entity": "Q1"}, "names, row 2: 'label' is empty"),
         (SCORES, {**ROWS["scores"][0], "n": 1.5}, "'n' is 1.5, and should be int64"),
-    ],
-)
-def test_a_row_that_does_not_fit_is_refused_by_its_number(kind, row, said):
-    assert said in refusal(make_table, kind, [ROWS[kind.name][0], row])
+    ]
+    check_all(check, cases)
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "fits"),
-    [
+def test_a_fact_ends_after_it_began():
+    def check(start, end, fits):
+        row = {"subject": "Q9696", "predicate": "held", "object": "Q11696", "start": start, "end": end}
+        if fits:
+            assert make_table(FACTS, [row]).num_rows == 1
+        else:
+            said = refusal(make_table, FACTS, [ROWS["facts"][0], row])
+            assert said == f"facts, row 2: end {end} is before start {start} for 'Q9696'"
+
+    cases = [
         ("1961", "1957", False),
         ("1957", "1961", True),
         ("1957", "1957", True),
@@ -159,15 +171,8 @@ def test_a_row_that_does_not_fit_is_refused_by_its_number(kind, row, said):
         (None, "1957", True),
         ("1957", None, True),
         ("long ago", "1957", True),
-    ],
-)
-def test_a_fact_ends_after_it_began(start, end, fits):
-    row = {"subject": "Q9696", "predicate": "held", "object": "Q11696", "start": start, "end": end}
-    if fits:
-        assert make_table(FACTS, [row]).num_rows == 1
-    else:
-        said = refusal(make_table, FACTS, [ROWS["facts"][0], row])
-        assert said == f"facts, row 2: end {end} is before start {start} for 'Q9696'"
+    ]
+    check_all(check, cases)
 
 
 def test_a_table_is_refused_for_its_columns():

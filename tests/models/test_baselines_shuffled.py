@@ -118,7 +118,8 @@ def published_task(folder: Path, task: str) -> tuple[list[Question], list[dict]]
     return questions, frequencies
 
 
-@pytest.mark.parametrize("task", PUBLISHED)
+# The task "type" has the most questions by far.
+@pytest.mark.parametrize("task", [pytest.param("type", marks=pytest.mark.slow), *list(PUBLISHED)[1:]])
 def test_published_numbers(shared: Path, task: str) -> None:
     folder = shared / "data" / "ontoprobe"
     if not folder.is_dir():

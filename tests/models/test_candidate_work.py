@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from all_cases import check_all
 
 from gnomon.foundation import InputError
 from gnomon.foundation.records import Question
@@ -37,10 +38,13 @@ def test_candidates_apart_are_another_model(model_folders: dict[str, Path]) -> N
 APART = {"candidates": "apart"}
 
 
-@pytest.mark.parametrize("family", ["roberta", "albert", "bert-uncased"])
-def test_scores_of_candidates_apart(model_folders: dict[str, Path], family: str) -> None:
+def test_scores_of_candidates_apart(model_folders: dict[str, Path]) -> None:
     """As published programs have them: masks in the sentence, tokens of the candidate alone."""
-    model = load_model(ModelSpec(str(model_folders[family]), **APART))
+    families = ("roberta", "albert", "bert-uncased")
+    check_all(lambda family: check_masked_apart(load_model(ModelSpec(str(model_folders[family]), **APART))), families)
+
+
+def check_masked_apart(model) -> None:
     tokenizer = model.tokenizer
     found = {one.index: one.by_method for one in model.score_candidates(questions(), ("multiple-mean", "single-first"))}
     for index, question in enumerate(questions()):
@@ -58,9 +62,12 @@ def test_scores_of_candidates_apart(model_folders: dict[str, Path], family: str)
             assert found[index]["single-first"][number] == pytest.approx(values[1][0], abs=1e-4)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_causal_scores_of_candidates_apart(model_folders: dict[str, Path], family: str) -> None:
-    model = load_model(ModelSpec(str(model_folders[family]), **APART))
+def test_causal_scores_of_candidates_apart(model_folders: dict[str, Path]) -> None:
+    families = ("gpt2", "llama")
+    check_all(lambda family: check_causal_apart(load_model(ModelSpec(str(model_folders[family]), **APART))), families)
+
+
+def check_causal_apart(model) -> None:
     asked = questions()[0]
     (found,) = model.score_candidates([asked], ("sum",))
     before, after = asked.prompt.split(" [MASK]")
@@ -116,6 +123,7 @@ def test_work_of_a_causal_model_is_counted(model_folders: dict[str, Path]) -> No
     assert model.work["tokens"] > before["tokens"] > 0
 
 
+@pytest.mark.slow
 def test_published_tasks_equal_one_pass_per_candidate(shared: Path) -> None:
     data, folder = shared / "data" / "ontoprobe", shared / "models" / "minilm-mlm"
     if not (data.is_dir() and folder.is_dir()):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import transformers as hf
+from all_cases import check_all
 from tiny_models import FAMILIES, LONGEST, Family, build_models, wordpiece
 
 from gnomon.foundation import InputError
@@ -37,15 +39,17 @@ WORDS = ("capital", "city", "the", "is")
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folders(made_once) -> dict[str, Path]:
     families = {name: {**FAMILIES, "distilbert": DISTILBERT}[name] for name in NAMES}
     more = {name: replace(family, sentences=(*family.sentences, POSSESSED)) for name, family in families.items()}
-    return build_models(tmp_path_factory.mktemp("possessed"), more)
+    folder = made_once("possessed", lambda folder: build_models(folder, more))
+    return {name: folder / name for name in NAMES}
 
 
-@pytest.fixture(scope="module", params=NAMES)
-def model(request: pytest.FixtureRequest, folders: dict[str, Path]):
-    return load_model(str(folders[request.param]))
+@pytest.fixture(scope="module")
+def models(folders: dict[str, Path]) -> list:
+    """One model of each family; whatever words a test makes, the next one replaces."""
+    return [load_model(str(folders[name])) for name in NAMES]
 
 
 def ask(model, prompts, candidates=CANDIDATES, methods=None) -> list[dict[str, np.ndarray]]:
@@ -96,35 +100,44 @@ def part_methods(model) -> list[str]:
     return [method for method in model.methods if method.startswith(("candidate", "first"))]
 
 
-def test_a_word_with_the_embedding_of_another_is_read_as_it(model) -> None:
-    word, vector = some_word(model)
-    dressed = with_words(model, {"[X:0]": vector, **random_words(model, "[Y:0]")})
-    texts = ("It {} or [MASK].", "It is {} that [MASK] is old.", "The {} of it is [MASK] {} .", "It {} [MASK].")
-    wanted = ask(model, [text.replace("{}", word) for text in texts], methods=part_methods(model))
-    found = ask(dressed, [text.replace("{}", "[X:0]") for text in texts], methods=part_methods(model))
-    near(found, wanted)
-    other = ask(dressed, [text.replace("{}", "[Y:0]") for text in texts], methods=part_methods(model))
-    assert not np.allclose(other[0][part_methods(model)[0]], wanted[0][part_methods(model)[0]], atol=1e-3)
+def test_a_word_with_the_embedding_of_another_is_read_as_it(models: list) -> None:
+    def check(model) -> None:
+        word, vector = some_word(model)
+        dressed = with_words(model, {"[X:0]": vector, **random_words(model, "[Y:0]")})
+        texts = ("It {} or [MASK].", "It is {} that [MASK] is old.", "The {} of it is [MASK] {} .", "It {} [MASK].")
+        wanted = ask(model, [text.replace("{}", word) for text in texts], methods=part_methods(model))
+        found = ask(dressed, [text.replace("{}", "[X:0]") for text in texts], methods=part_methods(model))
+        near(found, wanted)
+        other = ask(dressed, [text.replace("{}", "[Y:0]") for text in texts], methods=part_methods(model))
+        assert not np.allclose(other[0][part_methods(model)[0]], wanted[0][part_methods(model)[0]], atol=1e-3)
+
+    check_all(check, models)
 
 
-def test_a_prompt_without_made_words_is_scored_as_before(model) -> None:
-    before = ask(model, PLAIN)
-    dressed = with_words(model, random_words(model, "[X:0]", "[Y:0]", "<s4>"))
-    same(ask(dressed, PLAIN), before)
-    same(ask(model, PLAIN), before)
-    assert with_words(dressed, {}) is model
-    assert not isinstance(model.model.get_input_embeddings(), MadeWords)
-    same(ask(model, PLAIN), before)
+def test_a_prompt_without_made_words_is_scored_as_before(models: list) -> None:
+    def check(model) -> None:
+        before = ask(model, PLAIN)
+        dressed = with_words(model, random_words(model, "[X:0]", "[Y:0]", "<s4>"))
+        same(ask(dressed, PLAIN), before)
+        same(ask(model, PLAIN), before)
+        assert with_words(dressed, {}) is model
+        assert not isinstance(model.model.get_input_embeddings(), MadeWords)
+        same(ask(model, PLAIN), before)
+
+    check_all(check, models)
 
 
-def test_the_vocabulary_of_answers_stays_the_same(model) -> None:
-    dressed = with_words(model, random_words(model, "[X:0]"))
-    ids = torch.tensor([dressed.tokenizer("It is [X:0] or so.")["input_ids"]])
-    assert len(model.tokenizer) in ids[0].tolist()
-    with torch.no_grad():
-        logits = dressed.model(input_ids=ids).logits
-    assert logits.shape[-1] == model.model.config.get_text_config().vocab_size == len(model.tokenizer)
-    assert logits.log_softmax(-1).exp().sum(-1).numpy() == pytest.approx(1.0, abs=1e-4)
+def test_the_vocabulary_of_answers_stays_the_same(models: list) -> None:
+    def check(model) -> None:
+        dressed = with_words(model, random_words(model, "[X:0]"))
+        ids = torch.tensor([dressed.tokenizer("It is [X:0] or so.")["input_ids"]])
+        assert len(model.tokenizer) in ids[0].tolist()
+        with torch.no_grad():
+            logits = dressed.model(input_ids=ids).logits
+        assert logits.shape[-1] == model.model.config.get_text_config().vocab_size == len(model.tokenizer)
+        assert logits.log_softmax(-1).exp().sum(-1).numpy() == pytest.approx(1.0, abs=1e-4)
+
+    check_all(check, models)
 
 
 PLACES = (
@@ -138,11 +151,14 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize(("before", "after"), PLACES)
-@pytest.mark.parametrize("candidates", [PIECES, CANDIDATES])
-def test_tokens_are_those_of_the_whole_sentence(model, before: str, after: str, candidates) -> None:
-    if after == "[Y:1]" and "sentencepiece" in model.name:
-        pytest.skip("a word that is glued to the one before is no word to this family")
+def test_tokens_are_those_of_the_whole_sentence(models: list) -> None:
+    cases = [(model, *place, candidates) for model, place, candidates in product(models, PLACES, (PIECES, CANDIDATES))]
+    # A word that is glued to the one before is no word to this family.
+    cases = [case for case in cases if not ("sentencepiece" in case[0].name and case[2] == "[Y:1]")]
+    check_all(check_tokens, cases)
+
+
+def check_tokens(model, before: str, after: str, candidates: tuple[str, ...]) -> None:
     dressed = with_words(model, random_words(model, "[X:1]", "[Y:1]", "<s4>", "<s5>"))
     first = len(model.tokenizer)
     placed = dressed.placer.place_candidates(f"{before}[MASK]{after}", candidates)
@@ -160,23 +176,29 @@ def test_tokens_are_those_of_the_whole_sentence(model, before: str, after: str, 
         assert (one.start, one.stop) == (own[0], own[-1] + 1)
 
 
-def test_a_blank_before_a_word_is_part_of_it_and_a_blank_after_it_is_not(model) -> None:
-    dressed = with_words(model, random_words(model, "[X:1]"))
-    plain = model.tokenizer("It is old", add_special_tokens=False)["input_ids"]
-    found = dressed.tokenizer("[X:1] is old", add_special_tokens=False)["input_ids"]
-    assert found[0] == len(model.tokenizer)
-    assert found[1:] == plain[-len(found) + 1 :]
-    for text in ("It [X:1]", "It is [X:1]"):
-        alone = model.tokenizer(text.removesuffix(" [X:1]"), add_special_tokens=False)["input_ids"]
-        assert dressed.tokenizer(text, add_special_tokens=False)["input_ids"] == [*alone, len(model.tokenizer)]
+def test_a_blank_before_a_word_is_part_of_it_and_a_blank_after_it_is_not(models: list) -> None:
+    def check(model) -> None:
+        dressed = with_words(model, random_words(model, "[X:1]"))
+        plain = model.tokenizer("It is old", add_special_tokens=False)["input_ids"]
+        found = dressed.tokenizer("[X:1] is old", add_special_tokens=False)["input_ids"]
+        assert found[0] == len(model.tokenizer)
+        assert found[1:] == plain[-len(found) + 1 :]
+        for text in ("It [X:1]", "It is [X:1]"):
+            alone = model.tokenizer(text.removesuffix(" [X:1]"), add_special_tokens=False)["input_ids"]
+            assert dressed.tokenizer(text, add_special_tokens=False)["input_ids"] == [*alone, len(model.tokenizer)]
+
+    check_all(check, models)
 
 
-def test_every_method_scores_around_made_words(model) -> None:
-    dressed = with_words(model, random_words(model, "[X:1]", "[Y:1]"))
-    prompts = ("[X:1][MASK] [Y:1] .", "Therefore , [X:1] is a [MASK] .", "[X:1] [Y:1] [MASK] [Y:1]")
-    for one in ask(dressed, prompts, PIECES):
-        for method, scores in one.items():
-            assert np.all(np.isfinite(scores)) and np.all(scores < 0), method
+def test_every_method_scores_around_made_words(models: list) -> None:
+    def check(model) -> None:
+        dressed = with_words(model, random_words(model, "[X:1]", "[Y:1]"))
+        prompts = ("[X:1][MASK] [Y:1] .", "Therefore , [X:1] is a [MASK] .", "[X:1] [Y:1] [MASK] [Y:1]")
+        for one in ask(dressed, prompts, PIECES):
+            for method, scores in one.items():
+                assert np.all(np.isfinite(scores)) and np.all(scores < 0), method
+
+    check_all(check, models)
 
 
 def causal_by_hand(model, prompt: str, candidate: str, part: str) -> list[float]:
@@ -195,9 +217,12 @@ def causal_by_hand(model, prompt: str, candidate: str, part: str) -> list[float]
     return [logits[i - 1, ids[i]].item() for i in scored if ids[i] not in model.unwritten]
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-sentencepiece"])
-def test_made_words_have_no_part_in_a_causal_score(folders: dict[str, Path], family: str) -> None:
-    model = load_model(str(folders[family]))
+def test_made_words_have_no_part_in_a_causal_score(folders: dict[str, Path]) -> None:
+    families = ("gpt2", "llama", "llama-sentencepiece")
+    check_all(lambda family: check_causal_scores(load_model(str(folders[family]))), families)
+
+
+def check_causal_scores(model) -> None:
     dressed = with_words(model, random_words(model, "[X:1]", "[Y:10]"))
     prompt = "The capital of [X:1][MASK] [Y:10] , it is said ."
     (found,) = ask(dressed, (prompt,), PIECES)
@@ -225,42 +250,50 @@ def test_made_words_are_not_masked_in_a_sentence(folders: dict[str, Path]) -> No
     assert found["sentence-pll-sum"][0] == pytest.approx(total, abs=1e-3)
 
 
-def test_a_made_word_is_no_candidate(model) -> None:
-    dressed = with_words(model, random_words(model, "[X:1]"))
-    asked = [Question("q", "t", "It is [MASK] .", ("Rome",), "Rome", ("Rome", "[X:1]"))]
-    (found,) = dressed.score_candidates(asked, model.methods[:1])
-    assert found.unusable == "the candidate '[X:1]' holds a word that this model reads and never writes"
+def test_a_made_word_is_no_candidate(models: list) -> None:
+    def check(model) -> None:
+        dressed = with_words(model, random_words(model, "[X:1]"))
+        asked = [Question("q", "t", "It is [MASK] .", ("Rome",), "Rome", ("Rome", "[X:1]"))]
+        (found,) = dressed.score_candidates(asked, model.methods[:1])
+        assert found.unusable == "the candidate '[X:1]' holds a word that this model reads and never writes"
+
+    check_all(check, models)
 
 
-def test_dressing_again_replaces(model) -> None:
-    before = ask(model, PLAIN)
-    words = random_words(model, "[X:0]", "[Y:0]")
-    prompts = ("Therefore , [X:0] is [MASK] .",)
-    first = with_words(model, {"[X:0]": words["[X:0]"]})
-    alone = ask(first, prompts)
-    second = with_words(first, {"[Y:0]": words["[Y:0]"], "[X:0]": words["[Y:0]"]})
-    assert not np.allclose(ask(second, prompts)[0][model.methods[0]], alone[0][model.methods[0]], atol=1e-3)
-    again = with_words(second, {"[X:0]": words["[X:0]"]})
-    same(ask(again, prompts), alone)
-    assert again.fingerprint == first.fingerprint != second.fingerprint
-    assert model.fingerprint not in (first.fingerprint, second.fingerprint)
-    assert made_words_of(again).table.shape[0] == 1
-    assert again.describe() == model.describe()
-    same(ask(model, PLAIN), before)
+def test_dressing_again_replaces(models: list) -> None:
+    def check(model) -> None:
+        before = ask(model, PLAIN)
+        words = random_words(model, "[X:0]", "[Y:0]")
+        prompts = ("Therefore , [X:0] is [MASK] .",)
+        first = with_words(model, {"[X:0]": words["[X:0]"]})
+        alone = ask(first, prompts)
+        second = with_words(first, {"[Y:0]": words["[Y:0]"], "[X:0]": words["[Y:0]"]})
+        assert not np.allclose(ask(second, prompts)[0][model.methods[0]], alone[0][model.methods[0]], atol=1e-3)
+        again = with_words(second, {"[X:0]": words["[X:0]"]})
+        same(ask(again, prompts), alone)
+        assert again.fingerprint == first.fingerprint != second.fingerprint
+        assert model.fingerprint not in (first.fingerprint, second.fingerprint)
+        assert made_words_of(again).table.shape[0] == 1
+        assert again.describe() == model.describe()
+        same(ask(model, PLAIN), before)
+
+    check_all(check, models)
 
 
-@pytest.mark.parametrize("family", ["bert-uncased", "albert", "llama"])
-def test_words_that_cannot_be_made_are_refused(folders: dict[str, Path], family: str) -> None:
-    model = load_model(str(folders[family]))
-    width = own_embedding(model).weight.shape[1]
-    with pytest.raises(InputError, match=r"\[X:0\] has an embedding of \(3,\), not"):
-        with_words(model, {"[X:0]": torch.zeros(3)})
-    known = next(iter(model.tokenizer.get_vocab()))
-    with pytest.raises(InputError, match="knows some of these as tokens already"):
-        with_words(model, {"[X:0]": torch.zeros(width), known: torch.zeros(width)})
-    with pytest.raises(InputError, match="has no made words"):
-        made_words_of(model)
-    assert not isinstance(model.model.get_input_embeddings(), MadeWords)
+def test_words_that_cannot_be_made_are_refused(folders: dict[str, Path]) -> None:
+    def check(family: str) -> None:
+        model = load_model(str(folders[family]))
+        width = own_embedding(model).weight.shape[1]
+        with pytest.raises(InputError, match=r"\[X:0\] has an embedding of \(3,\), not"):
+            with_words(model, {"[X:0]": torch.zeros(3)})
+        known = next(iter(model.tokenizer.get_vocab()))
+        with pytest.raises(InputError, match="knows some of these as tokens already"):
+            with_words(model, {"[X:0]": torch.zeros(width), known: torch.zeros(width)})
+        with pytest.raises(InputError, match="has no made words"):
+            made_words_of(model)
+        assert not isinstance(model.model.get_input_embeddings(), MadeWords)
+
+    check_all(check, ("bert-uncased", "albert", "llama"))
 
 
 def test_the_precision_of_the_network_stays(folders: dict[str, Path]) -> None:
@@ -274,10 +307,13 @@ def test_the_precision_of_the_network_stays(folders: dict[str, Path]) -> None:
         assert dressed.describe() == half.describe()
 
 
-@pytest.mark.parametrize("family", ["bert-uncased", "roberta", "gpt2", "llama"])
-def test_a_vocabulary_that_is_padded(folders: dict[str, Path], family: str) -> None:
+def test_a_vocabulary_that_is_padded(folders: dict[str, Path]) -> None:
     """Rows beyond the tokenizer's are never read, so made words may have their numbers."""
-    model = load_model(str(folders[family]))
+    families = ("bert-uncased", "roberta", "gpt2", "llama")
+    check_all(lambda family: check_padded_vocabulary(load_model(str(folders[family]))), families)
+
+
+def check_padded_vocabulary(model) -> None:
     model.model.resize_token_embeddings(len(model.tokenizer) + 7)
     padded = type(model)(model.name, model.fingerprint, model.model, model.tokenizer)
     word, vector = some_word(padded)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from all_cases import check_all
 
 from gnomon.foundation import InputError
 from gnomon.foundation.records import Question
@@ -29,9 +30,9 @@ def questions() -> list[Question]:
     return [Question(f"q{i}", "t", prompt, ("Paris",), "Paris", CANDIDATES) for i, prompt in enumerate(PROMPTS)]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def model(request: pytest.FixtureRequest, model_folders: dict[str, Path]):
-    return load_model(str(model_folders[request.param]))
+@pytest.fixture(scope="module")
+def models(model_folders: dict[str, Path]) -> list:
+    return [load_model(str(model_folders[name])) for name in FAMILIES]
 
 
 def centre_of(model) -> np.ndarray:
@@ -47,8 +48,11 @@ def nearest(model, centre: np.ndarray) -> float:
     return min(distance for distance in distances if distance > 0)
 
 
-@pytest.mark.parametrize("alpha", [0.5, 0.1, 0.9])
-def test_where_they_lie(model, alpha: float) -> None:
+def test_where_they_lie(models: list) -> None:
+    check_all(check_positions, [(model, alpha) for model in models for alpha in (0.5, 0.1, 0.9)])
+
+
+def check_positions(model, alpha: float) -> None:
     settings = PseudowordSettings(pairs=4, alpha=alpha)
     asked = WithPseudowords(model, settings)
     points = made_words_of(asked.inner).table.detach().double().numpy()
@@ -74,30 +78,41 @@ def test_directions_lean_to_no_side(model_folders: dict[str, Path]) -> None:
     assert np.linalg.norm(every.mean(axis=0)) < 2 / np.sqrt(len(every))
 
 
-def test_the_seed_decides(model) -> None:
-    first, again, other = (pseudoword_embeddings(model, PseudowordSettings(3, seed=seed)) for seed in (1, 1, 2))
-    assert np.array_equal(first, again)
-    assert not np.any(np.all(np.isclose(first, other), axis=1))
-    # Fewer pairs are the first ones of more.
-    assert np.array_equal(pseudoword_embeddings(model, PseudowordSettings(2, seed=1)), first[:4])
-    prints = [WithPseudowords(model, PseudowordSettings(2, seed=seed)).fingerprint for seed in (1, 1, 2)]
-    assert prints[0] == prints[1] != prints[2]
-    assert model.fingerprint not in prints
+def test_the_seed_decides(models: list) -> None:
+    def check(model) -> None:
+        first, again, other = (pseudoword_embeddings(model, PseudowordSettings(3, seed=seed)) for seed in (1, 1, 2))
+        assert np.array_equal(first, again)
+        assert not np.any(np.all(np.isclose(first, other), axis=1))
+        # Fewer pairs are the first ones of more.
+        assert np.array_equal(pseudoword_embeddings(model, PseudowordSettings(2, seed=1)), first[:4])
+        prints = [WithPseudowords(model, PseudowordSettings(2, seed=seed)).fingerprint for seed in (1, 1, 2)]
+        assert prints[0] == prints[1] != prints[2]
+        assert model.fingerprint not in prints
+
+    check_all(check, models)
 
 
-def test_words_that_a_model_wears_change_nothing(model) -> None:
-    settings = PseudowordSettings(2)
-    points = pseudoword_embeddings(model, settings)
-    width = own_embedding(model).weight.shape[1]
-    dressed = with_words(model, {"<s1>": torch.from_numpy(centre_of(model)).float() + 1e-4, "<s2>": torch.zeros(width)})
-    assert np.array_equal(pseudoword_embeddings(dressed, settings), points)
-    with_words(dressed, {})
+def test_words_that_a_model_wears_change_nothing(models: list) -> None:
+    def check(model) -> None:
+        settings = PseudowordSettings(2)
+        points = pseudoword_embeddings(model, settings)
+        width = own_embedding(model).weight.shape[1]
+        dressed = with_words(
+            model, {"<s1>": torch.from_numpy(centre_of(model)).float() + 1e-4, "<s2>": torch.zeros(width)}
+        )
+        assert np.array_equal(pseudoword_embeddings(dressed, settings), points)
+        with_words(dressed, {})
+
+    check_all(check, models)
 
 
-@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "bert-cased", "albert", "llama"])
-def test_the_centre_of_the_published_code(model_folders: dict[str, Path], family: str) -> None:
+def test_the_centre_of_the_published_code(model_folders: dict[str, Path]) -> None:
     """It asks for [MASK]; where the mask is called <mask>, this is the unknown token."""
-    model = load_model(str(model_folders[family]))
+    families = ("roberta", "xlm-roberta", "bert-cased", "albert", "llama")
+    check_all(lambda family: check_published_centre(load_model(str(model_folders[family])), family), families)
+
+
+def check_published_centre(model, family: str) -> None:
     if family == "roberta":
         # The byte-level families here have no unknown token; RoBERTa calls one <unk>.
         model.tokenizer.add_special_tokens({"unk_token": "<pad>"})
@@ -118,18 +133,18 @@ def test_the_centre_of_the_published_code(model_folders: dict[str, Path], family
     assert np.array_equal(points, usual) == (family not in ("roberta", "xlm-roberta"))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_settings_are_refused_in_clear_words() -> None:
+    def check(settings: dict, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            PseudowordSettings(**settings)
+
+    cases = [
         ({"pairs": 0}, "at least one pair"),
         ({"alpha": 0.0}, "an alpha between 0 and 1"),
         ({"alpha": 1.0}, "an alpha between 0 and 1"),
         ({"centre": "mean"}, "the centre of pseudowords is 'mean', and should be one of mask, unknown"),
-    ],
-)
-def test_settings_are_refused_in_clear_words(settings: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        PseudowordSettings(**settings)
+    ]
+    check_all(check, cases)
 
 
 def test_more_pairs_than_there_is_room_for_are_refused(model_folders: dict[str, Path], monkeypatch) -> None:
@@ -139,39 +154,45 @@ def test_more_pairs_than_there_is_room_for_are_refused(model_folders: dict[str, 
         pseudoword_embeddings(model, PseudowordSettings(pairs=120))
 
 
-def test_every_question_about_them_is_asked_with_every_pair(model) -> None:
-    methods = model.methods[:6]
-    settings = PseudowordSettings(pairs=3, seed=5)
-    points = torch.from_numpy(pseudoword_embeddings(model, settings)).float()
-    plain = {one.index: one for one in model.score_candidates(questions(), methods)}
-    asked = WithPseudowords(model, settings)
-    assert isinstance(asked, Model)
-    found = {(one.index, one.repeat): one for one in asked.score_candidates(questions(), methods)}
-    assert set(found) == {*((i, r) for i in (0, 2, 3) for r in range(3)), (1, None)}
-    for method in methods:
-        assert found[1, None].by_method[method] == pytest.approx(plain[1].by_method[method], abs=1e-4)
-    assert asked.describe() == {**model.describe(), "pseudoword_pairs": 3, "pseudoword_alpha": 0.5}
-    for repeat in range(3):
-        pair = {"[X:9]": points[2 * repeat], "[Y:9]": points[2 * repeat + 1]}
-        dressed = with_words(model, pair)
-        worded = [
-            replace(one, prompt=one.prompt.replace("[X]", "[X:9]").replace("[Y]", "[Y:9]")) for one in questions()
-        ]
-        for one in dressed.score_candidates(worded, methods):
-            if one.index != 1:
-                for method in methods:
-                    expected = one.by_method[method]
-                    assert found[one.index, repeat].by_method[method] == pytest.approx(expected, abs=1e-4), method
-    with_words(model, {})
+def test_every_question_about_them_is_asked_with_every_pair(models: list) -> None:
+    def check(model) -> None:
+        methods = model.methods[:6]
+        settings = PseudowordSettings(pairs=3, seed=5)
+        points = torch.from_numpy(pseudoword_embeddings(model, settings)).float()
+        plain = {one.index: one for one in model.score_candidates(questions(), methods)}
+        asked = WithPseudowords(model, settings)
+        assert isinstance(asked, Model)
+        found = {(one.index, one.repeat): one for one in asked.score_candidates(questions(), methods)}
+        assert set(found) == {*((i, r) for i in (0, 2, 3) for r in range(3)), (1, None)}
+        for method in methods:
+            assert found[1, None].by_method[method] == pytest.approx(plain[1].by_method[method], abs=1e-4)
+        assert asked.describe() == {**model.describe(), "pseudoword_pairs": 3, "pseudoword_alpha": 0.5}
+        for repeat in range(3):
+            pair = {"[X:9]": points[2 * repeat], "[Y:9]": points[2 * repeat + 1]}
+            dressed = with_words(model, pair)
+            worded = [
+                replace(one, prompt=one.prompt.replace("[X]", "[X:9]").replace("[Y]", "[Y:9]")) for one in questions()
+            ]
+            for one in dressed.score_candidates(worded, methods):
+                if one.index != 1:
+                    for method in methods:
+                        expected = one.by_method[method]
+                        assert found[one.index, repeat].by_method[method] == pytest.approx(expected, abs=1e-4), method
+        with_words(model, {})
+
+    check_all(check, models)
 
 
-def test_work_is_that_of_all_pairs(model) -> None:
-    asked = WithPseudowords(model, PseudowordSettings(pairs=3))
-    list(asked.score_candidates(questions(), model.methods[:1]))
-    assert asked.work is asked.inner.work
-    assert asked.work["rows_one_by_one"] == (3 * 3 + 1) * len(CANDIDATES)
-    assert 0 < asked.work["rows"] <= asked.work["rows_one_by_one"]
-    with_words(model, {})
+def test_work_is_that_of_all_pairs(models: list) -> None:
+    def check(model) -> None:
+        asked = WithPseudowords(model, PseudowordSettings(pairs=3))
+        list(asked.score_candidates(questions(), model.methods[:1]))
+        assert asked.work is asked.inner.work
+        assert asked.work["rows_one_by_one"] == (3 * 3 + 1) * len(CANDIDATES)
+        assert 0 < asked.work["rows"] <= asked.work["rows_one_by_one"]
+        with_words(model, {})
+
+    check_all(check, models)
 
 
 def test_words_beside_pseudowords(model_folders: dict[str, Path]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from all_cases import check_all
 
 from gnomon.foundation.records import Question
 from gnomon.models import causal, load_model
@@ -21,6 +23,8 @@ PROMPTS = (
     "Is [MASK]",
     'They call it "[MASK]", a city.',
 )
+MASKED = ("bert-uncased", "bert-cased", "roberta", "albert", "xlm-roberta", "bert-chinese")
+CAUSAL = ("gpt2", "llama", "llama-sentencepiece", "t5-like")
 CHINESE_CANDIDATES = ("巴黎", "柏林", "罗马", "北京", "一座城市", "Paris", "New York")
 CHINESE_PROMPTS = ("法国的首都是[MASK]。", "[MASK]是德国的首都。", "金属和[MASK] is 中国的首都")
 
@@ -128,47 +132,44 @@ def check(model, oracle, asked: list[Question] | None = None) -> None:
             assert found == pytest.approx(wanted, abs=near, rel=1e-5), (question.prompt, method)
 
 
-@pytest.mark.parametrize("family", ["bert-uncased", "bert-cased", "roberta", "albert", "xlm-roberta", "bert-chinese"])
-def test_masked_families(model_folders: dict[str, Path], family: str) -> None:
-    check(load_model(str(model_folders[family])), masked_oracle)
+def test_masked_families(model_folders: dict[str, Path]) -> None:
+    check_all(lambda family: check(load_model(str(model_folders[family])), masked_oracle), MASKED)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-sentencepiece", "t5-like"])
-def test_causal_families(model_folders: dict[str, Path], family: str) -> None:
-    model = load_model(str(model_folders[family]))
-    assert model.share_prefixes
-    check(model, causal_oracle)
+def test_causal_families_with_and_without_trees(model_folders: dict[str, Path]) -> None:
+    def check_family(family: str, trees: bool) -> None:
+        model = load_model(str(model_folders[family]))
+        assert model.share_prefixes
+        model.share_prefixes = trees
+        check(model, causal_oracle)
+
+    check_all(check_family, product(CAUSAL, (True, False)))
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-sentencepiece", "t5-like"])
-def test_causal_without_trees_gives_the_same(model_folders: dict[str, Path], family: str) -> None:
-    model = load_model(str(model_folders[family]))
-    model.share_prefixes = False
-    check(model, causal_oracle)
-
-
-@pytest.mark.parametrize("trees", [True, False])
-@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-sentencepiece", "t5-like"])
-def test_candidates_alone_are_scored_without_what_follows(
-    model_folders: dict[str, Path], family: str, trees: bool
-) -> None:
+def test_candidates_alone_are_scored_without_what_follows(model_folders: dict[str, Path]) -> None:
     """The same as beside other methods, from fewer tokens; a candidate may begin another one."""
     methods = [method for method in causal.METHODS if causal.METHODS[method][0] == "candidate"]
     asked = [*questions(), Question("begin", "t", "In [MASK] it rains.", ("New",), "New", ("New", "New York", "Rome"))]
-    beside, alone = (load_model(str(model_folders[family])) for _ in range(2))
-    beside.share_prefixes = alone.share_prefixes = trees
-    wanted = {one.index: one for one in beside.score_candidates(asked, [*methods, "sum"])}
-    for one in alone.score_candidates(asked, methods):
-        assert one.unusable == wanted[one.index].unusable
-        for method in methods if one.by_method else ():
-            assert one.by_method[method] == pytest.approx(wanted[one.index].by_method[method], abs=1e-4)
-    assert alone.work["tokens"] < beside.work["tokens"]
+
+    def check_family(family: str, trees: bool) -> None:
+        beside, alone = (load_model(str(model_folders[family])) for _ in range(2))
+        beside.share_prefixes = alone.share_prefixes = trees
+        wanted = {one.index: one for one in beside.score_candidates(asked, [*methods, "sum"])}
+        for one in alone.score_candidates(asked, methods):
+            assert one.unusable == wanted[one.index].unusable
+            for method in methods if one.by_method else ():
+                assert one.by_method[method] == pytest.approx(wanted[one.index].by_method[method], abs=1e-4)
+        assert alone.work["tokens"] < beside.work["tokens"]
+
+    check_all(check_family, product(CAUSAL, (True, False)))
 
 
-@pytest.mark.parametrize("family", ["bert-chinese", "xlm-roberta", "llama-sentencepiece", "gpt2"])
-def test_chinese_questions(model_folders: dict[str, Path], family: str) -> None:
-    model = load_model(str(model_folders[family]))
-    check(model, masked_oracle if model.kind == "masked" else causal_oracle, chinese_questions())
+def test_chinese_questions(model_folders: dict[str, Path]) -> None:
+    def check_family(family: str) -> None:
+        model = load_model(str(model_folders[family]))
+        check(model, masked_oracle if model.kind == "masked" else causal_oracle, chinese_questions())
+
+    check_all(check_family, ("bert-chinese", "xlm-roberta", "llama-sentencepiece", "gpt2"))
 
 
 def test_a_tree_larger_than_allowed_is_cut_into_pieces(model_folders: dict[str, Path], monkeypatch) -> None:
@@ -176,10 +177,12 @@ def test_a_tree_larger_than_allowed_is_cut_into_pieces(model_folders: dict[str, 
     check(load_model(str(model_folders["llama"])), causal_oracle)
 
 
+@pytest.mark.slow
 def test_the_embedded_masked_model() -> None:
     check(load_model("minilm-mlm"), masked_oracle)
 
 
+@pytest.mark.slow
 def test_the_embedded_causal_model() -> None:
     check(load_model("smollm2-135m"), causal_oracle)
 
@@ -193,17 +196,18 @@ def test_embedded_models_know_a_capital() -> None:
     assert smollm2_135m().suffix == ".gguf"
 
 
-@pytest.mark.parametrize("family", ["bert-uncased", "llama"])
-@pytest.mark.parametrize("budget", [16, 64, 4096])
-def test_batches_and_order_change_nothing(model_folders: dict[str, Path], family: str, budget: int) -> None:
-    model = load_model(str(model_folders[family]))
-    asked = questions()
-    whole = {r.index: r.by_method for r in model.score_candidates(asked, model.methods)}
-    model.token_budget = budget
-    order = np.random.default_rng(budget).permutation(len(asked))
-    for result in model.score_candidates([asked[i] for i in order], model.methods):
-        for method, scores in whole[order[result.index]].items():
-            assert result.by_method[method] == pytest.approx(scores, abs=1e-4)
+def test_batches_and_order_change_nothing(model_folders: dict[str, Path]) -> None:
+    def check_family(family: str, budget: int) -> None:
+        model = load_model(str(model_folders[family]))
+        asked = questions()
+        whole = {r.index: r.by_method for r in model.score_candidates(asked, model.methods)}
+        model.token_budget = budget
+        order = np.random.default_rng(budget).permutation(len(asked))
+        for result in model.score_candidates([asked[i] for i in order], model.methods):
+            for method, scores in whole[order[result.index]].items():
+                assert result.by_method[method] == pytest.approx(scores, abs=1e-4)
+
+    check_all(check_family, product(("bert-uncased", "llama"), (16, 64, 4096)))
 
 
 def test_equal_tokens_are_exactly_tied(model_folders: dict[str, Path]) -> None:
@@ -217,17 +221,15 @@ def test_equal_tokens_are_exactly_tied(model_folders: dict[str, Path]) -> None:
         assert scores[0] == scores[1] != scores[2]
 
 
-@pytest.mark.parametrize("others", [("Rome",), ("Rome", "Berlin", "New York", "New Delhi", "a metal")])
-def test_a_right_and_a_wrong_answer_with_equal_tokens_cannot_be_told_apart(
-    model_folders: dict[str, Path], others: tuple[str, ...]
-) -> None:
-    model = load_model(str(model_folders["bert-uncased"]))
-    asked = [Question("q", "t", "The capital is [MASK].", ("Paris",), "Paris", ("Paris", *others, "paris"))]
-    (result,) = model.score_candidates(asked, ("multiple-mean",))
-    assert result.unusable == "the candidates 'Paris' and 'paris' have the same tokens, and only one of them is right"
-    cased = load_model(str(model_folders["bert-cased"]))
-    (result,) = cased.score_candidates(asked, ("multiple-mean",))
-    assert result.unusable is None
+def test_a_right_and_a_wrong_answer_with_equal_tokens_cannot_be_told_apart(model_folders: dict[str, Path]) -> None:
+    uncased, cased = (load_model(str(model_folders[family])) for family in ("bert-uncased", "bert-cased"))
+    said = "the candidates 'Paris' and 'paris' have the same tokens, and only one of them is right"
+    for others in (("Rome",), ("Rome", "Berlin", "New York", "New Delhi", "a metal")):
+        asked = [Question("q", "t", "The capital is [MASK].", ("Paris",), "Paris", ("Paris", *others, "paris"))]
+        (result,) = uncased.score_candidates(asked, ("multiple-mean",))
+        assert result.unusable == said
+        (result,) = cased.score_candidates(asked, ("multiple-mean",))
+        assert result.unusable is None
 
 
 def test_unusable_questions_say_why(model_folders: dict[str, Path]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import transformers
+from all_cases import check_all
 from sense_questions import asked, cosines_one_by_one, similarities
 from tiny_models import FAMILIES, MASKED
 
@@ -31,9 +33,14 @@ def questions() -> list[Question]:
     return [Question(f"q{i}", "t", prompt, ("Paris",), "Paris", CANDIDATES) for i, prompt in enumerate(PROMPTS)]
 
 
-@pytest.mark.parametrize("candidates", ["in place", "apart"])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_rows_have_no_special_tokens(model_folders: dict[str, Path], family: str, candidates: str) -> None:
+def test_rows_have_no_special_tokens(model_folders: dict[str, Path]) -> None:
+    def check(family: str, candidates: str) -> None:
+        check_bare_rows(model_folders, family, candidates)
+
+    check_all(check, product(FAMILIES, ("in place", "apart")))
+
+
+def check_bare_rows(model_folders: dict[str, Path], family: str, candidates: str) -> None:
     model = bare(model_folders, family, candidates=candidates)
     usual = load_model(ModelSpec(str(model_folders[family]), candidates=candidates))
     special = set(model.tokenizer.all_special_ids)
@@ -49,21 +56,25 @@ def test_rows_have_no_special_tokens(model_folders: dict[str, Path], family: str
                 assert list(own.ids) == plain
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_states_are_those_of_bare_sentences(model_folders: dict[str, Path], family: str) -> None:
-    model = bare(model_folders, family)
-    network = transformers.AutoModel.from_pretrained(model_folders[family]).eval()
-    found = similarities(model, asked(family), "word@all", *(["masked"] if family in MASKED else []))
-    for index, question in enumerate(asked(family)):
-        for name, values in found[index].items():
-            way, _, layer = name.partition("@")
-            oracle = cosines_one_by_one(network, model.tokenizer, question, way, int(layer or -1), special=False)
-            assert values == pytest.approx(oracle, abs=1e-5), (question.question_id, name)
+def test_states_are_those_of_bare_sentences(model_folders: dict[str, Path]) -> None:
+    def check(family: str) -> None:
+        model = bare(model_folders, family)
+        network = transformers.AutoModel.from_pretrained(model_folders[family]).eval()
+        found = similarities(model, asked(family), "word@all", *(["masked"] if family in MASKED else []))
+        for index, question in enumerate(asked(family)):
+            for name, values in found[index].items():
+                way, _, layer = name.partition("@")
+                oracle = cosines_one_by_one(network, model.tokenizer, question, way, int(layer or -1), special=False)
+                assert values == pytest.approx(oracle, abs=1e-5), (question.question_id, name)
+
+    check_all(check, FAMILIES)
 
 
-@pytest.mark.parametrize("family", MASKED)
-def test_masked_scores_are_those_of_bare_sentences(model_folders: dict[str, Path], family: str) -> None:
-    model = bare(model_folders, family)
+def test_masked_scores_are_those_of_bare_sentences(model_folders: dict[str, Path]) -> None:
+    check_all(lambda family: check_masked_scores(bare(model_folders, family)), MASKED)
+
+
+def check_masked_scores(model: Any) -> None:
     mask = model.tokenizer.mask_token_id
     for question, answer in zip(questions(), rank_candidates(model, questions(), ("multiple-sum",)), strict=True):
         for text, score in answer.ranked:

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from all_cases import check_all
 from sense_questions import ENGLISH, asked, cosines_one_by_one, sense_question, similarities
 from tiny_models import CAUSAL, FAMILIES, MASKED
 
 from gnomon.foundation import InputError
+from gnomon.foundation.records import Question
 from gnomon.models import ComparesSenses, ModelSpec, load_model, states
 from gnomon.models.layers import expanded, layered_methods
 from gnomon.models.states import WordStates, cosines
@@ -42,43 +44,62 @@ class Passes:
         monkeypatch.setattr(base, "forward", counted)
 
 
-@pytest.mark.parametrize("kind", ["own", "encoder"])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_layer_equals_one_sentence_at_a_time(model_folders: dict[str, Path], family: str, kind: str) -> None:
-    spec = ModelSpec(str(model_folders[family]), kind=None if kind == "own" else kind)
-    model = load_model(spec)
-    assert isinstance(model, ComparesSenses)
-    ways = ("word", "masked") if family in MASKED else ("word",)
-    assert model.comparing_methods == layered_methods(ways, LAYERS)
-    assert model.comparing_methods[0] == "word"
-    network = transformers.AutoModel.from_pretrained(model_folders[family]).eval()
-    found = similarities(model, asked(family), *(f"{way}@all" for way in ways))
-    for index, question in enumerate(asked(family)):
+def test_every_layer_equals_one_sentence_at_a_time(model_folders: dict[str, Path]) -> None:
+    """With its own head and as an encoder, which has none."""
+
+    def check(family: str) -> None:
+        ways = ("word", "masked") if family in MASKED else ("word",)
         names = [f"{way}{layer}" for way in ways for layer in ("@0", "@1", "")]
-        assert sorted(found[index]) == sorted(names)
-        for name in names:
-            way, _, layer = name.partition("@")
-            oracle = cosines_one_by_one(network, model.tokenizer, question, way, int(layer or -1))
-            assert found[index][name] == pytest.approx(oracle, abs=1e-5), (question.question_id, name)
-    assert found[3]["word"][0] == pytest.approx(1.0) and found[3]["word"][0] != found[3]["word"][1]
+        network = transformers.AutoModel.from_pretrained(model_folders[family]).eval()
+        expected: list[dict[str, list[float]]] = []
+        for kind in (None, "encoder"):
+            model = load_model(ModelSpec(str(model_folders[family]), kind=kind))
+            assert isinstance(model, ComparesSenses)
+            assert model.comparing_methods == layered_methods(ways, LAYERS)
+            assert model.comparing_methods[0] == "word"
+            expected = expected or [layers_one_by_one(network, model.tokenizer, one, names) for one in asked(family)]
+            found = similarities(model, asked(family), *(f"{way}@all" for way in ways))
+            for index, question in enumerate(asked(family)):
+                assert sorted(found[index]) == sorted(names)
+                for name in names:
+                    wanted = pytest.approx(expected[index][name], abs=1e-5)
+                    assert found[index][name] == wanted, (kind, question.question_id, name)
+            assert found[3]["word"][0] == pytest.approx(1.0) and found[3]["word"][0] != found[3]["word"][1]
+
+    check_all(check, FAMILIES)
 
 
-@pytest.mark.parametrize("family", ["bert-cased", "roberta", "gpt2"])
-def test_where_a_word_stands_decides(model_folders: dict[str, Path], family: str) -> None:
-    model = load_model(str(model_folders[family]))
+def layers_one_by_one(network: Any, tokenizer: Any, question: Question, names: list[str]) -> dict[str, list[float]]:
+    layers = {name: name.partition("@") for name in names}
+    return {
+        name: cosines_one_by_one(network, tokenizer, question, way, int(layer or -1))
+        for name, (way, _, layer) in layers.items()
+    }
+
+
+def test_where_a_word_stands_decides(model_folders: dict[str, Path]) -> None:
     twice = "The {} of the {} is Rome."
     first, second = twice.format("_", "capital"), twice.format("capital", "_")
     question = sense_question("q", "capital", first, second, first)
-    (scores,) = similarities(model, [question], "word").values()
-    assert scores["word"][1] == pytest.approx(1.0)
-    assert scores["word"][0] < 0.999
+
+    def check(family: str) -> None:
+        (scores,) = similarities(load_model(str(model_folders[family])), [question], "word").values()
+        assert scores["word"][1] == pytest.approx(1.0)
+        assert scores["word"][0] < 0.999
+
+    check_all(check, ["bert-cased", "roberta", "gpt2"])
 
 
-@pytest.mark.parametrize("family", ["bert-uncased", "albert", "llama"])
 def test_all_layers_in_one_pass_equal_each_alone(
-    model_folders: dict[str, Path], family: str, monkeypatch: pytest.MonkeyPatch
+    model_folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = load_model(str(model_folders[family]))
+    def check(family: str) -> None:
+        check_all_layers(load_model(str(model_folders[family])), family, monkeypatch)
+
+    check_all(check, ["bert-uncased", "albert", "llama"])
+
+
+def check_all_layers(model: Any, family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model.token_budget = 10**6  # All rows in one batch.
     passes = Passes(model, monkeypatch)
     together = similarities(model, ENGLISH, "word@all", "word@2")
@@ -107,34 +128,43 @@ def test_the_work_is_counted(model_folders: dict[str, Path]) -> None:
     assert model.work["rows_one_by_one"] == 4 * len(usages)
 
 
-@pytest.mark.parametrize("family", CAUSAL)
 def test_a_causal_model_reads_nothing_after_the_word(
-    model_folders: dict[str, Path], family: str, monkeypatch: pytest.MonkeyPatch
+    model_folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = load_model(str(model_folders[family]))
-    passes = Passes(model, monkeypatch)
     question = sense_question("q", "Rome", "The city of _", "_ is old, and it is a city.", "_ is a gas.", "In _")
-    (scores,) = similarities(model, [question], "word@all").values()
-    for name in ("word@0", "word@1", "word"):
-        assert scores[name][0] == scores[name][1]  # A tie to the last digit.
-        assert scores[name][0] != scores[name][2] or name == "word@0"
-    assert len(passes.rows) == 3
+
+    def check(family: str) -> None:
+        model = load_model(str(model_folders[family]))
+        passes = Passes(model, monkeypatch)
+        (scores,) = similarities(model, [question], "word@all").values()
+        for name in ("word@0", "word@1", "word"):
+            assert scores[name][0] == scores[name][1]  # A tie to the last digit.
+            assert scores[name][0] != scores[name][2] or name == "word@0"
+        assert len(passes.rows) == 3
+
+    check_all(check, CAUSAL)
 
 
-@pytest.mark.parametrize("family", MASKED)
-def test_a_masked_model_reads_on(model_folders: dict[str, Path], family: str) -> None:
-    model = load_model(str(model_folders[family]))
-    assert not model.states.looks_back
+def test_a_masked_model_reads_on(model_folders: dict[str, Path]) -> None:
     question = sense_question("q", "Rome", "The city of _", "_ is old, and it is a city.", "_ is a gas.")
-    (scores,) = similarities(model, [question], "word").values()
-    assert scores["word"][0] != scores["word"][1]
+
+    def check(family: str) -> None:
+        model = load_model(str(model_folders[family]))
+        assert not model.states.looks_back
+        (scores,) = similarities(model, [question], "word").values()
+        assert scores["word"][0] != scores["word"][1]
+
+    check_all(check, MASKED)
 
 
-@pytest.mark.parametrize("family", ["bert-chinese", "xlm-roberta", "gpt2", "llama-sentencepiece"])
-def test_neither_batches_nor_order_matter(
-    model_folders: dict[str, Path], family: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = load_model(str(model_folders[family]))
+def test_neither_batches_nor_order_matter(model_folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(family: str) -> None:
+        check_batches_and_order(load_model(str(model_folders[family])), family, monkeypatch)
+
+    check_all(check, ["bert-chinese", "xlm-roberta", "gpt2", "llama-sentencepiece"])
+
+
+def check_batches_and_order(model: Any, family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     questions = asked(family)
     methods = ("word@all", "masked") if family in MASKED else ("word@all",)
     expected = similarities(model, questions, *methods)

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import transformers as hf
+from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import CHINESE_SENTENCES, FAMILIES, LONGEST, SENTENCES, byte_level_lines, sentencepiece_bpe
+from tiny_models import FAMILIES, LONGEST, SENTENCES
+from tokenised_families import LINES, OVER_BLANKS, PLAIN, Tokenised, load_tokenizers
 from tokenizers import decoders, normalizers
 
 from gnomon.models import placing
 from gnomon.models.placing import Placed, Placer, UnusableError
 
-OVER_BLANKS = "llama-over-blanks"
-LINES = "llama-lines"
-BOTH = (*CHINESE_SENTENCES, *SENTENCES)
 WITH_UNKNOWN = ("bert-uncased", "bert-cased", "albert", "xlm-roberta", "bert-chinese", "t5-like")
 WORDS = tuple(sorted({word for sentence in SENTENCES for word in sentence.split()}))
-PLAIN = ("Paris", "Berlin", "Rome", "New York", "the United States", "New Delhi", "São Paulo", "a metal")
 CHINESE = ("北京", "巴黎", "中国的首都", "东京", "罗马", "一座城市", "纽约", "是")
 SURROUNDINGS = (
     ("", ""),
@@ -57,28 +53,14 @@ _OTHERS = [byte for byte in range(256) if byte not in _PRINTED]
 BYTES = {**{chr(byte): byte for byte in _PRINTED}, **{chr(256 + i): byte for i, byte in enumerate(_OTHERS)}}
 
 
-@dataclass(frozen=True)
-class Tokenised:
-    """A family's tokenizer as it is loaded, and the sentences that it was trained on."""
-
-    name: str
-    tokenizer: Any = field(repr=False)
-    sentences: tuple[str, ...] = field(repr=False)
-
-    def placer(self, longest: int = 10**6) -> Placer:
-        placer = Placer(self.name, self.tokenizer, SimpleNamespace())
-        placer.longest = longest
-        return placer
+@pytest.fixture(scope="module")
+def families(model_folders: dict[str, Path]) -> dict[str, Tokenised]:
+    return load_tokenizers(model_folders)
 
 
 @pytest.fixture(scope="module", params=[*FAMILIES, OVER_BLANKS, LINES])
-def family(request: pytest.FixtureRequest, model_folders: dict[str, Path]) -> Tokenised:
-    if request.param == OVER_BLANKS:
-        return Tokenised(OVER_BLANKS, sentencepiece_bpe(BOTH, over_blanks=True), BOTH)
-    if request.param == LINES:
-        return Tokenised(LINES, byte_level_lines(SENTENCES), SENTENCES)
-    tokenizer = hf.AutoTokenizer.from_pretrained(model_folders[request.param])
-    return Tokenised(request.param, tokenizer, FAMILIES[request.param].sentences)
+def family(request: pytest.FixtureRequest, families: dict[str, Tokenised]) -> Tokenised:
+    return families[request.param]
 
 
 @st.composite
@@ -149,9 +131,11 @@ def check_equals_whole(family: Tokenised, placer: Placer, before: str, after: st
             assert one == wanted[text], (prompt, text)
 
 
-@pytest.mark.parametrize(("before", "after"), SURROUNDINGS)
-def test_pieces_of_words_in_every_place(family: Tokenised, before: str, after: str) -> None:
-    check_equals_whole(family, family.placer(), before, after, [*PIECES, *PLAIN, *CHINESE])
+def test_pieces_of_words_in_every_place(families: dict[str, Tokenised]) -> None:
+    def check(family: Tokenised, before: str, after: str) -> None:
+        check_equals_whole(family, family.placer(), before, after, [*PIECES, *PLAIN, *CHINESE])
+
+    check_all(check, [(family, *sides) for family in families.values() for sides in SURROUNDINGS])
 
 
 @settings(max_examples=50, deadline=None)
@@ -209,18 +193,24 @@ def test_the_slot_holds_the_candidate(family: Tokenised, data: st.DataObject) ->
         assert holds(tokens, bare(family, before), bare(family, text), bare(family, after)), (text, tokens)
 
 
-@pytest.mark.parametrize("prompt", ["The capital of Germany is [MASK] or so.", "[MASK] is old", "Is [MASK]"])
-def test_the_slot_read_by_the_tokenizer_is_the_candidate(family: Tokenised, prompt: str) -> None:
-    for text, one in zip(PLAIN, family.placer().place_candidates(prompt, PLAIN), strict=True):
-        read = family.tokenizer.decode(one.ids[one.start : one.stop]).strip()
-        if family.name == OVER_BLANKS:
-            assert text in read
-        else:
-            assert bare(family, read) == bare(family, text)
+def test_the_slot_read_by_the_tokenizer_is_the_candidate(families: dict[str, Tokenised]) -> None:
+    def check(family: Tokenised, prompt: str) -> None:
+        for text, one in zip(PLAIN, family.placer().place_candidates(prompt, PLAIN), strict=True):
+            read = family.tokenizer.decode(one.ids[one.start : one.stop]).strip()
+            if family.name == OVER_BLANKS:
+                assert text in read
+            else:
+                assert bare(family, read) == bare(family, text)
+
+    prompts = ("The capital of Germany is [MASK] or so.", "[MASK] is old", "Is [MASK]")
+    check_all(check, [(family, prompt) for family in families.values() for prompt in prompts])
 
 
-@pytest.mark.parametrize("others", [PLAIN[:2], PLAIN])
-def test_what_cannot_be_placed_is_refused(family: Tokenised, others: tuple[str, ...]) -> None:
+def test_what_cannot_be_placed_is_refused(families: dict[str, Tokenised]) -> None:
+    check_all(check_refusals, [(family, others) for family in families.values() for others in (PLAIN[:2], PLAIN)])
+
+
+def check_refusals(family: Tokenised, others: tuple[str, ...]) -> None:
     placer = family.placer()
 
     def reason(prompt: str, *candidates: str) -> str:
@@ -242,14 +232,18 @@ def test_what_cannot_be_placed_is_refused(family: Tokenised, others: tuple[str, 
     assert len(placer.place_candidates("The ☃ is [MASK].", others)) == len(others)
 
 
-@pytest.mark.parametrize("others", [("Rome",), ("Rome", "Paris", "a metal", "Berlin")])
-def test_a_sentence_is_as_long_as_the_model_takes(family: Tokenised, others: tuple[str, ...]) -> None:
+def test_a_sentence_is_as_long_as_the_model_takes(families: dict[str, Tokenised]) -> None:
     before, after, longest = "The capital of Germany is ", ", a city.", "the United States of metal"
-    tokens = len(family.tokenizer(before + longest + after)["input_ids"])
-    candidates = (others[0], longest, *others[1:])
-    assert len(family.placer(tokens).place_candidates(f"{before}[MASK]{after}", candidates)) == len(candidates)
-    with pytest.raises(UnusableError, match=f"^too long: {tokens} tokens, and the model takes {tokens - 1}$"):
-        family.placer(tokens - 1).place_candidates(f"{before}[MASK]{after}", candidates)
+
+    def check(family: Tokenised, *others: str) -> None:
+        tokens = len(family.tokenizer(before + longest + after)["input_ids"])
+        candidates = (others[0], longest, *others[1:])
+        assert len(family.placer(tokens).place_candidates(f"{before}[MASK]{after}", candidates)) == len(candidates)
+        with pytest.raises(UnusableError, match=f"^too long: {tokens} tokens, and the model takes {tokens - 1}$"):
+            family.placer(tokens - 1).place_candidates(f"{before}[MASK]{after}", candidates)
+
+    lists = (("Rome",), ("Rome", "Paris", "a metal", "Berlin"))
+    check_all(check, [(family, *others) for family in families.values() for others in lists])
 
 
 def test_the_longest_input_is_what_the_network_has_positions_for(model_folders: dict[str, Path]) -> None:
@@ -259,14 +253,17 @@ def test_the_longest_input_is_what_the_network_has_positions_for(model_folders: 
         assert Placer(name, tokenizer, config).longest == LONGEST, name
 
 
-@pytest.mark.parametrize("after", ["", " ", " is old.", ".", "  or so"])
-def test_candidates_that_end_in_a_blank(family: Tokenised, after: str) -> None:
+def test_candidates_that_end_in_a_blank(families: dict[str, Tokenised]) -> None:
     candidates = [*PLAIN[:4], " ", "The ", "is  ", "  ", *PLAIN[4:]]
-    check_equals_whole(family, family.placer(), "The capital is ", after, candidates)
-    check_equals_whole(family, family.placer(), "", after, candidates)
+
+    def check(family: Tokenised, before: str, after: str) -> None:
+        check_equals_whole(family, family.placer(), before, after, candidates)
+
+    sides = [(before, after) for after in ("", " ", " is old.", ".", "  or so") for before in ("The capital is ", "")]
+    check_all(check, [(family, *around) for family in families.values() for around in sides])
 
 
-def test_windows_are_used_and_shared(family: Tokenised, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_are_used_and_shared(families: dict[str, Tokenised], monkeypatch: pytest.MonkeyPatch) -> None:
     original, whole_sentences = Placer._whole, []
 
     def counted(self, before, after, candidates):
@@ -274,7 +271,6 @@ def test_windows_are_used_and_shared(family: Tokenised, monkeypatch: pytest.Monk
         return original(self, before, after, candidates)
 
     monkeypatch.setattr(Placer, "_whole", counted)
-    placer = family.placer()
     prompts = (
         "The capital of Germany is [MASK].",
         "Berlin in Germany is [MASK].",
@@ -285,18 +281,26 @@ def test_windows_are_used_and_shared(family: Tokenised, monkeypatch: pytest.Monk
         " is [MASK].",
         "is [MASK].",
     )
-    placed = [placer.place_candidates(prompt, PLAIN) for prompt in prompts]
-    if family.name == OVER_BLANKS:
-        assert whole_sentences == [len(PLAIN)] * len(prompts)
-    else:
-        assert whole_sentences == [3] * len(prompts)
-        assert placed[0].windows is placed[1].windows
-    for prompt, found in zip(prompts, placed, strict=True):
-        before, after = prompt.split("[MASK]")
-        assert list(found) == [whole(family, before, text, after) for text in PLAIN]
+
+    def check(family: Tokenised) -> None:
+        whole_sentences.clear()
+        placer = family.placer()
+        placed = [placer.place_candidates(prompt, PLAIN) for prompt in prompts]
+        if family.name == OVER_BLANKS:
+            assert whole_sentences == [len(PLAIN)] * len(prompts)
+        else:
+            assert whole_sentences == [3] * len(prompts)
+            assert placed[0].windows is placed[1].windows
+        for prompt, found in zip(prompts, placed, strict=True):
+            before, after = prompt.split("[MASK]")
+            assert list(found) == [whole(family, before, text, after) for text in PLAIN]
+
+    check_all(check, families.values())
 
 
-def test_windows_that_are_found_wrong_are_not_used(family: Tokenised, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_that_are_found_wrong_are_not_used(
+    families: dict[str, Tokenised], monkeypatch: pytest.MonkeyPatch
+) -> None:
     original = placing._window
 
     def wrong(encoding, outer, first, text, head):
@@ -304,23 +308,36 @@ def test_windows_that_are_found_wrong_are_not_used(family: Tokenised, monkeypatc
         return replace(one, start=one.start + 1, stop=one.stop + 1) if text == PLAIN[-1] else one
 
     monkeypatch.setattr(placing, "_window", wrong)
-    check_equals_whole(family, family.placer(), "The capital of Germany is ", ", a city.", list(PLAIN))
+
+    def check(family: Tokenised) -> None:
+        check_equals_whole(family, family.placer(), "The capital of Germany is ", ", a city.", list(PLAIN))
+
+    check_all(check, families.values())
 
 
-def test_windows_are_forgotten_when_there_are_many(family: Tokenised, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_are_forgotten_when_there_are_many(
+    families: dict[str, Tokenised], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(placing, "_KEPT_LISTS", 2)
-    placer = family.placer()
-    for before, after in SURROUNDINGS * 2:
-        check_equals_whole(family, placer, before, after, list(PLAIN))
-        assert len(placer._lists) <= 2
+
+    def check(family: Tokenised) -> None:
+        placer = family.placer()
+        for before, after in SURROUNDINGS * 2:
+            check_equals_whole(family, placer, before, after, list(PLAIN))
+            assert len(placer._lists) <= 2
+
+    check_all(check, families.values())
 
 
-def test_the_kind_of_word(family: Tokenised) -> None:
-    vocabulary = family.tokenizer.get_vocab()
-    reaching = [piece for piece in vocabulary if "▁" in piece.lstrip("▁")]
-    assert bool(reaching) == (family.name == OVER_BLANKS)
-    kind = "characters" if family.name.startswith("bert") else "blanks"
-    assert family.placer().words == (None if reaching else kind)
+def test_the_kind_of_word(families: dict[str, Tokenised]) -> None:
+    def check(family: Tokenised) -> None:
+        vocabulary = family.tokenizer.get_vocab()
+        reaching = [piece for piece in vocabulary if "▁" in piece.lstrip("▁")]
+        assert bool(reaching) == (family.name == OVER_BLANKS)
+        kind = "characters" if family.name.startswith("bert") else "blanks"
+        assert family.placer().words == (None if reaching else kind)
+
+    check_all(check, families.values())
 
 
 def test_a_word_of_its_own_is_one_to_the_normalizer_too() -> None:
@@ -329,63 +346,3 @@ def test_a_word_of_its_own_is_one_to_the_normalizer_too() -> None:
     assert {"中", "京", "\U00020000"} <= set(chinese)
     seen = normalizers.BertNormalizer(strip_accents=False, lowercase=False).normalize_str("x".join(chinese))
     assert seen.split() == "x".join(chinese).replace("x", " x ").split()
-
-
-@pytest.mark.parametrize("candidates", [PLAIN[:2], PLAIN])
-@pytest.mark.parametrize(
-    ("before", "after"), [("The capital of Germany is ", " ."), ("", " is old"), ("It is", ", a city")]
-)
-def test_candidates_apart_have_the_tokens_that_they_have_alone(
-    family: Tokenised, before: str, after: str, candidates: tuple[str, ...]
-) -> None:
-    tokenizer = family.tokenizer
-    placer = Placer(family.name, tokenizer, SimpleNamespace(), candidates="apart")
-    placed = list(placer.place_candidates(f"{before}[MASK]{after}", candidates))
-    for text, one in zip(candidates, placed, strict=True):
-        assert list(one.ids[one.start : one.stop]) == tokenizer(text, add_special_tokens=False)["input_ids"]
-        assert len(one.joined) == len(one.ids) and not one.joined[one.start]
-    sides = {(one.ids[: one.start], one.ids[one.stop :]) for one in placed}
-    assert len(sides) == 1
-    if tokenizer.mask_token is not None:
-        ids = tokenizer(before + tokenizer.mask_token + after)["input_ids"]
-        place = ids.index(tokenizer.mask_token_id)
-        assert sides == {(tuple(ids[:place]), tuple(ids[place + 1 :]))}
-    else:
-        # Nothing stands in for a mask in what the model reads.
-        assert all(token < len(tokenizer) for one in placed for token in one.ids)
-        assert "[MASK]" not in tokenizer.get_vocab()
-
-
-def test_a_blank_belongs_to_the_word_in_place_and_not_to_the_word_apart(model_folders: dict[str, Path]) -> None:
-    for name in ("roberta", "gpt2"):
-        tokenizer = hf.AutoTokenizer.from_pretrained(model_folders[name])
-        found = {}
-        for way in ("in place", "apart"):
-            placer = Placer(name, tokenizer, SimpleNamespace(), candidates=way)
-            placed = placer.place_candidates("The capital of Germany is [MASK].", PLAIN)
-            found[way] = [tokenizer.convert_ids_to_tokens(one.ids[one.start : one.stop]) for one in placed]
-        for text, inside, apart in zip(PLAIN, found["in place"], found["apart"], strict=True):
-            blank = tokenizer.tokenize(" " + text)
-            # Where no piece begins with both, the blank is a token before the candidate's.
-            assert inside == blank[blank[0] == "Ġ" :]
-            assert apart == tokenizer.tokenize(text) and not apart[0].startswith("Ġ")
-        assert sum(tokens[0].startswith("Ġ") for tokens in found["in place"]) > 1
-
-
-def test_where_no_token_holds_a_blank_apart_is_in_place(model_folders: dict[str, Path]) -> None:
-    tokenizer = hf.AutoTokenizer.from_pretrained(model_folders["bert-cased"])
-    one, other = (Placer("bert", tokenizer, SimpleNamespace(), candidates=way) for way in ("in place", "apart"))
-    for prompt in ("The capital of Germany is [MASK] .", "[MASK] is old"):
-        assert list(one.place_candidates(prompt, PLAIN)) == list(other.place_candidates(prompt, PLAIN))
-
-
-def test_candidates_apart_are_refused_as_others_are(model_folders: dict[str, Path]) -> None:
-    tokenizer = hf.AutoTokenizer.from_pretrained(model_folders["bert-cased"])
-    placer = Placer("bert", tokenizer, SimpleNamespace(), candidates="apart")
-    placer.longest = 12
-    with pytest.raises(UnusableError, match="holds a token that this model does not know"):
-        placer.place_candidates("It is [MASK] .", ("Rome", "☃"))
-    with pytest.raises(UnusableError, match="'' has no token"):
-        placer.place_candidates("It is [MASK] .", ("Rome", ""))
-    with pytest.raises(UnusableError, match="too long"):
-        placer.place_candidates("The capital of the United States is [MASK] .", ("Rome", "the United States of metal"))

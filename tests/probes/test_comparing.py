@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sense_questions import CHINESE, ENGLISH, sense_question, similarities
 
@@ -208,6 +208,7 @@ def test_words_of_several_scripts() -> None:
     assert words_of("—, 。") == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("abcde")), st.lists(st.sampled_from("abcde")))
 def test_overlap_is_a_cosine(first: list[str], second: list[str]) -> None:
     bags = [np.array([own.count(word) for word in "abcde"], dtype=float) for own in (first, second)]

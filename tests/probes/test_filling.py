@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from all_cases import check_all
 
 from gnomon.foundation.records import Question
 from gnomon.models import load_model
@@ -52,10 +53,16 @@ def logits_at_mask(model, prompt: str, word: str) -> tuple[torch.Tensor, int] | 
         return model.model(input_ids=ids).logits[0, own[0]], token
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("budget", [16, 2048])
-def test_the_whole_vocabulary_is_ranked(model_folders: dict[str, Path], family: str, budget: int) -> None:
-    model = load_model(str(model_folders[family]))
+def test_the_whole_vocabulary_is_ranked(model_folders: dict[str, Path]) -> None:
+    def check(family: str) -> None:
+        model = load_model(str(model_folders[family]))
+        for budget in (16, 2048):
+            check_whole_vocabulary(model, budget)
+
+    check_all(check, FAMILIES)
+
+
+def check_whole_vocabulary(model, budget: int) -> None:
     model.token_budget = budget
     special = set(model.tokenizer.all_special_ids)
     questions = asked(model)
@@ -84,9 +91,11 @@ def test_the_whole_vocabulary_is_ranked(model_folders: dict[str, Path], family: 
     assert usable >= 3
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_piece_has_the_score_that_ranking_gives_it(model_folders: dict[str, Path], family: str) -> None:
-    model = load_model(str(model_folders[family]))
+def test_a_piece_has_the_score_that_ranking_gives_it(model_folders: dict[str, Path]) -> None:
+    check_all(lambda family: check_scores_of_pieces(load_model(str(model_folders[family]))), FAMILIES)
+
+
+def check_scores_of_pieces(model) -> None:
     usable = 0
     for question, answer in zip(asked(model), fill_slots(model, asked(model)), strict=True):
         if answer.unusable is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pytest
+from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,8 +120,11 @@ def test_answers_equal_those_of_one_by_one(case: tuple[Given, list[Question]], a
         ranking._AT_ONCE = before
 
 
-@pytest.mark.parametrize("levels", [3, 40, 10**9])
-def test_many_candidates(levels: int) -> None:
+def test_many_candidates() -> None:
+    check_all(check_many_candidates, [3, 40, 10**9])
+
+
+def check_many_candidates(levels: int) -> None:
     random = np.random.default_rng(levels)
     candidates = tuple(f"c{number}" for number in random.permutation(783))
     questions = [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from all_cases import check_all
 from writing_models import WRITERS, questions
 
 from gnomon.foundation import InputError
@@ -57,20 +58,20 @@ def overall(rows):
     return {row["metric"]: row for row in rows if not row.get("relation")}
 
 
-@pytest.mark.parametrize("family", WRITERS)
-def test_what_a_model_writes_is_its_prediction_and_nothing_is_ranked(
-    writer_folders: dict[str, Path], family: str
-) -> None:
-    model = load_model(str(writer_folders[family]))
-    answers = list(PROBES.get("write")(model, questions()))
-    assert [answer.question_id for answer in answers] == [question.question_id for question in questions()]
-    written = list(model.write_answers(questions(), model.writing_methods[:1]))
-    for answer, own in zip(answers, written, strict=True):
-        assert (answer.probe, answer.method, answer.unusable) == ("write", model.writing_methods[0], None)
-        assert answer.prediction == own.text
-        assert answer.ranked == ((own.text, own.score),)
-        assert answer.golds == answer.gold_ranks == answer.gold_ties == ()
-        assert answer.among is None
+def test_what_a_model_writes_is_its_prediction_and_nothing_is_ranked(writer_folders: dict[str, Path]) -> None:
+    def check(family: str) -> None:
+        model = load_model(str(writer_folders[family]))
+        answers = list(PROBES.get("write")(model, questions()))
+        assert [answer.question_id for answer in answers] == [question.question_id for question in questions()]
+        written = list(model.write_answers(questions(), model.writing_methods[:1]))
+        for answer, own in zip(answers, written, strict=True):
+            assert (answer.probe, answer.method, answer.unusable) == ("write", model.writing_methods[0], None)
+            assert answer.prediction == own.text
+            assert answer.ranked == ((own.text, own.score),)
+            assert answer.golds == answer.gold_ranks == answer.gold_ties == ()
+            assert answer.among is None
+
+    check_all(check, WRITERS)
 
 
 def test_written_answers_are_scored_by_their_words_and_by_no_rank() -> None:

@@ -15,6 +15,7 @@ rows = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(rows)
 def test_rho_is_spearmans(drawn):
     first, second, clusters = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
@@ -26,6 +27,7 @@ def test_rho_is_spearmans(drawn):
         assert np.isnan(found.low) or -1 - 1e-12 <= found.low <= found.high <= 1 + 1e-12
 
 
+@settings(deadline=None)
 @given(rows, st.data())
 def test_rows_drawn_several_times_are_there_several_times(drawn, data):
     first, second, _ = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))

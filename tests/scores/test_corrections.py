@@ -39,6 +39,7 @@ def test_no_p_values_and_one():
         assert correct(np.array([0.03])).tolist() == [0.03]
 
 
+@settings(deadline=None)
 @given(value=st.floats(0, 1), chance=st.floats(0, 0.99))
 def test_a_score_against_chance_is_zero_at_chance_and_one_at_best(value, chance):
     found = chance_adjusted(value, chance)

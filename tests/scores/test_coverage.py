@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+DESIGNS = {
+    "seldom right": (0.1, 100, (1, 4), 0.5),
+    "facts are known or not": (0.7, 120, (2, 2), 0.8),
+    "one question a fact": (0.9, 150, (1, 1), 0.0),
+}
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 RUNS = 2000
 
@@ -21,24 +26,33 @@ def coverage():
     return interval_coverage
 
 
-@pytest.mark.parametrize(
-    "design",
-    [(0.1, 100, (1, 4), 0.5), (0.7, 120, (2, 2), 0.8), (0.9, 150, (1, 1), 0.0)],
-    ids=["seldom right", "facts are known or not", "one question a fact"],
-)
-def test_intervals_hold_the_truth_and_equal_models_are_seldom_told_apart(coverage, design, capsys):
-    one = coverage.Design(*design)
-    tally = coverage.simulate(one, runs=RUNS, seed=1, resamples=999, flips=499)
+def simulated(coverage, design, runs):
+    """Shares of intervals that hold the truth, and of tests that tell equal models apart, by name."""
+    tally = coverage.simulate(coverage.Design(*DESIGNS[design]), runs=runs, seed=1, resamples=999, flips=499)
     held = {way: tally.coverage(way) for way in coverage.WAYS}
     false = {test: tally.false_rate(test) for test in coverage.FALSE}
-    with capsys.disabled():
-        shown = ", ".join(f"{name} {100 * share:.1f}%" for name, share in (*held.items(), *false.items()))
-        print(f"\n{one}, {RUNS:,} runs: {shown}")
     assert set(held) == {"BCa", "robust", "difference", "robust difference"}
+    print(f"{design}, {runs:,} runs: {held} {false}")
+    return held, false
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", DESIGNS)
+def test_intervals_hold_the_truth_and_equal_models_are_seldom_told_apart(coverage, design):
+    held, false = simulated(coverage, design, RUNS)
     for way, share in held.items():
         assert 0.93 <= share <= 0.97, way
     for test, share in false.items():
         assert 0.02 <= share <= 0.065, test
+
+
+def test_in_few_runs_intervals_hold_the_truth_about_as_often_as_they_say(coverage):
+    """Three standard errors of a share over 200 runs to either side."""
+    held, false = simulated(coverage, "seldom right", 200)
+    for way, share in held.items():
+        assert 0.90 <= share <= 0.995, way
+    for test, share in false.items():
+        assert 0.004 <= share <= 0.096, test
 
 
 def test_drawn_answers_are_as_the_design_says(coverage):

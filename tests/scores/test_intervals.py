@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -103,15 +104,15 @@ def test_a_seed_gives_the_same_interval_again_and_another_seed_another():
     assert paired_difference(first, second, owners, seed=5) == paired_difference(first, second, owners, seed=5)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0])
-@pytest.mark.parametrize("clusters", [2, 10, 75])
-@pytest.mark.parametrize("level", [0.9, 0.95])
-def test_all_right_or_all_wrong_gives_the_exact_binomial_interval(value, clusters, level):
-    owners = np.repeat(np.arange(clusters), 3)
-    found = clustered_interval(np.full(3 * clusters, value), owners, seed=0, level=level)
-    exact = stats.binomtest(int(value) * clusters, clusters).proportion_ci(level, method="exact")
-    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
-    assert found.value == value
+def test_all_right_or_all_wrong_gives_the_exact_binomial_interval():
+    def check(value, clusters, level):
+        owners = np.repeat(np.arange(clusters), 3)
+        found = clustered_interval(np.full(3 * clusters, value), owners, seed=0, level=level)
+        exact = stats.binomtest(int(value) * clusters, clusters).proportion_ci(level, method="exact")
+        assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+        assert found.value == value
+
+    check_all(check, product((0.0, 1.0), (2, 10, 75), (0.9, 0.95)))
 
 
 def test_one_cluster_has_no_interval_and_no_values_no_mean():

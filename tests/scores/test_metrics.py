@@ -7,7 +7,8 @@ import string
 
 import numpy as np
 import pytest
-from hypothesis import given
+from all_cases import check_all
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon.foundation import InputError
@@ -43,12 +44,14 @@ def slow_f1(prediction, answer):
     return 2 * precision * recall / (precision + recall)
 
 
+@settings(deadline=None)
 @given(prediction=TEXTS, answers=st.lists(TEXTS, min_size=1, max_size=3))
 def test_word_f1_is_the_best_over_the_right_answers(prediction, answers):
     assert word_f1(prediction, answers) == pytest.approx(max(slow_f1(prediction, answer) for answer in answers))
     assert exact_match(prediction, answers) == any(slow_words(prediction) == slow_words(text) for text in answers)
 
 
+@settings(deadline=None)
 @given(prediction=st.text(max_size=20), answer=st.text(max_size=20))
 def test_word_f1_of_any_text_is_between_none_and_all(prediction, answer):
     value = word_f1(prediction, [answer])
@@ -57,9 +60,12 @@ def test_word_f1_of_any_text_is_between_none_and_all(prediction, answer):
     assert word_f1(prediction, [prediction]) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("prediction", "answers", "f1_value", "exact_value"),
-    [
+def test_the_rule_by_hand():
+    def check(prediction, answers, f1_value, exact_value):
+        assert word_f1(prediction, answers) == pytest.approx(f1_value)
+        assert exact_match(prediction, answers) == exact_value
+
+    cases = [
         ("the Netherlands", ["Netherlands"], 1.0, 1.0),
         ("U.S.", ["us"], 1.0, 1.0),
         ("Guinea-Bissau", ["Guinea Bissau"], 0.0, 0.0),
@@ -76,11 +82,8 @@ def test_word_f1_of_any_text_is_between_none_and_all(prediction, answer):
         ("«x»", ["x"], 0.0, 0.0),
         ("Theme", ["me"], 0.0, 0.0),
         ("bathe well", ["ba well"], 0.5, 0.0),
-    ],
-)
-def test_the_rule_by_hand(prediction, answers, f1_value, exact_value):
-    assert word_f1(prediction, answers) == pytest.approx(f1_value)
-    assert exact_match(prediction, answers) == exact_value
+    ]
+    check_all(check, cases)
 
 
 def given_tops(*tops) -> Responses:
@@ -97,20 +100,28 @@ def test_tied_tops_are_averaged_and_chance_is_a_candidate_drawn_at_random():
     assert exact_chance(found).tolist() == pytest.approx([1 / 3] * 4)
 
 
-@pytest.mark.parametrize("name", ["accuracy", "r@1", "r@20", "mrr", "f1", "exact"])
-def test_every_metric_has_a_name_values_chance_and_a_word_about_it(name):
-    metric = get_metric(name)
-    assert metric.name == name
-    assert metric.about
+def test_every_metric_has_a_name_values_chance_and_a_word_about_it():
     found = given_tops(["New York"], ["Paris"])
-    for values in (metric.values(found), metric.chance(found)):
-        assert values.shape == (2,)
-        assert np.all((values >= 0) & (values <= 1))
+
+    def check(name):
+        metric = get_metric(name)
+        assert metric.name == name
+        assert metric.about
+        for values in (metric.values(found), metric.chance(found)):
+            assert values.shape == (2,)
+            assert np.all((values >= 0) & (values <= 1))
+
+    check_all(check, ["accuracy", "r@1", "r@20", "mrr", "f1", "exact"])
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
+def test_a_metric_that_is_none_is_refused():
+    def check(name, said):
+        with pytest.raises(InputError) as refused:
+            get_metric(name)
+        assert str(refused.value).startswith(said)
+        assert "\n" not in str(refused.value)
+
+    cases = [
         ("r@0", "r@0: after r@ stands a positive whole number, as in r@5"),
         ("r@x", "r@x: after r@ stands a positive whole number, as in r@5"),
         ("r@", "r@: after r@ stands a positive whole number, as in r@5"),
@@ -119,13 +130,8 @@ def test_every_metric_has_a_name_values_chance_and_a_word_about_it(name):
         ("r@²", "r@²: after r@ stands a positive whole number, as in r@5"),
         ("accurcy", "there is no metric called 'accurcy'; did you mean 'accuracy'?"),
         ("q@5", "there is no metric called 'q@5'; "),
-    ],
-)
-def test_a_metric_that_is_none_is_refused(name, said):
-    with pytest.raises(InputError) as refused:
-        get_metric(name)
-    assert str(refused.value).startswith(said)
-    assert "\n" not in str(refused.value)
+    ]
+    check_all(check, cases)
 
 
 def test_a_plain_function_is_a_metric(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon.scores import exact_match, word_f1
@@ -15,6 +15,7 @@ lists = st.lists(texts, max_size=6).map(tuple)
 
 
 @pytest.mark.parametrize(("measure", "of_bags"), [(word_f1, bag_f1), (exact_match, same_bag)])
+@settings(deadline=None)
 @given(shared=lists, own=st.lists(lists, max_size=4), right=st.data())
 def test_the_mean_is_that_of_trying_every_text(measure, of_bags, shared, own, right):
     offered = [shared, *own, shared]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -14,12 +15,13 @@ from gnomon.scores.pairs import cluster_deviation, mcnemar_test, paired_details
 from gnomon.scores.power import detectable_difference, facts_needed
 
 
-@pytest.mark.parametrize("facts", [20, 60, 400])
-@pytest.mark.parametrize(("significance", "power"), [(0.05, 0.8), (0.01, 0.9)])
-def test_without_a_step_it_is_the_power_of_a_paired_t_test(facts, significance, power):
-    found = detectable_difference(1.5, facts, significance=significance, power=power)
-    exact = 1.5 * TTestPower().solve_power(nobs=facts, alpha=significance, power=power)
-    assert found == pytest.approx(exact, rel=0.015)
+def test_without_a_step_it_is_the_power_of_a_paired_t_test():
+    def check(facts, significance, power):
+        found = detectable_difference(1.5, facts, significance=significance, power=power)
+        exact = 1.5 * TTestPower().solve_power(nobs=facts, alpha=significance, power=power)
+        assert found == pytest.approx(exact, rel=0.015)
+
+    check_all(check, [(facts, *test) for facts in (20, 60, 400) for test in ((0.05, 0.8), (0.01, 0.9))])
 
 
 @settings(deadline=None)
@@ -57,7 +59,10 @@ def drawn_pair(generator, facts, share, other):
     return first.astype(float), second.astype(float), owners
 
 
-@pytest.mark.parametrize(("facts", "share"), [(60, 0.8), (150, 0.6), (150, 0.95)])
+@pytest.mark.parametrize(
+    ("facts", "share"),
+    [(60, 0.8), pytest.param(150, 0.6, marks=pytest.mark.slow), pytest.param(150, 0.95, marks=pytest.mark.slow)],
+)
 def test_a_detectable_difference_is_found_four_times_of_five(facts, share):
     """What equal models' answers say could be found, is found at that size by the permutation test."""
     generator = np.random.default_rng(8)
@@ -72,10 +77,12 @@ def test_a_detectable_difference_is_found_four_times_of_five(facts, share):
     assert 0.68 <= np.mean(found) <= 0.9, message
 
 
-@pytest.mark.parametrize(("difference", "deviation"), [(0.05, 0.4), (0.1, 0.4), (0.2, 0.5), (0.02, 0.3)])
-def test_facts_needed_are_those_of_a_paired_t_test(difference, deviation):
-    exact = TTestPower().solve_power(effect_size=difference / deviation, alpha=0.05, power=0.8)
-    assert facts_needed(difference, deviation) == pytest.approx(exact, abs=2)
+def test_facts_needed_are_those_of_a_paired_t_test():
+    def check(difference, deviation):
+        exact = TTestPower().solve_power(effect_size=difference / deviation, alpha=0.05, power=0.8)
+        assert facts_needed(difference, deviation) == pytest.approx(exact, abs=2)
+
+    check_all(check, [(0.05, 0.4), (0.1, 0.4), (0.2, 0.5), (0.02, 0.3)])
 
 
 def exact_power(facts, only_first, only_second):

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 
 import pytest
+from all_cases import check_all
 from talkers import Talker, capital, city, knows, shown
 
 from gnomon.foundation import InputError
@@ -108,12 +109,14 @@ def test_without_letters_the_method_letters_is_refused() -> None:
         list(choose(Talker(lambda _: "A"), [capital(0)], ["letters"]))
 
 
-@pytest.mark.parametrize(("text", "outcome"), [("Well…", "no answer"), ("I'm sorry, I can't.", "refused")])
-def test_no_answer_is_wrong_and_says_so(text: str, outcome: str) -> None:
-    (one,) = choose(Talker(lambda _: text), [capital(0)])
-    assert (one.outcome, one.prediction, one.ranked) == (outcome, None, ())
-    assert one.gold_ranks == (4.0,) and one.positions == (None,)
-    assert one.unusable is None and one.replies == (text,)
+def test_no_answer_is_wrong_and_says_so() -> None:
+    def check(text: str, outcome: str) -> None:
+        (one,) = choose(Talker(lambda _: text), [capital(0)])
+        assert (one.outcome, one.prediction, one.ranked) == (outcome, None, ())
+        assert one.gold_ranks == (4.0,) and one.positions == (None,)
+        assert one.unusable is None and one.replies == (text,)
+
+    check_all(check, [("Well…", "no answer"), ("I'm sorry, I can't.", "refused")])
 
 
 def test_an_order_without_an_answer_counts_as_a_vote_for_nothing() -> None:
@@ -138,12 +141,12 @@ def test_what_cannot_be_asked_says_why() -> None:
     assert mute.unusable == "too long"
 
 
-@pytest.mark.parametrize(
-    ("options", "told"), [({"orders": 0}, "orders is 0"), ({"most": 1}, "most is 1"), ({"most": 27}, "2 to 26 choices")]
-)
-def test_bad_options(options: dict[str, int], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        list(choose(Talker(lambda _: "A"), [capital(0)], **options))
+def test_bad_options() -> None:
+    def check(options: dict[str, int], told: str) -> None:
+        with pytest.raises(InputError, match=told):
+            list(choose(Talker(lambda _: "A"), [capital(0)], **options))
+
+    check_all(check, [({"orders": 0}, "orders is 0"), ({"most": 1}, "most is 1"), ({"most": 27}, "2 to 26 choices")])
 
 
 def test_examples_are_shown_with_their_letters() -> None:
