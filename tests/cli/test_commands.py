@@ -82,6 +82,16 @@ def test_report_and_compare(gnomon, coin_runs: Path) -> None:
     assert "points" in gnomon("compare", "one", check=0).stdout
 
 
+@pytest.mark.usefixtures("coin_runs")
+def test_tables_figures_and_the_explorer_read_runs(gnomon) -> None:
+    rows = gnomon("tables", "one", "--as", "csv", check=0).stdout.splitlines()
+    assert rows[0].startswith("model,") and {row.partition(",")[0] for row in rows[1:]} >= {*COINS[:3], "random"}
+    listed = json.loads(gnomon("figures", "one", "--list", "--json", check=0).stdout)
+    assert any(figure["name"].startswith("scores") for figure in listed)
+    refused = gnomon("explore", "absent", check=2)
+    assert "absent" in refused.stderr and refused.stderr.count("\n") == 1
+
+
 @pytest.fixture
 def downstream(coin_runs: Path) -> Path:
     """The runs, beside a table of scores on other tasks (also of a model that no run has) and one that is bad."""
