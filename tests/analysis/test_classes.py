@@ -113,6 +113,11 @@ def test_senses_are_told_from_guessing():
     assert "is above guessing (50.0%)" in told[0] and "cannot be told from guessing (50.0%)" in told[1]
 
 
+@pytest.fixture(scope="module")
+def inputs():
+    return dict(hard_inputs())
+
+
 def hard_inputs():
     given = make_input()
     yield "no answers", replace(given, answers=[], scores=[])
@@ -146,14 +151,15 @@ def hard_inputs():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("what", "given"), list(hard_inputs()), ids=lambda value: value if type(value) is str else "")
-def test_an_analysis_survives(name, what, given, tmp_path: Path):
+def test_an_analysis_survives(name, inputs, tmp_path: Path):
     file = tmp_path / "scores.csv"
     file.write_text('model,CMRC\n"bert, mlm",70\nbert,60\nroberta,50\n')
-    found = ANALYSES.get(name, None)(replace(given, options={"downstream": str(file)}))
-    if found is not None:
-        shown = json.loads(json.dumps(found.as_json(), allow_nan=False))
-        assert shown["name"] == name and "nan" not in " ".join(shown["sentences"]).lower()
-        assert all(len(row) == len(table["columns"]) for table in shown["tables"] for row in table["rows"])
-    if what == "no answers":
-        assert found is None or name == "extrinsic"
+    assert len(inputs) == 9
+    for what, given in inputs.items():
+        found = ANALYSES.get(name, None)(replace(given, options={"downstream": str(file)}))
+        if found is not None:
+            shown = json.loads(json.dumps(found.as_json(), allow_nan=False))
+            assert shown["name"] == name and "nan" not in " ".join(shown["sentences"]).lower(), what
+            assert all(len(row) == len(table["columns"]) for table in shown["tables"] for row in table["rows"]), what
+        if what == "no answers":
+            assert found is None or name == "extrinsic"

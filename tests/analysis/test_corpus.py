@@ -85,21 +85,20 @@ def test_the_index_counts_what_a_scan_counts(tmp_path_factory, paragraphs, data)
         assert index.count(needed, either) == scanned(paragraphs, needed, either), (needed, either)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The U.S. dollar", ["the", "u", "s", "dollar"]),
-        ("co-operate, Co_operate!", ["co", "operate", "co", "operate"]),
-        ("STRASSE Straße ﬁeld", ["strasse", "strasse", "field"]),
-        ("caf\u00e9 cafe\u0301", ["café", "café"]),
-        ("在1957年", ["在", "1957", "年"]),
-        ("İzmir", ["izmir"]),
-        ("…!?", []),
-        ("x" * 70_000, ["x" * 200] * 350),
-    ],
+SPLIT = (
+    ("The U.S. dollar", ["the", "u", "s", "dollar"]),
+    ("co-operate, Co_operate!", ["co", "operate", "co", "operate"]),
+    ("STRASSE Straße ﬁeld", ["strasse", "strasse", "field"]),
+    ("caf\u00e9 cafe\u0301", ["café", "café"]),
+    ("在1957年", ["在", "1957", "年"]),
+    ("İzmir", ["izmir"]),
+    ("…!?", []),
+    ("x" * 70_000, ["x" * 200] * 350),
 )
-def test_words_have_no_case_and_no_punctuation(text, expected):
-    assert words(text) == expected
+
+
+def test_words_have_no_case_and_no_punctuation():
+    assert [(text, words(text)) for text, expected in SPLIT if words(text) != expected] == []
 
 
 def test_articles_are_cut_into_paragraphs_under_their_title(tmp_path):

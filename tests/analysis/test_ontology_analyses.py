@@ -28,6 +28,13 @@ def given():
     return make_ontology_run()
 
 
+def made_of(analysis, given, known={}):  # noqa: B006 (kept between calls: many tests look at one analysis of one run)
+    """What an analysis makes of a run; of the same run it is made once."""
+    if known.get(analysis, (None,))[0] is not given:
+        known[analysis] = (given, analysis(given))
+    return known[analysis][1]
+
+
 def by_hand(answer, metric):
     """One answer's value: the places of the best right answer under every way to break its tie."""
     ranks, ties = answer["gold_ranks"], answer["gold_ties"][0]
@@ -98,7 +105,7 @@ def test_facts_as_numbers_give_the_intervals_of_facts_as_names(given):
 
 
 def test_best_is_the_highest_of_all_ways_and_fixed_is_template_three(given):
-    best, winners, fixed = memorizing(given).tables[:3]
+    best, winners, fixed = made_of(memorizing, given).tables[:3]
     titles = [BASELINE, f"{REASONER}, manual", f"{REASONER}, soft", f"{PARROT}, manual", f"{PARROT}, soft"]
     assert [column.name for column in best.columns[2:]] == [column.name for column in fixed.columns[2:]] == titles
     assert winners.aside and [column.name for column in winners.columns[2:]] == titles[1:]
@@ -132,7 +139,7 @@ def test_best_is_the_highest_of_all_ways_and_fixed_is_template_three(given):
 
 
 def test_all_ways_of_a_task_and_a_model_stand_in_one_table(given):
-    tables = {table.caption: table for table in memorizing(given).tables if table.aside}
+    tables = {table.caption: table for table in made_of(memorizing, given).tables if table.aside}
     table = tables[f"SCO, {REASONER}: all templates and methods."]
     assert len(table.rows) == (3 + 2) * 6
     assert [column.name for column in table.columns] == ["Template", "Method", *NAMES, "n"]
@@ -156,7 +163,7 @@ def test_cells_are_the_scores_of_the_table_of_scores(given):
         if (row["model"], row["method"]) == (REASONER, METHODS[0])
         and row["template"] in ("TP/3", "SCO/3", "SPO/1", "DM/1", "RG/1")
     }
-    fixed = memorizing(given).tables[2]
+    fixed = made_of(memorizing, given).tables[2]
     for row in fixed.rows:
         cell = row[3]
         expected = found[row[0], NAMES[row[1]].name]
@@ -166,14 +173,14 @@ def test_cells_are_the_scores_of_the_table_of_scores(given):
         for row in scores
         if (row["model"], row["metric"]) == (REASONER, "mrr") and row["premises"]
     }
-    for first, second, _, *cells in premises(given).tables[1].rows:
+    for first, second, _, *cells in made_of(premises, given).tables[1].rows:
         for rule, cell in zip(RULES, cells, strict=True):
             expected = settings[rule, f"{'OT' if 'control' in first else first}/{second}"]
             assert (cell.value, cell.low, cell.high, cell.n) == pytest.approx(expected)
 
 
 def test_multiple_choice_has_chance_beside_it(given):
-    table = memorizing(given).tables[-1]
+    table = made_of(memorizing, given).tables[-1]
     assert [column.name for column in table.columns] == ["Task", "chance", REASONER, PARROT]
     assert [row[0] for row in table.rows] == list(TEMPLATES)
     for task, chance, *cells in table.rows:
@@ -216,7 +223,7 @@ def test_soft_prompts_belong_to_their_model():
 
 
 def test_settings_are_counted_by_rule_and_model(given):
-    found = premises(given)
+    found = made_of(premises, given)
     tables = {table.caption: table for table in found.tables}
     for model in (REASONER, f"{PARROT}, soft"):
         table = tables[f"{model}: MRR by how the premises are given."]
@@ -232,7 +239,7 @@ def test_settings_are_counted_by_rule_and_model(given):
 
 
 def test_the_mean_is_over_rules_then_models(given):
-    found = premises(given)
+    found = made_of(premises, given)
     table, figure = found.tables[0], found.figures[0]
     models = (REASONER, PARROT, f"{REASONER}, soft", f"{PARROT}, soft")
     expected = {
@@ -251,7 +258,7 @@ def test_the_mean_is_over_rules_then_models(given):
 
 
 def test_each_model_has_a_figure_with_a_panel_for_each_rule(given):
-    figures = premises(given).figures[1:]
+    figures = made_of(premises, given).figures[1:]
     assert [figure.kind for figure in figures] == ["bars"] * 4
     for figure in figures:
         assert list(dict.fromkeys(row["panel"] for row in figure.rows)) == list(RULES)
@@ -259,7 +266,7 @@ def test_each_model_has_a_figure_with_a_panel_for_each_rule(given):
 
 
 def test_a_reasoner_is_told_from_a_parrot(given):
-    told = dict(zip((REASONER, PARROT), premises(given).sentences, strict=False))
+    told = dict(zip((REASONER, PARROT), made_of(premises, given).sentences, strict=False))
     assert told[REASONER].startswith("reasoner ranks the answer at MRR ")
     assert ", and given a premise about something else it puts that premise's answer at only " in told[REASONER]
     assert told[REASONER].endswith("%: it applies the rule.")
@@ -306,7 +313,7 @@ def test_what_cannot_be_told_is_not_told(given):
 
 
 def test_multiple_choice_by_how_the_first_premise_is_given(given):
-    table = premises(given).tables[-1]
+    table = made_of(premises, given).tables[-1]
     assert table.caption.endswith("chance is 5.0%.")
     assert [row[:2] for row in table.rows] == [(model, first) for model in (REASONER, PARROT) for first in GIVEN]
     for model, first, overall, *cells in table.rows:
@@ -317,7 +324,7 @@ def test_multiple_choice_by_how_the_first_premise_is_given(given):
 
 
 def test_templates_and_conjunctions_are_compared_without_the_control(given):
-    table = prompting(given).tables[0]
+    table = made_of(prompting, given).tables[0]
     assert [row[0] for row in table.rows] == list(COMBINED)
     assert [column.name for column in table.columns[1:]] == ["R@1", "R@5", "MRR"]
     for name, *cells in table.rows:
@@ -338,7 +345,7 @@ def test_templates_and_conjunctions_are_compared_without_the_control(given):
 
 
 def test_masks_pooling_and_loss_are_means_over_tasks_and_models(given):
-    _, masks, pooling, loss, learned = prompting(given).tables
+    _, masks, pooling, loss, learned = made_of(prompting, given).tables
     every = [REASONER, PARROT, *(f"{name}, soft{more}" for name in (REASONER, PARROT) for more in ("", " (nll)"))]
     for table, ways in ((masks, ("multiple", "single")), (pooling, ("mean", "max", "first"))):
         assert [row[0] for row in table.rows] == list(ways)
@@ -369,11 +376,11 @@ def test_only_models_asked_in_all_ways_are_compared(given):
         for answer in given.answers
         if answer["model"] == REASONER and answer["method"] == METHODS[0] and answer["unusable"] is None
     ]
-    assert prompting(replace(given, answers=[*given.answers, *more])).tables == prompting(given).tables
+    assert prompting(replace(given, answers=[*given.answers, *more])).tables == made_of(prompting, given).tables
 
 
 def test_curves_have_a_line_for_each_thing_learned(given):
-    curves = [figure for figure in prompting(given).figures if figure.kind == "lines"]
+    curves = [figure for figure in made_of(prompting, given).figures if figure.kind == "lines"]
     assert len(curves) == 4 * 2
     assert curves[0].caption == "reasoner, soft: loss while learning." and curves[0].percent is False
     assert curves[1].percent is True and len({row["line"] for row in curves[1].rows}) == 11
@@ -413,7 +420,7 @@ def test_what_is_missing_is_left_out(given):
 
 
 def test_what_was_found_is_json(given):
-    for found in (memorizing(given), premises(given), prompting(given)):
+    for found in (made_of(memorizing, given), made_of(premises, given), made_of(prompting, given)):
         assert json.loads(json.dumps(found.as_json(), allow_nan=False))["name"] == found.name
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -76,22 +74,25 @@ def test_an_unknown_suite(refuse) -> None:
     assert "did you mean 'quickstart'?" in refuse("run", "quikstart", "--out", "run")
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "hint"),
-    [
-        ("--model", "minilm-mln", "did you mean 'minilm-mlm'?"),
-        ("--task", "complettion", "did you mean 'completion'?"),
-        ("--knowledge", "elments", "did you mean 'elements'?"),
-        ("--set", "metrics=[acuracy]", "did you mean 'accuracy'?"),
-        ("--set", "probes=[rnak]", "did you mean 'rank'?"),
-        ("--set", "groups=[relatoin]", "did you mean 'relation'?"),
-        ("--set", "metrics=['r@zero']", "r@5"),
-        ("--set", "seed", "key=value"),
-    ],
+UNKNOWN_NAMES = (
+    ("--model", "minilm-mln", "did you mean 'minilm-mlm'?"),
+    ("--task", "complettion", "did you mean 'completion'?"),
+    ("--knowledge", "elments", "did you mean 'elements'?"),
+    ("--set", "metrics=[acuracy]", "did you mean 'accuracy'?"),
+    ("--set", "probes=[rnak]", "did you mean 'rank'?"),
+    ("--set", "groups=[relatoin]", "did you mean 'relation'?"),
+    ("--set", "metrics=['r@zero']", "r@5"),
+    ("--set", "seed", "key=value"),
 )
-def test_unknown_names(refuse, option: str, value: str, hint: str) -> None:
-    models = [] if option == "--model" else ["--model", "random"]
-    assert hint in refuse("run", "quickstart", *models, option, value, "--out", "run")
+
+
+def test_unknown_names(refuse) -> None:
+    wrong = []
+    for option, value, hint in UNKNOWN_NAMES:
+        models = [] if option == "--model" else ["--model", "random"]
+        line = refuse("run", "quickstart", *models, option, value, "--out", "run")
+        wrong += [(option, value, line)] if hint not in line else []
+    assert wrong == []
 
 
 def test_a_model_folder_without_weights(refuse, model_folders: dict[str, Path], tmp_path: Path) -> None:
@@ -100,34 +101,34 @@ def test_a_model_folder_without_weights(refuse, model_folders: dict[str, Path], 
     assert "empty holds no weights" in refuse("run", "quickstart", "--model", folder, "--out", "run")
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ('{"prompt": "A [MASK].", "answers": ["a"', "not valid JSON"),
-        ('["a list"]', "a row is a JSON object"),
-        ({**GOOD, "prompt": "The capital of France is Paris."}, "has no slot"),
-        ({**GOOD, "prompt": "[MASK] is [MASK]."}, "has 2 slots"),
-        ({**GOOD, "answers": []}, "'answers' is empty"),
-        ({**GOOD, "answers": 3}, "'answers' is 3"),
-        ({**GOOD, "anwsers": ["Paris"]}, "did you mean 'answers'?"),
-        ({**GOOD, "choices": ["Rome", "Bern"]}, "'Paris' is not among the candidates"),
-        ({"answers": ["Paris"]}, "'prompt'"),
-        ({**GOOD, "candidate_set": "cities"}, "either 'choices' or a 'candidate_set'"),
-    ],
+BROKEN_ROWS = (
+    ('{"prompt": "A [MASK].", "answers": ["a"', "not valid JSON"),
+    ('["a list"]', "a row is a JSON object"),
+    ({**GOOD, "prompt": "The capital of France is Paris."}, "has no slot"),
+    ({**GOOD, "prompt": "[MASK] is [MASK]."}, "has 2 slots"),
+    ({**GOOD, "answers": []}, "'answers' is empty"),
+    ({**GOOD, "answers": 3}, "'answers' is 3"),
+    ({**GOOD, "anwsers": ["Paris"]}, "did you mean 'answers'?"),
+    ({**GOOD, "choices": ["Rome", "Bern"]}, "'Paris' is not among the candidates"),
+    ({"answers": ["Paris"]}, "'prompt'"),
+    ({**GOOD, "candidate_set": "cities"}, "either 'choices' or a 'candidate_set'"),
 )
-def test_a_broken_row_of_questions(refuse, tmp_path: Path, row: object, said: str) -> None:
+
+
+def test_a_broken_row_of_questions(refuse, tmp_path: Path) -> None:
     first = {**GOOD, "prompt": "The capital of France, they say, is [MASK]."}
-    file = questions(tmp_path, first, row)
-    line = refuse("run", "quickstart", "--data", file, "--model", "random", "--out", "run")
-    assert said in line
-    assert "questions.jsonl, row 2" in line
+    wrong = []
+    for row, said in BROKEN_ROWS:
+        file = questions(tmp_path, first, row)
+        line = refuse("run", "quickstart", "--data", file, "--model", "random", "--out", "run")
+        wrong += [(row, line)] if said not in line or "questions.jsonl, row 2" not in line else []
+    assert wrong == []
 
 
-def test_a_broken_parquet_file(refuse, gnomon, tmp_path: Path) -> None:
-    gnomon("build", "quickstart", "--limit", "5", "--out", "made", check=0)
-    file = tmp_path / "made" / "questions.parquet"
+def test_a_broken_parquet_file(refuse, built: Path) -> None:
+    file = built / "questions.parquet"
     file.write_bytes(file.read_bytes()[:-100])
-    line = refuse("run", "quickstart", "--data", "made", "--model", "random", "--out", "run")
+    line = refuse("run", "quickstart", "--data", "built", "--model", "random", "--out", "run")
     assert "questions.parquet is not a whole Parquet file" in line
 
 
@@ -148,14 +149,14 @@ def test_an_out_that_is_a_file(refuse, tmp_path: Path) -> None:
     assert "run is not a folder" in refuse("run", "quickstart", "--model", "random", "--limit", "5", "--out", "run")
 
 
-def test_an_out_that_holds_other_files(refuse, gnomon, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("built")
+def test_an_out_that_holds_other_files(refuse, tmp_path: Path) -> None:
     """Somebody's questions are never written over."""
     file = questions(tmp_path, GOOD)
     assert "holds other files" in refuse("run", "quickstart", "--data", file, "--model", "random", "--out", ".")
     assert "holds other files" in refuse("build", "quickstart", "--data", file, "--out", ".")
-    gnomon("build", "quickstart", "--limit", "5", "--out", "made", check=0)
-    assert "holds other files" in refuse("run", "quickstart", "--data", "made", "--model", "random", "--out", "made")
-    assert "is where the questions come from" in refuse("build", "quickstart", "--data", "made", "--out", "made")
+    assert "holds other files" in refuse("run", "quickstart", "--data", "built", "--model", "random", "--out", "built")
+    assert "is where the questions come from" in refuse("build", "quickstart", "--data", "built", "--out", "built")
 
 
 def test_a_part_in_a_file_that_does_not_import(refuse, tmp_path: Path) -> None:
@@ -196,18 +197,3 @@ def test_a_disk_full_when_building(gnomon, small_disk: Path) -> None:
     assert done.returncode == 2
     assert "the disk is full" in done.stderr and done.stderr.count("\n") == 1
     assert not (small_disk / "made" / "questions.parquet").exists()
-
-
-def test_without_torch_the_remedy_is_named(tmp_path: Path, model_folders: dict[str, Path]) -> None:
-    """A machine without torch, by way of a module of that name that cannot be imported."""
-    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
-    command = [sys.executable, "-m", "gnomon", "run", "quickstart", "--limit", "5", "--out", str(tmp_path / "run")]
-    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    done = subprocess.run(
-        [*command, "--model", str(model_folders["gpt2"])],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    assert done.returncode == 2
-    assert "pip install 'gnomon[models]'" in done.stderr.splitlines()[-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared_runs import changed, half, make_run
+from compared_runs import changed, half
 
 COMPARISON = {
     *("task", "metric", "model", "other", "difference", "low", "high", "p", "p_raw", "q", "n", "facts"),
@@ -18,9 +18,9 @@ COMPARISON = {
 WHOLE = {"comparisons", "verdict", "order", "pairs", "models", "reference", "runs", "questions", "remarks"}
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("run") / "one", {"able": 0.8, "weak": 0.3})
+@pytest.fixture
+def run(able_and_weak: Path) -> Path:
+    return able_and_weak
 
 
 def strictly(text: str) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ASK = ("run", "quickstart", "--model", "random", "--limit", "40")
+ASK = ("run", "quickstart", "--knowledge", "elements", "--model", "random", "--limit", "20")
 
 
 def test_shards_are_asked_and_put_together(gnomon, tmp_path: Path) -> None:
@@ -19,33 +19,39 @@ def test_shards_are_asked_and_put_together(gnomon, tmp_path: Path) -> None:
         **{"folder": "part-2", "shard": 2, "of": 2, "asked": second["asked"]},
         "merge": "gnomon merge part-* --out RUN",
     }
-    merged = gnomon("merge", "runs/quickstart-shard-1-of-2", "part-2", "--out", "whole", "--json", check=0)
-    alone = gnomon(*ASK, "--out", "alone", "--json", check=0)
-    assert json.loads(merged.stdout) == json.loads(alone.stdout)
-    assert (tmp_path / "whole" / "scores.parquet").read_bytes() == (tmp_path / "alone" / "scores.parquet").read_bytes()
     shown = gnomon("merge", "runs/quickstart-shard-1-of-2", "part-2", "--out", "whole", check=0)
     assert "random" in shown.stdout and "Report: whole/report.html" in shown.stdout
+    assert (tmp_path / "whole" / "report.html").is_file()
+    merged = gnomon("merge", "runs/quickstart-shard-1-of-2", "part-2", "--out", "whole", "--json", check=0)
+    alone = gnomon(*ASK, "--set", "report=none", "--out", "alone", "--json", check=0)
+    assert json.loads(merged.stdout) == json.loads(alone.stdout)
+    assert (tmp_path / "whole" / "scores.parquet").read_bytes() == (tmp_path / "alone" / "scores.parquet").read_bytes()
     refused = gnomon("merge", "part-2", "--out", "other", check=2)
     assert refused.stderr.startswith("gnomon: the shard is missing: 1/2.") and not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (("--shard", "0/2"), "shards are counted from 1"),
-        (("--engine", "rai"), "there is no engine 'rai'; did you mean 'ray'?"),
-        (("--workers", "2"), "--workers is for asking on Ray; add --engine ray, or leave it out"),
-        (("--cores-per-worker", "2"), "--cores-per-worker is for asking on Ray"),
-        (("--engine", "ray://127.0.0.1:1"), "there is no Ray cluster at ray://127.0.0.1:1 (Connection refused)"),
-        (("--engine", "ray:127.0.0.1:1"), "there is no Ray cluster at 127.0.0.1:1 (Connection refused)"),
-        (("--engine", "ray:nonsense"), "'nonsense' is no address of a Ray cluster; write ray://HOST:10001"),
-        (("--engine", "ray", "--engine", "ray://h:1"), "both ray and ray://h:1 are asked for"),
-    ],
+REFUSED = (
+    (("--shard", "0/2"), "shards are counted from 1"),
+    (("--engine", "rai"), "there is no engine 'rai'; did you mean 'ray'?"),
+    (("--workers", "2"), "--workers is for asking on Ray; add --engine ray, or leave it out"),
+    (("--cores-per-worker", "2"), "--cores-per-worker is for asking on Ray"),
 )
-def test_what_cannot_be_is_one_line_and_leaves_nothing(gnomon, tmp_path: Path, options, reason: str) -> None:
-    if any("ray" in option for option in options):
+REFUSED_BY_RAY = (
+    (("--engine", "ray://127.0.0.1:1"), "there is no Ray cluster at ray://127.0.0.1:1 (Connection refused)"),
+    (("--engine", "ray:127.0.0.1:1"), "there is no Ray cluster at 127.0.0.1:1 (Connection refused)"),
+    (("--engine", "ray:nonsense"), "'nonsense' is no address of a Ray cluster; write ray://HOST:10001"),
+    (("--engine", "ray", "--engine", "ray://h:1"), "both ray and ray://h:1 are asked for"),
+)
+
+
+@pytest.mark.parametrize("cases", [REFUSED, REFUSED_BY_RAY], ids=["options", "ray"])
+def test_what_cannot_be_is_one_line_and_leaves_nothing(gnomon, tmp_path: Path, cases) -> None:
+    if cases is REFUSED_BY_RAY:
         pytest.importorskip("ray", reason="Ray is not installed")
-    done = gnomon(*ASK, *options, "--out", "run", check=2)
-    assert done.stdout == "" and len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("gnomon: ") and reason in done.stderr
-    assert not (tmp_path / "run").exists()
+    wrong = []
+    for options, reason in cases:
+        done = gnomon(*ASK, *options, "--out", "run", check=2)
+        line = done.stderr
+        told = done.stdout == "" and len(line.splitlines()) == 1 and line.startswith("gnomon: ") and reason in line
+        wrong += [] if told and not (tmp_path / "run").exists() else [(options, done)]
+    assert wrong == []

@@ -6,15 +6,7 @@ import csv
 import json
 from pathlib import Path
 
-import pytest
-
 from gnomon.questions import read_questions
-
-
-@pytest.fixture
-def built(gnomon, tmp_path: Path) -> Path:
-    gnomon("build", "quickstart", "--limit", "20", "--out", "built", check=0)
-    return tmp_path / "built"
 
 
 def filled(sheet: Path, out: Path, verdict) -> Path:
@@ -45,7 +37,8 @@ def test_from_questions_to_a_sheet_and_back(gnomon, built: Path, tmp_path: Path)
     assert card["questions"] == 56 and card["suite"] == "quickstart" and "capital" in card["names"]
     assert sum(step["before"] - step["after"] for step in card["filters"]) == 4
     assert "| review |" in (tmp_path / "new" / "CARD.md").read_text()
-    gnomon("run", "quickstart", "--data", "new", "--model", "random", "--out", "run", "-q", check=0)
+    ask = ("run", "quickstart", "--data", "new", "--model", "random", "--set", "report=none", "-q")
+    assert "random" in gnomon(*ask, "--out", "run", check=0).stdout
 
 
 def test_a_sheet_for_the_browser(gnomon, built: Path, tmp_path: Path) -> None:
@@ -72,7 +65,8 @@ def test_what_cannot_be_done_is_refused_in_one_line(gnomon, built: Path, tmp_pat
 
 
 def test_the_report_writes_predictions_beside_it(gnomon, built: Path, tmp_path: Path) -> None:
-    gnomon("run", "quickstart", "--data", built, "--model", "random", "--out", "run", "-q", check=0)
+    ask = ("run", "quickstart", "--data", built, "--model", "random", "--set", "report=none", "-q")
+    gnomon(*ask, "--out", "run", check=0)
     done = gnomon("report", "run", "--predictions", check=0)
     assert "Predictions: run/predictions-random.csv" in done.stdout
     with open(tmp_path / "run" / "predictions-random.csv", encoding="utf-8") as handle:

@@ -73,6 +73,7 @@ CURVES = {
     "percent": False,
     "rows": [{"x": x, "line": line, "value": 1 / x} for line in ("TP", "SCO") for x in range(1, 101)],
 }
+LONG_NAMES = ("an-unusually-long-model-name", "b")
 FOUND = {
     "name": "own",
     "title": "Own: an analysis",
@@ -107,6 +108,7 @@ def test_every_analysis_is_a_section_with_its_tables_and_figures(found):
     assert len(own) == len(set(own))
 
 
+@pytest.mark.slow
 def test_an_ontology_run_is_shown_with_all_its_figures():
     given = make_ontology_run()
     found = [ANALYSES.get(name)(given).as_json() for name in ("memorizing", "premises", "prompting")]
@@ -119,11 +121,14 @@ def test_an_ontology_run_is_shown_with_all_its_figures():
         assert all(sentence in page.text for sentence in analysis["sentences"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_without_analyses_has_no_such_section():
-    assert render_html(make_run(analyses=[])) == render_html(make_run())
-    assert "analysis-" not in render_html(make_run())
+    plain = render_html(make_run())
+    assert render_html(make_run(analyses=[])) == plain
+    assert "analysis-" not in plain
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_cells_are_shown_as_what_they_are():
     (section,) = analysis_sections([FOUND])
     first, second = section["tables"][0]["rows"]
@@ -135,6 +140,7 @@ def test_cells_are_shown_as_what_they_are():
     assert "50.0 [25.0, 75.0]" in page.text and page.mistakes == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_tables_aside_are_folded_and_long_ones_cut():
     long = {"caption": "long", "aside": True, "columns": [{"name": "c"}], "rows": [["x"]] * 700}
     page = Page(render_html(make_run(analyses=[{**FOUND, "tables": [long]}])))
@@ -269,9 +275,15 @@ def test_texts_of_analyses_are_text():
     assert not any("alert" in data for tag, data in page.texts if tag in ("script", "style"))
 
 
-@pytest.mark.parametrize("among", [4, 1000, 30_522, 250_002])
-@pytest.mark.parametrize("models", [MODELS, ("an-unusually-long-model-name", "b")])
-def test_no_legend_of_ranks_is_cut_off(among, models):
+@pytest.mark.parametrize(
+    ("models", "among"),
+    [
+        (LONG_NAMES, 250_002),
+        *(pytest.param(LONG_NAMES, among, marks=pytest.mark.slow) for among in (4, 1000, 30_522)),
+        *(pytest.param(MODELS, among, marks=pytest.mark.slow) for among in (4, 1000, 30_522, 250_002)),
+    ],
+)
+def test_no_legend_of_ranks_is_cut_off(models, among):
     run = make_run(models=models)
     rows = [row | {"among": among, "gold_ranks": [float(among)]} for row in run.answers.to_pylist()]
     html = render_html(replace(run, answers=make_table(ANSWERS, rows)))

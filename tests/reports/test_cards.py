@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from report_pages import Page
 from report_runs import make_card, make_run
 
 from gnomon.reports import ReportData, render_html
 from gnomon.reports.cards import trust, trust_sentences, warnings
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def part(data: ReportData, name: str) -> str:
@@ -70,7 +73,8 @@ def test_methods_that_a_card_is_not_about_are_named():
 
 
 def test_a_card_that_was_made_after_the_run_is_in_its_report(gnomon, tmp_path):
-    gnomon("run", "quickstart", "--model", "random", "--limit", "3", "--out", "run", check=0)
+    given = ("--knowledge", "elements", "--limit", "3", "--set", "report=none")
+    gnomon("run", "quickstart", "--model", "random", *given, "--out", "run", check=0)
     (tmp_path / "run" / "calibration.json").unlink()
     gnomon("report", "run", "--out", "late.html", check=0)
     text = Page((tmp_path / "late.html").read_text(encoding="utf-8")).text

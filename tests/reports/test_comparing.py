@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from compared_runs import changed, half, make_run
+from report_pages import Page
 from report_runs import ARABIC, CHINESE
 
 from gnomon import open_run
@@ -22,9 +24,14 @@ pytestmark = pytest.mark.browser
 NARROW = {"width": 360, "height": 780}
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("run") / "one", {"able": 0.8, "weak": 0.3})
+@pytest.fixture(scope="session")
+def run(made_once) -> Path:
+    """A run without a report of a model that knows 80% and one that knows 30% of the answers. Do not change it."""
+
+    def make(folder: Path) -> None:
+        make_run(folder / "one", {"able": 0.8, "weak": 0.3}, settings=["report=none"])
+
+    return made_once("able-and-weak", make) / "one"
 
 
 def opened(page, folder: Path, *runs: Path, **choice):
@@ -45,6 +52,23 @@ def column(table, place: int) -> list[str]:
 
 def is_too_wide(page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+
+def test_the_page_is_well_formed_and_names_in_it_are_text(tmp_path, run):
+    """Without a browser: what it says, and that nothing of a name becomes a tag."""
+    name = "".join(HACKS)
+    odd = changed(run, tmp_path / "odd", names={"able": name})
+    pages = {}
+    for key, folder in (("plain", run), ("odd", odd)):
+        found = compare_runs([open_run(folder)], ComparisonChoice(by="domain"))
+        pages[key] = page = Page(render_comparison(found))
+        assert page.mistakes == [] and not page.all("img")
+        assert found.verdict[0] in page.text and all(one["group"] in page.text for one in found.groups)
+        assert {"verdict", "paired", "groups", "changed", "runs"} <= {one["id"] for one in page.all("section")}
+        assert [one.get("src") for one in page.all("script")] == [None]
+    assert re.search(r"\bable\b", pages["plain"].text) and name in pages["odd"].text
+    assert not re.search(r"\bable\b", pages["odd"].text)
+    assert [tag for tag, _ in pages["odd"].elements] == [tag for tag, _ in pages["plain"].elements]
 
 
 @pytest.mark.browser

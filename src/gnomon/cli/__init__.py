@@ -8,6 +8,7 @@ import sys
 # Threads that wait for each other by spinning bring a busy machine to a tenth of its speed. Read when torch is loaded.
 SPINS = ("GOMP_SPINCOUNT", "1000")
 _LONGEST = 2000
+_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -21,9 +22,10 @@ def main() -> None:
     except GnomonError as error:
         sys.stderr.write(f"gnomon: {_one_line(error)}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("gnomon: stopped. The same command again goes on where it was.\n")
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:  # Typer turns an interrupt into this exit code and says nothing.
+            sys.stderr.write("gnomon: stopped. The same command again goes on where it was.\n")
+        raise
     except BrokenPipeError:
         sys.stderr.close()  # Whoever read our output has gone; there is nobody to tell.
         sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from brief_calibration import brief_worlds
 
 from gnomon.analysis.calibration import known_models
 
@@ -11,6 +12,17 @@ from gnomon.analysis.calibration import known_models
 def models():
     """Models of the seed 0, trained when the first test asks for them."""
     with known_models(seed=0) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def brief_models():
+    """Models of the seed 0 that were trained for one epoch: for probes that do not listen to them."""
+    with known_models(seed=0) as made:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("gnomon.analysis.calibration.known.WORLDS", brief_worlds())
+            for number in range(2):
+                made.get("facts", "causal", number, 2)
         yield made
 
 

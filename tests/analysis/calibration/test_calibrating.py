@@ -31,6 +31,7 @@ def rank_cards(models):
     return {card["kind"]: card for card in calibrate("rank", trainings=TRAININGS, models=models)}
 
 
+@pytest.mark.train
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_rank_finds_what_was_memorized_and_not_what_was_never_shown(rank_cards, kind: str) -> None:
     card = rank_cards[kind]
@@ -44,6 +45,7 @@ def test_rank_finds_what_was_memorized_and_not_what_was_never_shown(rank_cards, 
     assert rows[NEVER_SHOWN, TRAINED]["n"] == 120 * TRAININGS
 
 
+@pytest.mark.train
 def test_a_card_is_json_and_says_how_it_was_made(rank_cards, models) -> None:
     card = json.loads(json.dumps(rank_cards["causal"], allow_nan=False))
     assert card["made"]["command"] == f"gnomon calibrate rank --trainings {TRAININGS}"
@@ -53,6 +55,7 @@ def test_a_card_is_json_and_says_how_it_was_made(rank_cards, models) -> None:
     assert "was told of 30 in the wording that is asked and in another" in card["about"]
 
 
+@pytest.mark.train
 @pytest.mark.parametrize(("probe", "kind", "metric"), [("fill", "masked", "accuracy"), ("write", "causal", "exact")])
 def test_the_other_probes_that_fill_slots_pass(models, probe: str, kind: str, metric: str) -> None:
     (card,) = calibrate(probe, kinds=[kind], trainings=TRAININGS, models=models)
@@ -60,6 +63,7 @@ def test_the_other_probes_that_fill_slots_pass(models, probe: str, kind: str, me
     assert card["made"]["command"] == f"gnomon calibrate {probe} --kind {kind} --trainings {TRAININGS}"
 
 
+@pytest.mark.train
 def test_compare_finds_senses_that_were_read_and_none_that_were_not(models) -> None:
     (card,) = calibrate("compare", kinds=["causal"], trainings=TRAININGS, models=models)
     rows = by_place(card)
@@ -99,8 +103,8 @@ def calibrated(probe, models):
     return card, by_place(card)
 
 
-def test_a_probe_that_finds_what_was_never_shown_fails(models) -> None:
-    card, rows = calibrated(cheating, models)
+def test_a_probe_that_finds_what_was_never_shown_fails(brief_models) -> None:
+    card, rows = calibrated(cheating, brief_models)
     assert card["passed"] is False and card["probe"] == "cheating"
     assert rows[MEMORIZED, TRAINED]["passed"] is True
     assert rows[NEVER_SHOWN, TRAINED]["role"] == "specificity" and rows[NEVER_SHOWN, TRAINED]["passed"] is False
@@ -111,6 +115,7 @@ def test_a_probe_that_finds_what_was_never_shown_fails(models) -> None:
     assert "in random weights, which have learned nothing" in card["verdict"]
 
 
+@pytest.mark.train
 def test_a_probe_that_leaks_one_answer_in_four_fails(models, tmp_path: Path) -> None:
     """The one that docs/calibration.md shows."""
     code = re.search(r"^# leaking\.py\n.*?(?=^```$)", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -121,8 +126,8 @@ def test_a_probe_that_leaks_one_answer_in_four_fails(models, tmp_path: Path) -> 
     assert rows[MEMORIZED, TRAINED]["passed"] is True and 0.2 < rows[NEVER_SHOWN, TRAINED]["value"] < 0.5
 
 
-def test_a_probe_that_guesses_fails_for_its_sensitivity_alone(models) -> None:
-    card, rows = calibrated(deaf, models)
+def test_a_probe_that_guesses_fails_for_its_sensitivity_alone(brief_models) -> None:
+    card, rows = calibrated(deaf, brief_models)
     assert card["passed"] is False and "Sensitivity: it found" in card["verdict"]
     assert rows[MEMORIZED, TRAINED]["passed"] is False and rows[NEVER_SHOWN, TRAINED]["passed"] is True
 
@@ -160,20 +165,20 @@ def refusing(model, questions, methods=()):
         yield Answer(question.question_id, model.name, "refusing", "none", unusable="this probe is for pictures")
 
 
-@pytest.mark.parametrize(
-    ("probe", "words"),
-    [
-        (breaking, r"^the probe breaking broke off with ValueError: no such layer \(test_calibrating\.py, line \d+\)$"),
-        (forgetful, "the probe forgetful gave no answer to 2 of 4 questions; what cannot be asked should be an answer"),
-        (talkative, "the probe talkative answered 1 questions that were not asked"),
-        (patchy, "the probe patchy answered 1 of 4 questions by another method than multiple-mean, its first"),
-        (formless, r"the probe formless gave a str, and should give records\.Answer only"),
-        (refusing, r"refusing cannot be calibrated, .*masked models: this probe is for pictures; causal models: this"),
-    ],
+REFUSED = (
+    (breaking, r"^the probe breaking broke off with ValueError: no such layer \(test_calibrating\.py, line \d+\)$"),
+    (forgetful, "the probe forgetful gave no answer to 2 of 4 questions; what cannot be asked should be an answer"),
+    (talkative, "the probe talkative answered 1 questions that were not asked"),
+    (patchy, "the probe patchy answered 1 of 4 questions by another method than multiple-mean, its first"),
+    (formless, r"the probe formless gave a str, and should give records\.Answer only"),
+    (refusing, r"refusing cannot be calibrated, .*masked models: this probe is for pictures; causal models: this"),
 )
-def test_a_probe_that_does_not_do_its_part_is_refused_before_anything_is_trained(probe, words: str) -> None:
-    with pytest.raises(GnomonError, match=words):
-        calibrate(probe)
+
+
+def test_a_probe_that_does_not_do_its_part_is_refused_before_anything_is_trained() -> None:
+    for probe, words in REFUSED:
+        with pytest.raises(GnomonError, match=words):
+            calibrate(probe)
 
 
 def needing_a_network(model, questions, methods=()):
@@ -182,12 +187,14 @@ def needing_a_network(model, questions, methods=()):
     return (replace(answer, probe="needing") for answer in rank_candidates(model, questions, methods))
 
 
+@pytest.mark.train
 def test_a_probe_that_cannot_ask_a_bag_of_words_is_judged_without_it(models) -> None:
     card, rows = calibrated(needing_a_network, models)
     assert card["passed"] and rows[MEMORIZED, BAG]["value"] is None and rows[NEVER_SHOWN, BAG]["passed"] is None
     assert any("A bag of words cannot be asked" in sentence for sentence in card["sentences"])
 
 
+@pytest.mark.train
 def test_what_a_probe_calls_unusable_was_not_found(models) -> None:
     """Whoever leaves out what is hard gains nothing by it."""
 
@@ -222,6 +229,7 @@ def test_a_kind_that_a_probe_cannot_ask_is_refused(probe: str, kind: str, reason
         calibrate(probe, kinds=[kind])
 
 
+@pytest.mark.train
 def test_transfer_is_told(rank_cards) -> None:
     rows = by_place(rank_cards["masked"])
     assert rows[IN_OTHER_WORDS, TRAINED]["role"] == "transfer" and rows[IN_OTHER_WORDS, TRAINED]["wanted"] is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from gnomon.analysis.calibration.judging import (
     AT_LEAST,
@@ -42,29 +41,31 @@ def rows_with(**changes):
     return rows
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "well"),
-    [(0.95, 0.9, 0.98, True), (0.95, 0.899, 0.98, False), (1.0, 1.0, 1.0, True), (0.0, 0.0, 0.0, False)],
-)
-def test_what_was_memorized_must_be_found_by_the_lower_end(value, low, high, well) -> None:
-    assert is_as_wanted(AT_LEAST, value, low, high, chance=0.1) is well
+def test_what_was_memorized_must_be_found_by_the_lower_end() -> None:
+    for numbers, well in (
+        ((0.95, 0.9, 0.98), True),
+        ((0.95, 0.899, 0.98), False),
+        ((1.0, 1.0, 1.0), True),
+        ((0.0, 0.0, 0.0), False),
+    ):
+        assert is_as_wanted(AT_LEAST, *numbers, chance=0.1) is well, numbers
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "well", "why"),
-    [
-        (0.1, 0.07, 0.13, True, "at chance"),
-        (0.02, 0.01, 0.04, True, "below chance: a model says what it learned of others"),
-        (0.0, 0.0, 0.0, True, "never right"),
-        (0.13, 0.101, 0.16, True, "just above chance, as one honest probe in 40 is"),
-        (0.15, 0.13, 0.17, False, "above chance beyond doubt, though by little"),
-        (0.12, 0.05, 0.2, False, "may be chance, but a leak of ten points is not ruled out"),
-        (0.35, 0.3, 0.4, False, "a leak"),
-        (1.0, 1.0, 1.0, False, "all of it"),
-    ],
+NEVER_SHOWN_CASES = (
+    (0.1, 0.07, 0.13, True, "at chance"),
+    (0.02, 0.01, 0.04, True, "below chance: a model says what it learned of others"),
+    (0.0, 0.0, 0.0, True, "never right"),
+    (0.13, 0.101, 0.16, True, "just above chance, as one honest probe in 40 is"),
+    (0.15, 0.13, 0.17, False, "above chance beyond doubt, though by little"),
+    (0.12, 0.05, 0.2, False, "may be chance, but a leak of ten points is not ruled out"),
+    (0.35, 0.3, 0.4, False, "a leak"),
+    (1.0, 1.0, 1.0, False, "all of it"),
 )
-def test_what_was_never_shown_must_be_found_no_more_than_by_chance(value, low, high, well, why) -> None:
-    assert is_as_wanted(NO_MORE, value, low, high, chance=0.1) is well, why
+
+
+def test_what_was_never_shown_must_be_found_no_more_than_by_chance() -> None:
+    judged_so = [(*case, is_as_wanted(NO_MORE, *case[:3], chance=0.1)) for case in NEVER_SHOWN_CASES]
+    assert [case for case in judged_so if case[-1] is not case[3]] == []
 
 
 def test_a_leak_that_is_said_to_be_seen_is_seen_four_times_in_five() -> None:
@@ -96,23 +97,23 @@ def test_an_honest_probe_passes_and_the_words_say_what_it_found() -> None:
     assert "could not be asked" not in told
 
 
-@pytest.mark.parametrize(
-    ("changed", "numbers", "named"),
-    [
-        ("memorized_trained", (0.5, 0.45, 0.55), "Sensitivity: it found 50.0% [45.0, 55.0] of what was memorized"),
-        ("memorized_trained", (0.97, 0.88, 1.0), "also of the lower end (these are too few facts to say"),
-        ("never_shown_trained", (0.4, 0.35, 0.45), "Specificity: it found 40.0% [35.0, 45.0] of what was never shown"),
-        ("never_shown_bag_of_words", (0.4, 0.35, 0.45), "in a bag of words, which was never shown it either"),
-        ("memorized_random_weights", (0.4, 0.35, 0.45), "in random weights, which have learned nothing"),
-        ("never_shown_random_weights", (0.4, 0.35, 0.45), "in random weights, which have learned nothing"),
-        ("never_shown_trained", (0.12, 0.05, 0.21), "too few facts to rule out a leak of 10 points"),
-    ],
+WRONG = (
+    ("memorized_trained", (0.5, 0.45, 0.55), "Sensitivity: it found 50.0% [45.0, 55.0] of what was memorized"),
+    ("memorized_trained", (0.97, 0.88, 1.0), "also of the lower end (these are too few facts to say"),
+    ("never_shown_trained", (0.4, 0.35, 0.45), "Specificity: it found 40.0% [35.0, 45.0] of what was never shown"),
+    ("never_shown_bag_of_words", (0.4, 0.35, 0.45), "in a bag of words, which was never shown it either"),
+    ("memorized_random_weights", (0.4, 0.35, 0.45), "in random weights, which have learned nothing"),
+    ("never_shown_random_weights", (0.4, 0.35, 0.45), "in random weights, which have learned nothing"),
+    ("never_shown_trained", (0.12, 0.05, 0.21), "too few facts to rule out a leak of 10 points"),
 )
-def test_each_thing_that_is_wrong_fails_and_is_named(changed, numbers, named) -> None:
-    rows = rows_with(**{changed: numbers})
-    assert sum(row["passed"] is False for row in rows) == 1
-    said = verdict("mine", "causal", rows)
-    assert said.startswith("FAILED: mine cannot be trusted on causal models. ") and named in said
+
+
+def test_each_thing_that_is_wrong_fails_and_is_named() -> None:
+    for changed, numbers, named in WRONG:
+        rows = rows_with(**{changed: numbers})
+        assert sum(row["passed"] is False for row in rows) == 1, changed
+        said = verdict("mine", "causal", rows)
+        assert said.startswith("FAILED: mine cannot be trusted on causal models. ") and named in said, said
 
 
 def test_transfer_and_the_bag_of_the_memorized_are_told_and_never_judged() -> None:
