@@ -22,6 +22,7 @@ from gnomon.reports.marks import FONT_SIZE, INK, PADDING, Bar, Drawing, Mark, St
 from gnomon.reports.outcomes import UNUSABLE, Outcomes
 from gnomon.reports.plots import (
     PANEL,
+    ROW,
     Key,
     Part,
     band,
@@ -40,13 +41,12 @@ from gnomon.reports.text_width import text_width
 RANK_SHADES = ("#08306b", "#1c5a9c", "#3f85bf", "#74abd6", "#9bc2e1", "#c5daec", "#e9f0f7")
 """From dark to light, so that ranks are told apart in grey."""
 _CHANCE_SAID = "the orange mark is chance"
-_BAR, _THIN, _BETWEEN, _ROW, _LEAST = 17, 9, 22, 620, 180
+_BAR, _THIN, _BETWEEN, _WIDEST, _LEAST = 17, 9, 22, 620, 180
 """Widths of a bar, of one among many, of the gap between groups and of a row of groups, and its least, in pixels."""
 _LONGEST = 110
 """Width of the longest word below a group."""
 _FEW = 6
 _HEIGHT = 210
-_STEP = 26.0
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedCha
 
 def _score_panel(bars: Sequence[_ScoreBar], axis: Axis) -> Drawing:
     def build(room: float) -> list[Mark]:
-        frame = rows_frame([bar.name for bar in bars], axis, room, step=_STEP)
-        x, high = frame.scale, 0.62 * _STEP
+        frame = rows_frame([bar.name for bar in bars], axis, room)
+        x, high = frame.scale, 0.62 * ROW
         rows = list(zip(bars, frame.centres, strict=True))
         chances = tuple((x(bar.chance), y - 10, x(bar.chance), y + 10) for bar, y in rows if bar.chance is not None)
         return [
@@ -122,7 +122,7 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     bar = _BAR if len(series) <= _FEW else _THIN
     words = (word for column in columns for word in column.label.split(" "))
     wide = max(len(series) * bar + _BETWEEN, min(_LONGEST, max(text_width(word, FONT_SIZE) + 10 for word in words)))
-    rows_needed = math.ceil(len(columns) / max(1, int(_ROW // wide)))
+    rows_needed = math.ceil(len(columns) / max(1, int(_WIDEST // wide)))
     in_a_row = math.ceil(len(columns) / rows_needed)
     found = {
         column: [_bar(line, names[line], column, entry, colours) for line, entry in _cells(board, column)]

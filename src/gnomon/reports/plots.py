@@ -29,6 +29,8 @@ AXIS = "#8a8a90"
 PANEL = 360.0
 NAMES = 165.0
 """The width of a panel and of the names in it, in pixels; in a column of a paper (3 inches) letters have 7 points."""
+ROW = 26.0
+"""The height of a row with its bar, in pixels."""
 SMALL = 11.7
 """The size of the smallest letters, in pixels."""
 SLANT = -38.0
@@ -51,7 +53,6 @@ class Frame:
     marks: tuple[Mark, ...]
     scale: Scale
     centres: tuple[float, ...]
-    bottom: float
 
 
 @dataclass(frozen=True)
@@ -102,23 +103,17 @@ def fit_panel(build: Callable[[float], Sequence[Mark]], keys: Sequence[Key] = ()
     return drawing([*marks, *legend_below(marks, keys, title, PANEL - 2 * PADDING)], PANEL)
 
 
-def rows_frame(
-    names: Sequence[str], axis: Axis, room: float, *, step: float = 26.0, top: float = 0.0, limit: float = NAMES
-) -> Frame:
+def rows_frame(names: Sequence[str], axis: Axis, room: float) -> Frame:
     """Lay out rows with their names at the left and the axis of values below."""
-    bottom = top + step * len(names)
+    bottom = ROW * len(names)
     scale = axis.scale(0.0, room)
-    centres = tuple(top + step * (place + 0.5) for place in range(len(names)))
-    return Frame(
-        (
-            *grid([(scale(tick), top, scale(tick), bottom) for tick in axis.ticks]),
-            *names_at_left(names, centres, limit),
-            *ticks_below(axis, scale, bottom, room),
-        ),
-        scale,
-        centres,
-        bottom,
+    centres = tuple(ROW * (place + 0.5) for place in range(len(names)))
+    marks = (
+        *grid([(scale(tick), 0.0, scale(tick), bottom) for tick in axis.ticks]),
+        *names_at_left(names, centres),
+        *ticks_below(axis, scale, bottom, room),
     )
+    return Frame(marks, scale, centres)
 
 
 def stacked_rows(rows: Mapping[str, Sequence[Part]], axis: Axis, keys: Sequence[Key], title: str = "") -> Drawing:
@@ -132,7 +127,7 @@ def stacked_rows(rows: Mapping[str, Sequence[Part]], axis: Axis, keys: Sequence[
             for part in parts:
                 left, right = frame.scale(start), frame.scale(start + part.size)
                 bars.append(
-                    Bar(left, centre - 9, right - left, 18, part.fill, part.about, stroke="white", stroke_width=0.6)
+                    Bar(left, centre - 9, right - left, 18.0, part.fill, part.about, stroke="white", stroke_width=0.6)
                 )
                 start += part.size
         return [*frame.marks, *bars]
