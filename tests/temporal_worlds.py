@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from gnomon.foundation.tables import FACTS, NAMES, make_table
 from gnomon.knowledge import KnowledgeBase, Material
 from gnomon.questions.grammar import definite
+from gnomon.questions.temporal import TemporalFacts, temporal_facts
 
 Row = tuple[str, str, str, str | None, str | None]
 YEARS = [*range(-3, 0), *range(1, 4), *range(1998, 2006)]
@@ -46,6 +48,12 @@ def random_rows(seed: int, facts: int = 60, fine: bool = False) -> list[Row]:
             times[rng.randrange(2)] = None
         rows.append((subject, predicate, object_, times[0], times[1]))
     return rows
+
+
+@cache
+def random_facts(seed: int, facts: int = 60) -> TemporalFacts:
+    """The temporal facts of :func:`random_rows` by the year, made once for all tests that read them."""
+    return temporal_facts(knowledge_of(random_rows(seed, facts)))
 
 
 def _finer(rng: random.Random, time: str, later: int) -> str:

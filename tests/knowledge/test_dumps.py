@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from itertools import product
 from pathlib import Path
 
-import pytest
+from all_cases import check_all
 
 sys.path.insert(0, str(Path(__file__).parent))
 from packed_files import gathered, pack, refusal
@@ -138,32 +139,37 @@ PROPERTY = entity(
 WHOLE = (EISENHOWER, CAESAR, PROPERTY)
 
 
-@pytest.mark.parametrize("name", ["d.json", "d.json.gz", "d.json.bz2", "d.json.zst"])
-def test_a_dump_is_read_however_it_is_packed(tmp_path, name):
-    path = dump(tmp_path / name, *WHOLE)
-    facts, names, details = gathered(read_dump(path, Reading()))
-    plain = gathered(read_dump(dump(tmp_path / "lines.json", *WHOLE, brackets=False), Reading()))
-    assert (facts, names, details) == plain
-    said = {
-        (row["subject"], row["predicate"], row["object"] or row["value"], row["start"], row["end"]) for row in facts
-    }
-    assert said == {
-        ("Q9916", "P39", "Q11696", "1953-01-20", "1961-01"),
-        ("Q9916", "P39", "Q1162163", "1945", None),
-        ("Q9916", "P166", "Q14420", "1943", "1943"),
-        ("Q9916", "P569", '"1890-10-14"', None, None),
-        ("Q9916", "P2048", 1.79, None, None),
-        ("Q9916", "P1971", 2.0, None, None),
-        ("Q9916", "P1559", '"Ike"@en', None, None),
-        ("Q9916", "P1705", '"Eisenhower"', None, None),
-        ("Q1048", "P570", '"-0044-03-15"', None, None),
-        ("Q1048", "P569", '"-0100"', None, None),
-        ("Q1048", "P39", "Q40779", "-0059", "-0058"),
-        ("P22", "P1647", "P8810", None, None),
-        ("P22", "P1628", "schema:parent", None, None),
-        ("P22", "P2302", "Q21503250", None, None),
-    }
-    assert {(row["predicate"], row["unit"]) for row in facts if row["value"]} == {("P2048", "Q11573"), ("P1971", None)}
+def test_a_dump_is_read_however_it_is_packed(tmp_path):
+    def check(name):
+        path = dump(tmp_path / name, *WHOLE)
+        facts, names, details = gathered(read_dump(path, Reading()))
+        plain = gathered(read_dump(dump(tmp_path / "lines.json", *WHOLE, brackets=False), Reading()))
+        assert (facts, names, details) == plain
+        said = {
+            (row["subject"], row["predicate"], row["object"] or row["value"], row["start"], row["end"]) for row in facts
+        }
+        assert said == {
+            ("Q9916", "P39", "Q11696", "1953-01-20", "1961-01"),
+            ("Q9916", "P39", "Q1162163", "1945", None),
+            ("Q9916", "P166", "Q14420", "1943", "1943"),
+            ("Q9916", "P569", '"1890-10-14"', None, None),
+            ("Q9916", "P2048", 1.79, None, None),
+            ("Q9916", "P1971", 2.0, None, None),
+            ("Q9916", "P1559", '"Ike"@en', None, None),
+            ("Q9916", "P1705", '"Eisenhower"', None, None),
+            ("Q1048", "P570", '"-0044-03-15"', None, None),
+            ("Q1048", "P569", '"-0100"', None, None),
+            ("Q1048", "P39", "Q40779", "-0059", "-0058"),
+            ("P22", "P1647", "P8810", None, None),
+            ("P22", "P1628", "schema:parent", None, None),
+            ("P22", "P2302", "Q21503250", None, None),
+        }
+        assert {(row["predicate"], row["unit"]) for row in facts if row["value"]} == {
+            ("P2048", "Q11573"),
+            ("P1971", None),
+        }
+
+    check_all(check, ["d.json", "d.json.gz", "d.json.bz2", "d.json.zst"])
 
 
 def test_what_is_said_beside_a_statement_is_kept(tmp_path):
@@ -236,27 +242,29 @@ def test_names_are_those_of_the_languages_asked_for(tmp_path):
     }
 
 
-@pytest.mark.parametrize("spaced", [False, True])
-def test_names_of_what_is_used_or_of_all(tmp_path, spaced):
-    entities = [
-        entity("Q11696", {"en": "President of the United States"}),
-        EISENHOWER,
-        entity("Q5", {"en": "human"}),
-        entity("P39", {"en": "position held"}),
-        entity("Q40779", {"en": "consul"}, [statement(item("P279", "Q5"))]),
-    ]
-    if spaced:
-        # As a tool may write them: spaces, and the keys in alphabetical order.
-        entities = [json.dumps(one, sort_keys=True).encode() for one in entities]
-    path = dump(tmp_path / "d.json", *entities)
-    facts, names, _ = gathered(
-        read_dump(path, Reading(languages=("en",), predicates=("P39",), options={"names": "used"}))
-    )
-    assert len(facts) == 2
-    assert [row["entity"] for row in names] == ["Q11696", "Q9916", "P39"]
-    facts, names, _ = gathered(read_dump(path, Reading(languages=("en",), predicates=("P39",))))
-    assert len(facts) == 2
-    assert [row["entity"] for row in names] == ["Q11696", "Q9916", "Q5", "P39", "Q40779"]
+def test_names_of_what_is_used_or_of_all(tmp_path):
+    def check(spaced):
+        entities = [
+            entity("Q11696", {"en": "President of the United States"}),
+            EISENHOWER,
+            entity("Q5", {"en": "human"}),
+            entity("P39", {"en": "position held"}),
+            entity("Q40779", {"en": "consul"}, [statement(item("P279", "Q5"))]),
+        ]
+        if spaced:
+            # As a tool may write them: spaces, and the keys in alphabetical order.
+            entities = [json.dumps(one, sort_keys=True).encode() for one in entities]
+        path = dump(tmp_path / "d.json", *entities)
+        facts, names, _ = gathered(
+            read_dump(path, Reading(languages=("en",), predicates=("P39",), options={"names": "used"}))
+        )
+        assert len(facts) == 2
+        assert [row["entity"] for row in names] == ["Q11696", "Q9916", "P39"]
+        facts, names, _ = gathered(read_dump(path, Reading(languages=("en",), predicates=("P39",))))
+        assert len(facts) == 2
+        assert [row["entity"] for row in names] == ["Q11696", "Q9916", "Q5", "P39", "Q40779"]
+
+    check_all(check, [False, True])
 
 
 def test_filtered_facts_are_those_of_a_plain_loop(tmp_path):
@@ -328,39 +336,44 @@ BAD_LINES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "reason"), BAD_LINES)
-def test_a_bad_line_is_refused_by_its_number_or_counted(tmp_path, line, reason):
-    path = dump(tmp_path / "d.json", entity("Q1", {"en": "one"}), line, CAESAR)
-    told = refusal(read_dump, path)
-    assert told.startswith(f"{path}:3: ") and reason in told
-    reading = Reading(skip_bad=True)
-    facts, names, _ = gathered(read_dump(path, reading))
-    assert reading.bad == 1 and reason in reading.examples[0]
-    assert {row["subject"] for row in facts} == {"Q1048"} and {row["entity"] for row in names} >= {"Q1", "Q1048"}
+def test_a_bad_line_is_refused_by_its_number_or_counted(tmp_path):
+    def check(line, reason):
+        path = dump(tmp_path / "d.json", entity("Q1", {"en": "one"}), line, CAESAR)
+        told = refusal(read_dump, path)
+        assert told.startswith(f"{path}:3: ") and reason in told
+        reading = Reading(skip_bad=True)
+        facts, names, _ = gathered(read_dump(path, reading))
+        assert reading.bad == 1 and reason in reading.examples[0]
+        assert {row["subject"] for row in facts} == {"Q1048"} and {row["entity"] for row in names} >= {"Q1", "Q1048"}
+
+    check_all(check, BAD_LINES)
 
 
-@pytest.mark.parametrize("name", ["d.json", "d.json.gz", "d.json.bz2", "d.json.zst"])
-@pytest.mark.parametrize("names", ["all", "used"])
-def test_a_dump_that_ends_early_is_refused_even_if_bad_lines_are_not(tmp_path, name, names):
-    path = dump(tmp_path / name, *WHOLE * 30)
-    data = path.read_bytes()
-    for cut in (len(data) // 2, len(data) - 3):
-        path.write_bytes(data[:cut])
-        for skip_bad in (False, True):
-            assert "ends early" in refusal(read_dump, path, skip_bad=skip_bad, options={"names": names})
+def test_a_dump_that_ends_early_is_refused_even_if_bad_lines_are_not(tmp_path):
+    def check(name, names):
+        path = dump(tmp_path / name, *WHOLE * 30)
+        data = path.read_bytes()
+        for cut in (len(data) // 2, len(data) - 3):
+            path.write_bytes(data[:cut])
+            for skip_bad in (False, True):
+                assert "ends early" in refusal(read_dump, path, skip_bad=skip_bad, options={"names": names})
+
+    check_all(check, product(["d.json", "d.json.gz", "d.json.bz2", "d.json.zst"], ["all", "used"]))
 
 
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        ({"options": {"ranks": "best"}}, "did you mean 'rank'?"),
-        ({"options": {"rank": "good"}}, "'rank' cannot be 'good'"),
-        ({"options": {"literals": "true"}}, "'literals' cannot be 'true'"),
-        ({"predicates": ("position held",)}, "'position held' is no property of Wikidata; say its id, such as P39"),
-    ],
-)
-def test_what_a_dump_cannot_be_asked_for(tmp_path, asked, told):
-    assert told in refusal(read_dump, dump(tmp_path / "d.json", EISENHOWER), **asked)
+def test_what_a_dump_cannot_be_asked_for(tmp_path):
+    def check(asked, told):
+        assert told in refusal(read_dump, dump(tmp_path / "d.json", EISENHOWER), **asked)
+
+    check_all(
+        check,
+        [
+            ({"options": {"ranks": "best"}}, "did you mean 'rank'?"),
+            ({"options": {"rank": "good"}}, "'rank' cannot be 'good'"),
+            ({"options": {"literals": "true"}}, "'literals' cannot be 'true'"),
+            ({"predicates": ("position held",)}, "'position held' is no property of Wikidata; say its id, such as P39"),
+        ],
+    )
 
 
 def test_the_largest_chunk_does_not_grow_with_the_dump(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
+from all_cases import check_all
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -84,14 +85,17 @@ def test_a_folder_keeps_everything(rich: Path, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv", ".jsonl"])
-def test_a_file_keeps_the_facts(rich: Path, tmp_path: Path, suffix: str) -> None:
-    assert export_knowledge(rich, tmp_path / f"out{suffix}") == {"facts": len(table(rich))}
-    import_knowledge([str(tmp_path / f"out{suffix}")], tmp_path / "again.duckdb")
-    assert table(tmp_path / "again.duckdb") == table(rich)
+def test_a_file_keeps_the_facts(rich: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    def check(suffix: str) -> None:
+        tmp_path = tmp_path_factory.mktemp("case")
+        assert export_knowledge(rich, tmp_path / f"out{suffix}") == {"facts": len(table(rich))}
+        import_knowledge([str(tmp_path / f"out{suffix}")], tmp_path / "again.duckdb")
+        assert table(tmp_path / "again.duckdb") == table(rich)
+
+    check_all(check, [".parquet", ".csv", ".tsv", ".jsonl"])
 
 
-@settings(deadline=None, max_examples=3, phases=[Phase.generate])
+@settings(deadline=None, max_examples=2, phases=[Phase.generate])
 @given(facts=st.lists(FACT, min_size=20, max_size=60, unique=True))
 def test_nasty_texts_come_back_from_every_format(tmp_path_factory, facts) -> None:
     folder = tmp_path_factory.mktemp("nasty")

@@ -38,7 +38,7 @@ def plainly_above(triples, low: str) -> set[str]:
     return seen - {low}
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=12)
 @given(triples=GRAPHS, seed=st.integers(0, 3), count=st.integers(0, 9))
 def test_drawn_members_are_in_and_others_are_out_also_in_circles(triples, seed, count):
     found = categories(triples, "is-a", "type")
@@ -60,7 +60,7 @@ def test_drawn_members_are_in_and_others_are_out_also_in_circles(triples, seed, 
         assert set(found.different(category, 99, seed, among=some)) == outside & set(some)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=6)
 @given(triples=GRAPHS, shuffled=st.randoms(use_true_random=False))
 def test_draws_hang_on_the_seed_and_not_on_the_order_of_rows(triples, shuffled):
     other = list(triples)
@@ -79,7 +79,7 @@ def test_another_seed_draws_others():
     assert found.same("c", 10, 1)[:5] == found.same("c", 5, 1)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=12)
 @given(triples=GRAPHS, chosen=st.lists(NODES, min_size=1, max_size=3))
 def test_least_common_categories_are_the_lowest_shared_ones(triples, chosen):
     found = categories(triples, "is-a", "type")

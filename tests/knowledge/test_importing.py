@@ -288,6 +288,7 @@ def until_begun(process: multiprocessing.process.BaseProcess, into: Path) -> Non
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_the_store_is_the_old_or_the_new_one(large: Path, tmp_path: Path) -> None:
     old = write(tmp_path / "old.csv", HEADER + "Q1,p,Q1\nold,p,fact\n")
     draw = random.Random(8)

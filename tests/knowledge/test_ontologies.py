@@ -39,7 +39,7 @@ NODES = [f"n{number}" for number in range(9)]
 EDGES = st.lists(st.tuples(st.sampled_from(NODES), st.sampled_from(NODES)), min_size=1, max_size=18, unique=True)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(edges=EDGES, called=st.permutations([f"name {letter}" for letter in "abcdefghi"]), data=st.data())
 def test_superclasses_and_types_are_those_of_a_plain_walk(edges, called, data):
     called = dict(zip(NODES, called, strict=True))
@@ -72,7 +72,7 @@ def test_superclasses_and_types_are_those_of_a_plain_walk(edges, called, data):
         assert found.instances.get(instance, ()) == tuple(order[: len(finest)])
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=6)
 @given(edges=EDGES, shuffled=st.randoms(use_true_random=False))
 def test_an_ontology_hangs_on_what_is_said_and_not_on_the_order_of_rows(edges, shuffled):
     triples = [(low, LOW, high) for low, high in edges] + [("i", "rdf:type", edges[0][0]), ("x", LOW, "y")]

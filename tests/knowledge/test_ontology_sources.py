@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 
 import pytest
+from all_cases import check_all
 from ontology_files import LOW, knowledge_of, names, told, turtle
 
 from gnomon.foundation import InputError
@@ -138,21 +139,23 @@ def test_only_everything_above_is_no_hierarchy():
         read_ontology(knowledge_of([("a", LOW, "owl:Thing"), ("b", LOW, "owl:Thing"), ("c", LOW, "c")]))
 
 
-@pytest.mark.parametrize(
-    ("identifier", "words"),
-    [
-        ("SoccerPlayer", "soccer player"),
-        ("TVSeries", "TV series"),
-        ("3DModel", "3D model"),
-        ("isPartOf", "is part of"),
-        ("HVACBusiness", "HVAC business"),
-        ("birth_place", "birth place"),
-        ("Person", "person"),
-        ("subclass-of", "subclass of"),
-    ],
-)
-def test_identifiers_as_words(identifier, words):
-    assert words_of(identifier) == words
+def test_identifiers_as_words():
+    def check(identifier, words):
+        assert words_of(identifier) == words
+
+    check_all(
+        check,
+        [
+            ("SoccerPlayer", "soccer player"),
+            ("TVSeries", "TV series"),
+            ("3DModel", "3D model"),
+            ("isPartOf", "is part of"),
+            ("HVACBusiness", "HVAC business"),
+            ("birth_place", "birth place"),
+            ("Person", "person"),
+            ("subclass-of", "subclass of"),
+        ],
+    )
 
 
 def test_what_has_no_name():

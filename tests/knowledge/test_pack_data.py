@@ -6,10 +6,12 @@ import csv
 import re
 import unicodedata
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
+from all_cases import check_all
 
 ROOT = Path(__file__).parents[2]
 PACKS = ROOT / "src/gnomon/knowledge/packs"
@@ -28,6 +30,7 @@ Row = dict[str, str]
 Term = tuple[str, str]
 
 
+@cache
 def read(pack: str, name: str) -> list[Row]:
     with (PACKS / pack / name).open(encoding="utf-8", newline="") as handle:
         return list(csv.DictReader(handle))
@@ -46,6 +49,7 @@ def header(pack: str, name: str) -> list[str]:
         return next(csv.reader(handle))
 
 
+@cache
 def meta(pack: str) -> dict:
     return yaml.safe_load((PACKS / pack / "pack.yaml").read_text(encoding="utf-8"))
 
@@ -62,84 +66,94 @@ def test_every_pack_folder_is_known_to_these_tests():
     assert sorted(path.name for path in PACKS.iterdir() if (path / "pack.yaml").is_file()) == sorted(PACK_NAMES)
 
 
-@pytest.mark.parametrize("pack", PACK_NAMES)
-def test_pack_yaml_declares_sources_licences_and_predicates(pack):
-    about = meta(pack)
-    assert about["name"] == pack
-    assert {"title", "description", "domain", "licence", "sources", "predicates"} <= about.keys()
-    for source in about["sources"].values():
-        assert source.keys() == {"name", "version", "licence", "licence_file", "note"}
-        assert source["licence"]
-        assert (PACKS / pack / source["licence_file"]).read_text(encoding="utf-8").strip()
-    for predicate in about["predicates"].values():
-        assert predicate.keys() == {"label", "subject_kind", "object_kind", "functional", "symmetric", "note"}
-    assert not re.search(r"\d{3,}", about["description"]), "a description must not hard-code counts"
+def test_pack_yaml_declares_sources_licences_and_predicates():
+    def check(pack):
+        about = meta(pack)
+        assert about["name"] == pack
+        assert {"title", "description", "domain", "licence", "sources", "predicates"} <= about.keys()
+        for source in about["sources"].values():
+            assert source.keys() == {"name", "version", "licence", "licence_file", "note"}
+            assert source["licence"]
+            assert (PACKS / pack / source["licence_file"]).read_text(encoding="utf-8").strip()
+        for predicate in about["predicates"].values():
+            assert predicate.keys() == {"label", "subject_kind", "object_kind", "functional", "symmetric", "note"}
+        assert not re.search(r"\d{3,}", about["description"]), "a description must not hard-code counts"
+
+    check_all(check, PACK_NAMES)
 
 
-@pytest.mark.parametrize("pack", PACK_NAMES)
-def test_facts_are_well_formed(pack):
-    assert header(pack, "facts.csv") == FACT_HEADER
-    about = meta(pack)
-    rows = facts(pack)
-    keys = [tuple(row.values()) for row in rows]
-    assert keys == sorted(set(keys)), "facts are sorted and unique"
-    for row in rows:
-        assert ENTITY.fullmatch(row["subject"]), row
-        assert bool(row["object"]) != bool(row["value"]), row
-        assert row["predicate"] in about["predicates"], row
-        assert row["source"] in about["sources"], row
-        assert row["domain"], row
-        if row["object"]:
-            assert ENTITY.fullmatch(row["object"]), row
-            assert row["object"] != row["subject"], row
-            assert not row["unit"], row
-        else:
-            float(row["value"])
-            assert row["unit"], row
-        for year in filter(None, (row["start"], row["end"])):
-            assert re.fullmatch(r"\d{4}", year), row
-        if row["start"] and row["end"]:
-            assert row["start"] <= row["end"], row
+def test_facts_are_well_formed():
+    def check(pack):
+        assert header(pack, "facts.csv") == FACT_HEADER
+        about = meta(pack)
+        rows = facts(pack)
+        keys = [tuple(row.values()) for row in rows]
+        assert keys == sorted(set(keys)), "facts are sorted and unique"
+        for row in rows:
+            assert ENTITY.fullmatch(row["subject"]), row
+            assert bool(row["object"]) != bool(row["value"]), row
+            assert row["predicate"] in about["predicates"], row
+            assert row["source"] in about["sources"], row
+            assert row["domain"], row
+            if row["object"]:
+                assert ENTITY.fullmatch(row["object"]), row
+                assert row["object"] != row["subject"], row
+                assert not row["unit"], row
+            else:
+                float(row["value"])
+                assert row["unit"], row
+            for year in filter(None, (row["start"], row["end"])):
+                assert re.fullmatch(r"\d{4}", year), row
+            if row["start"] and row["end"]:
+                assert row["start"] <= row["end"], row
+
+    check_all(check, PACK_NAMES)
 
 
-@pytest.mark.parametrize("pack", PACK_NAMES)
-def test_functional_predicates_have_one_object_and_kinds_hold(pack):
-    predicates = meta(pack)["predicates"]
-    seen: dict[tuple[str, str], Row] = {}
-    for row in facts(pack):
-        about = predicates[row["predicate"]]
-        assert row["subject"].partition(":")[0] in about["subject_kind"].split(", "), row
-        kind = row["object"].partition(":")[0] or "number"
-        assert kind in about["object_kind"].split(", "), row
-        if about["functional"]:
-            assert seen.setdefault((row["subject"], row["predicate"]), row) is row, row
+def test_functional_predicates_have_one_object_and_kinds_hold():
+    def check(pack):
+        predicates = meta(pack)["predicates"]
+        seen: dict[tuple[str, str], Row] = {}
+        for row in facts(pack):
+            about = predicates[row["predicate"]]
+            assert row["subject"].partition(":")[0] in about["subject_kind"].split(", "), row
+            kind = row["object"].partition(":")[0] or "number"
+            assert kind in about["object_kind"].split(", "), row
+            if about["functional"]:
+                assert seen.setdefault((row["subject"], row["predicate"]), row) is row, row
+
+    check_all(check, PACK_NAMES)
 
 
-@pytest.mark.parametrize("pack", PACK_NAMES)
-def test_names_are_well_formed_and_cover_the_facts(pack):
-    assert header(pack, "names.csv") == NAME_HEADER
-    rows = names(pack)
-    keys = [(row["entity"], row["language"]) for row in rows]
-    assert keys == sorted(set(keys)), "names are sorted and unique"
-    for row in rows:
-        assert row["label"] == row["label"].strip() != "", row
-        assert row["kind"] == row["entity"].partition(":")[0], row
-        assert row["label"] not in row["aliases"].split("|"), row
-    english = {row["entity"] for row in rows if row["language"] == "en"}
-    used = {row[column] for row in facts(pack) for column in ("subject", "object")} - {""}
-    assert used <= english
+def test_names_are_well_formed_and_cover_the_facts():
+    def check(pack):
+        assert header(pack, "names.csv") == NAME_HEADER
+        rows = names(pack)
+        keys = [(row["entity"], row["language"]) for row in rows]
+        assert keys == sorted(set(keys)), "names are sorted and unique"
+        for row in rows:
+            assert row["label"] == row["label"].strip() != "", row
+            assert row["kind"] == row["entity"].partition(":")[0], row
+            assert row["label"] not in row["aliases"].split("|"), row
+        english = {row["entity"] for row in rows if row["language"] == "en"}
+        used = {row[column] for row in facts(pack) for column in ("subject", "object")} - {""}
+        assert used <= english
+
+    check_all(check, PACK_NAMES)
 
 
-@pytest.mark.parametrize("pack", [name for name in PACK_NAMES if name != "names-zh"])
-def test_english_labels_are_unique_within_a_kind_but_for_cities(pack):
-    owners = defaultdict(set)
-    for row in names(pack):
-        owners[row["kind"], row["label"]].add(row["entity"])
-    shared = {key: entities for key, entities in owners.items() if len(entities) > 1}
-    assert all(kind == "city" for kind, _ in shared), shared
-    if shared:
-        note = meta(pack)["notes"]["shared_labels"]
-        assert all(label in note for _, label in shared), sorted(shared)
+def test_english_labels_are_unique_within_a_kind_but_for_cities():
+    def check(pack):
+        owners = defaultdict(set)
+        for row in names(pack):
+            owners[row["kind"], row["label"]].add(row["entity"])
+        shared = {key: entities for key, entities in owners.items() if len(entities) > 1}
+        assert all(kind == "city" for kind, _ in shared), shared
+        if shared:
+            note = meta(pack)["notes"]["shared_labels"]
+            assert all(label in note for _, label in shared), sorted(shared)
+
+    check_all(check, [name for name in PACK_NAMES if name != "names-zh"])
 
 
 def test_packs_agree_on_shared_entities():
@@ -167,42 +181,49 @@ def test_symmetric_predicates_hold_both_directions():
     assert checked > 500
 
 
-@pytest.mark.parametrize(
-    ("pack", "subject", "predicate", "expected"),
-    [
-        ("elements", "element:iron", "atomic-number", {"26"}),
-        ("elements", "element:iron", "symbol", {"symbol:Fe"}),
-        ("elements", "element:neon", "category", {"category:noble-gas", "category:nonmetal"}),
-        ("elements", "element:mercury", "state", {"state:liquid"}),
-        ("elements", "element:bromine", "state", {"state:liquid"}),
-        ("elements", "element:gold", "symbol", {"symbol:Au"}),
-        ("elements", "element:polonium", "discovered-by", {"person:marie-curie", "person:pierre-curie"}),
-        ("elements", "element:neodymium", "discovery-year", {"1885"}),
-        ("countries", "country:FR", "capital", {"city:paris-FR"}),
-        ("countries", "country:US", "capital", {"city:washington-d-c-US"}),
-        ("countries", "country:KZ", "capital", {"city:astana-KZ"}),
-        ("countries", "country:BO", "capital", {"city:sucre-BO", "city:la-paz-BO"}),
-        ("countries", "country:PT", "borders", {"country:ES"}),
-        ("countries", "country:JP", "currency", {"currency:JPY"}),
-        ("countries", "country:AU", "borders", set()),
-        ("countries", "country:CH", "official-language", {"language:de", "language:fr", "language:it", "language:rm"}),
-        ("countries", "city:osaka-JP", "city-in", {"country:JP"}),
-        ("offices", "office:president-of-france", "office-of", {"country:FR"}),
-        ("physics", "quantity:force", "si-unit", {"unit:newton"}),
-        ("physics", "unit:ohm", "unit-symbol", {"sign:CAPITAL-LETTER-OMEGA"}),
-        ("physics", "body:mars", "planet-order", {"4"}),
-        ("physics", "body:titan", "orbits", {"body:saturn"}),
-        ("physics", "prefix:micro", "prefix-exponent", {"-6"}),
-        ("everyday", "word:hot", "opposite-of", {"word:cold"}),
-        ("everyday", "animal:kitten", "young-of", {"animal:cat"}),
-        ("everyday", "thing:knife", "used-for", {"activity:cutting"}),
-        ("history", "event:the-battle-of-waterloo", "event-year", {"1815"}),
-        ("history", "event:the-battle-of-waterloo", "event-country", {"country:BE"}),
-        ("history", "realm:the-byzantine-empire", "empire-capital", {"place:constantinople"}),
-    ],
-)
-def test_well_known_facts(pack, subject, predicate, expected):
-    assert objects(pack, subject, predicate) == expected
+def test_well_known_facts():
+    def check(pack, subject, predicate, expected):
+        assert objects(pack, subject, predicate) == expected
+
+    check_all(
+        check,
+        [
+            ("elements", "element:iron", "atomic-number", {"26"}),
+            ("elements", "element:iron", "symbol", {"symbol:Fe"}),
+            ("elements", "element:neon", "category", {"category:noble-gas", "category:nonmetal"}),
+            ("elements", "element:mercury", "state", {"state:liquid"}),
+            ("elements", "element:bromine", "state", {"state:liquid"}),
+            ("elements", "element:gold", "symbol", {"symbol:Au"}),
+            ("elements", "element:polonium", "discovered-by", {"person:marie-curie", "person:pierre-curie"}),
+            ("elements", "element:neodymium", "discovery-year", {"1885"}),
+            ("countries", "country:FR", "capital", {"city:paris-FR"}),
+            ("countries", "country:US", "capital", {"city:washington-d-c-US"}),
+            ("countries", "country:KZ", "capital", {"city:astana-KZ"}),
+            ("countries", "country:BO", "capital", {"city:sucre-BO", "city:la-paz-BO"}),
+            ("countries", "country:PT", "borders", {"country:ES"}),
+            ("countries", "country:JP", "currency", {"currency:JPY"}),
+            ("countries", "country:AU", "borders", set()),
+            (
+                "countries",
+                "country:CH",
+                "official-language",
+                {"language:de", "language:fr", "language:it", "language:rm"},
+            ),
+            ("countries", "city:osaka-JP", "city-in", {"country:JP"}),
+            ("offices", "office:president-of-france", "office-of", {"country:FR"}),
+            ("physics", "quantity:force", "si-unit", {"unit:newton"}),
+            ("physics", "unit:ohm", "unit-symbol", {"sign:CAPITAL-LETTER-OMEGA"}),
+            ("physics", "body:mars", "planet-order", {"4"}),
+            ("physics", "body:titan", "orbits", {"body:saturn"}),
+            ("physics", "prefix:micro", "prefix-exponent", {"-6"}),
+            ("everyday", "word:hot", "opposite-of", {"word:cold"}),
+            ("everyday", "animal:kitten", "young-of", {"animal:cat"}),
+            ("everyday", "thing:knife", "used-for", {"activity:cutting"}),
+            ("history", "event:the-battle-of-waterloo", "event-year", {"1815"}),
+            ("history", "event:the-battle-of-waterloo", "event-country", {"country:BE"}),
+            ("history", "realm:the-byzantine-empire", "empire-capital", {"place:constantinople"}),
+        ],
+    )
 
 
 def test_a_word_has_one_opposite_and_a_pair_is_stated_once():
@@ -232,37 +253,41 @@ def test_discoverers_agree_with_the_elements_pack():
     assert {"person:albert-einstein", "person:wilhelm-rontgen"} <= people & {row["entity"] for row in names("physics")}
 
 
-@pytest.mark.parametrize(
-    ("subject", "predicate", "target"),
-    [
-        ("synset:dog-n-1", "is-a", "synset:mammal-n-1"),
-        ("synset:salmon-n-1", "is-a", "synset:fish-n-1"),
-        ("synset:finger-n-1", "part-of", "synset:hand-n-1"),
-        ("synset:piano-n-1", "is-a", "synset:musical-instrument-n-1"),
-    ],
-)
-def test_well_known_things(subject, predicate, target):
-    assert target in objects("taxonomy", subject, predicate)
+def test_well_known_things():
+    def check(subject, predicate, target):
+        assert target in objects("taxonomy", subject, predicate)
+
+    check_all(
+        check,
+        [
+            ("synset:dog-n-1", "is-a", "synset:mammal-n-1"),
+            ("synset:salmon-n-1", "is-a", "synset:fish-n-1"),
+            ("synset:finger-n-1", "part-of", "synset:hand-n-1"),
+            ("synset:piano-n-1", "is-a", "synset:musical-instrument-n-1"),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("person", "office", "terms"),
-    [
-        ("abraham-lincoln", "president-of-the-united-states", {("1861", "1865")}),
-        ("grover-cleveland", "president-of-the-united-states", {("1885", "1889"), ("1893", "1897")}),
-        ("winston-churchill", "prime-minister-of-the-united-kingdom", {("1940", "1945"), ("1951", "1955")}),
-        ("angela-merkel", "chancellor-of-germany", {("2005", "2021")}),
-        ("nelson-mandela", "president-of-south-africa", {("1994", "1999")}),
-        ("indira-gandhi", "prime-minister-of-india", {("1966", "1977"), ("1980", "1984")}),
-    ],
-)
-def test_well_known_terms(person, office, terms):
-    found = {
-        (row["start"], row["end"])
-        for row in facts("offices")
-        if row["subject"] == f"person:{person}" and row["object"] == f"office:{office}"
-    }
-    assert found == terms
+def test_well_known_terms():
+    def check(person, office, terms):
+        found = {
+            (row["start"], row["end"])
+            for row in facts("offices")
+            if row["subject"] == f"person:{person}" and row["object"] == f"office:{office}"
+        }
+        assert found == terms
+
+    check_all(
+        check,
+        [
+            ("abraham-lincoln", "president-of-the-united-states", {("1861", "1865")}),
+            ("grover-cleveland", "president-of-the-united-states", {("1885", "1889"), ("1893", "1897")}),
+            ("winston-churchill", "prime-minister-of-the-united-kingdom", {("1940", "1945"), ("1951", "1955")}),
+            ("angela-merkel", "chancellor-of-germany", {("2005", "2021")}),
+            ("nelson-mandela", "president-of-south-africa", {("1994", "1999")}),
+            ("indira-gandhi", "prime-minister-of-india", {("1966", "1977"), ("1980", "1984")}),
+        ],
+    )
 
 
 def test_offices_span_many_countries():

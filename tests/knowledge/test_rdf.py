@@ -6,11 +6,13 @@ import bz2
 import gzip
 import sys
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from all_cases import check_all
 
 sys.path.insert(0, str(Path(__file__).parent))
 from rdf_files import facts_of, names_of, read, written
@@ -88,31 +90,40 @@ class Listener:
         self.said.append(line)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_every_format_gives_the_same(suffix: str, tmp_path: Path) -> None:
-    data = ox.serialize([quad.triple for quad in ox.parse(SMALL, format=ox.RdfFormat.TURTLE)], format=SUFFIXES[suffix])
-    listener = Listener()
-    reading, chunks = read(written(tmp_path / f"small.{suffix}", data), progress=listener)
-    assert facts_of(chunks) == Counter(SMALL_FACTS)
-    assert names_of(chunks) == SMALL_NAMES
-    assert dict(reading.left_out) == SMALL_LEFT_OUT
-    assert listener.said == [f"small.{suffix}: imports are not followed: http://e.org/other"]
-    assert {row["source"] for chunk in chunks for row in chunk.facts.to_pylist()} == {f"small.{suffix}"}
-    assert all(chunk.facts.schema == FACTS.schema for chunk in chunks)
+def test_every_format_gives_the_same(tmp_path: Path) -> None:
+    def check(suffix: str) -> None:
+        data = ox.serialize(
+            [quad.triple for quad in ox.parse(SMALL, format=ox.RdfFormat.TURTLE)], format=SUFFIXES[suffix]
+        )
+        listener = Listener()
+        reading, chunks = read(written(tmp_path / f"small.{suffix}", data), progress=listener)
+        assert facts_of(chunks) == Counter(SMALL_FACTS)
+        assert names_of(chunks) == SMALL_NAMES
+        assert dict(reading.left_out) == SMALL_LEFT_OUT
+        assert listener.said == [f"small.{suffix}: imports are not followed: http://e.org/other"]
+        assert {row["source"] for chunk in chunks for row in chunk.facts.to_pylist()} == {f"small.{suffix}"}
+        assert all(chunk.facts.schema == FACTS.schema for chunk in chunks)
+
+    check_all(check, SUFFIXES)
 
 
-@pytest.mark.parametrize("packed", ["gz", "bz2", "zst"])
-@pytest.mark.parametrize("suffix", ["nt", "ttl", "rdf", "jsonld"])
-def test_compressed_files(packed: str, suffix: str, tmp_path: Path) -> None:
-    data = ox.serialize([quad.triple for quad in ox.parse(SMALL, format=ox.RdfFormat.TURTLE)], format=SUFFIXES[suffix])
-    compress = {"gz": gzip.compress, "bz2": bz2.compress, "zst": lambda raw: pa.compress(raw, "zstd", asbytes=True)}[
-        packed
-    ]
-    _, chunks = read(written(tmp_path / f"small.{suffix}.{packed}", compress(data)))
-    assert facts_of(chunks) == Counter(SMALL_FACTS)
-    broken = written(tmp_path / f"broken.{suffix}.{packed}", compress(data)[:-20])
-    with pytest.raises(InputError, match=r"broken\.\w+\.\w+: the compressed file is broken|broken\.\w+\.\w+:\d+:"):
-        read(broken)
+def test_compressed_files(tmp_path: Path) -> None:
+    def check(packed: str, suffix: str) -> None:
+        data = ox.serialize(
+            [quad.triple for quad in ox.parse(SMALL, format=ox.RdfFormat.TURTLE)], format=SUFFIXES[suffix]
+        )
+        compress = {
+            "gz": gzip.compress,
+            "bz2": bz2.compress,
+            "zst": lambda raw: pa.compress(raw, "zstd", asbytes=True),
+        }[packed]
+        _, chunks = read(written(tmp_path / f"small.{suffix}.{packed}", compress(data)))
+        assert facts_of(chunks) == Counter(SMALL_FACTS)
+        broken = written(tmp_path / f"broken.{suffix}.{packed}", compress(data)[:-20])
+        with pytest.raises(InputError, match=r"broken\.\w+\.\w+: the compressed file is broken|broken\.\w+\.\w+:\d+:"):
+            read(broken)
+
+    check_all(check, product(["gz", "bz2", "zst"], ["nt", "ttl", "rdf", "jsonld"]))
 
 
 def test_graphs_are_said_of_the_fact(tmp_path: Path) -> None:
@@ -193,24 +204,26 @@ def test_filters(tmp_path: Path) -> None:
 # Literals
 
 
-@pytest.mark.parametrize(
-    ("text", "datatype", "language", "expected"),
-    [
-        ("12", "integer", None, (None, 12.0, None)),
-        (" -1.5e3 ", "double", None, (None, -1500.0, None)),
-        ("1957", "gYear", None, ('"1957"', None, None)),
-        ("-0044Z", "gYear", None, ('"-0044"', None, None)),
-        ("1957-03", "gYearMonth", None, ('"1957-03"', None, None)),
-        ("1957-03-15+02:00", "date", None, ('"1957-03-15"', None, None)),
-        ("1957-03-15T23:59:59.9Z", "dateTime", None, ('"1957-03-15"', None, None)),
-        ("--03-15", "gMonthDay", None, ('"--03-15"', None, None)),
-        ("false", "boolean", None, ('"false"', None, None)),
-        ("a", "string", None, ('"a"', None, None)),
-        ("a", "string", "fr", ('"a"@fr', None, None)),
-    ],
-)
-def test_literals(text: str, datatype: str, language: str | None, expected: tuple[Any, ...]) -> None:
-    assert read_literal((text, XSD + datatype, language)) == expected
+def test_literals() -> None:
+    def check(text: str, datatype: str, language: str | None, expected: tuple[Any, ...]) -> None:
+        assert read_literal((text, XSD + datatype, language)) == expected
+
+    check_all(
+        check,
+        [
+            ("12", "integer", None, (None, 12.0, None)),
+            (" -1.5e3 ", "double", None, (None, -1500.0, None)),
+            ("1957", "gYear", None, ('"1957"', None, None)),
+            ("-0044Z", "gYear", None, ('"-0044"', None, None)),
+            ("1957-03", "gYearMonth", None, ('"1957-03"', None, None)),
+            ("1957-03-15+02:00", "date", None, ('"1957-03-15"', None, None)),
+            ("1957-03-15T23:59:59.9Z", "dateTime", None, ('"1957-03-15"', None, None)),
+            ("--03-15", "gMonthDay", None, ('"--03-15"', None, None)),
+            ("false", "boolean", None, ('"false"', None, None)),
+            ("a", "string", None, ('"a"', None, None)),
+            ("a", "string", "fr", ('"a"@fr', None, None)),
+        ],
+    )
 
 
 def test_dbpedia_units_may_be_words() -> None:
@@ -218,30 +231,32 @@ def test_dbpedia_units_may_be_words() -> None:
     assert read_literal(("OHC", PREFIXES["dbt"] + "valvetrain", None)) == ('"OHC"', None, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "datatype"),
-    [
-        *(
-            ("NaN", "double"),
-            ("-INF", "float"),
-            ("1e999", "double"),
-            ("1_000", "integer"),
-            ("١٢", "integer"),
-            ("x", "int"),
-        ),
-        *(("1957-13-01", "date"), ("unknown", "gYear"), ("57", "gYear"), ("1957-03-15", "dateTime")),
-    ],
-)
-def test_bad_literals_are_refused_by_line(text: str, datatype: str, tmp_path: Path) -> None:
-    good = "<http://e.org/a> <http://e.org/p> <http://e.org/b> .\n"
-    bad = f'<http://e.org/a> <http://e.org/p> "{text}"^^<{XSD}{datatype}> .\n'
-    path = written(tmp_path / "bad.nt", good + bad)
-    with pytest.raises(InputError, match=rf'bad\.nt:2: "{text}" is no .*Mend the row'):
-        read(path)
-    reading, chunks = read(path, skip_bad=True)
-    assert (reading.bad, len(facts_of(chunks))) == (1, 1)
-    with pytest.raises(InputError, match=r"bad\.ttl: http://e\.org/a http://e\.org/p .* is no "):
-        read(written(tmp_path / "bad.ttl", good + bad))
+def test_bad_literals_are_refused_by_line(tmp_path: Path) -> None:
+    def check(text: str, datatype: str) -> None:
+        good = "<http://e.org/a> <http://e.org/p> <http://e.org/b> .\n"
+        bad = f'<http://e.org/a> <http://e.org/p> "{text}"^^<{XSD}{datatype}> .\n'
+        path = written(tmp_path / "bad.nt", good + bad)
+        with pytest.raises(InputError, match=rf'bad\.nt:2: "{text}" is no .*Mend the row'):
+            read(path)
+        reading, chunks = read(path, skip_bad=True)
+        assert (reading.bad, len(facts_of(chunks))) == (1, 1)
+        with pytest.raises(InputError, match=r"bad\.ttl: http://e\.org/a http://e\.org/p .* is no "):
+            read(written(tmp_path / "bad.ttl", good + bad))
+
+    check_all(
+        check,
+        [
+            *(
+                ("NaN", "double"),
+                ("-INF", "float"),
+                ("1e999", "double"),
+                ("1_000", "integer"),
+                ("١٢", "integer"),
+                ("x", "int"),
+            ),
+            *(("1957-13-01", "date"), ("unknown", "gYear"), ("57", "gYear"), ("1957-03-15", "dateTime")),
+        ],
+    )
 
 
 # Bad files
@@ -282,40 +297,40 @@ def test_bad_lines_are_named_or_skipped(tmp_path: Path) -> None:
         read(written(tmp_path / "one.nt", graph))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.ttl", "<http://e.org/a> <http://e.org/p> <http://e.org/b> .\n<http://e.org/a> oops .", r"a\.ttl:2: "),
-        ("a.ttl", '<http://e.org/a> <http://e.org/p> "no end .\n\n', r"a\.ttl:1: "),
-        ("a.ttl", "<http://e.org/a> <http://e.org/p>", r"a\.ttl:1: "),
-        ("a.ttl", '<http://e.org/a> <http://e.org/p> "é" .'.encode("latin-1"), r"a\.ttl:1: the text is not UTF-8"),
-        ("a.ttl", SMALL.encode("utf-16"), r"a\.ttl:1: the text is UTF-16"),
-        ("a.nt", SMALL.encode("utf-16"), r"a\.nt:1: the text is UTF-16"),
-        ("a.trig", "<http://e.org/g> {\n<http://e.org/a> <http://e.org/p> . }", r"a\.trig:2: "),
-        ("a.jsonld", '{"@id": "http://e.org/a",\n"http://e.org/p": "x"', r"a\.jsonld:2: "),
-        ("a.jsonld", "<not json>", r"a\.jsonld:1: "),
-        (
-            "a.jsonld",
-            '{"@context": "https://schema.org", "name": "x"}',
-            r"the @context is an address, and nothing is fetch",
-        ),
-        (
-            "a.rdf",
-            "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>\n<a></rdf:RDF>",
-            r"a\.rdf:2: not well-",
-        ),
-        ("a.rdf", "<a/>", r"a\.rdf: before line 1: "),
-        ("a.rdf", "", r"a\.rdf:1: not well-formed XML \(no element found\)"),
-        ("a.xml", "<?xml version='1.0' encoding='latin-1'?><r/>".encode("latin-1"), r"a\.xml"),
-    ],
-)
-def test_malformed_files_are_refused_even_when_bad_lines_are_skipped(
-    name: str, text: str | bytes, message: str, tmp_path: Path
-) -> None:
-    for skip_bad in (False, True):
-        with pytest.raises(InputError, match=message) as caught:
-            read(written(tmp_path / name, text), skip_bad=skip_bad)
-        assert "\n" not in str(caught.value)
+def test_malformed_files_are_refused_even_when_bad_lines_are_skipped(tmp_path: Path) -> None:
+    def check(name: str, text: str | bytes, message: str) -> None:
+        for skip_bad in (False, True):
+            with pytest.raises(InputError, match=message) as caught:
+                read(written(tmp_path / name, text), skip_bad=skip_bad)
+            assert "\n" not in str(caught.value)
+
+    check_all(
+        check,
+        [
+            ("a.ttl", "<http://e.org/a> <http://e.org/p> <http://e.org/b> .\n<http://e.org/a> oops .", r"a\.ttl:2: "),
+            ("a.ttl", '<http://e.org/a> <http://e.org/p> "no end .\n\n', r"a\.ttl:1: "),
+            ("a.ttl", "<http://e.org/a> <http://e.org/p>", r"a\.ttl:1: "),
+            ("a.ttl", '<http://e.org/a> <http://e.org/p> "é" .'.encode("latin-1"), r"a\.ttl:1: the text is not UTF-8"),
+            ("a.ttl", SMALL.encode("utf-16"), r"a\.ttl:1: the text is UTF-16"),
+            ("a.nt", SMALL.encode("utf-16"), r"a\.nt:1: the text is UTF-16"),
+            ("a.trig", "<http://e.org/g> {\n<http://e.org/a> <http://e.org/p> . }", r"a\.trig:2: "),
+            ("a.jsonld", '{"@id": "http://e.org/a",\n"http://e.org/p": "x"', r"a\.jsonld:2: "),
+            ("a.jsonld", "<not json>", r"a\.jsonld:1: "),
+            (
+                "a.jsonld",
+                '{"@context": "https://schema.org", "name": "x"}',
+                r"the @context is an address, and nothing is fetch",
+            ),
+            (
+                "a.rdf",
+                "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>\n<a></rdf:RDF>",
+                r"a\.rdf:2: not well-",
+            ),
+            ("a.rdf", "<a/>", r"a\.rdf: before line 1: "),
+            ("a.rdf", "", r"a\.rdf:1: not well-formed XML \(no element found\)"),
+            ("a.xml", "<?xml version='1.0' encoding='latin-1'?><r/>".encode("latin-1"), r"a\.xml"),
+        ],
+    )
 
 
 def test_xml_that_breaks_off_is_refused(tmp_path: Path) -> None:
@@ -342,19 +357,23 @@ def test_a_missing_file_and_a_missing_package(tmp_path: Path, monkeypatch: pytes
         read(tmp_path / "absent.ttl")
 
 
-@pytest.mark.parametrize("predicate", ["rdf:type", "rdfs:subClassOf", "owl:inverseOf", "schema:inverseOf", ":capital"])
-def test_a_literal_where_an_entity_is_expected(predicate: str, tmp_path: Path) -> None:
-    text = HEAD + f':capital a owl:ObjectProperty .\n:a :capital :b .\n:a {predicate} "Paris" .\n'
-    data = ox.serialize(
-        [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)], format=ox.RdfFormat.N_TRIPLES
-    )
-    path = written(tmp_path / "a.nt", data)
-    with pytest.raises(InputError, match=r"a\.nt:3: a literal where an entity is expected"):
-        read(path)
-    reading, chunks = read(path, skip_bad=True)
-    assert (reading.bad, len(facts_of(chunks))) == (1, 2)
-    with pytest.raises(InputError, match=r'a\.ttl: http://e.org/a .* "Paris": a literal where an entity is expected'):
-        read(written(tmp_path / "a.ttl", text))
+def test_a_literal_where_an_entity_is_expected(tmp_path: Path) -> None:
+    def check(predicate: str) -> None:
+        text = HEAD + f':capital a owl:ObjectProperty .\n:a :capital :b .\n:a {predicate} "Paris" .\n'
+        data = ox.serialize(
+            [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)], format=ox.RdfFormat.N_TRIPLES
+        )
+        path = written(tmp_path / "a.nt", data)
+        with pytest.raises(InputError, match=r"a\.nt:3: a literal where an entity is expected"):
+            read(path)
+        reading, chunks = read(path, skip_bad=True)
+        assert (reading.bad, len(facts_of(chunks))) == (1, 2)
+        with pytest.raises(
+            InputError, match=r'a\.ttl: http://e.org/a .* "Paris": a literal where an entity is expected'
+        ):
+            read(written(tmp_path / "a.ttl", text))
+
+    check_all(check, ["rdf:type", "rdfs:subClassOf", "owl:inverseOf", "schema:inverseOf", ":capital"])
 
 
 def test_triples_as_terms_are_left_out(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 
 import pytest
+from all_cases import check_all
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -58,9 +60,8 @@ def timed_worlds(draw):
     return {*axioms, *[(*random_fact(choose), *time()) for _ in range(choose(range(1, 9)))]}
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(timed_worlds())
-def test_conclusions_hold_while_all_of_their_premises_hold(world):
+def check_times(world):
+    """Compare the times of what is inferred with those of plain loops, and check every proof."""
     with tempfile.TemporaryDirectory() as folder:
         rows, _ = inferred_from(Path(folder), world)
     check_proofs(rows)
@@ -76,6 +77,19 @@ def test_conclusions_hold_while_all_of_their_premises_hold(world):
     # And what is inferred was not known for as long when it was.
     for s, p, o, (start, end) in found - stated:
         assert not any(one[:3] == (s, p, o) and one[3][0] <= start and end <= one[3][1] for one in stated)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(timed_worlds())
+def test_conclusions_hold_while_all_of_their_premises_hold(world):
+    check_times(world)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(timed_worlds())
+def test_conclusions_of_many_worlds_hold_while_all_of_their_premises_hold(world):
+    check_times(world)
 
 
 def test_times_of_conclusions(tmp_path):
@@ -113,25 +127,29 @@ def test_times_before_christ(tmp_path):
     assert timed(rows) == {("x", "part of", "z", "-44-03-15", "-44-03")}
 
 
-@pytest.mark.parametrize(
-    ("stated", "inferred"),
-    [
-        (("b", "likes", "a", "1940", "1970"), False),
-        (("b", "likes", "a", None, None), False),
-        (("b", "likes", "a", "1950-06", "1960-02"), False),  # As far as a year alone can tell.
-        (("b", "likes", "a", "1951", "1970"), True),
-        (("b", "likes", "a", "1940", "1959"), True),
-    ],
-)
-@pytest.mark.parametrize("shift", [0, -3000])
-def test_what_is_stated_for_as_long_is_not_inferred(tmp_path, stated, inferred, shift):
-    def moved(time):
+# When "b likes a" is stated to hold, and whether it is inferred from "a likes b" from 1950 to 1960 nevertheless.
+STATED_TIMES = [
+    (("1940", "1970"), False),
+    ((None, None), False),
+    (("1950-06", "1960-02"), False),  # As far as a year alone can tell.
+    (("1951", "1970"), True),
+    (("1940", "1959"), True),
+]
+
+
+def test_what_is_stated_for_as_long_is_not_inferred(tmp_path):
+    def moved(time, shift):
         return time and f"{int(time[:4]) + shift}{time[4:]}"
 
-    other = (*stated[:3], moved(stated[3]), moved(stated[4]))
-    world = [("likes", TYPE, SYMMETRIC), ("a", "likes", "b", moved("1950"), moved("1960")), other]
+    world, expected = [], {}
+    for shift, (number, (times, inferred)) in product([0, -3000], enumerate(STATED_TIMES)):
+        likes, lasting = f"likes {number} {shift}", [moved(time, shift) for time in ("1950", "1960")]
+        world += [(likes, TYPE, SYMMETRIC), ("a", likes, "b", *lasting)]
+        world += [("b", likes, "a", *[moved(time, shift) for time in times])]
+        expected[("b", likes, "a", *lasting)] = inferred
     rows, _ = inferred_from(tmp_path, world, rules=["symmetric"])
-    assert (("b", "likes", "a", moved("1950"), moved("1960")) in timed(rows)) == inferred
+    found = timed(rows)
+    assert {fact: fact in found for fact in expected} == expected
 
 
 # Contradictions -------------------------------------------------------------------------------------------------------
@@ -153,27 +171,30 @@ def test_functional_properties_have_one_object(tmp_path):
     assert clashes(tmp_path, world) == {("functional", "capital", frozenset({("F", "Paris"), ("F", "Lyon")}))}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "clash"),
-    [
-        (("1950", "1957"), ("1957", "1960"), False),
-        (("1957", "1957"), ("1957", "1957"), False),
-        (("1950", "1957-03"), ("1957-03", "1960"), False),
-        (("1950", "1957-03-01"), ("1957-03-01", "1960"), False),
-        (("1950", "1957"), ("1956", "1960"), True),
-        (("1950", "1957-04"), ("1957-03", "1960"), True),
-        (("1950", None), ("1957", None), True),
-        ((None, None), ("1957", "1960"), True),
-        (("1950", "1955"), ("1957", "1960"), False),
-        (("-50", "-44"), ("-44", "-30"), False),
-        (("-50", "-44-03"), ("-44-03", "-30"), False),
-        (("-50", "-43"), ("-44", "-30"), True),
-    ],
-)
-def test_functional_properties_have_one_object_at_a_time(tmp_path, first, second, clash):
-    world = [("chair", TYPE, FUNCTIONAL), ("club", "chair", "ann", *first), ("club", "chair", "bob", *second)]
-    expected = {("functional", "chair", frozenset({("club", "ann"), ("club", "bob")}))}
-    assert clashes(tmp_path, world) == (expected if clash else set())
+# The times of two chairs of one club, and whether they cannot both be right.
+CHAIR_TIMES = [
+    (("1950", "1957"), ("1957", "1960"), False),
+    (("1957", "1957"), ("1957", "1957"), False),
+    (("1950", "1957-03"), ("1957-03", "1960"), False),
+    (("1950", "1957-03-01"), ("1957-03-01", "1960"), False),
+    (("1950", "1957"), ("1956", "1960"), True),
+    (("1950", "1957-04"), ("1957-03", "1960"), True),
+    (("1950", None), ("1957", None), True),
+    ((None, None), ("1957", "1960"), True),
+    (("1950", "1955"), ("1957", "1960"), False),
+    (("-50", "-44"), ("-44", "-30"), False),
+    (("-50", "-44-03"), ("-44-03", "-30"), False),
+    (("-50", "-43"), ("-44", "-30"), True),
+]
+
+
+def test_functional_properties_have_one_object_at_a_time(tmp_path):
+    world, expected = [("chair", TYPE, FUNCTIONAL)], set()
+    for first, second, clash in CHAIR_TIMES:
+        club = f"club {first} {second}"
+        world += [(club, "chair", "ann", *first), (club, "chair", "bob", *second)]
+        expected |= {("functional", "chair", frozenset({(club, "ann"), (club, "bob")}))} if clash else set()
+    assert clashes(tmp_path, world) == expected
 
 
 def test_contradictions_of_every_other_kind(tmp_path):
@@ -247,7 +268,7 @@ def test_circles_are_named_and_do_no_harm(tmp_path):
     check_proofs(rows)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=16))
 def test_circles_are_the_classes_below_each_other(edges):
     with tempfile.TemporaryDirectory() as folder:
@@ -311,37 +332,39 @@ def test_rules_are_read_from_a_file_and_work(tmp_path):
     assert triples(table(store)) == set(world)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("simmetric: [p]", "there is no key 'simmetric' in a file of rules; did you mean 'symmetric'"),
-        ("symmetric: {p: q}", "'symmetric' should be a list"),
-        ("symmetric: [3]", "'symmetric' names predicates, and 3 is none"),
-        ("symmetric: ['']", "'symmetric' names predicates, and '' is none"),
-        ("inverse: [p, q]", "'inverse' holds pairs such as [a, b], and this is 'p'"),
-        ("inverse: [[p, q, r]]", "'inverse' holds pairs"),
-        ("inverse: capital", "'inverse' should be a list"),
-        ("chain: [[p, q]]", "a chain is {if: [country, continent], then: continent}"),
-        ("chain: [{if: [p], then: r}]", "a chain has at least two steps"),
-        ("chain: [{if: [p, q], then: ''}]", "a chain is {if: "),
-        ("chain: [{if: [p, 4], then: r}]", "'chain' names predicates, and 4 is none"),
-        ("vocabulary: [p]", "the vocabulary is a mapping"),
-        ("vocabulary: {subclas: [p]}", "there is no role 'subclas' in the vocabulary; did you mean 'subclass'"),
-        ("vocabulary: {subclass: 3}", "'subclass' should be a list, and is 3"),
-        ("- symmetric", "rules are a mapping such as"),
-        ("", "rules are a mapping such as"),
-        ("symmetric: [p", "is not valid YAML"),
-        (b"symmetric: [\xff]", "is not UTF-8 text"),
-    ],
-)
-def test_a_file_of_rules_that_is_wrong_is_refused_by_name(tmp_path, text, message):
-    file = tmp_path / "wrong.yaml"
-    file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputError) as refused:
-        read_rules(file)
-    assert message in str(refused.value)
-    assert str(file) in str(refused.value)
-    assert "\n" not in str(refused.value)
+def test_a_file_of_rules_that_is_wrong_is_refused_by_name(tmp_path):
+    def check(text, message):
+        file = tmp_path / "wrong.yaml"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        with pytest.raises(InputError) as refused:
+            read_rules(file)
+        assert message in str(refused.value)
+        assert str(file) in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+    check_all(
+        check,
+        [
+            ("simmetric: [p]", "there is no key 'simmetric' in a file of rules; did you mean 'symmetric'"),
+            ("symmetric: {p: q}", "'symmetric' should be a list"),
+            ("symmetric: [3]", "'symmetric' names predicates, and 3 is none"),
+            ("symmetric: ['']", "'symmetric' names predicates, and '' is none"),
+            ("inverse: [p, q]", "'inverse' holds pairs such as [a, b], and this is 'p'"),
+            ("inverse: [[p, q, r]]", "'inverse' holds pairs"),
+            ("inverse: capital", "'inverse' should be a list"),
+            ("chain: [[p, q]]", "a chain is {if: [country, continent], then: continent}"),
+            ("chain: [{if: [p], then: r}]", "a chain has at least two steps"),
+            ("chain: [{if: [p, q], then: ''}]", "a chain is {if: "),
+            ("chain: [{if: [p, 4], then: r}]", "'chain' names predicates, and 4 is none"),
+            ("vocabulary: [p]", "the vocabulary is a mapping"),
+            ("vocabulary: {subclas: [p]}", "there is no role 'subclas' in the vocabulary; did you mean 'subclass'"),
+            ("vocabulary: {subclass: 3}", "'subclass' should be a list, and is 3"),
+            ("- symmetric", "rules are a mapping such as"),
+            ("", "rules are a mapping such as"),
+            ("symmetric: [p", "is not valid YAML"),
+            (b"symmetric: [\xff]", "is not UTF-8 text"),
+        ],
+    )
 
 
 def test_a_file_of_rules_that_is_not_there(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from all_cases import check_all
 
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import FACTS, write_table
@@ -41,30 +42,32 @@ def make_pack(folder, facts="subject,predicate,object\na,p,b\n", about=PACK, nam
     return folder
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("facts.csv", "subject,predicate,object\nOslo,capital of,Norway\n\nRome,capital of,Italy\n"),
-        ("bom.csv", "\ufeffsubject,predicate,object\r\nOslo,capital of,Norway\r\nRome,capital of,Italy\r\n"),
-        ("facts.tsv", "object\tpredicate\tsubject\nNorway\tcapital of\tOslo\nItaly\tcapital of\tRome"),
-        (
-            "facts.jsonl",
-            '{"subject": "Oslo", "predicate": "capital of", "object": "Norway"}\n'
-            '{"subject": "Rome", "predicate": "capital of", "object": "Italy"}\n',
-        ),
-    ],
-)
-def test_a_table_of_facts_is_read_in_any_format(tmp_path, name, content):
-    found = KnowledgeBase.load([str(table(tmp_path, content, name))])
-    assert triples(found) == TRIPLES
-    names = {row["entity"]: row["label"] for row in found.names().to_pylist()}
-    assert names == {text: text for text in ("Oslo", "Norway", "Rome", "Italy")}
-    write_table(FACTS, found.facts(), tmp_path / "again.parquet")
-    assert (
-        KnowledgeBase.load(["again.parquet"], tmp_path)
-        .facts()
-        .drop_columns("source")
-        .equals(found.facts().drop_columns("source"))
+def test_a_table_of_facts_is_read_in_any_format(tmp_path):
+    def check(name, content):
+        found = KnowledgeBase.load([str(table(tmp_path, content, name))])
+        assert triples(found) == TRIPLES
+        names = {row["entity"]: row["label"] for row in found.names().to_pylist()}
+        assert names == {text: text for text in ("Oslo", "Norway", "Rome", "Italy")}
+        write_table(FACTS, found.facts(), tmp_path / "again.parquet")
+        assert (
+            KnowledgeBase.load(["again.parquet"], tmp_path)
+            .facts()
+            .drop_columns("source")
+            .equals(found.facts().drop_columns("source"))
+        )
+
+    check_all(
+        check,
+        [
+            ("facts.csv", "subject,predicate,object\nOslo,capital of,Norway\n\nRome,capital of,Italy\n"),
+            ("bom.csv", "\ufeffsubject,predicate,object\r\nOslo,capital of,Norway\r\nRome,capital of,Italy\r\n"),
+            ("facts.tsv", "object\tpredicate\tsubject\nNorway\tcapital of\tOslo\nItaly\tcapital of\tRome"),
+            (
+                "facts.jsonl",
+                '{"subject": "Oslo", "predicate": "capital of", "object": "Norway"}\n'
+                '{"subject": "Rome", "predicate": "capital of", "object": "Italy"}\n',
+            ),
+        ],
     )
 
 
@@ -76,29 +79,37 @@ def test_cells_may_hold_commas_numbers_times_and_lists(tmp_path):
     assert (row["start"], row["end"], row["premises"]) == ("1990", "2000", ["f_1", "f_2"])
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("subject,object\na,b\n", ":1: the column 'predicate' is missing; say which it is: --map predicate=COLUMN"),
-        ("subject,predicat,object\na,p,b\n", ":1: there is no column 'predicat'"),
-        ("", ":1: the column 'subject' is missing; say which it is: --map subject=COLUMN"),
-        ("subject,predicate,object\na,p,b\na,p,b,c\n", ":3: 4 cells where the header has 3. Mend the row."),
-        ("subject,predicate,object\na,p\n", ":2: 2 cells where the header has 3. Mend the row."),
-        ("subject,predicate,object\na,,b\n", ":2: the predicate is empty. Mend the row."),
-        ("subject,predicate,value\na,p,3\n\nb,p,many\n", ":4: value is 'many', and should be a number. Mend the row."),
-        ("subject,predicate,object,value\na,p,b,3\n", ":2: a fact has either an object or a value"),
-        ("subject,predicate,object,value\na,p,,\n", ":2: a fact has either an object or a value"),
-        (
-            "subject,predicate,object,start,end\na,p,b,,\n\na,p,c,1961,1957\n",
-            ':4: end 1957 is before start 1961 for "a p c". Mend the row.',
-        ),
-        (b"subject,predicate,object\ncaf\xe9,p,b\n", ":2: the text is not UTF-8 (byte 4 of the line). Mend the row."),
-        ('subject,predicate,object\n\n"two\nlines",p,b\na,p,b,c\n', ":5: 4 cells"),
-    ],
-)
-def test_a_broken_table_is_refused_by_file_and_line(tmp_path, content, said):
-    path = table(tmp_path, content)
-    assert refusal(path).startswith(f"{path}{said}")
+def test_a_broken_table_is_refused_by_file_and_line(tmp_path):
+    def check(content, said):
+        path = table(tmp_path, content)
+        assert refusal(path).startswith(f"{path}{said}")
+
+    check_all(
+        check,
+        [
+            ("subject,object\na,b\n", ":1: the column 'predicate' is missing; say which it is: --map predicate=COLUMN"),
+            ("subject,predicat,object\na,p,b\n", ":1: there is no column 'predicat'"),
+            ("", ":1: the column 'subject' is missing; say which it is: --map subject=COLUMN"),
+            ("subject,predicate,object\na,p,b\na,p,b,c\n", ":3: 4 cells where the header has 3. Mend the row."),
+            ("subject,predicate,object\na,p\n", ":2: 2 cells where the header has 3. Mend the row."),
+            ("subject,predicate,object\na,,b\n", ":2: the predicate is empty. Mend the row."),
+            (
+                "subject,predicate,value\na,p,3\n\nb,p,many\n",
+                ":4: value is 'many', and should be a number. Mend the row.",
+            ),
+            ("subject,predicate,object,value\na,p,b,3\n", ":2: a fact has either an object or a value"),
+            ("subject,predicate,object,value\na,p,,\n", ":2: a fact has either an object or a value"),
+            (
+                "subject,predicate,object,start,end\na,p,b,,\n\na,p,c,1961,1957\n",
+                ':4: end 1957 is before start 1961 for "a p c". Mend the row.',
+            ),
+            (
+                b"subject,predicate,object\ncaf\xe9,p,b\n",
+                ":2: the text is not UTF-8 (byte 4 of the line). Mend the row.",
+            ),
+            ('subject,predicate,object\n\n"two\nlines",p,b\na,p,b,c\n', ":5: 4 cells"),
+        ],
+    )
 
 
 def test_a_repeated_row_is_one_fact(tmp_path):
@@ -119,23 +130,26 @@ def test_an_own_pack_folder(tmp_path):
     assert KnowledgeBase.load([str(folder)]).labels() == {}
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"about": "name: [broken\n"}, "pack.yaml is not valid YAML"),
-        ({"about": "name: mine\n"}, "pack.yaml: the key 'title' is missing"),
-        ({"about": "just words\n"}, "pack.yaml: the key 'name' is missing"),
-        ({"facts": "subject,predicate,object\na,p,b\na,,b\n"}, "facts.csv:3: 'predicate' is empty"),
-        (
-            {"names": "entity,lable\na,A\n"},
-            "names.csv:1: there is no column 'lable' in a table of names; did you mean 'label'?",
-        ),
-        ({"names": "entity,label\na,\n"}, "names.csv:2: 'label' is empty"),
-    ],
-)
-def test_a_broken_pack_is_refused_by_file(tmp_path, change, said):
-    folder = make_pack(tmp_path / "mine", **change)
-    assert f"{folder}/{said}" in refusal(folder)
+def test_a_broken_pack_is_refused_by_file(tmp_path_factory):
+    def check(change, said):
+        tmp_path = tmp_path_factory.mktemp("case")
+        folder = make_pack(tmp_path / "mine", **change)
+        assert f"{folder}/{said}" in refusal(folder)
+
+    check_all(
+        check,
+        [
+            ({"about": "name: [broken\n"}, "pack.yaml is not valid YAML"),
+            ({"about": "name: mine\n"}, "pack.yaml: the key 'title' is missing"),
+            ({"about": "just words\n"}, "pack.yaml: the key 'name' is missing"),
+            ({"facts": "subject,predicate,object\na,p,b\na,,b\n"}, "facts.csv:3: 'predicate' is empty"),
+            (
+                {"names": "entity,lable\na,A\n"},
+                "names.csv:1: there is no column 'lable' in a table of names; did you mean 'label'?",
+            ),
+            ({"names": "entity,label\na,\n"}, "names.csv:2: 'label' is empty"),
+        ],
+    )
 
 
 def test_a_pack_that_is_not_utf8_or_no_pack(tmp_path):

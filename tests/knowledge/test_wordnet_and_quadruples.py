@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from all_cases import check_all
 
 from gnomon.foundation import InputError
 from gnomon.knowledge.reading import Reading
@@ -110,29 +111,35 @@ def test_wordnet_predicates_are_declared_and_filtered(tmp_path):
     assert {row["predicate"] for row in facts} == {"part-of", "antonym"} and not names
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (
-            "00002137 03 n 02 abstraction 0 001 @ 00001740 n 0000 | too few words  \n",
-            "not a line of the WordNet database",
-        ),
-        ("00002137 03 n 01 abstraction 0 009 @ 00001740 n 0000 | too few pointers  \n", "does not hold what it says"),
-        ("00002137 03 n 01 abstraction 0 001 ? 00001740 n 0000 | odd pointer  \n", "no pointer '?'"),
-        ("00002137 03 n 01 abstraction 0 001 @ 1740 n 0000 | odd offset  \n", "'1740' is no synset offset"),
-        ("00002137 99 n 01 abstraction 0 000 | odd lexicographer file  \n", "not a line of the WordNet database"),
-        ("00002137 03 v 01 abstraction 0 000 | a verb among nouns  \n", "does not hold what it says"),
-        ("00002137 03 n 01 abstraction 0 001 @ 0000", "ends early"),
-        ("subject,predicate,object\n", "not a line of the WordNet database"),
-    ],
-)
-def test_a_bad_line_of_wordnet_is_refused_or_counted(tmp_path, line, reason):
-    folder = excerpt(tmp_path / "dict", noun=EXCERPT["noun"] + line)
-    told = refusal(read_wordnet, folder)
-    assert told.startswith(f"{folder / 'data.noun'}:9: ") and reason in told
-    reading = Reading(skip_bad=True)
-    _, names = gathered(read_wordnet(folder, reading))
-    assert reading.bad == 1 and len(names) == 13
+def test_a_bad_line_of_wordnet_is_refused_or_counted(tmp_path_factory):
+    def check(line, reason):
+        tmp_path = tmp_path_factory.mktemp("case")
+        folder = excerpt(tmp_path / "dict", noun=EXCERPT["noun"] + line)
+        told = refusal(read_wordnet, folder)
+        assert told.startswith(f"{folder / 'data.noun'}:9: ") and reason in told
+        reading = Reading(skip_bad=True)
+        _, names = gathered(read_wordnet(folder, reading))
+        assert reading.bad == 1 and len(names) == 13
+
+    check_all(
+        check,
+        [
+            (
+                "00002137 03 n 02 abstraction 0 001 @ 00001740 n 0000 | too few words  \n",
+                "not a line of the WordNet database",
+            ),
+            (
+                "00002137 03 n 01 abstraction 0 009 @ 00001740 n 0000 | too few pointers  \n",
+                "does not hold what it says",
+            ),
+            ("00002137 03 n 01 abstraction 0 001 ? 00001740 n 0000 | odd pointer  \n", "no pointer '?'"),
+            ("00002137 03 n 01 abstraction 0 001 @ 1740 n 0000 | odd offset  \n", "'1740' is no synset offset"),
+            ("00002137 99 n 01 abstraction 0 000 | odd lexicographer file  \n", "not a line of the WordNet database"),
+            ("00002137 03 v 01 abstraction 0 000 | a verb among nouns  \n", "does not hold what it says"),
+            ("00002137 03 n 01 abstraction 0 001 @ 0000", "ends early"),
+            ("subject,predicate,object\n", "not a line of the WordNet database"),
+        ],
+    )
 
 
 def test_a_folder_without_wordnet_is_refused(tmp_path):
@@ -244,42 +251,48 @@ def test_quadruples_are_filtered(tmp_path):
     assert triples(facts) == [("Ada_Lovelace", "wasBornIn", "London")] and not names
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("0\t0\t9\t1986-##-##\t####-##-##\n", "no entity '9' in entity2id.txt"),
-        ("x\t0\t1\t1986-##-##\t####-##-##\n", "no entity 'x'"),
-        ("0\t5\t1\t1986-##-##\t####-##-##\n", "no relation '5' in relation2id.txt"),
-        ("0\t0\t1\t1986\n", "4 cells"),
-        ("0\t0\t1\t1986\t1987\n", "'1986' is no date"),
-        ("0\t0\t1\t307-13047-09\t978-##-##\n", "'307-13047-09' is no date"),
-        ("0\t0\t1\t1963-64-65\t####-##-##\n", "'1963-64-65' is no day"),
-        ("0\t0\t1\t1963-04-31\t####-##-##\n", "'1963-04-31' is no day"),
-        ("0\t0\t1\t2014-##-##\t2007-##-##\n", 'end 2007 is before start 2014 for "Ada_Lovelace wasBornIn London"'),
-        ("0\t0\t1\t-0043-##-##\t-0044-##-##\n", "end -0044 is before start -0043"),
-        (b"0\t0\t1\t1986-##-##\t\xe9\n", "not UTF-8"),
-    ],
-)
-def test_a_bad_quadruple_is_refused_or_counted(tmp_path, line, reason):
-    line = line.encode() if isinstance(line, str) else line
-    folder = folder_of(tmp_path, train=TRAIN.encode() + line + b"1\t0\t1\t####-##-##\t####-##-##")
-    told = refusal(read_quadruples, folder)
-    assert told.startswith(f"{folder / 'train.txt'}:4: ") and reason in told
-    reading = Reading(skip_bad=True)
-    assert len(gathered(read_quadruples(folder, reading))[0]) == 4
-    assert reading.bad == 1
+def test_a_bad_quadruple_is_refused_or_counted(tmp_path_factory):
+    def check(line, reason):
+        tmp_path = tmp_path_factory.mktemp("case")
+        line = line.encode() if isinstance(line, str) else line
+        folder = folder_of(tmp_path, train=TRAIN.encode() + line + b"1\t0\t1\t####-##-##\t####-##-##")
+        told = refusal(read_quadruples, folder)
+        assert told.startswith(f"{folder / 'train.txt'}:4: ") and reason in told
+        reading = Reading(skip_bad=True)
+        assert len(gathered(read_quadruples(folder, reading))[0]) == 4
+        assert reading.bad == 1
+
+    check_all(
+        check,
+        [
+            ("0\t0\t9\t1986-##-##\t####-##-##\n", "no entity '9' in entity2id.txt"),
+            ("x\t0\t1\t1986-##-##\t####-##-##\n", "no entity 'x'"),
+            ("0\t5\t1\t1986-##-##\t####-##-##\n", "no relation '5' in relation2id.txt"),
+            ("0\t0\t1\t1986\n", "4 cells"),
+            ("0\t0\t1\t1986\t1987\n", "'1986' is no date"),
+            ("0\t0\t1\t307-13047-09\t978-##-##\n", "'307-13047-09' is no date"),
+            ("0\t0\t1\t1963-64-65\t####-##-##\n", "'1963-64-65' is no day"),
+            ("0\t0\t1\t1963-04-31\t####-##-##\n", "'1963-04-31' is no day"),
+            ("0\t0\t1\t2014-##-##\t2007-##-##\n", 'end 2007 is before start 2014 for "Ada_Lovelace wasBornIn London"'),
+            ("0\t0\t1\t-0043-##-##\t-0044-##-##\n", "end -0044 is before start -0043"),
+            (b"0\t0\t1\t1986-##-##\t\xe9\n", "not UTF-8"),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"entities": "10623\n<London>\t1\n"}, "entity2id.txt:1: a name, a tab and a number are expected"),
-        ({"entities": "<London>\t1\n<Paris>\t1\n"}, "entity2id.txt:2: 1 stands for 'London' already"),
-        ({"relations": "<>\t1\n"}, "relation2id.txt:1: a name, a tab and a number are expected"),
-    ],
-)
-def test_a_bad_dictionary_is_refused(tmp_path, given, told):
-    assert told in refusal(read_quadruples, folder_of(tmp_path, **given))
+def test_a_bad_dictionary_is_refused(tmp_path_factory):
+    def check(given, told):
+        tmp_path = tmp_path_factory.mktemp("case")
+        assert told in refusal(read_quadruples, folder_of(tmp_path, **given))
+
+    check_all(
+        check,
+        [
+            ({"entities": "10623\n<London>\t1\n"}, "entity2id.txt:1: a name, a tab and a number are expected"),
+            ({"entities": "<London>\t1\n<Paris>\t1\n"}, "entity2id.txt:2: 1 stands for 'London' already"),
+            ({"relations": "<>\t1\n"}, "relation2id.txt:1: a name, a tab and a number are expected"),
+        ],
+    )
 
 
 def test_a_folder_without_quadruples_is_refused(tmp_path):

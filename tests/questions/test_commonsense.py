@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
+from all_cases import check_all
 
 from gnomon.foundation import InputError
 from gnomon.questions.linguistic.choosing import can_be_asked, places
@@ -52,15 +53,16 @@ def expected(pairs, ask):
     return found
 
 
-@pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("ask", ["end", "start"])
-def test_only_what_has_one_right_answer_is_asked(seed, ask):
-    draw = random.Random(seed)
-    words = draw.sample("猫狗鸟鱼牛马羊鸡鸭鹅虎龙", 12)
-    names = [(*draw.sample(words, 2), draw.choice(["UsedFor", "UsedFor", "Antonym", "Synonym"])) for _ in range(9)]
-    pairs = sorted({(start, relation, end) for start, end, relation in names})
-    found = make(*pairs, ask=ask, per_answer=None, per_relation=None)
-    assert {cloze.fact for cloze in found.clozes} == expected([Pair(*pair) for pair in pairs], ask)
+def test_only_what_has_one_right_answer_is_asked():
+    def check(seed, ask):
+        draw = random.Random(seed)
+        words = draw.sample("猫狗鸟鱼牛马羊鸡鸭鹅虎龙", 12)
+        names = [(*draw.sample(words, 2), draw.choice(["UsedFor", "UsedFor", "Antonym", "Synonym"])) for _ in range(9)]
+        pairs = sorted({(start, relation, end) for start, end, relation in names})
+        found = make(*pairs, ask=ask, per_answer=None, per_relation=None)
+        assert {cloze.fact for cloze in found.clozes} == expected([Pair(*pair) for pair in pairs], ask)
+
+    check_all(check, product(range(30), ["end", "start"]))
 
 
 def test_both_asks_for_the_start_where_the_end_cannot_be_asked():
@@ -82,31 +84,35 @@ def test_a_cloze_says_where_it_comes_from():
     assert cloze.usage.prompt in ("笔是用来[MASK]的。", "人们用笔来[MASK]。")
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        "写 字",
-        "写A",
-        "写，字",
-        "你写字",
-        "我写字",
-        "写字了",
-        "写字的",
-        "会写字",
-        "笔画",
-        "𠮷字",
-        "可以写字",
-        "写" * 9,
-        "写字" * 12,
-    ],
-)
-def test_what_reads_badly_is_not_asked(end):
-    assert not make(("笔", "UsedFor", end)).clozes
+def test_what_reads_badly_is_not_asked():
+    def check(end):
+        assert not make(("笔", "UsedFor", end)).clozes
+
+    check_all(
+        check,
+        [
+            "写 字",
+            "写A",
+            "写，字",
+            "你写字",
+            "我写字",
+            "写字了",
+            "写字的",
+            "会写字",
+            "笔画",
+            "𠮷字",
+            "可以写字",
+            "写" * 9,
+            "写字" * 12,
+        ],
+    )
 
 
-@pytest.mark.parametrize("end", ["写字", "开会", "达到目的", "自我介绍", "弹吉他", "會議"])
-def test_what_reads_well_is_asked(end):
-    assert len(make(("笔", "UsedFor", end)).clozes) == 1
+def test_what_reads_well_is_asked():
+    def check(end):
+        assert len(make(("笔", "UsedFor", end)).clozes) == 1
+
+    check_all(check, ["写字", "开会", "达到目的", "自我介绍", "弹吉他", "會議"])
 
 
 def test_no_word_repeats_its_neighbour_in_the_template():
@@ -165,18 +171,20 @@ def test_mixed_scripts_are_asked_and_remarked():
     assert any(MIXED in said and "words.tsv, line 2" in said for said in found.remarks)
 
 
-@pytest.mark.parametrize("language", ["zh", "en"])
-def test_own_sentences_take_every_relation(language):
-    wordings = read_wordings(language=language)
-    assert len(wordings) >= 13
-    given = {"zh": ("锤子", "钉钉子"), "en": ("hammer", "nail wood")}[language]
-    for relation, wording in wordings.items():
-        for number in range(len(wording.templates)):
-            one = {relation: Wording(wording.templates[number : number + 1])}
-            (cloze,) = make((given[0], relation, given[1]), templates=one, language=language).clozes
-            assert cloze.usage.sentence.replace(cloze.usage.word, "[MASK]") == cloze.usage.prompt
-            assert cloze.usage.sentence[0].upper() == cloze.usage.sentence[0]
-            assert cloze.language == language
+def test_own_sentences_take_every_relation():
+    def check(language):
+        wordings = read_wordings(language=language)
+        assert len(wordings) >= 13
+        given = {"zh": ("锤子", "钉钉子"), "en": ("hammer", "nail wood")}[language]
+        for relation, wording in wordings.items():
+            for number in range(len(wording.templates)):
+                one = {relation: Wording(wording.templates[number : number + 1])}
+                (cloze,) = make((given[0], relation, given[1]), templates=one, language=language).clozes
+                assert cloze.usage.sentence.replace(cloze.usage.word, "[MASK]") == cloze.usage.prompt
+                assert cloze.usage.sentence[0].upper() == cloze.usage.sentence[0]
+                assert cloze.language == language
+
+    check_all(check, ["zh", "en"])
 
 
 def test_sentences_of_ones_own(tmp_path):
@@ -196,29 +204,31 @@ def test_sentences_of_ones_own(tmp_path):
     assert asked(found) == [("凤梨即[MASK]。", "菠萝"), ("笔的用途是[MASK]。", "写字")]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("- a\n", "stand under a language"),
-        ("zh: []\n", "stand under a language"),
-        ('zh:\n  UsedFor: "{start}用来{end}。"\n', "own.yaml, zh, UsedFor: there should be a list"),
-        ('zh:\n  UsedFor: ["{start}用来。"]\n', "own.yaml, zh, UsedFor: .*{end} exactly once"),
-        ('zh:\n  UsedFor: ["{start}{end}{end}。"]\n', "own.yaml, zh, UsedFor: .*{end} exactly once"),
-        ('zh:\n  UsedFor: ["{start}用来{ned}。"]\n', "own.yaml, zh, UsedFor: {ned}"),
-        ('zh:\n  UsedFor: ["{a start}用来{end}。"]\n', "own.yaml, zh, UsedFor: .*form"),
-        ('zh:\n  UsedFor: ["{start}用来{end}[MASK]。"]\n', "own.yaml, zh, UsedFor: .*slot"),
-        ('zh:\n  UsedFor: {template: ["{start}用来{end}。"]}\n', "own.yaml, zh, UsedFor: .*'template'"),
-        ('zh:\n  UsedFor: {templates: ["{start}用来{end}。"], least: 0}\n', "own.yaml, zh, UsedFor: 'least'"),
-        ('zh:\n  UsedFor: {templates: ["{start}用来{end}。"], apart: 2}\n', "own.yaml, zh, UsedFor: 'apart'"),
-        ('en:\n  UsedFor: ["Use {start} for {end}."]\n', "own.yaml: there are no sentences in 'zh'"),
-        ("zh: [\n", "own.yaml is not valid YAML"),
-    ],
-)
-def test_bad_sentences_are_refused_by_file_and_key(tmp_path, text, message):
-    path = tmp_path / "own.yaml"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_wordings(path)
+def test_bad_sentences_are_refused_by_file_and_key(tmp_path):
+    def check(text, message):
+        path = tmp_path / "own.yaml"
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_wordings(path)
+
+    check_all(
+        check,
+        [
+            ("- a\n", "stand under a language"),
+            ("zh: []\n", "stand under a language"),
+            ('zh:\n  UsedFor: "{start}用来{end}。"\n', "own.yaml, zh, UsedFor: there should be a list"),
+            ('zh:\n  UsedFor: ["{start}用来。"]\n', "own.yaml, zh, UsedFor: .*{end} exactly once"),
+            ('zh:\n  UsedFor: ["{start}{end}{end}。"]\n', "own.yaml, zh, UsedFor: .*{end} exactly once"),
+            ('zh:\n  UsedFor: ["{start}用来{ned}。"]\n', "own.yaml, zh, UsedFor: {ned}"),
+            ('zh:\n  UsedFor: ["{a start}用来{end}。"]\n', "own.yaml, zh, UsedFor: .*form"),
+            ('zh:\n  UsedFor: ["{start}用来{end}[MASK]。"]\n', "own.yaml, zh, UsedFor: .*slot"),
+            ('zh:\n  UsedFor: {template: ["{start}用来{end}。"]}\n', "own.yaml, zh, UsedFor: .*'template'"),
+            ('zh:\n  UsedFor: {templates: ["{start}用来{end}。"], least: 0}\n', "own.yaml, zh, UsedFor: 'least'"),
+            ('zh:\n  UsedFor: {templates: ["{start}用来{end}。"], apart: 2}\n', "own.yaml, zh, UsedFor: 'apart'"),
+            ('en:\n  UsedFor: ["Use {start} for {end}."]\n', "own.yaml: there are no sentences in 'zh'"),
+            ("zh: [\n", "own.yaml is not valid YAML"),
+        ],
+    )
 
 
 def test_words_stand_whole_where_there_are_blanks():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 
-import pytest
+from all_cases import check_all
 
 from gnomon.knowledge import embedded_packs
 from gnomon.questions.grammar import capitalised, definite, indefinite, number, plain_statement
@@ -36,9 +36,11 @@ THE = {
 }
 
 
-@pytest.mark.parametrize(("article", "words"), [("an", AN), ("a", A)])
-def test_a_or_an_goes_by_the_sound(article, words):
-    assert [indefinite(word) for word in words.split()] == [f"{article} {word}" for word in words.split()]
+def test_a_or_an_goes_by_the_sound():
+    def check(article, words):
+        assert [indefinite(word) for word in words.split()] == [f"{article} {word}" for word in words.split()]
+
+    check_all(check, [("an", AN), ("a", A)])
 
 
 def test_every_kind_of_element_has_its_article():
@@ -67,33 +69,36 @@ def test_capitals_change_the_first_letter_alone():
     assert capitalised("") == ""
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(1.0, "1"), (1289.0, "1289"), (54.4, "54.4"), (0.05, "0.05"), (-3.5, "-3.5"), (1e15, "1" + "0" * 15)],
-)
-def test_numbers_are_written_plainly(value, text):
-    assert number(value) == text
+def test_numbers_are_written_plainly():
+    def check(value, text):
+        assert number(value) == text
+
+    check_all(
+        check, [(1.0, "1"), (1289.0, "1289"), (54.4, "54.4"), (0.05, "0.05"), (-3.5, "-3.5"), (1e15, "1" + "0" * 15)]
+    )
 
 
-@pytest.mark.parametrize(
-    ("label", "statement"),
-    [
-        ("capital", "The capital of {the subject} is {the object}."),
-        ("place of birth", "The place of birth of {the subject} is {the object}."),
-        ("capital of", "{the subject} is a capital of {the object}."),
-        ("employer of", "{the subject} is an employer of {the object}."),
-        ("part of", "{the subject} is part of {the object}."),
-        ("was born in", "{the subject} was born in {the object}."),
-        ("plays for", "{the subject} plays for {the object}."),
-        ("died in", "{the subject} died in {the object}."),
-        ("located in", "{the subject} is located in {the object}."),
-        ("discovered by", "{the subject} is discovered by {the object}."),
-        ("owns", "{the subject} owns {the object}."),
-        ("created", "{the subject} created {the object}."),
-        ("has won prize", "{the subject} has won prize {the object}."),
-        ("position held", "The position held of {the subject} is {the object}."),
-        ("Synonym", "The Synonym of {the subject} is {the object}."),
-    ],
-)
-def test_a_predicate_is_worded_by_its_name(label, statement):
-    assert plain_statement(label) == statement
+def test_a_predicate_is_worded_by_its_name():
+    def check(label, statement):
+        assert plain_statement(label) == statement
+
+    check_all(
+        check,
+        [
+            ("capital", "The capital of {the subject} is {the object}."),
+            ("place of birth", "The place of birth of {the subject} is {the object}."),
+            ("capital of", "{the subject} is a capital of {the object}."),
+            ("employer of", "{the subject} is an employer of {the object}."),
+            ("part of", "{the subject} is part of {the object}."),
+            ("was born in", "{the subject} was born in {the object}."),
+            ("plays for", "{the subject} plays for {the object}."),
+            ("died in", "{the subject} died in {the object}."),
+            ("located in", "{the subject} is located in {the object}."),
+            ("discovered by", "{the subject} is discovered by {the object}."),
+            ("owns", "{the subject} owns {the object}."),
+            ("created", "{the subject} created {the object}."),
+            ("has won prize", "{the subject} has won prize {the object}."),
+            ("position held", "The position held of {the subject} is {the object}."),
+            ("Synonym", "The Synonym of {the subject} is {the object}."),
+        ],
+    )

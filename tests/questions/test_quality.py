@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 
 import pytest
+from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,43 +43,47 @@ def asks(name, prompt, *answers, **options):
     return bool(kept(name, [opened(0, prompt, *answers)], **options))
 
 
-@pytest.mark.parametrize(
-    ("prompt", "answer"),
-    [
-        ("The opposite of war is [MASK].", "peace"),
-        ("Aspirin is a kind of [MASK].", "drug"),
-        ("A knife is used for [MASK].", "cutting"),
-        ("You are likely to find a gun in [MASK].", "an army"),
-        ("The Battle of Hastings was in the year [MASK].", "1066"),
-        ("The capital of Ireland is [MASK].", "Dublin"),
-        ("Oil is pressed from [MASK].", "rapeseed"),
-        ("The Crimean War began in [MASK].", "1853"),
-        ("The sex of a drone is [MASK].", "male"),
-        ("Morphine is made from [MASK].", "opium"),
-        ("Essex is in [MASK].", "England"),
-        ("The vice president of Clinton was [MASK].", "Al Gore"),
-        ("Insulation is removed with a [MASK].", "wire stripper"),
-        ("The author of Murder on the Orient Express is [MASK].", "Agatha Christie"),
-    ],
-)
-def test_plain_facts_are_not_sensitive(prompt, answer):
-    assert asks("sensitive", prompt, answer)
+def test_plain_facts_are_not_sensitive():
+    def check(prompt, answer):
+        assert asks("sensitive", prompt, answer)
+
+    check_all(
+        check,
+        [
+            ("The opposite of war is [MASK].", "peace"),
+            ("Aspirin is a kind of [MASK].", "drug"),
+            ("A knife is used for [MASK].", "cutting"),
+            ("You are likely to find a gun in [MASK].", "an army"),
+            ("The Battle of Hastings was in the year [MASK].", "1066"),
+            ("The capital of Ireland is [MASK].", "Dublin"),
+            ("Oil is pressed from [MASK].", "rapeseed"),
+            ("The Crimean War began in [MASK].", "1853"),
+            ("The sex of a drone is [MASK].", "male"),
+            ("Morphine is made from [MASK].", "opium"),
+            ("Essex is in [MASK].", "England"),
+            ("The vice president of Clinton was [MASK].", "Al Gore"),
+            ("Insulation is removed with a [MASK].", "wire stripper"),
+            ("The author of Murder on the Orient Express is [MASK].", "Agatha Christie"),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("prompt", "answer"),
-    [
-        ("A magazine may be about [MASK].", "Pornography"),
-        ("TORTURE causes [MASK].", "pain"),
-        ("His occupation was [MASK].", "serial killer"),
-        ("His occupation was [MASK].", "serial-killer"),
-        ("A man who is a racist is [MASK].", "wrong"),
-        ("(Taiwan) is a part of [MASK].", "Asia"),
-        ("The capital of Kosovo is [MASK].", "Pristina"),
-    ],
-)
-def test_sensitive_words_are_found_as_whole_words_in_any_case(prompt, answer):
-    assert not asks("sensitive", prompt, answer)
+def test_sensitive_words_are_found_as_whole_words_in_any_case():
+    def check(prompt, answer):
+        assert not asks("sensitive", prompt, answer)
+
+    check_all(
+        check,
+        [
+            ("A magazine may be about [MASK].", "Pornography"),
+            ("TORTURE causes [MASK].", "pain"),
+            ("His occupation was [MASK].", "serial killer"),
+            ("His occupation was [MASK].", "serial-killer"),
+            ("A man who is a racist is [MASK].", "wrong"),
+            ("(Taiwan) is a part of [MASK].", "Asia"),
+            ("The capital of Kosovo is [MASK].", "Pristina"),
+        ],
+    )
 
 
 def test_a_sensitive_choice_or_second_answer_is_enough():
@@ -125,27 +130,29 @@ def test_an_own_list_adds_or_replaces(tmp_path):
     assert sensitive_words(own) == {"hobbies": ("trains",)}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[a, b]", "stand under 'words'"),
-        ("words: [a]", "stand under 'words'"),
-        ("words: {a: b}", "under 'a' stands 'b', and should be a list of words"),
-        ("words: {a: [no]}", "False under 'a' is no word"),
-        ("words: {a: ['  ']}", "is no word or phrase"),
-        ("words: {}\nreplac: true", "did you mean 'replace'?"),
-        ("words: {}\nreplace: maybe", "replace is 'maybe', and should be true or false"),
-        ("words: {a: [", "not valid YAML"),
-    ],
-)
-def test_a_wrong_list_is_refused_by_name(tmp_path, text, said):
-    own = tmp_path / "own.yaml"
-    own.write_text(text)
-    with pytest.raises(InputError, match=r"own\.yaml") as refused:
-        sensitive_words(own)
-    assert said in str(refused.value) and "\n" not in str(refused.value)
-    with pytest.raises(InputError, match="there is no file"):
-        sensitive_words(tmp_path / "absent.yaml")
+def test_a_wrong_list_is_refused_by_name(tmp_path):
+    def check(text, said):
+        own = tmp_path / "own.yaml"
+        own.write_text(text)
+        with pytest.raises(InputError, match=r"own\.yaml") as refused:
+            sensitive_words(own)
+        assert said in str(refused.value) and "\n" not in str(refused.value)
+        with pytest.raises(InputError, match="there is no file"):
+            sensitive_words(tmp_path / "absent.yaml")
+
+    check_all(
+        check,
+        [
+            ("[a, b]", "stand under 'words'"),
+            ("words: [a]", "stand under 'words'"),
+            ("words: {a: b}", "under 'a' stands 'b', and should be a list of words"),
+            ("words: {a: [no]}", "False under 'a' is no word"),
+            ("words: {a: ['  ']}", "is no word or phrase"),
+            ("words: {}\nreplac: true", "did you mean 'replace'?"),
+            ("words: {}\nreplace: maybe", "replace is 'maybe', and should be true or false"),
+            ("words: {a: [", "not valid YAML"),
+        ],
+    )
 
 
 def test_long_targets_go_and_other_long_answers_stay():
@@ -163,26 +170,28 @@ def test_long_targets_go_and_other_long_answers_stay():
     assert kept("length", rows, longest=9) == [f"q_{number:04d}" for number in range(7)]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "answers", "stays"),
-    [
-        ("A rocking chair is a kind of [MASK].", ["chair"], False),
-        ("A chair is a kind of [MASK].", ["rocking chair"], True),
-        ("A wheelchair is a kind of [MASK].", ["chair"], True),
-        ("The Alkali Metal sodium is [MASK].", ["an alkali metal"], False),
-        ("The United [MASK] States.", ["United States"], True),
-        ("It is a [MASK].", ["mask"], True),
-        ("New-York City is [MASK].", ["other", "new york"], False),
-        ("A café is a [MASK].", ["CAFÉ"], False),
-        ("The prefix of a unit is [MASK].", ["a"], True),
-        ("The element 7 has the number [MASK].", ["7"], False),
-        ("The element 74 has the number [MASK].", ["7"], True),
-        ("Is it so? [MASK]", ["+"], True),
-    ],
-)
-def test_an_answer_must_not_stand_in_its_prompt(prompt, answers, stays):
-    assert asks("self-answering", prompt, *answers) == stays
-    assert kept("self-answering", [question(0, prompt, answers, choices=[*answers, "other"])])
+def test_an_answer_must_not_stand_in_its_prompt():
+    def check(prompt, answers, stays):
+        assert asks("self-answering", prompt, *answers) == stays
+        assert kept("self-answering", [question(0, prompt, answers, choices=[*answers, "other"])])
+
+    check_all(
+        check,
+        [
+            ("A rocking chair is a kind of [MASK].", ["chair"], False),
+            ("A chair is a kind of [MASK].", ["rocking chair"], True),
+            ("A wheelchair is a kind of [MASK].", ["chair"], True),
+            ("The Alkali Metal sodium is [MASK].", ["an alkali metal"], False),
+            ("The United [MASK] States.", ["United States"], True),
+            ("It is a [MASK].", ["mask"], True),
+            ("New-York City is [MASK].", ["other", "new york"], False),
+            ("A café is a [MASK].", ["CAFÉ"], False),
+            ("The prefix of a unit is [MASK].", ["a"], True),
+            ("The element 7 has the number [MASK].", ["7"], False),
+            ("The element 74 has the number [MASK].", ["7"], True),
+            ("Is it so? [MASK]", ["+"], True),
+        ],
+    )
 
 
 def test_a_prompt_is_asked_once_in_the_first_task():
@@ -202,7 +211,7 @@ prompts = st.sampled_from(["A [MASK]", "a  [MASK]", "B [MASK]", "[MASK] b", "[MA
 answers = st.sampled_from([("x",), ("X",), ("y",), ("x", "y"), ("y", "x")])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(st.tuples(prompts, answers, st.sampled_from("tuv")), min_size=1, max_size=12), st.randoms())
 def test_duplicates_as_a_loop_finds_them_in_any_order(drawn, shuffler):
     rows = [question(number, prompt, right, task=task) for number, (prompt, right, task) in enumerate(drawn)]

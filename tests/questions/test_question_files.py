@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from all_cases import check_all
 
 from gnomon.foundation import InputError
 from gnomon.foundation.tables import CANDIDATES, FACTS, FREQUENCIES, QUESTIONS, make_table
@@ -68,33 +69,38 @@ def test_what_was_written_is_read_again(tmp_path):
 GOOD = {"prompt": "[MASK] is first.", "answers": ["a"]}
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ({"prompt": "x [MASK]", "answers": ["a"], "choices": ["b", "c"]}, "the target 'a' is not among the candidates"),
-        (
-            {"prompt": "x [MASK]", "answers": ["a"], "target": "b", "choices": ["a", "b"]},
-            "the target 'b' is not among the answers",
-        ),
-        ({"prompt": "x [MASK]", "answers": ["a"], "choices": ["a", "b", "b"]}, "the candidate 'b' is there twice"),
-        ({"prompt": "x [MASK]", "answers": ["a"], "choices": "a"}, "'choices' is 'a', and should be list"),
-        ({"prompt": "x [MASK]", "answers": []}, "'answers' is empty; name every right answer"),
-        ({"prompt": "x [MASK]"}, "'answers' is empty, and every row of questions needs it"),
-        ({"answers": ["a"]}, "'prompt' is empty"),
-        ({"prompt": "x", "answers": ["a"]}, "has no slot"),
-        ({"prompt": "x [MASK]", "answers": ["a"], "task": ["t"]}, "'task' is ['t'], and should be string"),
-        (
-            {"prompt": "x [MASK]", "answer": ["a"]},
-            "there is no column 'answer' in a table of questions; did you mean 'answers'?",
-        ),
-        (GOOD, "repeats"),
-    ],
-)
-def test_a_wrong_question_is_named_by_file_and_row(tmp_path, row, said):
-    path = written(tmp_path, GOOD, row)
-    found = refusal(path)
-    assert found.startswith(f"{path}, row 3: ")
-    assert said in found
+def test_a_wrong_question_is_named_by_file_and_row(tmp_path):
+    def check(row, said):
+        path = written(tmp_path, GOOD, row)
+        found = refusal(path)
+        assert found.startswith(f"{path}, row 3: ")
+        assert said in found
+
+    check_all(
+        check,
+        [
+            (
+                {"prompt": "x [MASK]", "answers": ["a"], "choices": ["b", "c"]},
+                "the target 'a' is not among the candidates",
+            ),
+            (
+                {"prompt": "x [MASK]", "answers": ["a"], "target": "b", "choices": ["a", "b"]},
+                "the target 'b' is not among the answers",
+            ),
+            ({"prompt": "x [MASK]", "answers": ["a"], "choices": ["a", "b", "b"]}, "the candidate 'b' is there twice"),
+            ({"prompt": "x [MASK]", "answers": ["a"], "choices": "a"}, "'choices' is 'a', and should be list"),
+            ({"prompt": "x [MASK]", "answers": []}, "'answers' is empty; name every right answer"),
+            ({"prompt": "x [MASK]"}, "'answers' is empty, and every row of questions needs it"),
+            ({"answers": ["a"]}, "'prompt' is empty"),
+            ({"prompt": "x", "answers": ["a"]}, "has no slot"),
+            ({"prompt": "x [MASK]", "answers": ["a"], "task": ["t"]}, "'task' is ['t'], and should be string"),
+            (
+                {"prompt": "x [MASK]", "answer": ["a"]},
+                "there is no column 'answer' in a table of questions; did you mean 'answers'?",
+            ),
+            (GOOD, "repeats"),
+        ],
+    )
 
 
 @pytest.mark.parametrize(

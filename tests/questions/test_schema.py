@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from all_cases import check_all
 
 from gnomon.foundation import InputError
 from gnomon.questions.schema import read_benchmark_schema
@@ -50,50 +51,58 @@ def test_a_good_schema_is_read_whole(tmp_path: Path) -> None:
     assert found.names() == {"capital": "capital", "continent": "continent", "area": "area"}
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "words"),
-    [
-        (("relations", "capital", "templates"), [], "relation 'capital' has no templates"),
-        (("relations", "capital"), None, "relation 'capital' has no templates"),
-        (("relations", "capital", "templates"), ["The capital is {object}."], "must name {subject} exactly once"),
-        (("relations", "capital", "templates"), ["{subjekt} has {object} and {subject}."], "{subjekt}"),
-        (("relations", "capital", "templates"), ["{an subject} has {object}."], "'an' in {an subject} is no form"),
-        (("relations", "capital", "templates"), ["{subject} has [MASK] and {object}."], "has a slot"),
-        (("relations", "capital", "templates"), ["{subject} has {object} and }."], "outside of any place"),
-        (("relations", "capital", "templates"), "one sentence", "is a list of sentences"),
-        (("relations", "capital", "ask"), "objekt", "'ask' names 'objekt'; did you mean 'object'?"),
-        (("relations", "capital", "domain"), "geografy", "the domain 'geografy' is not declared; did you mean"),
-        (("relations", "capital", "template"), ["x"], "there is no key 'template'; did you mean 'templates'?"),
-        (("relations", "capital", "wrong"), "nearby", "'wrong' is 'nearby', and should be near or far"),
-        (("relations", "capital", "scopes"), [{"kind": "city"}], "a scope has a 'kind' and 'templates'"),
-        (("domains", "geography"), "generl", "the knowledge type 'generl' is none; did you mean 'general'?"),
-        (("hierarchies", "continent"), {"form": "a"}, "hierarchy 'continent' has no 'aspect'"),
-        (("hierarchies", "continent", "form"), "many", "'form' is 'many'"),
-        (("comparisons", "area"), {"apart": 0.1}, "comparison 'area' has no templates"),
-        (("comparisons", "area", "apart"), -1, "'apart' is -1, and should be a share"),
-        (("comparisons", "area", "most"), ["Of {members}, one is the largest."], "has 0 slots; write [MASK] exactly"),
-        (("frames", "checking"), ["Is it true? [MASK]."], "must name {statement} exactly once"),
-        (("frames", "checking"), ["{statement} [MASK] or [MASK]"], "has 2 slots"),
-        (("frames", "choices"), ["{choices}: {statement} [MASK]"], "has 1 slots; write [MASK] nowhere"),
-        (("frames", "chekking"), ["x"], "there are no frames for 'chekking'; did you mean 'checking'?"),
-        (("relationen",), {}, "there is no key 'relationen'; did you mean 'relations'?"),
-    ],
-)
-def test_what_is_wrong_is_said(tmp_path: Path, place: tuple[str, ...], value: Any, words: str) -> None:
-    content = copy.deepcopy(GOOD)
-    inside: Any = content
-    for key in place[:-1]:
-        inside = inside[key]
-    inside[place[-1]] = value
-    with pytest.raises(InputError) as error:
-        read_benchmark_schema(write(tmp_path, content))
-    assert words in str(error.value)
-    assert "\n" not in str(error.value)
+def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+    def check(place: tuple[str, ...], value: Any, words: str) -> None:
+        content = copy.deepcopy(GOOD)
+        inside: Any = content
+        for key in place[:-1]:
+            inside = inside[key]
+        inside[place[-1]] = value
+        with pytest.raises(InputError) as error:
+            read_benchmark_schema(write(tmp_path, content))
+        assert words in str(error.value)
+        assert "\n" not in str(error.value)
+
+    check_all(
+        check,
+        [
+            (("relations", "capital", "templates"), [], "relation 'capital' has no templates"),
+            (("relations", "capital"), None, "relation 'capital' has no templates"),
+            (("relations", "capital", "templates"), ["The capital is {object}."], "must name {subject} exactly once"),
+            (("relations", "capital", "templates"), ["{subjekt} has {object} and {subject}."], "{subjekt}"),
+            (("relations", "capital", "templates"), ["{an subject} has {object}."], "'an' in {an subject} is no form"),
+            (("relations", "capital", "templates"), ["{subject} has [MASK] and {object}."], "has a slot"),
+            (("relations", "capital", "templates"), ["{subject} has {object} and }."], "outside of any place"),
+            (("relations", "capital", "templates"), "one sentence", "is a list of sentences"),
+            (("relations", "capital", "ask"), "objekt", "'ask' names 'objekt'; did you mean 'object'?"),
+            (("relations", "capital", "domain"), "geografy", "the domain 'geografy' is not declared; did you mean"),
+            (("relations", "capital", "template"), ["x"], "there is no key 'template'; did you mean 'templates'?"),
+            (("relations", "capital", "wrong"), "nearby", "'wrong' is 'nearby', and should be near or far"),
+            (("relations", "capital", "scopes"), [{"kind": "city"}], "a scope has a 'kind' and 'templates'"),
+            (("domains", "geography"), "generl", "the knowledge type 'generl' is none; did you mean 'general'?"),
+            (("hierarchies", "continent"), {"form": "a"}, "hierarchy 'continent' has no 'aspect'"),
+            (("hierarchies", "continent", "form"), "many", "'form' is 'many'"),
+            (("comparisons", "area"), {"apart": 0.1}, "comparison 'area' has no templates"),
+            (("comparisons", "area", "apart"), -1, "'apart' is -1, and should be a share"),
+            (
+                ("comparisons", "area", "most"),
+                ["Of {members}, one is the largest."],
+                "has 0 slots; write [MASK] exactly",
+            ),
+            (("frames", "checking"), ["Is it true? [MASK]."], "must name {statement} exactly once"),
+            (("frames", "checking"), ["{statement} [MASK] or [MASK]"], "has 2 slots"),
+            (("frames", "choices"), ["{choices}: {statement} [MASK]"], "has 1 slots; write [MASK] nowhere"),
+            (("frames", "chekking"), ["x"], "there are no frames for 'chekking'; did you mean 'checking'?"),
+            (("relationen",), {}, "there is no key 'relationen'; did you mean 'relations'?"),
+        ],
+    )
 
 
-@pytest.mark.parametrize("content", ["- a\n- b\n", "a: [", "relations: 3\n"])
-def test_what_is_no_schema_is_refused(tmp_path: Path, content: str) -> None:
-    with pytest.raises(InputError):
-        read_benchmark_schema(write(tmp_path, content))
-    with pytest.raises(InputError, match="there is no file"):
-        read_benchmark_schema(tmp_path / "absent.yaml")
+def test_what_is_no_schema_is_refused(tmp_path: Path) -> None:
+    def check(content: str) -> None:
+        with pytest.raises(InputError):
+            read_benchmark_schema(write(tmp_path, content))
+        with pytest.raises(InputError, match="there is no file"):
+            read_benchmark_schema(tmp_path / "absent.yaml")
+
+    check_all(check, ["- a\n- b\n", "a: [", "relations: 3\n"])

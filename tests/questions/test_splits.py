@@ -6,6 +6,7 @@ import hashlib
 
 import pyarrow as pa
 import pytest
+from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def by_hand(first, second, shares, seed):
 names = st.one_of(st.none(), st.text(alphabet="abC é中'", max_size=5))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(names, names), min_size=1, max_size=20), st.integers(0, 3), st.randoms())
 def test_splits_are_those_of_the_definition_and_pairs_have_no_order(pairs, seed, shuffler):
     def assigned(of):
@@ -56,10 +57,12 @@ def test_shares_are_met():
     assert set(assign_splits(first, second, {"it's": 1.0}, 0).to_pylist()) == {"it's"}
 
 
-@pytest.mark.parametrize("shares", [{}, {"train": 0.5}, {"train": 1.2, "test": -0.2}, {"a": float("nan"), "b": 1.0}])
-def test_wrong_shares_are_refused(shares):
-    with pytest.raises(InputError, match="above 0 and add up to 1"):
-        split_sql("a", "b", shares, 0)
+def test_wrong_shares_are_refused():
+    def check(shares):
+        with pytest.raises(InputError, match="above 0 and add up to 1"):
+            split_sql("a", "b", shares, 0)
+
+    check_all(check, [{}, {"train": 0.5}, {"train": 1.2, "test": -0.2}, {"a": float("nan"), "b": 1.0}])
 
 
 FACTS_OF = make_table(
@@ -82,56 +85,66 @@ def asked(*rows):
     return make_table(QUESTIONS, made)
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [("train", ["f_capital"], {}), ("train", ["f_inverse"], {}), ("test", ["f_other"], {})],
-        [("train", ["f_iron"], {}), ("test", ["f_steel"], {})],
-        [("train", ["f_other", "f_capital"], {"rule": "TransitiveOP"}), ("test", ["f_capital"], {})],
-        [("train", ["f_capital"], {}), (None, ["f_capital"], {})],
-        [("train", [], {}), ("test", [], {}), ("test", ["f_unknown"], {})],
-    ],
-)
-def test_what_may_stand_apart(rows):
-    check_splits(asked(*rows), FACTS_OF)
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (
-            [("train", ["f_capital"], {}), ("test", ["f_capital"], {})],
-            "question q_1 in test about the fact f_capital (France capital Paris) and question q_0 in train about the "
-            "fact f_capital (France capital Paris) are in different splits, and a fact's questions belong to one split",
-        ),
-        (
-            [("train", ["f_unknown"], {}), ("dev", ["f_unknown"], {})],
-            "question q_1 in dev about the fact f_unknown and",
-        ),
-        (
-            [("train", ["f_capital"], {}), ("test", ["f_inverse"], {})],
-            "question q_1 in test about the fact f_inverse (Paris capital of France) and question q_0 in train about "
-            "the fact f_capital (France capital Paris) are in different splits, and facts about the same two entities",
-        ),
-        (
-            [("train", ["f_other", "f_capital"], {"rule": "comparison"}), ("test", ["f_capital"], {})],
-            "a fact's questions belong to one split",
-        ),
-        ([("train", ["f_iron", "f_steel"], {}), ("test", ["f_steel"], {})], "a fact's questions belong to one split"),
-        (
-            [("train", ["f_other"], {"rule": "InverseOP"}), ("test", ["f_other"], {"rule": "InverseOP"})],
-            "a fact's questions belong to one split",
-        ),
-        (
-            [("train", ["f_other"], {"prompt": "The [MASK]"}), ("dev", ["f_iron"], {"prompt": "the  [MASK]"})],
-            "question q_1 in dev and question q_0 in train are in different splits, and the same prompt belongs to one",
-        ),
-    ],
-)
-def test_what_straddles_is_refused_with_both_questions(rows, said):
-    with pytest.raises(InputError) as refused:
+def test_what_may_stand_apart():
+    def check(rows):
         check_splits(asked(*rows), FACTS_OF)
-    assert said in str(refused.value) and "\n" not in str(refused.value)
-    with pytest.raises(InputError) as again:
-        check_splits(asked(*rows).take([1, 0]), FACTS_OF)
-    assert str(again.value) == str(refused.value)
+
+    check_all(
+        check,
+        [
+            [("train", ["f_capital"], {}), ("train", ["f_inverse"], {}), ("test", ["f_other"], {})],
+            [("train", ["f_iron"], {}), ("test", ["f_steel"], {})],
+            [("train", ["f_other", "f_capital"], {"rule": "TransitiveOP"}), ("test", ["f_capital"], {})],
+            [("train", ["f_capital"], {}), (None, ["f_capital"], {})],
+            [("train", [], {}), ("test", [], {}), ("test", ["f_unknown"], {})],
+        ],
+    )
+
+
+def test_what_straddles_is_refused_with_both_questions():
+    def check(rows, said):
+        with pytest.raises(InputError) as refused:
+            check_splits(asked(*rows), FACTS_OF)
+        assert said in str(refused.value) and "\n" not in str(refused.value)
+        with pytest.raises(InputError) as again:
+            check_splits(asked(*rows).take([1, 0]), FACTS_OF)
+        assert str(again.value) == str(refused.value)
+
+    check_all(
+        check,
+        [
+            (
+                [("train", ["f_capital"], {}), ("test", ["f_capital"], {})],
+                "question q_1 in test about the fact f_capital (France capital Paris) and question q_0 in train about "
+                "the fact f_capital (France capital Paris) are in different splits, and a fact's questions belong to "
+                "one split",
+            ),
+            (
+                [("train", ["f_unknown"], {}), ("dev", ["f_unknown"], {})],
+                "question q_1 in dev about the fact f_unknown and",
+            ),
+            (
+                [("train", ["f_capital"], {}), ("test", ["f_inverse"], {})],
+                "question q_1 in test about the fact f_inverse (Paris capital of France) and question q_0 in train "
+                "about the fact f_capital (France capital Paris) are in different splits, and facts about the same "
+                "two entities",
+            ),
+            (
+                [("train", ["f_other", "f_capital"], {"rule": "comparison"}), ("test", ["f_capital"], {})],
+                "a fact's questions belong to one split",
+            ),
+            (
+                [("train", ["f_iron", "f_steel"], {}), ("test", ["f_steel"], {})],
+                "a fact's questions belong to one split",
+            ),
+            (
+                [("train", ["f_other"], {"rule": "InverseOP"}), ("test", ["f_other"], {"rule": "InverseOP"})],
+                "a fact's questions belong to one split",
+            ),
+            (
+                [("train", ["f_other"], {"prompt": "The [MASK]"}), ("dev", ["f_iron"], {"prompt": "the  [MASK]"})],
+                "question q_1 in dev and question q_0 in train are in different splits, and the same prompt belongs to "
+                "one",
+            ),
+        ],
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from all_cases import check_all
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gnomon.suites.quickstart
@@ -24,6 +25,7 @@ def templates(draw):
     return draw(WORDS) + "".join(f"{{{draw(FORM)}{place}}}{draw(WORDS)}" for place in wanted)
 
 
+@settings(deadline=None)
 @given(template=templates(), values=st.fixed_dictionaries(dict.fromkeys(("subject", "object", "start", "end"), NAMES)))
 def test_the_name_put_into_the_slot_gives_the_whole_sentence(template, values):
     for asked in places(template):
@@ -32,19 +34,21 @@ def test_the_name_put_into_the_slot_gives_the_whole_sentence(template, values):
         assert prompt.replace(SLOT, in_slot(template, asked, values[asked])) == fill(template, values)
 
 
-@pytest.mark.parametrize(
-    ("template", "asked", "prompt", "target"),
-    [
-        ("{subject} is {a object}.", "object", "Iron is [MASK].", "an element"),
-        ("{subject} is {a object}.", "subject", "[MASK] is an element.", "Iron"),
-        ("{the subject} is near {the object}.", "object", "Iron is near [MASK].", "element"),
-        ("In {start}, {subject} became {object}.", "start", "In [MASK], iron became element.", "1990"),
-    ],
-)
-def test_sentences_by_hand(template, asked, prompt, target):
-    values = {"subject": "iron", "object": "element", "start": "1990"}
-    assert fill(template, values, asked) == prompt
-    assert in_slot(template, asked, values[asked]) == target
+def test_sentences_by_hand():
+    def check(template, asked, prompt, target):
+        values = {"subject": "iron", "object": "element", "start": "1990"}
+        assert fill(template, values, asked) == prompt
+        assert in_slot(template, asked, values[asked]) == target
+
+    check_all(
+        check,
+        [
+            ("{subject} is {a object}.", "object", "Iron is [MASK].", "an element"),
+            ("{subject} is {a object}.", "subject", "[MASK] is an element.", "Iron"),
+            ("{the subject} is near {the object}.", "object", "Iron is near [MASK].", "element"),
+            ("In {start}, {subject} became {object}.", "start", "In [MASK], iron became element.", "1990"),
+        ],
+    )
 
 
 def test_a_place_that_is_not_there_cannot_be_asked():
@@ -75,50 +79,55 @@ def hierarchy(**keys):
     return f"hierarchies: {{kinds: {keys}}}"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("relations: [", "is not valid YAML"),
-        (b"relations: {caf\xe9: 1}", "is not UTF-8"),
-        ("", "templates stand under 'relations' and 'hierarchies'"),
-        ("- a\n- b\n", "templates stand under 'relations' and 'hierarchies'"),
-        ("relation: {}", "there is no key 'relation'; did you mean 'relations'?"),
-        ("relations: [a, b]", "under 'relations' stand names, each with its templates, and not a list"),
-        ("relations: {capital: }", "relation 'capital' has no templates"),
-        ("relations: {capital: {templates: []}}", "relation 'capital' has no templates"),
-        ("relations: {capital: {templates: '{subject} is {object}'}}", "'templates' is a list of sentences"),
-        ("relations: {capital: {templates: [1]}}", "'templates' is a list of sentences"),
-        (relation(asks="object"), "relation 'capital': there is no key 'asks'; did you mean 'ask'?"),
-        (relation(ask="objekt"), "'ask' is 'objekt'; did you mean 'object'?"),
-        (relation(contrast="objct"), "'contrast' is 'objct'; did you mean 'object'?"),
-        (relation(shorten="subjct"), "'shorten' is 'subjct'; did you mean 'subject'?"),
-        (relation(templates=["{subject} is {objct}."]), "{objct} in '{subject} is {objct}.' is no place"),
-        (relation(templates=["{subject} is {an object}."]), "'an' in {an object} is no form; did you mean 'a'?"),
-        (relation(templates=["{subject} is."]), "'{subject} is.' must name {object} exactly once"),
-        (relation(templates=["It is {object}."]), "must name {subject} exactly once"),
-        (relation(templates=["{subject} {object} {object}."]), "must name {object} exactly once"),
-        (relation(ask="start"), "must name {start} exactly once"),
-        (relation(ask="subject", templates=["{subject} is."]), "must name {object} exactly once"),
-        (relation(templates=["{subject} is {object} [MASK]."]), "has a slot; write {object} there"),
-        (relation(templates=["{subject} is {object}, {see below}}."]), "is no place"),
-        (relation(templates=["{subject} is {object} {."]), "has a '{' outside of any place"),
-        (hierarchy(forms="a"), "hierarchy 'kinds': there is no key 'forms'; did you mean 'form'?"),
-        (hierarchy(form="teh"), "'form' is 'teh'; did you mean 'the'?"),
-        (hierarchy(templates=["Among {members}, no {category}."]), "has 0 slots; write [MASK] exactly once"),
-        (hierarchy(templates=["{members} {category} [MASK] [MASK]"]), "has 2 slots; write [MASK] exactly once"),
-        (hierarchy(templates=["Among {members} is [MASK]."]), "must name {category} exactly once"),
-        (hierarchy(templates=["Among {category} is [MASK]."]), "must name {members} exactly once"),
-        (hierarchy(templates=["{the members} {category} [MASK]."]), "must write {members} plainly"),
-        (hierarchy(templates=["{member} {category} [MASK]."]), "{member} in '{member} {category} [MASK].' is no place"),
-    ],
-)
-def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path, text, said):
-    path = schema(tmp_path, text)
-    with pytest.raises(InputError) as refused:
-        read_schema(path)
-    assert "\n" not in str(refused.value)
-    assert str(refused.value).startswith(str(path))
-    assert said in str(refused.value)
+def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path):
+    def check(text, said):
+        path = schema(tmp_path, text)
+        with pytest.raises(InputError) as refused:
+            read_schema(path)
+        assert "\n" not in str(refused.value)
+        assert str(refused.value).startswith(str(path))
+        assert said in str(refused.value)
+
+    check_all(
+        check,
+        [
+            ("relations: [", "is not valid YAML"),
+            (b"relations: {caf\xe9: 1}", "is not UTF-8"),
+            ("", "templates stand under 'relations' and 'hierarchies'"),
+            ("- a\n- b\n", "templates stand under 'relations' and 'hierarchies'"),
+            ("relation: {}", "there is no key 'relation'; did you mean 'relations'?"),
+            ("relations: [a, b]", "under 'relations' stand names, each with its templates, and not a list"),
+            ("relations: {capital: }", "relation 'capital' has no templates"),
+            ("relations: {capital: {templates: []}}", "relation 'capital' has no templates"),
+            ("relations: {capital: {templates: '{subject} is {object}'}}", "'templates' is a list of sentences"),
+            ("relations: {capital: {templates: [1]}}", "'templates' is a list of sentences"),
+            (relation(asks="object"), "relation 'capital': there is no key 'asks'; did you mean 'ask'?"),
+            (relation(ask="objekt"), "'ask' is 'objekt'; did you mean 'object'?"),
+            (relation(contrast="objct"), "'contrast' is 'objct'; did you mean 'object'?"),
+            (relation(shorten="subjct"), "'shorten' is 'subjct'; did you mean 'subject'?"),
+            (relation(templates=["{subject} is {objct}."]), "{objct} in '{subject} is {objct}.' is no place"),
+            (relation(templates=["{subject} is {an object}."]), "'an' in {an object} is no form; did you mean 'a'?"),
+            (relation(templates=["{subject} is."]), "'{subject} is.' must name {object} exactly once"),
+            (relation(templates=["It is {object}."]), "must name {subject} exactly once"),
+            (relation(templates=["{subject} {object} {object}."]), "must name {object} exactly once"),
+            (relation(ask="start"), "must name {start} exactly once"),
+            (relation(ask="subject", templates=["{subject} is."]), "must name {object} exactly once"),
+            (relation(templates=["{subject} is {object} [MASK]."]), "has a slot; write {object} there"),
+            (relation(templates=["{subject} is {object}, {see below}}."]), "is no place"),
+            (relation(templates=["{subject} is {object} {."]), "has a '{' outside of any place"),
+            (hierarchy(forms="a"), "hierarchy 'kinds': there is no key 'forms'; did you mean 'form'?"),
+            (hierarchy(form="teh"), "'form' is 'teh'; did you mean 'the'?"),
+            (hierarchy(templates=["Among {members}, no {category}."]), "has 0 slots; write [MASK] exactly once"),
+            (hierarchy(templates=["{members} {category} [MASK] [MASK]"]), "has 2 slots; write [MASK] exactly once"),
+            (hierarchy(templates=["Among {members} is [MASK]."]), "must name {category} exactly once"),
+            (hierarchy(templates=["Among {category} is [MASK]."]), "must name {members} exactly once"),
+            (hierarchy(templates=["{the members} {category} [MASK]."]), "must write {members} plainly"),
+            (
+                hierarchy(templates=["{member} {category} [MASK]."]),
+                "{member} in '{member} {category} [MASK].' is no place",
+            ),
+        ],
+    )
 
 
 def test_a_schema_is_read_with_its_defaults(tmp_path):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 
 import pyarrow.compute as pc
 import pytest
-from temporal_worlds import knowledge_of, moment, random_rows
+from all_cases import check_all
+from temporal_worlds import knowledge_of, moment, random_facts, random_rows
 
 from gnomon.foundation import InputError
 from gnomon.knowledge import KnowledgeBase
@@ -49,50 +51,57 @@ def expected(rows, granularity):
     return kept, why
 
 
-@pytest.mark.parametrize("granularity", ["year", "month", "day"])
-@pytest.mark.parametrize("seed", range(3))
-def test_facts_are_kept_once_and_the_others_counted_by_why(seed, granularity):
-    rows = random_rows(seed, fine=True)
-    facts = temporal_facts(knowledge_of(rows), granularity=granularity)
-    kept, why = expected(rows, granularity)
-    columns = ("relation", "subject", "object", "start", "end", "point")
-    assert sorted(zip(*(facts.table[name].to_pylist() for name in columns), strict=True)) == sorted(kept)
-    counts = dict(facts.counts)
-    assert counts.pop("facts") == len(set(rows))
-    assert counts.pop("kept") == len(kept)
-    assert counts["merged"] == sum(kept.values()) - len(kept)
-    assert counts["early"] == sum(moment(one[3])[0] < 1000 for one in kept)
-    ends = {(one, one.partition("#")[0]) for fact in kept for one in fact[1:3]}
-    assert counts["shared names"] == sum(n > 1 for n in Counter(name for _, name in ends).values())
-    assert {name: n for name, n in counts.items() if n and name not in ODD} == dict(why)
-    assert pc.is_in(facts.table["fact_id"], knowledge_of(rows).facts()["fact_id"]).to_pylist() == [True] * len(kept)
-    assert facts.table["fact_id"].to_pylist() == sorted(facts.table["fact_id"].to_pylist())
+def test_facts_are_kept_once_and_the_others_counted_by_why():
+    worlds = [(rows, knowledge_of(rows)) for rows in (random_rows(seed, fine=True) for seed in range(3))]
+
+    def check(granularity, seed):
+        rows, knowledge = worlds[seed]
+        facts = temporal_facts(knowledge, granularity=granularity)
+        kept, why = expected(rows, granularity)
+        columns = ("relation", "subject", "object", "start", "end", "point")
+        assert sorted(zip(*(facts.table[name].to_pylist() for name in columns), strict=True)) == sorted(kept)
+        counts = dict(facts.counts)
+        assert counts.pop("facts") == len(set(rows))
+        assert counts.pop("kept") == len(kept)
+        assert counts["merged"] == sum(kept.values()) - len(kept)
+        assert counts["early"] == sum(moment(one[3])[0] < 1000 for one in kept)
+        ends = {(one, one.partition("#")[0]) for fact in kept for one in fact[1:3]}
+        assert counts["shared names"] == sum(n > 1 for n in Counter(name for _, name in ends).values())
+        assert {name: n for name, n in counts.items() if n and name not in ODD} == dict(why)
+        assert pc.is_in(facts.table["fact_id"], knowledge.facts()["fact_id"]).to_pylist() == [True] * len(kept)
+        assert facts.table["fact_id"].to_pylist() == sorted(facts.table["fact_id"].to_pylist())
+
+    check_all(check, product(["year", "month", "day"], range(3)))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_symbols_are_entities_and_then_times_in_their_order(seed):
-    facts = temporal_facts(knowledge_of(random_rows(seed)))
-    rows = facts.symbols.to_pylist()
-    entities = [row for row in rows if row["kind"] == "entity"]
-    times = [row for row in rows if row["kind"] == "time"]
-    assert rows == entities + times
-    found = {value for name in ("subject", "object") for value in facts.table[name].to_pylist()}
-    assert [row["symbol"] for row in entities] == sorted(found)
-    assert all(row["name"] == row["symbol"].partition("#")[0] for row in entities)
-    known = {value for name in ("start", "end") for value in facts.table[name].to_pylist()}
-    assert [row["symbol"] for row in times] == [f"@{time}" for time in sorted(known, key=moment)]
-    assert times[0]["symbol"] == "@-0003", "there are years BC in these worlds, and they come first"
+def test_symbols_are_entities_and_then_times_in_their_order():
+    def check(seed):
+        facts = random_facts(seed)
+        rows = facts.symbols.to_pylist()
+        entities = [row for row in rows if row["kind"] == "entity"]
+        times = [row for row in rows if row["kind"] == "time"]
+        assert rows == entities + times
+        found = {value for name in ("subject", "object") for value in facts.table[name].to_pylist()}
+        assert [row["symbol"] for row in entities] == sorted(found)
+        assert all(row["name"] == row["symbol"].partition("#")[0] for row in entities)
+        known = {value for name in ("start", "end") for value in facts.table[name].to_pylist()}
+        assert [row["symbol"] for row in times] == [f"@{time}" for time in sorted(known, key=moment)]
+        assert times[0]["symbol"] == "@-0003", "there are years BC in these worlds, and they come first"
+
+    check_all(check, range(3))
 
 
-@pytest.mark.parametrize(
-    ("time", "name"),
-    [
-        *[("2009", "2009"), ("2009-04", "April 2009"), ("2009-04-07", "7 April 2009"), ("0476", "AD 476")],
-        *[("-0044", "44 BC"), ("-0044-03-15", "15 March 44 BC"), ("1000", "1000"), ("12009", "12009")],
-    ],
-)
-def test_times_in_words(time, name):
-    assert time_name(time) == name
+def test_times_in_words():
+    def check(time, name):
+        assert time_name(time) == name
+
+    check_all(
+        check,
+        [
+            *[("2009", "2009"), ("2009-04", "April 2009"), ("2009-04-07", "7 April 2009"), ("0476", "AD 476")],
+            *[("-0044", "44 BC"), ("-0044-03-15", "15 March 44 BC"), ("1000", "1000"), ("12009", "12009")],
+        ],
+    )
 
 
 LEFT_OUT = [
@@ -106,13 +115,15 @@ LEFT_OUT = [
 ]
 
 
-@pytest.mark.parametrize(("row", "count", "words"), LEFT_OUT)
-def test_what_is_left_out_is_counted_and_told(row, count, words):
-    facts = temporal_facts(knowledge_of([OBAMA, row]))
-    assert facts.table["subject"].to_pylist() == ["obama"]
-    assert (facts.counts["facts"], facts.counts["kept"], facts.counts[count]) == (2, 1, 1)
-    assert [remark for remark in facts.remarks if remark.startswith(words)], facts.remarks
-    assert "x" not in facts.symbols["symbol"].to_pylist()
+def test_what_is_left_out_is_counted_and_told():
+    def check(row, count, words):
+        facts = temporal_facts(knowledge_of([OBAMA, row]))
+        assert facts.table["subject"].to_pylist() == ["obama"]
+        assert (facts.counts["facts"], facts.counts["kept"], facts.counts[count]) == (2, 1, 1)
+        assert [remark for remark in facts.remarks if remark.startswith(words)], facts.remarks
+        assert "x" not in facts.symbols["symbol"].to_pylist()
+
+    check_all(check, LEFT_OUT)
 
 
 def test_a_value_and_a_time_that_is_too_coarse_are_left_out():
@@ -206,6 +217,7 @@ def test_subsets_are_nested_and_do_not_depend_on_the_order_of_rows():
     assert more.remarks[-1].startswith("5,000 facts were asked for, and there are ")
 
 
+@pytest.mark.slow
 def test_real_positions(shared, tmp_path):
     columns = {"subject": "subject_id", "subject_label": "subject", "object": "position"}
     options = {**{f"map.{name}": column for name, column in columns.items()}, "constant.predicate": "P39"}
@@ -221,6 +233,7 @@ def test_real_positions(shared, tmp_path):
     assert counts["facts"] - counts["without end"] == counts["kept"] + counts["merged"]
 
 
+@pytest.mark.slow
 def test_real_yago(shared, tmp_path):
     into = tmp_path / "yago.duckdb"
     import_knowledge([str(shared / "data/temporal/yago11k")], into, skip_bad=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from itertools import product
 
 import pytest
-from temporal_worlds import knowledge_of, moment, random_rows, said, year
+from all_cases import check_all
+from temporal_worlds import knowledge_of, moment, random_facts, random_rows, said, year
 
 from gnomon.foundation import InputError
 from gnomon.questions.temporal import (
@@ -52,28 +54,30 @@ def _names(fact, turned):
     return {f"{a}_name": fact[f"{b}_name"] for a, b in turned.items()}
 
 
-@pytest.mark.parametrize("entities", ["text", "symbols"])
-@pytest.mark.parametrize("seed", range(3))
-def test_boundaries_have_all_starts_and_ends_of_the_pair(seed, entities):
-    facts = temporal_facts(knowledge_of(random_rows(seed)))
-    answers, asked = defaultdict(set), set()
-    for fact, mirrored in both_ways(facts):
-        for template, mask in (("begin", "start"), ("finish", "end")):
-            text = wording(facts, fact).sentences.get(template)
-            if text:
-                prompt = said(text, mask, **shown(fact, entities))
-                answers[prompt].add(f"@{fact[mask]}")
-                asked |= set() if mirrored else {(template, mask, prompt, f"@{fact[mask]}")}
-    made = boundary_queries(facts, WORDINGS, entities=entities).to_pylist()
-    assert {(row["template"], row["mask"], row["prompt"], row["target"]) for row in made} == asked
-    assert len(made) == len(asked)
-    assert all(row["answers"] == sorted(answers[row["prompt"]]) for row in made)
-    assert all(row["task"] == "boundary" and row["bare_prompt"] is None for row in made)
-    assert {row["conflict"] for row in made} == {True, False}
-    kinds = {
-        row["fact_id"]: row["cardinality"] for row in masked_statements(facts, WORDINGS, entities=entities).to_pylist()
-    }
-    assert all(row["cardinality"] == kinds.get(row["fact_id"], row["cardinality"]) for row in made)
+def test_boundaries_have_all_starts_and_ends_of_the_pair():
+    def check(entities, seed):
+        facts = random_facts(seed)
+        answers, asked = defaultdict(set), set()
+        for fact, mirrored in both_ways(facts):
+            for template, mask in (("begin", "start"), ("finish", "end")):
+                text = wording(facts, fact).sentences.get(template)
+                if text:
+                    prompt = said(text, mask, **shown(fact, entities))
+                    answers[prompt].add(f"@{fact[mask]}")
+                    asked |= set() if mirrored else {(template, mask, prompt, f"@{fact[mask]}")}
+        made = boundary_queries(facts, WORDINGS, entities=entities).to_pylist()
+        assert {(row["template"], row["mask"], row["prompt"], row["target"]) for row in made} == asked
+        assert len(made) == len(asked)
+        assert all(row["answers"] == sorted(answers[row["prompt"]]) for row in made)
+        assert all(row["task"] == "boundary" and row["bare_prompt"] is None for row in made)
+        assert {row["conflict"] for row in made} == {True, False}
+        kinds = {
+            row["fact_id"]: row["cardinality"]
+            for row in masked_statements(facts, WORDINGS, entities=entities).to_pylist()
+        }
+        assert all(row["cardinality"] == kinds.get(row["fact_id"], row["cardinality"]) for row in made)
+
+    check_all(check, product(["text", "symbols"], range(3)))
 
 
 def test_points_have_no_boundaries():
@@ -86,44 +90,44 @@ def test_points_have_no_boundaries():
     assert remarks_of(made) == ("1 fact is not asked about: no sentence says when it began or ended.",)
 
 
-@pytest.mark.parametrize("entities", ["text", "symbols"])
-@pytest.mark.parametrize("seed", range(3))
-def test_what_held_in_between_is_all_whose_interval_holds_the_time(seed, entities):
-    facts = temporal_facts(knowledge_of(random_rows(seed, facts=90)))
-    made = implicit_queries(facts, WORDINGS, seed=seed, entities=entities).to_pylist()
-    by_id = {fact["fact_id"]: fact for fact in facts.table.to_pylist()}
-    times = [row["symbol"][1:] for row in facts.symbols.to_pylist() if row["kind"] == "time"]
-
-    def inner(fact):
-        """The times of which one is drawn: those known, or where there are none (and years need no symbol) all."""
+def test_what_held_in_between_is_all_whose_interval_holds_the_time():
+    def check(entities, seed):
+        facts = random_facts(seed, facts=90)
+        made = implicit_queries(facts, WORDINGS, seed=seed, entities=entities).to_pylist()
+        by_id = {fact["fact_id"]: fact for fact in facts.table.to_pylist()}
+        times = [row["symbol"][1:] for row in facts.symbols.to_pylist() if row["kind"] == "time"]
         every = [] if entities == "symbols" else [year(one) for one in range(-3, 2006) if one]
-        known, all_years = (
-            [t for t in some if moment(fact["start"]) < moment(t) < moment(fact["end"])] for some in (times, every)
-        )
-        return known or all_years
 
-    asked = defaultdict(set)
-    for row in made:
-        fact = by_id[row["fact_id"]]
-        text = wording(facts, fact).sentences[row["template"]]
-        told = {said(text, "object", **shown(fact, entities), time=shown_time(t, entities)): t for t in inner(fact)}
-        time = told[row["prompt"]]
-        inside = moment(time)
-        holding = {
-            other["object"]
-            for other, _ in both_ways(facts)
-            if other["relation"] == fact["relation"]
-            and shown(other, entities)["subject"] == shown(fact, entities)["subject"]
-            and moment(other["start"]) <= inside <= moment(other["end"])
-        }
-        assert row["answers"] == sorted(holding)
-        assert row["target"] == fact["object"] and row["mask"] == "object"
-        asked[row["template"]].add((fact["relation"], shown(fact, entities)["subject"], fact["object"], time))
-    assert asked["within"] == asked["paraphrase"]
-    assert {row["conflict"] for row in made} == {True, False}
-    between = [fact for fact in by_id.values() if not fact["point"] and inner(fact)]
-    told = {(f["relation"], shown(f, entities)["subject"], f["object"]) for f in between}
-    assert {one[:3] for one in asked["within"]} == told
+        def inner(fact):
+            """The times of which one is drawn: those known, or where there are none (and years need no symbol) all."""
+            start, end = moment(fact["start"]), moment(fact["end"])
+            known = [t for t in times if start < moment(t) < end]
+            return known or [t for t in every if start < moment(t) < end]
+
+        asked = defaultdict(set)
+        for row in made:
+            fact = by_id[row["fact_id"]]
+            text = wording(facts, fact).sentences[row["template"]]
+            told = {said(text, "object", **shown(fact, entities), time=shown_time(t, entities)): t for t in inner(fact)}
+            time = told[row["prompt"]]
+            inside = moment(time)
+            holding = {
+                other["object"]
+                for other, _ in both_ways(facts)
+                if other["relation"] == fact["relation"]
+                and shown(other, entities)["subject"] == shown(fact, entities)["subject"]
+                and moment(other["start"]) <= inside <= moment(other["end"])
+            }
+            assert row["answers"] == sorted(holding)
+            assert row["target"] == fact["object"] and row["mask"] == "object"
+            asked[row["template"]].add((fact["relation"], shown(fact, entities)["subject"], fact["object"], time))
+        assert asked["within"] == asked["paraphrase"]
+        assert {row["conflict"] for row in made} == {True, False}
+        between = [fact for fact in by_id.values() if not fact["point"] and inner(fact)]
+        told = {(f["relation"], shown(f, entities)["subject"], f["object"]) for f in between}
+        assert {one[:3] for one in asked["within"]} == told
+
+    check_all(check, product(["text", "symbols"], range(3)))
 
 
 def test_where_no_known_time_lies_inside_any_year_does():
@@ -160,37 +164,39 @@ def test_days_inside():
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_controlled_facts_have_their_controls(seed):
-    facts = temporal_facts(knowledge_of(random_rows(seed, facts=70)))
-    rows = facts.table.to_pylist()
-    eligible = {
-        a["subject"]
-        for a in rows
-        for b in rows
-        if not a["point"]
-        and (a["subject"], a["relation"]) == (b["subject"], b["relation"])
-        and a["object"] != b["object"]
-        and _inside(a)
-    }
-    every = controlled(facts, None, seed).table.to_pylist()
-    assert every == [row for row in rows if row["subject"] in eligible]
-    sets = [controlled(facts, count, seed).table.to_pylist() for count in (1, 8, 16)]
-    for count, some in zip((1, 8, 16), sets, strict=True):
-        subjects = {row["subject"] for row in some}
-        assert subjects <= eligible
-        assert some == [row for row in rows if row["subject"] in subjects], "whole subjects"
-        largest = max(Counter(row["subject"] for row in some).values())
-        assert count <= len(some) < count + largest
-    ids = [{row["fact_id"] for row in some} for some in sets]
-    assert ids[0] <= ids[1] <= ids[2]
-    more = controlled(facts, 1000, seed)
-    assert more.table.to_pylist() == every
-    assert (
-        more.remarks[-1]
-        == f"1,000 facts with controls were asked for, and there are {len(every)}: all of them are taken."
-    )
-    assert more.symbols.equals(facts.symbols)
+def test_controlled_facts_have_their_controls():
+    def check(seed):
+        facts = random_facts(seed, facts=70)
+        rows = facts.table.to_pylist()
+        eligible = {
+            a["subject"]
+            for a in rows
+            for b in rows
+            if not a["point"]
+            and (a["subject"], a["relation"]) == (b["subject"], b["relation"])
+            and a["object"] != b["object"]
+            and _inside(a)
+        }
+        every = controlled(facts, None, seed).table.to_pylist()
+        assert every == [row for row in rows if row["subject"] in eligible]
+        sets = [controlled(facts, count, seed).table.to_pylist() for count in (1, 8, 16)]
+        for count, some in zip((1, 8, 16), sets, strict=True):
+            subjects = {row["subject"] for row in some}
+            assert subjects <= eligible
+            assert some == [row for row in rows if row["subject"] in subjects], "whole subjects"
+            largest = max(Counter(row["subject"] for row in some).values())
+            assert count <= len(some) < count + largest
+        ids = [{row["fact_id"] for row in some} for some in sets]
+        assert ids[0] <= ids[1] <= ids[2]
+        more = controlled(facts, 1000, seed)
+        assert more.table.to_pylist() == every
+        assert (
+            more.remarks[-1]
+            == f"1,000 facts with controls were asked for, and there are {len(every)}: all of them are taken."
+        )
+        assert more.symbols.equals(facts.symbols)
+
+    check_all(check, range(3))
 
 
 def _inside(fact):
@@ -268,26 +274,28 @@ def _gap(x, y):
 YEAR_LINE = [one for one in range(-30, 1100) if one]
 
 
-@pytest.mark.parametrize("entities", ["text", "symbols"])
-@pytest.mark.parametrize("seed", range(4))
-def test_order_is_what_comparing_all_terms_gives(seed, entities):
-    rows = order_rows(seed)
-    facts = temporal_facts(knowledge_of(rows))
-    named = (lambda one: f"⟦{one}⟧") if entities == "symbols" else (lambda one: one.partition("#")[0])
-    for some in (facts, subset(facts, facts.table.num_rows * 2 // 3, seed)):
-        kept = {
-            (row["subject"], named(row["object"]), moment(row["start"]), moment(row["end"]))
-            for row in some.table.to_pylist()
-        }
-        asked = by_hand(rows, kept, entities)
-        made = order_queries(some, WORDINGS, entities=entities).to_pylist()
-        assert {(row["template"], row["prompt"]): row["target"] for row in made} == asked
-        assert len(made) == len(asked)
-        assert all(row["answers"] == [row["target"]] and not row["conflict"] for row in made)
-        assert all(row["mask"] == "subject" and row["task"] == "order" for row in made)
-        subjects = dict(zip(some.table["fact_id"].to_pylist(), some.table["subject"].to_pylist(), strict=True))
-        assert all(subjects[row["fact_id"]] == row["target"] for row in made), "the fact is the answer's"
-    assert len(asked) >= 5
+def test_order_is_what_comparing_all_terms_gives():
+    worlds = [(rows, temporal_facts(knowledge_of(rows))) for rows in map(order_rows, range(4))]
+
+    def check(entities, seed):
+        rows, facts = worlds[seed]
+        named = (lambda one: f"⟦{one}⟧") if entities == "symbols" else (lambda one: one.partition("#")[0])
+        for some in (facts, subset(facts, facts.table.num_rows * 2 // 3, seed)):
+            kept = {
+                (row["subject"], named(row["object"]), moment(row["start"]), moment(row["end"]))
+                for row in some.table.to_pylist()
+            }
+            asked = by_hand(rows, kept, entities)
+            made = order_queries(some, WORDINGS, entities=entities).to_pylist()
+            assert {(row["template"], row["prompt"]): row["target"] for row in made} == asked
+            assert len(made) == len(asked)
+            assert all(row["answers"] == [row["target"]] and not row["conflict"] for row in made)
+            assert all(row["mask"] == "subject" and row["task"] == "order" for row in made)
+            subjects = dict(zip(some.table["fact_id"].to_pylist(), some.table["subject"].to_pylist(), strict=True))
+            assert all(subjects[row["fact_id"]] == row["target"] for row in made), "the fact is the answer's"
+        assert len(asked) >= 5
+
+    check_all(check, product(["text", "symbols"], range(4)))
 
 
 TERMS = [("ann", "P39", "mayor", "2000", "2004"), ("bob", "P39", "mayor", "2004", "2008")]
@@ -313,36 +321,47 @@ def test_how_order_reads():
     )
 
 
-@pytest.mark.parametrize(
-    ("row", "gone", "words"),
-    [
-        (("dan", "P39", "mayor", "2011", "2013"), ("last", "after bob", "before cy"), "somebody else's time overlaps"),
-        (
-            ("dan", "P39", "mayor", "2012", None),
-            ("last",),
-            "in 1 the one who came before or after is not among the facts",
-        ),
-        (
-            ("dan", "P39", "mayor", None, "2015"),
-            ("first", "last", "before bob", "before cy", "after ann", "after bob"),
-            "",
-        ),
-        (("dan", "P39", "mayor", "1990", "1995"), ("first",), "in 2 more than a year lies between"),
-        (
-            ("ann", "P39", "mayor", "2012", "2014"),
-            ("last", "after ann"),
-            "in 2 the one who is named held it more than once",
-        ),
-        (("dan", "P39", "mayor", "2009", "2012"), ("last", "after bob", "before cy"), "somebody else's time overlaps"),
-    ],
-)
-def test_what_is_not_decided_is_not_asked(row, gone, words):
+def test_what_is_not_decided_is_not_asked():
     before, _ = order_of(*TERMS)
-    after, remarks = order_of(*TERMS, row)
-    lost = {prompt for prompt, target in before.items() if after.get(prompt) != target}
-    told = {"first": "The first", "last": "The last"}
-    assert {prompt for prompt in before if any(told.get(one, one) in prompt for one in gone)} == lost
-    assert any(words in remark for remark in remarks)
+
+    def check(row, gone, words):
+        after, remarks = order_of(*TERMS, row)
+        lost = {prompt for prompt, target in before.items() if after.get(prompt) != target}
+        told = {"first": "The first", "last": "The last"}
+        assert {prompt for prompt in before if any(told.get(one, one) in prompt for one in gone)} == lost
+        assert any(words in remark for remark in remarks)
+
+    check_all(
+        check,
+        [
+            (
+                ("dan", "P39", "mayor", "2011", "2013"),
+                ("last", "after bob", "before cy"),
+                "somebody else's time overlaps",
+            ),
+            (
+                ("dan", "P39", "mayor", "2012", None),
+                ("last",),
+                "in 1 the one who came before or after is not among the facts",
+            ),
+            (
+                ("dan", "P39", "mayor", None, "2015"),
+                ("first", "last", "before bob", "before cy", "after ann", "after bob"),
+                "",
+            ),
+            (("dan", "P39", "mayor", "1990", "1995"), ("first",), "in 2 more than a year lies between"),
+            (
+                ("ann", "P39", "mayor", "2012", "2014"),
+                ("last", "after ann"),
+                "in 2 the one who is named held it more than once",
+            ),
+            (
+                ("dan", "P39", "mayor", "2009", "2012"),
+                ("last", "after bob", "before cy"),
+                "somebody else's time overlaps",
+            ),
+        ],
+    )
 
 
 def test_other_relations_have_no_order():

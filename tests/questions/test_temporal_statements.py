@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import product
 
 import pyarrow as pa
 import pytest
+from all_cases import check_all
 from temporal_worlds import knowledge_of, random_rows, said
 
 from gnomon.foundation import InputError, content_id
@@ -77,30 +79,32 @@ def _with(facts, table):
     return type(facts)(table, facts.symbols, facts.counts, facts.remarks, facts.labels)
 
 
-@pytest.mark.parametrize("entities", ["text", "symbols"])
-@pytest.mark.parametrize("static", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_statements_are_those_made_by_hand(seed, static, entities):
-    facts = temporal_facts(knowledge_of(random_rows(seed) + EVERY_KIND))
-    made = masked_statements(facts, WORDINGS, entities=entities, static=static)
-    answers, asked = by_hand(facts, WORDINGS, entities, static)
-    cardinalities = cardinality(facts, WORDINGS, entities, static)
-    rows = {(row["mask"], row["prompt"], row["target"]): row for row in made.to_pylist()}
-    assert len(rows) == made.num_rows
-    assert set(rows) == set(asked)
-    for key, row in rows.items():
-        assert row["answers"] == sorted(answers[row["prompt"]])
-        assert row["conflict"] == (len(row["answers"]) > 1)
-        assert (row["fact_id"], row["bare_prompt"]) == asked[key]
-        assert row["cardinality"] == cardinalities[row["fact_id"]]
-        assert (row["task"], row["template"]) == ("statement", "static" if static else "statement")
-        assert row["prompt"].count("[MASK]") == 1
-        parts = (row[name] for name in ("task", "template", "mask", "prompt", "target"))
-        assert row["statement_id"] == content_id("s", *parts)
-    assert {row["cardinality"] for row in rows.values()} == {"1-1", "1-N", "N-M"}, "the worlds have all of them"
-    assert any(row["conflict"] for row in rows.values()) and not all(row["conflict"] for row in rows.values())
-    clear = without_conflict(made)
-    assert set(clear["statement_id"].to_pylist()) == {r["statement_id"] for r in rows.values() if not r["conflict"]}
+def test_statements_are_those_made_by_hand():
+    worlds = [temporal_facts(knowledge_of(random_rows(seed) + EVERY_KIND)) for seed in range(3)]
+
+    def check(entities, static, seed):
+        facts = worlds[seed]
+        made = masked_statements(facts, WORDINGS, entities=entities, static=static)
+        answers, asked = by_hand(facts, WORDINGS, entities, static)
+        cardinalities = cardinality(facts, WORDINGS, entities, static)
+        rows = {(row["mask"], row["prompt"], row["target"]): row for row in made.to_pylist()}
+        assert len(rows) == made.num_rows
+        assert set(rows) == set(asked)
+        for key, row in rows.items():
+            assert row["answers"] == sorted(answers[row["prompt"]])
+            assert row["conflict"] == (len(row["answers"]) > 1)
+            assert (row["fact_id"], row["bare_prompt"]) == asked[key]
+            assert row["cardinality"] == cardinalities[row["fact_id"]]
+            assert (row["task"], row["template"]) == ("statement", "static" if static else "statement")
+            assert row["prompt"].count("[MASK]") == 1
+            parts = (row[name] for name in ("task", "template", "mask", "prompt", "target"))
+            assert row["statement_id"] == content_id("s", *parts)
+        assert {row["cardinality"] for row in rows.values()} == {"1-1", "1-N", "N-M"}, "the worlds have all of them"
+        assert any(row["conflict"] for row in rows.values()) and not all(row["conflict"] for row in rows.values())
+        clear = without_conflict(made)
+        assert set(clear["statement_id"].to_pylist()) == {r["statement_id"] for r in rows.values() if not r["conflict"]}
+
+    check_all(check, product(["text", "symbols"], [False, True], range(3)))
 
 
 def test_two_of_one_name_make_one_prompt_with_both_answers():
@@ -222,29 +226,33 @@ GOOD = {"statement": "{subject} led {object} from {start} to {end}.", "static": 
 GOOD |= {"start": "{subject} led {object} from {start}.", "end": "{subject} led {object} until {end}."}
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"statement": None}, "has no 'statement'"),
-        ({"static": "{subject} led."}, r"must name \{object\} exactly once"),
-        ({"start": "{subject} led {object} until {end}."}, r"\{end\} in .* is no place"),
-        ({"within": "{subject} led [MASK] in {time}."}, "is a sentence with places"),
-        ({"before": "{subject} led {object}."}, r"must name \{other\} exactly once"),
-        ({"beginning": "x"}, "there is no key 'beginning'"),
-        ({"points": True}, "there is no key 'start'|is no place"),
-        ({"points": "yes"}, "'points' is true or false"),
-        ({"predicates": "P39"}, "'predicates' is a list"),
-        ({"predicates": ["other"]}, "'other' stands for the relation 'leads' and for 'other'"),
-    ],
-)
-def test_wordings_that_cannot_be_used_are_refused(tmp_path, changed, message):
-    path = tmp_path / "words.yaml"
-    body = {key: value for key, value in {**GOOD, **changed}.items() if value is not None}
-    lines = [f"    {key}: {value if isinstance(value, bool | list) else repr(value)}\n" for key, value in body.items()]
-    other = [f"    {key}: {value!r}\n" for key, value in GOOD.items()]
-    path.write_text("".join(["relations:\n  leads:\n", *lines, "  other:\n", *other]).replace("True", "true"))
-    with pytest.raises(InputError, match=message):
-        read_wordings(path)
+def test_wordings_that_cannot_be_used_are_refused(tmp_path):
+    def check(changed, message):
+        path = tmp_path / "words.yaml"
+        body = {key: value for key, value in {**GOOD, **changed}.items() if value is not None}
+        lines = [
+            f"    {key}: {value if isinstance(value, bool | list) else repr(value)}\n" for key, value in body.items()
+        ]
+        other = [f"    {key}: {value!r}\n" for key, value in GOOD.items()]
+        path.write_text("".join(["relations:\n  leads:\n", *lines, "  other:\n", *other]).replace("True", "true"))
+        with pytest.raises(InputError, match=message):
+            read_wordings(path)
+
+    check_all(
+        check,
+        [
+            ({"statement": None}, "has no 'statement'"),
+            ({"static": "{subject} led."}, r"must name \{object\} exactly once"),
+            ({"start": "{subject} led {object} until {end}."}, r"\{end\} in .* is no place"),
+            ({"within": "{subject} led [MASK] in {time}."}, "is a sentence with places"),
+            ({"before": "{subject} led {object}."}, r"must name \{other\} exactly once"),
+            ({"beginning": "x"}, "there is no key 'beginning'"),
+            ({"points": True}, "there is no key 'start'|is no place"),
+            ({"points": "yes"}, "'points' is true or false"),
+            ({"predicates": "P39"}, "'predicates' is a list"),
+            ({"predicates": ["other"]}, "'other' stands for the relation 'leads' and for 'other'"),
+        ],
+    )
 
 
 def test_a_file_without_wordings_is_refused(tmp_path):
