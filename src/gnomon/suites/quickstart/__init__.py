@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,14 +81,19 @@ def _relations(knowledge: KnowledgeBase, schema: Schema, own: bool) -> dict[str,
         )
     worded = {one.predicate for one in schema.relations.values()}
     labels = {name: one.label for name, one in knowledge.predicates.items()} | knowledge.labels()
-    # An embedded pack has templates for what is worth asking.
-    unasked = {name for pack in embedded_packs().values() for name in declared_predicates(pack)}
+    unasked = _embedded_predicates()
     for predicate in sorted(counts):
         # What an ontology says of its own terms is nothing to ask about in these words.
         vocabulary = predicate.startswith(("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range"))
         if predicate not in worded and predicate not in unasked and not vocabulary:
             relations[predicate] = default_relation(predicate, labels.get(predicate) or _words(predicate))
     return relations
+
+
+@functools.cache
+def _embedded_predicates() -> frozenset[str]:
+    """Return what embedded packs declare: they have templates for all that is worth asking."""
+    return frozenset(name for pack in embedded_packs().values() for name in declared_predicates(pack))
 
 
 def _words(predicate: str) -> str:
