@@ -48,7 +48,8 @@ def make_run(folder: Path, shares: Mapping[str, float], **more: Any) -> Path:
     file = folder.parent / f"{folder.name}.py"
     file.write_text("\n".join([_MODELS, *lines, ""]), encoding="utf-8")
     models = [f"{file}:{name}" for name in names.values()]
-    return gnomon.run("quickstart", models=["random", *models], out=folder, **{"limit": 40, **more}).folder
+    given = {"limit": 40, "settings": ["report=none"], **more}
+    return gnomon.run("quickstart", models=["random", *models], out=folder, **given).folder
 
 
 def changed(

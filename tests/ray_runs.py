@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,17 +32,19 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="
 
 
 class Listener:
-    """Who watches a run: remembers what was said and how far each model got, and may do something at each step."""
+    """Watches a run: remembers what was said, how far each model was at first and is now; may act at each step."""
 
     def __init__(self, advanced=lambda: None) -> None:
         self.said: list[str] = []
         self.done: dict[str, int] = {}
+        self.first: dict[str, int] = {}
         self.advanced = advanced
 
     def start(self, label: str, total: int, unit: str) -> None:
         self.done.setdefault(label, 0)
 
     def advance(self, label: str, done: int) -> None:
+        self.first.setdefault(label, done)
         self.done[label] += done
         self.advanced()
 
@@ -55,12 +57,12 @@ class Listener:
 @contextmanager
 def ray_cluster(cores: int = 2) -> Iterator[str]:
     """The address of a cluster of one machine, which ends with the block; its workers come from this environment."""
-    port = _free_port()
+    port, client_port = _free_ports(2)
     # Sockets have short names, and pytest's folders have long ones.
     place = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
     command = [
         *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats"),
-        *("--node-ip-address", "127.0.0.1", "--port", str(port), "--ray-client-server-port", str(_free_port())),
+        *("--node-ip-address", "127.0.0.1", "--port", str(port), "--ray-client-server-port", str(client_port)),
         *("--num-cpus", str(cores), "--object-store-memory", str(STORE), "--include-dashboard", "false"),
         *("--temp-dir", str(place)),
     ]
@@ -82,10 +84,13 @@ def _wait(head: subprocess.Popen, log: Path) -> None:
         time.sleep(0.2)
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+def _free_ports(count: int) -> list[int]:
+    """Return ports that are free and differ: all are taken before any is given back."""
+    with ExitStack() as taken:
+        sockets = [taken.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 def same_answers(one: Path, other: Path) -> bool:

@@ -51,6 +51,7 @@ def check_common(name: str, printed: str, found: dict) -> None:
         assert one["value"] > 0
 
 
+@pytest.mark.slow
 def test_startup_times_each_command_and_says_that_the_peer_was_left_out(tmp_path):
     printed, found = run_benchmark("startup", tmp_path)
     check_common("startup", printed, found)
@@ -58,6 +59,7 @@ def test_startup_times_each_command_and_says_that_the_peer_was_left_out(tmp_path
     assert "peer not installed: left out (--no-peers)" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "gnomon_demo_models")),
     reason="needs torch, transformers and gnomon-demo-models",
@@ -77,6 +79,7 @@ def test_quickstart_rate_finds_the_scores_of_both_ways_equal(tmp_path):
     assert set(found["ratios"]) == {"minilm-mlm: plain / gnomon"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pyoxigraph") is None, reason="needs pyoxigraph")
 def test_inference_comes_to_what_the_peers_updates_come_to(tmp_path):
     printed, found = run_benchmark("inference", tmp_path, "--repeats", "1", peers=False)
@@ -90,6 +93,7 @@ def test_inference_comes_to_what_the_peers_updates_come_to(tmp_path):
     assert set(found["timings"]) == {"gnomon infer", "  without ids and writing", "pyoxigraph updates"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("pyoxigraph", "rdflib")),
     reason="needs pyoxigraph and rdflib",
@@ -103,6 +107,7 @@ def test_importing_tells_time_memory_and_growth(tmp_path):
     assert set(found["ratios"]) == {"N-Triples: rdflib / gnomon", "N-Triples: pyoxigraph / gnomon"}
 
 
+@pytest.mark.slow
 def test_ranking_gives_equal_scores_by_every_way(tmp_path):
     printed, found = run_benchmark("ranking", tmp_path, "--jobs", "masks", "vocabulary")
     check_common("ranking", printed, found)
@@ -118,6 +123,7 @@ def test_ranking_gives_equal_scores_by_every_way(tmp_path):
     assert "Peers not installed: left out (--no-peers)" in printed
 
 
+@pytest.mark.slow
 def test_kmir_makes_all_four_types_at_every_size(tmp_path):
     printed, found = run_benchmark("kmir", tmp_path, "--repeats", "1", peers=False)
     check_common("kmir", printed, found)
@@ -137,6 +143,7 @@ def test_interval_coverage_tells_how_often_the_truth_was_held(tmp_path):
         assert min(one["coverage"].values()) >= 0.6 and max(one["false"].values()) <= 0.4
 
 
+@pytest.mark.slow
 def test_explorer_asks_for_every_view_and_agrees_with_plain_scans(tmp_path):
     printed, found = run_benchmark("explorer", tmp_path, "--repeats", "2", peers=False)
     check_common("explorer", printed, found)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from small_packs import run_small, small_pack, small_run
 
 import gnomon
 from gnomon.foundation import InputError, SilentProgress, atomic_path, write_text
 from gnomon.foundation.files import unfinished_path, write_error
 from gnomon.knowledge.importing import import_knowledge
 from gnomon.runs import Plan, executor
-
-MODELS = ("random", "frequency")
 
 
 class Told(SilentProgress):
@@ -33,18 +35,21 @@ class Told(SilentProgress):
         self.lines.append(line.strip())
 
 
-def run(folder: Path) -> list[str]:
-    """Run a small study, and return what was said."""
-    told = Told()
-    gnomon.run("quickstart", models=MODELS, limit=10, out=folder, progress=told)
-    return told.lines
+@pytest.fixture
+def run(made_once: Any) -> Callable[[Path], list[str]]:
+    """A function that runs a small study, and returns what was said."""
+
+    def start(folder: Path) -> list[str]:
+        told = Told()
+        run_small(small_pack(made_once), folder, progress=told)
+        return told.lines
+
+    return start
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    run(folder)
-    return folder
+@pytest.fixture
+def finished(made_once: Any) -> Path:
+    return small_run(made_once)
 
 
 @pytest.fixture
@@ -58,20 +63,20 @@ def flip(file: Path, share: float = 0.5) -> None:
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["scores.parquet", "findings.json", "questions.parquet", "study.yaml"])
-@pytest.mark.parametrize("cut", [True, False])
-def test_what_is_damaged_is_named_and_made_anew(finished: Path, copied: Path, name: str, cut: bool) -> None:
-    file = copied / name
-    if cut:
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 3])
-    else:
-        flip(file)
-    said = run(copied)
-    assert f"{name} was damaged or changed, and is made anew" in said
-    assert file.read_bytes() == (finished / name).read_bytes()
+def test_what_is_damaged_is_named_and_made_anew(run: Any, finished: Path, copied: Path) -> None:
+    names = ("scores.parquet", "findings.json", "questions.parquet", "study.yaml")
+    for cut, name in itertools.product((True, False), names):
+        file = copied / name
+        if cut:
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 3])
+        else:
+            flip(file)
+        said = run(copied)
+        assert f"{name} was damaged or changed, and is made anew" in said, cut
+        assert file.read_bytes() == (finished / name).read_bytes(), (name, cut)
 
 
-def test_a_wrong_byte_in_a_record_is_named(copied: Path) -> None:
+def test_a_wrong_byte_in_a_record_is_named(run: Any, copied: Path) -> None:
     record = copied / ".gnomon" / "steps" / "score.json"
     content = record.read_text()
     key = json.loads(content)["key"]
@@ -79,35 +84,35 @@ def test_a_wrong_byte_in_a_record_is_named(copied: Path) -> None:
     assert any(line.startswith(".gnomon/steps/score.json was damaged") for line in run(copied))
 
 
-def test_what_is_whole_is_not_spoken_of(copied: Path) -> None:
+def test_what_is_whole_is_not_spoken_of(run: Any, copied: Path) -> None:
     assert not [line for line in run(copied) if "anew" in line]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"key": 1}', "\0\0\0", '{"outputs": 3, "key": "a"}'])
-def test_a_damaged_record_is_named_and_its_step_done_anew(finished: Path, copied: Path, content: str) -> None:
+def test_a_damaged_record_is_named_and_its_step_done_anew(run: Any, finished: Path, copied: Path) -> None:
     record = copied / ".gnomon" / "steps" / "score.json"
-    record.write_text(content)
-    said = run(copied)
-    assert any(line.startswith(".gnomon/steps/score.json was damaged") for line in said)
-    assert json.loads(record.read_text())["outputs"].keys() == {"scores.parquet", "scores.json"}
-    assert (copied / "scores.parquet").read_bytes() == (finished / "scores.parquet").read_bytes()
+    for content in ("", "[]", '{"key": 1}', "\0\0\0", '{"outputs": 3, "key": "a"}'):
+        record.write_text(content)
+        said = run(copied)
+        assert any(line.startswith(".gnomon/steps/score.json was damaged") for line in said), content
+        assert json.loads(record.read_text())["outputs"].keys() == {"scores.parquet", "scores.json"}, content
+        assert (copied / "scores.parquet").read_bytes() == (finished / "scores.parquet").read_bytes(), content
 
 
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [
+def test_readers_refuse_what_the_run_has_not_written(copied: Path) -> None:
+    for name, read in (
         ("scores.parquet", lambda run: run.scores),
         ("answers.parquet", lambda run: run.answers),
         ("facts.parquet", lambda run: run.questions),
         ("run.json", lambda run: run.record),
         ("findings.json", lambda run: run.findings),
         ("study.yaml", lambda run: run.study),
-    ],
-)
-def test_readers_refuse_what_the_run_has_not_written(copied: Path, name: str, read) -> None:
-    flip(copied / name, 0.3)
-    with pytest.raises(InputError, match=rf"{name} is damaged.* again"):
+    ):
+        whole = (copied / name).read_bytes()
         read(gnomon.open_run(copied))
+        flip(copied / name, 0.3)
+        with pytest.raises(InputError, match=rf"{name} is damaged.* again"):
+            read(gnomon.open_run(copied))
+        (copied / name).write_bytes(whole)
 
 
 def test_a_run_without_records_can_be_read(copied: Path) -> None:
@@ -208,16 +213,16 @@ def test_what_a_killed_process_left_in_the_temporary_folder_is_removed(tmp_path:
         assert len(list(tmp_path.iterdir())) == left
 
 
-@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
-def test_a_place_that_cannot_be_written_to_is_said_in_a_line(tmp_path: Path, number: int) -> None:
+def test_a_place_that_cannot_be_written_to_is_said_in_a_line(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
-    with pytest.raises(InputError, match=r"report\.html cannot be written to.*--out"), atomic_path(target) as path:
-        raise OSError(number, os.strerror(number), str(path))
-    other = OSError(number, os.strerror(number), "/elsewhere/input.csv")
-    assert write_error(other, target) is None
+    for number in (errno.EROFS, errno.EACCES, errno.EPERM):
+        with pytest.raises(InputError, match=r"report\.html cannot be written to.*--out"), atomic_path(target) as path:
+            raise OSError(number, os.strerror(number), str(path))
+        other = OSError(number, os.strerror(number), "/elsewhere/input.csv")
+        assert write_error(other, target) is None, number
 
 
-def test_work_of_a_step_that_was_done_when_a_kill_came_is_cleared_away(copied: Path) -> None:
+def test_work_of_a_step_that_was_done_when_a_kill_came_is_cleared_away(run: Any, copied: Path) -> None:
     left = copied / ".gnomon" / "work" / "collect" / "0123"
     left.mkdir(parents=True)
     (left / "00001.parquet").write_bytes(b"")
@@ -225,9 +230,9 @@ def test_work_of_a_step_that_was_done_when_a_kill_came_is_cleared_away(copied: P
     assert not (copied / ".gnomon" / "work").exists()
 
 
-def test_a_damaged_knowledge_base_is_named_with_a_remedy(tmp_path: Path) -> None:
+def test_a_damaged_knowledge_base_is_named_with_a_remedy(made_once: Any, tmp_path: Path) -> None:
     store = tmp_path / "kb.duckdb"
-    import_knowledge(["elements"], store)
+    import_knowledge([str(small_pack(made_once))], store)
     content = store.read_bytes()
     with open(store, "rb+") as handle:  # Of the two headers and of the first block.
         for place in (4096 + 100, 8192 + 100, 12288 + 500):
@@ -237,10 +242,10 @@ def test_a_damaged_knowledge_base_is_named_with_a_remedy(tmp_path: Path) -> None
         import_knowledge(["countries"], store)
 
 
-def test_a_damaged_log_of_a_knowledge_base_is_named_with_a_remedy(tmp_path: Path) -> None:
+def test_a_damaged_log_of_a_knowledge_base_is_named_with_a_remedy(made_once: Any, tmp_path: Path) -> None:
     """As a kill leaves it, with a wrong byte."""
     store = tmp_path / "kb.duckdb"
-    import_knowledge(["elements"], store)
+    import_knowledge([str(small_pack(made_once))], store)
     script = (
         "import duckdb, os, sys\n"
         "connection = duckdb.connect(sys.argv[1])\n"
@@ -251,6 +256,6 @@ def test_a_damaged_log_of_a_knowledge_base_is_named_with_a_remedy(tmp_path: Path
     log = tmp_path / "kb.duckdb.wal"
     flip(log)
     with pytest.raises(InputError, match=r"kb\.duckdb\.wal, .* is damaged.*Remove it"):
-        import_knowledge(["countries"], store)
+        import_knowledge(["everyday"], store)
     log.unlink()
-    assert import_knowledge(["countries"], store)[0].added
+    assert import_knowledge(["everyday"], store)[0].added

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
+import resource
+import signal
 from email.message import Message
 from email.utils import formatdate
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from gnomon.foundation import InputError
 from gnomon.foundation.tables import ANSWERS, make_table, write_table
 from gnomon.knowledge.endpoint import _pause_asked
 from gnomon.models.chat.connection import Response
@@ -37,32 +38,32 @@ def checkpoint(folder: Path) -> Path:
 
 def test_a_checkpoint_that_finds_no_room_says_so(tmp_path: Path) -> None:
     """A file may have no more than so many bytes here, which is what a full disk looks like."""
-    script = (
-        "import resource, signal, sys; from pathlib import Path; import torch\n"
-        "from gnomon.foundation import InputError; from gnomon.learning.checkpoints import write_checkpoint\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
-        "try:\n"
-        "    write_checkpoint(Path(sys.argv[1]), 'this', {'weights': torch.zeros(100_000)})\n"
-        "except InputError as error:\n"
-        "    print(error)\n"
-    )
-    file = tmp_path / "checkpoint.pt"
-    done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True)
-    assert "checkpoint.pt: the disk is full" in done.stdout, done.stderr
+    from gnomon.learning.checkpoints import write_checkpoint
+
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"checkpoint\.pt: the disk is full"):
+            write_checkpoint(tmp_path / "checkpoint.pt", "this", {"weights": torch.zeros(100_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.5, 0.7, 0.999])
-def test_a_checkpoint_that_was_cut_off_is_named_and_not_gone_on_from(tmp_path: Path, share: float, caplog) -> None:
+def test_a_checkpoint_that_was_cut_off_is_named_and_not_gone_on_from(tmp_path: Path, caplog) -> None:
     from gnomon.learning.checkpoints import read_checkpoint
 
     file = checkpoint(tmp_path)
     assert read_checkpoint(file, "this", "model") is not None
-    file.write_bytes(file.read_bytes()[: int(share * file.stat().st_size)])
-    with caplog.at_level(logging.WARNING):
-        assert read_checkpoint(file, "this", "model") is None
-    assert "checkpoint.pt" in caplog.text
+    whole = file.read_bytes()
+    for share in (0.0, 0.001, 0.3, 0.5, 0.7, 0.999):
+        caplog.clear()
+        file.write_bytes(whole[: int(share * len(whole))])
+        with caplog.at_level(logging.WARNING):
+            assert read_checkpoint(file, "this", "model") is None, share
+        assert "checkpoint.pt" in caplog.text, share
 
 
 def test_wrong_weights_in_a_checkpoint_are_noticed(tmp_path: Path, caplog) -> None:
@@ -91,11 +92,7 @@ def test_wrong_bytes_in_packed_statements_are_noticed(tmp_path: Path, caplog) ->
     assert "targets.npy" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("where", "cut"),
-    [(0, True), (30, True), (0.5, True), (-1, True), (30, False), (60, False), (0.5, False), (-1, False)],
-)
-def test_answers_that_are_damaged_are_asked_for_again(tmp_path: Path, where: float, cut: bool, caplog) -> None:
+def test_answers_that_are_damaged_are_asked_for_again(tmp_path: Path, caplog) -> None:
     from gnomon.runs.asking import _is_whole
 
     part = tmp_path / "00003.parquet"
@@ -104,14 +101,17 @@ def test_answers_that_are_damaged_are_asked_for_again(tmp_path: Path, where: flo
     rows = [{**row, "question_id": f"q{number}"} for number in range(200)]
     write_table(ANSWERS, _filled(make_table, rows), part)
     assert _is_whole(part) and not caplog.records
-    size = part.stat().st_size
-    place = int(where * size) if isinstance(where, float) else where % size
-    if cut:
-        part.write_bytes(part.read_bytes()[:place])
-    else:
-        flip(part, place)
-    assert not _is_whole(part)
-    assert "00003.parquet" in caplog.text
+    whole = part.read_bytes()
+    places = [0, 30, len(whole) // 2, len(whole) - 1]
+    for cut, place in [(True, place) for place in places] + [(False, place) for place in (*places[1:], 60)]:
+        caplog.clear()
+        part.write_bytes(whole)
+        if cut:
+            part.write_bytes(whole[:place])
+        else:
+            flip(part, place)
+        assert not _is_whole(part), (cut, place)
+        assert "00003.parquet" in caplog.text, (cut, place)
 
 
 def _filled(make, rows) -> pa.Table:
@@ -124,10 +124,10 @@ def _filled(make, rows) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("off", [-94_608_000, 94_608_000])
-def test_when_to_ask_again_is_told_by_the_endpoints_clock(off: int) -> None:
-    now, later = (formatdate(1_700_000_000 + off + more, usegmt=True) for more in (0, 7))
-    assert retry_after(Response(429, "", {"retry-after": later, "date": now})) == 7.0
-    headers = Message()
-    headers["Retry-After"], headers["Date"] = later, now
-    assert _pause_asked(headers) == 7.0
+def test_when_to_ask_again_is_told_by_the_endpoints_clock() -> None:
+    for off in (-94_608_000, 94_608_000):
+        now, later = (formatdate(1_700_000_000 + off + more, usegmt=True) for more in (0, 7))
+        assert retry_after(Response(429, "", {"retry-after": later, "date": now})) == 7.0, off
+        headers = Message()
+        headers["Retry-After"], headers["Date"] = later, now
+        assert _pause_asked(headers) == 7.0, off

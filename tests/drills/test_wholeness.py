@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_packs import small_pack
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -46,11 +47,11 @@ def test_a_file_that_is_cut_off_is_seen(tmp_path: Path, name: str) -> None:
     assert leftovers(tmp_path) == [f".{name}.1.tmp is left over"]
 
 
-def test_a_knowledge_base_is_its_rows_and_not_when_they_came(tmp_path: Path) -> None:
+def test_a_knowledge_base_is_its_rows_and_not_when_they_came(made_once, tmp_path: Path) -> None:
     for name in ("one", "other"):
-        import_knowledge(["elements"], tmp_path / name / "kb.duckdb")
+        import_knowledge([str(small_pack(made_once))], tmp_path / name / "kb.duckdb")
     assert not differences(contents(tmp_path / "one"), contents(tmp_path / "other"))
-    import_knowledge(["countries"], tmp_path / "other" / "kb.duckdb")
+    import_knowledge(["everyday"], tmp_path / "other" / "kb.duckdb")
     assert differences(contents(tmp_path / "one"), contents(tmp_path / "other"))
 
 

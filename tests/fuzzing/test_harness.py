@@ -55,6 +55,7 @@ def test_what_is_taken_or_refused_is_no_finding(tmp_path):
     assert outcomes == [harness.ACCEPTED, harness.REFUSED]
 
 
+@pytest.mark.slow
 def test_a_campaign_goes_on_after_findings_hangs_and_crashes(monkeypatch, tmp_path):
     done = campaign(monkeypatch, tmp_path, ["key_error", "deaf", "dies", "good"], 24)
     kinds = {(one.target, one.kind) for one in done.findings.values()}
@@ -69,6 +70,7 @@ def test_a_campaign_goes_on_after_findings_hangs_and_crashes(monkeypatch, tmp_pa
     assert "findings by kind: " in done.table()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed")
 def test_coverage_leads_to_what_chance_does_not_find(monkeypatch, tmp_path):
     monkeypatch.setattr("fuzz.campaign._WAYS", {"plain": 0.01, "guided": 0.99})

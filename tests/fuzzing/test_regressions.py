@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -275,15 +273,10 @@ def test_a_long_reply_is_read_as_soon_as_a_short_one():
     assert said.text == "Paris, which is LONG, is the Seine"
 
 
-def test_the_command_line_says_one_line_of_a_screen_at_most(tmp_path):
+def test_the_command_line_says_one_line_of_a_screen_at_most(gnomon, tmp_path):
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump({"suite": "x\ny" + "z" * 50_000}))
-    done = subprocess.run(
-        [sys.executable, "-c", "from gnomon.cli import main; main()", "build", str(file), "--out", str(tmp_path / "o")],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
+    done = gnomon("build", file, "--out", tmp_path / "o", check=2)
     assert len(done.stderr.splitlines()) == 1
     assert len(done.stderr) < 2100
     assert not (tmp_path / "o").exists()

@@ -196,26 +196,25 @@ def test_models_asked_by_different_probes_are_not_compared_and_it_is_said_why(ru
     assert "(asked by different probes: rank, write): able and weak." in found.remarks[0]
 
 
-@pytest.mark.parametrize(
-    ("answers", "words"),
-    [
-        (lambda rows: [], "no question of these tasks was answered in odd"),
-        (lambda rows: [row for row in rows if row["model"] != "weak"], "only one model, able, answered in odd"),
-        (lambda rows: [row for row in rows if row["model"] == "random"], "only baselines answered in odd"),
+def test_where_there_is_nothing_to_compare_it_is_said_why(run: Path, tmp_path: Path) -> None:
+    for number, (answers, words) in enumerate(
         (
-            lambda rows: [row for row in rows if row["question_id"] == rows[0]["question_id"]],
-            "questions about two facts",
-        ),
-    ],
-)
-def test_where_there_is_nothing_to_compare_it_is_said_why(run: Path, tmp_path: Path, answers, words: str) -> None:
-    found = compared(changed(run, tmp_path / "odd", answers=answers))
-    assert found.comparisons == [] and len(found.verdict) == 1
-    assert words in found.verdict[0]
+            (lambda rows: [], "no question of these tasks was answered in odd"),
+            (lambda rows: [row for row in rows if row["model"] != "weak"], "only one model, able, answered in odd"),
+            (lambda rows: [row for row in rows if row["model"] == "random"], "only baselines answered in odd"),
+            (
+                lambda rows: [row for row in rows if row["question_id"] == rows[0]["question_id"]],
+                "questions about two facts",
+            ),
+        )
+    ):
+        found = compared(changed(run, tmp_path / str(number) / "odd", answers=answers))
+        assert found.comparisons == [] and len(found.verdict) == 1
+        assert words in found.verdict[0]
 
 
 def test_one_model_alone_is_compared_with_the_baselines(run: Path, tmp_path: Path) -> None:
-    alone = make_run(tmp_path / "alone", {"able": 0.8}, limit=10)
+    alone = make_run(tmp_path / "alone", {"able": 0.8}, limit=10, knowledge=["elements"])
     for choice in ({}, {"against": "random"}, {"baselines": True}):
         found = compared(alone, **choice)
         assert {(one["model"], one["other"]) for one in found.sided} == {("able", "random")}
@@ -262,19 +261,16 @@ def test_answers_without_a_number_are_left_out(run: Path, tmp_path: Path) -> Non
     assert every.comparisons == [] and "no question that both could be asked" in every.remarks[0]
 
 
-@pytest.mark.parametrize(
-    ("choice", "words"),
-    [
+def test_what_no_run_has_is_refused(run: Path) -> None:
+    for choice, words in (
         ({"against": "abel"}, "no run has the model 'abel'; did you mean 'able'?"),
         ({"tasks": ["compleation"]}, "no run has the task 'compleation'; did you mean 'completion'?"),
         ({"metrics": ["acuracy"]}, "there is no metric called 'acuracy'; did you mean 'accuracy'?"),
         ({"by": "domains"}, "models cannot be compared by 'domains'; did you mean 'domain'?"),
-    ],
-)
-def test_what_no_run_has_is_refused(run: Path, choice: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError) as refused:
-        compared(run, **choice)
-    assert words in str(refused.value)
+    ):
+        with pytest.raises(InputError) as refused:
+            compared(run, **choice)
+        assert words in str(refused.value)
 
 
 def test_the_same_run_twice_and_runs_of_two_suites_are_refused(run: Path, tmp_path: Path) -> None:

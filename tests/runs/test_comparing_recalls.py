@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 
 from gnomon import InputError, open_run
 from gnomon.runs.comparing import ComparisonChoice, compare_runs
+from gnomon.suites import memorize
 
 FEW, MANY = "random:1x32, 30 facts", "random:1x32, 60 facts"
 
@@ -21,11 +20,9 @@ FEW, MANY = "random:1x32, 30 facts", "random:1x32, 60 facts"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("memorized")
-    settings = ("options.sizes=[30,60]", "options.conflict=[with]", "learning.settings.vocabulary=400")
-    small = [part for one in (*settings, "learning.settings.epochs=60") for part in ("--set", one)]
-    command = [sys.executable, "-m", "gnomon", "memorize", "storage", "--model", "random:1x32", *small, "--out", "one"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
-    return folder / "one"
+    settings = ["options.sizes=[30,60]", "options.conflict=[with]", "report=none"]
+    settings += ["learning.settings.vocabulary=400", "learning.settings.epochs=20"]
+    return memorize("storage", models=["random:1x32"], settings=settings, out=folder / "one").folder
 
 
 def recalled(run: Path, model: str, task: str = "statement") -> dict[str, float]:

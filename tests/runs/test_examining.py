@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from examined_runs import corpus_text, make_input, make_questions
+from small_packs import small_run
 
 import gnomon
 from gnomon.analysis import ANALYSES, Analysis
@@ -48,8 +50,9 @@ def corpus(tmp_path):
     return folder
 
 
-def run(out: Path, *models: object, **more: object) -> gnomon.Run:
-    return gnomon.run("made-up", models=models or ["random", "frequency"], out=out, **more)
+def run(out: Path, *models: object, report: str = "none", settings: Sequence[str] = (), **more: object) -> gnomon.Run:
+    given = [f"report={report}", *settings]
+    return gnomon.run("made-up", models=models or ["random", "frequency"], out=out, settings=given, **more)
 
 
 def done(out: Path) -> dict[str, str]:
@@ -57,7 +60,7 @@ def done(out: Path) -> dict[str, str]:
 
 
 def test_analyses_are_written_and_shown(suite, corpus, tmp_path):
-    made = run(tmp_path / "run", settings=[f"options.corpus={corpus}"])
+    made = run(tmp_path / "run", report="html", settings=[f"options.corpus={corpus}"])
     assert [found["name"] for found in made.analyses] == ["distribution", "domains", "consistency", "cooccurrence"]
     page = made.report.read_text(encoding="utf-8")
     for found in made.analyses:
@@ -67,12 +70,12 @@ def test_analyses_are_written_and_shown(suite, corpus, tmp_path):
 
 def test_a_changed_corpus_changes_the_analyses_alone(suite, corpus, tmp_path):
     settings = [f"options.corpus={corpus}"]
-    run(tmp_path / "run", settings=settings)
+    run(tmp_path / "run", report="html", settings=settings)
     before = done(tmp_path / "run")
-    run(tmp_path / "run", settings=settings)
+    run(tmp_path / "run", report="html", settings=settings)
     assert done(tmp_path / "run") == before
     (corpus / "b.txt").write_text("More.")
-    after = run(tmp_path / "run", settings=settings)
+    after = run(tmp_path / "run", report="html", settings=settings)
     changed = {name for name, key in done(tmp_path / "run").items() if before[name] != key}
     assert changed == {"examine", "report"}
     assert "The corpus has 85 paragraphs" in after.report.read_text(encoding="utf-8")
@@ -85,18 +88,15 @@ def test_pairs_are_those_of_the_study(suite, tmp_path):
     assert {tuple(row[:2]) for row in found["tables"][0]["rows"]} == {("often", "coin")}
 
 
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
+def test_what_an_analysis_could_not_use_is_refused_before_anything_is_asked(suite, tmp_path):
+    for setting, words in (
         ("options.corpus=nowhere", "the corpus nowhere is no folder or file of texts"),
         ("options.pairs=[[random, tiny]]", "names 'tiny', no model of this study"),
         ("options.corpse=x", "has no option 'corpse'; did you mean 'corpus'?"),
-    ],
-)
-def test_what_an_analysis_could_not_use_is_refused_before_anything_is_asked(suite, setting, words, tmp_path):
-    with pytest.raises(InputError) as refused:
-        run(tmp_path / "run", settings=[setting])
-    assert words in str(refused.value) and not (tmp_path / "run").exists()
+    ):
+        with pytest.raises(InputError) as refused:
+            run(tmp_path / "run", settings=[setting])
+        assert words in str(refused.value) and not (tmp_path / "run").exists()
 
 
 def test_names_written_beside_the_questions_are_read(suite, tmp_path):
@@ -131,8 +131,8 @@ def test_a_run_of_before_has_none(suite, tmp_path):
     assert old.analyses == [] and "analysis-0" not in render_html(combine_runs([old]))
 
 
-def test_a_suite_without_analyses_has_no_such_step(tmp_path):
-    made = gnomon.run("quickstart", models=["random"], limit=20, out=tmp_path / "run")
+def test_a_suite_without_analyses_has_no_such_step(made_once):
+    made = open_run(small_run(made_once))
     assert not (made.folder / "analyses.json").exists() and made.analyses == []
 
 
@@ -143,7 +143,7 @@ def test_ones_own_analysis_is_a_function(suite, tmp_path):
     ANALYSES.add("count", count)
     try:
         object.__setattr__(suite, "analyses", ("count",))
-        made = run(tmp_path / "run", "random")
+        made = run(tmp_path / "run", "random", report="html")
         assert made.analyses[0]["sentences"] == ["48 answers."]
         assert "Answers counted" in made.report.read_text(encoding="utf-8")
     finally:

@@ -2,33 +2,56 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
+from killed_runs import forked_server, run_killed, run_quietly
+from ray_runs import Listener, same_answers, same_bytes
+from small_packs import run_small, small_pack
 
 KILLS = 20
 
 
-def command(models: dict[str, Path], out: Path) -> list[str]:
-    return [
-        *(sys.executable, "-m", "gnomon", "run", "quickstart", "--limit", "120", "--quiet"),
-        *("--model", str(models["llama"]), "--model", "frequency", "--out", str(out)),
-    ]
+def test_killed_once_within_a_block_and_resumed(made_once: Any, tmp_path: Path) -> None:
+    """The process ends while it asks the second model; blocks that were answered are not asked again."""
+    pack = small_pack(made_once)
+    expected = run_small(pack, tmp_path / "undisturbed")
+    killed = {"label": "frequency", "after": 70}
+    options = {"models": ["random", "frequency"], "knowledge": [str(pack)], "settings": ["report=none"]}
+    run_killed("quickstart", killed, tmp_path, out=str(tmp_path / "run"), **options)
+    assert not (tmp_path / "run" / "scores.json").exists()
+    parts = sorted(file.name for file in (tmp_path / "run").rglob(".gnomon/work/*/*/*.parquet"))
+    assert parts == ["00000.parquet", "00001.parquet"]
+    listener = Listener()
+    done = run_small(pack, tmp_path / "run", progress=listener)
+    assert listener.first == {"frequency": 64} and listener.done == {"frequency": 106}
+    assert same_bytes(expected.folder, done.folder, "scores.json", "scores.parquet", "findings.json")
+    assert same_answers(expected.folder, done.folder)
+    assert not list(done.folder.rglob("*.tmp")) and not (done.folder / ".gnomon" / "work").exists()
 
 
-def start(arguments: list[str]) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-
-
-def test_killed_at_twenty_random_moments(model_folders: dict[str, Path], tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_killed_at_twenty_random_moments(made_once: Any, model_folders: dict[str, Path], tmp_path: Path) -> None:
     """Kills follow one another in a folder until a run gets through; then another folder begins."""
+    pack, context = small_pack(made_once), forked_server()
+
+    def start(out: Path) -> Any:
+        models = [str(model_folders["llama"]), "frequency"]
+        options = {"models": models, "knowledge": [str(pack)], "out": str(out)}
+        process = context.Process(target=run_quietly, args=("quickstart", options))
+        process.start()
+        return process
+
+    def finish(process: Any) -> None:
+        process.join(300)
+        assert process.exitcode == 0
+
+    finish(start(tmp_path / "warm"))  # It waits until all is imported.
     began = time.monotonic()
-    assert start(command(model_folders, tmp_path / "undisturbed")).wait(300) == 0
+    finish(start(tmp_path / "undisturbed"))
     whole = time.monotonic() - began
     expected = (tmp_path / "undisturbed" / "scores.json").read_bytes()
 
@@ -41,17 +64,18 @@ def test_killed_at_twenty_random_moments(model_folders: dict[str, Path], tmp_pat
     kills = folders = 0
     out = tmp_path / "killed-0"
     while kills < KILLS:
-        process = start(command(model_folders, out))
-        try:
-            assert process.wait(draw.uniform(0.0, whole)) == 0
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+        process = start(out)
+        process.join(draw.uniform(0.0, whole))
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+        if process.exitcode:
+            assert process.exitcode == -9
             kills += 1
         else:
             check(out)
             folders += 1
             out = tmp_path / f"killed-{folders}"
-    assert start(command(model_folders, out)).wait(300) == 0
+    finish(start(out))
     check(out)
     print(f"{kills} kills over {folders + 1} runs of {whole:.1f} s: every scores.json is the same")

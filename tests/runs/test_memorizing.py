@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from killed_runs import run_killed
 
 import gnomon
 from gnomon.foundation import InputError
@@ -25,13 +21,14 @@ from gnomon.scores.recall import hit_values
 SETTINGS = {"epochs": 4, "batch_size": 32, "learning_rate": 0.003, "evaluate_every": 2, "vocabulary": 400}
 
 
-def study(folder: Path, settings: dict | None = None, **options: object) -> Path:
+def study(folder: Path, settings: dict | None = None, report: str = "none", **options: object) -> Path:
     """A study file of a very small model on the embedded pack."""
     content = {
         "suite": "lama-tk",
         "models": [{"model": "random:1x32", "label": "small"}],
         "learning": {"learner": "memorize", "settings": {**SETTINGS, **(settings or {})}},
         "options": {"experiment": "storage", "sizes": [40], "conflict": ["with"], **options},
+        "report": report,
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "study.yaml").write_text(yaml.safe_dump(content))
@@ -42,7 +39,8 @@ def study(folder: Path, settings: dict | None = None, **options: object) -> Path
 def stored(tmp_path_factory: pytest.TempPathFactory) -> gnomon.Run:
     """A finished run of two sizes, with and without conflict."""
     folder = tmp_path_factory.mktemp("storage")
-    return gnomon.run(str(study(folder, sizes=[40, 200], conflict=["with", "without"])), out=folder / "run")
+    file = study(folder, report="html", sizes=[40, 200], conflict=["with", "without"])
+    return gnomon.run(str(file), out=folder / "run")
 
 
 def overall(run: gnomon.Run) -> dict[tuple[str, str, str], dict]:
@@ -192,18 +190,15 @@ def test_symbols_in_sentences_are_shown_by_name(tmp_path: Path) -> None:
     assert not any("⟦" in row["prompt"] for row in done.questions.questions.to_pylist())
 
 
+@pytest.mark.slow
 def test_killed_while_it_learns_it_goes_on(tmp_path: Path) -> None:
-    file = study(tmp_path, {"epochs": 40, "until": 0.0, "checkpoint_seconds": 0.0})
+    """The process kills itself as soon as there is a checkpoint."""
+    file = study(tmp_path, {"epochs": 8, "until": 0.0, "checkpoint_seconds": 0.0})
     expected = gnomon.run(str(file), out=tmp_path / "undisturbed")
-    command = [sys.executable, "-m", "gnomon", "memorize", str(file), "--quiet", "--out", str(tmp_path / "run")]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     work = tmp_path / "run" / ".gnomon" / "work"
-    until = time.monotonic() + 120
-    while not list(work.glob("*/*/checkpoint.pt")) and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL and list(work.glob("*/*/checkpoint.pt"))
+    killed = {"label": "small, 40 facts", "after": 1, "wait": "run/.gnomon/work/*/*/checkpoint.pt"}
+    run_killed(str(file), killed, tmp_path, out=str(tmp_path / "run"))
+    assert list(work.glob("*/*/checkpoint.pt"))
     done = gnomon.run(str(file), out=tmp_path / "run")
     assert "going on after epoch" in (tmp_path / "run" / "log.txt").read_text()
     assert (done.folder / "scores.json").read_bytes() == (expected.folder / "scores.json").read_bytes()
@@ -314,7 +309,7 @@ def test_several_trainings_have_seeds_of_their_own_and_are_told_together(tmp_pat
     assert "trainings" not in {one["name"] for one in once.analyses}
 
 
-@pytest.mark.parametrize("wrong", [0, "three", 1.5, True])
-def test_a_wrong_number_of_trainings_is_refused(tmp_path: Path, wrong: object) -> None:
-    with pytest.raises(InputError, match="the option trainings is"):
-        gnomon.run(str(study(tmp_path, trainings=wrong)), out=tmp_path / "run")
+def test_a_wrong_number_of_trainings_is_refused(tmp_path: Path) -> None:
+    for wrong in (0, "three", 1.5, True):
+        with pytest.raises(InputError, match=f"the option trainings is {wrong!r}"):
+            gnomon.run(str(study(tmp_path, trainings=wrong)), out=tmp_path / "run")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from ray_runs import Listener, same_answers, same_bytes
+from small_packs import run_small, small_pack, small_run
 
-import gnomon
 from gnomon.foundation import InputError
 from gnomon.runs import merge_runs
 from gnomon.runs.records import SHARD_FILE
@@ -24,12 +24,25 @@ def models(model_folders) -> tuple[str, ...]:
     return (str(model_folders["bert-uncased"]), "frequency")
 
 
-def ask(out: Path, number: int, of: int, models, **options) -> Path:
-    return run_shard("quickstart", f"{number}/{of}", models=models, out=out, **{"limit": 120, **options}).folder
+@pytest.fixture(scope="module")
+def ask(made_once):
+    """A function that asks a shard of a run on 50 facts: 106 questions in four blocks."""
+
+    def start(out: Path, number: int, of: int, models, **options) -> Path:
+        given = {"knowledge": [str(small_pack(made_once))], "settings": ["report=none"], "limit": 120, **options}
+        return run_shard("quickstart", f"{number}/{of}", models=models, out=out, **given).folder
+
+    return start
 
 
 @pytest.fixture(scope="module")
-def shards(models, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def whole(made_once):
+    """A function that makes the run that shards are set beside."""
+    return lambda out, *models, **options: run_small(small_pack(made_once), out, *models, **{"limit": 120, **options})
+
+
+@pytest.fixture(scope="module")
+def shards(ask, models, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Three shards, asked on one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -42,11 +55,10 @@ def copied(shards: list[Path], folder: Path) -> list[Path]:
     return [Path(shutil.copytree(shard, folder / shard.name)) for shard in shards]
 
 
-def test_three_shards_are_the_run_of_one_process(shards, models, tmp_path: Path) -> None:
-    alone = gnomon.run("quickstart", models=models, limit=120, out=tmp_path / "alone")
+def test_three_shards_are_the_run_of_one_process(shards, whole, models, tmp_path: Path) -> None:
+    alone = whole(tmp_path / "alone", *models)
     merged = merge_runs([shards[2], shards[0], shards[1]], tmp_path / "merged")
     assert same_bytes(alone.folder, merged.folder, *FILES) and same_answers(alone.folder, merged.folder)
-    assert merged.report.stat().st_size > 10_000
     # What is told of the models is what one process tells, but for times; the record names the shards.
     told = ("name", "kind", "fingerprint", "questions", "parameters", "dtype", "rows", "tokens")
     for one, other in zip(alone.record["models"], merged.record["models"], strict=True):
@@ -55,15 +67,17 @@ def test_three_shards_are_the_run_of_one_process(shards, models, tmp_path: Path)
     assert "shards" not in alone.record
     # An ordinary run goes on from there, and asks nothing again.
     listener = Listener()
-    again = gnomon.run("quickstart", models=models, limit=120, out=merged.folder, progress=listener)
+    again = whole(merged.folder, *models, progress=listener)
     assert listener.done == {} and same_bytes(alone.folder, again.folder, *FILES)
 
 
-def test_shards_are_put_together_where_no_model_is(models, model_folders, tmp_path: Path) -> None:
+def test_shards_are_put_together_where_no_model_is(ask, model_folders, tmp_path: Path) -> None:
     bert = Path(shutil.copytree(model_folders["bert-uncased"], tmp_path / "bert"))
-    parts = [ask(tmp_path / str(number), number, 2, [str(bert)], limit=20) for number in (1, 2)]
+    given = {"limit": 20, "settings": ["report=html"]}
+    parts = [ask(tmp_path / str(number), number, 2, [str(bert)], **given) for number in (1, 2)]
     shutil.rmtree(bert)
-    assert merge_runs(parts, tmp_path / "merged").scores.num_rows > 0
+    merged = merge_runs(parts, tmp_path / "merged")
+    assert merged.scores.num_rows > 0 and merged.report.stat().st_size > 10_000
 
 
 def test_a_merge_that_was_stopped_goes_on(shards, tmp_path: Path) -> None:
@@ -95,7 +109,7 @@ def test_gaps_and_overlaps_are_refused(shards, tmp_path: Path) -> None:
     assert not (tmp_path / "merged").exists()
 
 
-def test_mixed_studies_are_refused_by_the_key_that_differs(shards, models, model_folders, tmp_path: Path) -> None:
+def test_mixed_studies_are_refused_by_the_key_that_differs(ask, shards, models, tmp_path: Path) -> None:
     def refused(other: Path, reason: str) -> None:
         with pytest.raises(InputError, match=reason):
             merge_runs([shards[0], other, shards[2]], tmp_path / "merged")
@@ -111,7 +125,7 @@ def test_mixed_studies_are_refused_by_the_key_that_differs(shards, models, model
     refused(part, r"part-2 was made by gnomon 0\.0\.9, and this is")
 
 
-def test_another_model_of_the_same_place_is_refused(shards, models, model_folders, tmp_path: Path) -> None:
+def test_another_model_of_the_same_place_is_refused(ask, model_folders, tmp_path: Path) -> None:
     bert = Path(shutil.copytree(model_folders["bert-uncased"], tmp_path / "bert"))
     one = ask(tmp_path / "1", 1, 2, [str(bert)], limit=20)
     weights = bytearray((bert / "model.safetensors").read_bytes())
@@ -132,7 +146,7 @@ def test_other_questions_are_refused(shards, tmp_path: Path) -> None:
         merge_runs(parts, tmp_path / "merged")
 
 
-def test_unfinished_and_damaged_shards_are_refused_and_asked_again(shards, models, tmp_path: Path) -> None:
+def test_unfinished_and_damaged_shards_are_refused_and_asked_again(ask, shards, models, tmp_path: Path) -> None:
     parts = copied(shards, tmp_path)
     (record,) = (parts[1] / ".gnomon" / "steps").glob("ask-frequency*.json")
     record.unlink()
@@ -156,8 +170,8 @@ def test_unfinished_and_damaged_shards_are_refused_and_asked_again(shards, model
     )
 
 
-def test_what_is_no_shard_is_refused(shards, tmp_path: Path) -> None:
-    whole = gnomon.run("quickstart", models=["random"], limit=20, out=tmp_path / "whole").folder
+def test_what_is_no_shard_is_refused(made_once, shards, tmp_path: Path) -> None:
+    whole = shutil.copytree(small_run(made_once), tmp_path / "whole")
     (tmp_path / "empty").mkdir()
     for folder, reason in (
         (whole, "whole is no shard of a run: it holds a whole run"),
@@ -177,14 +191,14 @@ def test_what_is_no_shard_is_refused(shards, tmp_path: Path) -> None:
         merge_runs([part, *shards[1:]], tmp_path / "merged")
 
 
-def test_one_shard_of_one_is_a_run(tmp_path: Path) -> None:
+def test_one_shard_of_one_is_a_run(ask, whole, tmp_path: Path) -> None:
     part = ask(tmp_path / "part", 1, 1, ["random"], limit=20)
-    alone = gnomon.run("quickstart", models=["random"], limit=20, out=tmp_path / "alone")
+    alone = whole(tmp_path / "alone", "random", limit=20)
     assert same_bytes(alone.folder, merge_runs([part], tmp_path / "merged").folder, *FILES)
 
 
-def test_a_shard_without_a_question_is_put_together_too(tmp_path: Path) -> None:
+def test_a_shard_without_a_question_is_put_together_too(ask, whole, tmp_path: Path) -> None:
     """There are fewer blocks than shards: the last ones have nothing to ask."""
     parts = [ask(tmp_path / str(number), number, 4, ["random"], limit=5) for number in (1, 2, 3, 4)]
-    alone = gnomon.run("quickstart", models=["random"], limit=5, out=tmp_path / "alone")
+    alone = whole(tmp_path / "alone", "random", limit=5)
     assert same_bytes(alone.folder, merge_runs(parts, tmp_path / "merged").folder, *FILES)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from small_packs import write_pack
 from tiny_models import SENTENCES
 
 import gnomon
@@ -35,14 +36,15 @@ def study(model_folders: dict[str, Path], tmp_path: Path) -> Path:
     (tmp_path / "texts" / "corpus.txt").write_text(text, encoding="utf-8")
     (tmp_path / "bert").symlink_to(model_folders["bert-uncased"])
     (tmp_path / "gpt").symlink_to(model_folders["gpt2"])
-    write(tmp_path / "study.yaml")
-    return tmp_path / "study.yaml"
+    write_pack(tmp_path / "small")
+    return write(tmp_path / "study.yaml")
 
 
-def write(file: Path, learner: str = "pretrain", **settings) -> Path:
+def write(file: Path, learner: str = "pretrain", report: str = "none", **settings) -> Path:
     learning = {"learner": learner, "settings": {**SETTINGS, **settings}}
     models = [{"model": "bert", "label": "bert"}, {"model": "gpt", "label": "gpt"}, "random"]
-    content = {"suite": "quickstart", "limit": 8, "models": models, "learning": learning}
+    content = {"suite": "quickstart", "knowledge": ["small"], "limit": 8, "models": models, "learning": learning}
+    content["report"] = report
     file.write_text(yaml.safe_dump(content))
     return file
 
@@ -59,7 +61,7 @@ def asked(study: Path) -> list[str]:
 
 
 def test_a_study_asks_a_model_as_it_is_and_after_every_objective(study: Path) -> None:
-    done = gnomon.run(str(study), out=study.parent / "run")
+    done = gnomon.run(str(write(study, report="html")), out=study.parent / "run")
     names = ["bert", "bert, mlm", "bert, mlm+nsp", "gpt", "random"]
     assert sorted(set(done.scores["model"].to_pylist())) == names
     records = learned_by(done.folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -10,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,17 +18,16 @@ from ray_runs import Listener, needs_ray, ray_cluster, same_answers, same_bytes
 import gnomon
 from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.version import __version__
-from gnomon.models import ModelSpec, resolve_model
-from gnomon.runs import Step, ray_worker
-from gnomon.runs.asker import AskJob
+from gnomon.questions import read_questions
 
-pytestmark = needs_ray
+pytestmark = [needs_ray, pytest.mark.cluster]
 
 PROCESS = re.compile(r"a worker on \S+, process (\d+)")
-DYING = '''"""A model that ends its process, and with it the worker, when it reads a certain word."""
+OWN = '''"""A model that ends its process, and with it the worker, or waits, when it comes to a certain question."""
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import numpy
@@ -38,12 +35,14 @@ import numpy
 from gnomon.models.protocol import CandidateScores
 
 
-class Dying:
-    name, kind, fingerprint, methods = "dying", "own", "dying-1", ("sum",)
+class Own:
+    name, kind, fingerprint, methods = {does!r}, "own", "own-1", ("sum",)
 
     def score_candidates(self, questions, methods):
-        if not Path({mended!r}).exists() and any({deadly!r} == one.question_id for one in questions):
-            os.kill(os.getpid(), signal.SIGKILL)
+        while not Path({mended!r}).exists() and any({deadly!r} == one.question_id for one in questions):
+            if self.name == "dying":
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.1)
         for index, question in enumerate(questions):
             scores = numpy.array([float(len(text)) for text in question.candidates])
             yield CandidateScores(index, dict.fromkeys(methods, scores))
@@ -52,7 +51,7 @@ class Dying:
         return {{"parameters": 0}}
 
 
-make = Dying
+make = Own
 '''
 
 
@@ -62,8 +61,16 @@ def cluster():
         yield address
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with 360 questions, asked in 12 blocks."""
+    folder = tmp_path_factory.mktemp("asked") / "questions"
+    gnomon.build("quickstart", limit=120, out=folder)
+    return folder
+
+
 @pytest.fixture
-def on_ray(cluster: str):
+def on_ray(cluster: str, asked: Path):
     """A function that runs on the cluster; workers may be given an environment of their own."""
     import ray
 
@@ -71,7 +78,7 @@ def on_ray(cluster: str):
         runtime = {"runtime_env": {"env_vars": env}} if env else {}
         ray.init(cluster, logging_level="ERROR", log_to_driver=False, **runtime)
         try:
-            given = {"limit": 120, "workers": 2, "cores": 1, **options}
+            given = {"data": asked, "settings": ["report=none"], "workers": 2, "cores": 1, **options}
             engines = [f"ray:{cluster}"]
             return gnomon.run("quickstart", models=models, out=out, progress=listener, engines=engines, **given)
         finally:
@@ -81,11 +88,12 @@ def on_ray(cluster: str):
 
 
 @pytest.fixture
-def here():
+def here(asked: Path):
     """A function that runs in this process, on one thread as workers do."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield lambda out, *models, **options: gnomon.run("quickstart", models=models, out=out, **{"limit": 120, **options})
+    given = {"data": asked, "settings": ["report=none"]}
+    yield lambda out, *models, **options: gnomon.run("quickstart", models=models, out=out, **{**given, **options})
     torch.set_num_threads(threads)
 
 
@@ -114,9 +122,7 @@ def test_two_workers_give_the_bytes_that_one_process_gives(on_ray, here, model_f
 def test_an_engine_does_not_make_answers_old(on_ray, here, model_folders, tmp_path: Path) -> None:
     listener = Listener()
     on_ray(tmp_path / "run", str(model_folders["gpt2"]), limit=20)
-    again = gnomon.run(
-        "quickstart", models=[str(model_folders["gpt2"])], limit=20, out=tmp_path / "run", progress=listener
-    )
+    again = here(tmp_path / "run", str(model_folders["gpt2"]), limit=20, progress=listener)
     assert listener.done == {} and again.scores.num_rows > 0
 
 
@@ -141,22 +147,26 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_there_twice(
     assert same_answers(alone.folder, shared.folder) and same_bytes(alone.folder, shared.folder, "scores.parquet")
 
 
-def test_a_block_that_workers_die_of_is_named_and_the_others_are_kept(on_ray, here, tmp_path: Path) -> None:
-    asked = here(tmp_path / "asked", "random").questions.as_questions()
-    order = sorted(asked, key=lambda question: (len(question.prompt), question.question_id))
-    module, mended = tmp_path / "dying.py", tmp_path / "mended"
-    module.write_text(DYING.format(mended=str(mended), deadly=order[100].question_id))
+def own_model(folder: Path, asked: Path, does: str) -> tuple[str, Path, list[str]]:
+    """Write a model that dies or waits in block 3, until a file is there; return it, the file and all questions."""
+    questions = read_questions(asked).as_questions()
+    order = [one.question_id for one in sorted(questions, key=lambda one: (len(one.prompt), one.question_id))]
+    module, mended = folder / "own.py", folder / "mended"
+    module.write_text(OWN.format(does=does, mended=str(mended), deadly=order[100]))
+    return f"{module}:make", mended, order
+
+
+def test_a_block_that_workers_die_of_is_named_and_the_others_are_kept(on_ray, here, asked, tmp_path: Path) -> None:
+    model, mended, order = own_model(tmp_path, asked, "dying")
     with pytest.raises(GnomonError, match=r"3 workers have died of block 3 of dying \(32 questions, q_") as caught:
-        on_ray(tmp_path / "run", f"{module}:make", workers=1)
-    assert order[96].question_id in str(caught.value)
+        on_ray(tmp_path / "run", model, workers=1)
+    assert order[96] in str(caught.value)
     kept = sorted(file.name for file in (tmp_path / "run").rglob(".gnomon/work/*/*/*.parquet"))
     assert kept[:3] == ["00000.parquet", "00001.parquet", "00002.parquet"] and "00003.parquet" not in kept
     mended.touch()
     listener = Listener()
-    whole = on_ray(tmp_path / "run", f"{module}:make", workers=1, listener=listener)
-    assert whole.answers.num_rows == 360 and same_answers(
-        here(tmp_path / "alone", f"{module}:make").folder, whole.folder
-    )
+    whole = on_ray(tmp_path / "run", model, workers=1, listener=listener)
+    assert whole.answers.num_rows == 360 and same_answers(here(tmp_path / "alone", model).folder, whole.folder)
 
 
 def test_a_worker_with_another_gnomon_is_refused_before_anything_is_done(on_ray, model_folders, tmp_path: Path) -> None:
@@ -237,55 +247,29 @@ def is_running(process: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
-def test_a_run_that_is_killed_takes_its_ray_along_and_goes_on(here, model_folders, tmp_path: Path) -> None:
-    """The command line starts a Ray of its own; what was answered before the kill is not asked again."""
-    options = ("--limit", "150", "--model", str(model_folders["bert-uncased"]), "--quiet")
+def test_a_run_that_is_killed_takes_its_ray_along_and_goes_on(here, asked, tmp_path: Path) -> None:
+    """The command line starts a Ray of its own, whose worker waits; what was answered is not asked again."""
+    model, mended, _ = own_model(tmp_path, asked, "waiting")
+    options = ("--data", str(asked), "--model", model, "--set", "report=none", "--quiet")
     command = [sys.executable, "-m", "gnomon", "run", "quickstart", *options, "--out", str(tmp_path / "run")]
     first = [*command, "--engine", "ray", "--workers", "1", "--cores-per-worker", "1"]
     driver = subprocess.Popen(first, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 240
-    while not list((tmp_path / "run").rglob(".gnomon/work/*/*/0*.parquet")):
+    while len(list((tmp_path / "run").rglob(".gnomon/work/*/*/0*.parquet"))) < 3:
         assert driver.poll() is None and time.monotonic() < deadline, driver.communicate()
         time.sleep(0.01)
     began = descendants(driver.pid)
     assert any("raylet" in Path(f"/proc/{one}/cmdline").read_text() for one in began if is_running(one))
     driver.kill()
     said = driver.communicate()[1].splitlines()
-    assert said[1].startswith("  bert-uncased: on Ray, 1 worker")
-    assert all(line.startswith(("quickstart:", "  bert-uncased:")) for line in said), said
+    assert said[1].startswith("  waiting: on Ray, 1 worker")
+    assert all(line.startswith(("quickstart:", "  waiting:")) for line in said), said
     while any(map(is_running, began)):
         assert time.monotonic() < deadline, [one for one in began if is_running(one)]
         time.sleep(0.2)
+    mended.touch()
     listener = Listener()
-    whole = here(tmp_path / "run", str(model_folders["bert-uncased"]), limit=150, progress=listener)
-    assert listener.done == {"bert-uncased": whole.questions.questions.num_rows}
-    alone = here(tmp_path / "alone", str(model_folders["bert-uncased"]), limit=150)
+    whole = here(tmp_path / "run", model, progress=listener)
+    assert listener.first == {"waiting": 96} and listener.done == {"waiting": 360}
+    alone = here(tmp_path / "alone", model)
     assert same_bytes(alone.folder, whole.folder, "scores.parquet", "scores.json")
-
-
-def test_what_was_learned_is_sent_to_a_worker_that_does_not_see_the_run(model_folders, here, tmp_path: Path) -> None:
-    """What a worker does with a tuned model whose folder is on no disk of its own, asked as from another machine."""
-    asked = here(tmp_path / "run", "random", limit=10).questions.as_questions()
-    record = ".gnomon/learned/tuned/learned.json"
-    tuned = Path(shutil.copytree(model_folders["gpt2"], (tmp_path / "run" / record).parent))
-    fingerprint = resolve_model(ModelSpec(str(model_folders["gpt2"]))).fingerprint
-    params = {"name": "gpt2, tuned", "kind": "causal", "probe": "rank", "methods": [], "learned": record}
-    step = Step("ask", "ask", "", params, (record,), (), {"model": {"model": "gpt2"}})
-    (tuned / "learned.json").write_text(json.dumps({"fingerprint": "of another"}))
-    job = AskJob(step, tmp_path / "run", tmp_path)
-    with pytest.raises(GnomonError, match=r"is not what gpt2, tuned has learned"):
-        ray_worker.load({}, 1, job)
-    (tuned / "learned.json").write_text(json.dumps({"fingerprint": fingerprint}))
-    files = ray_worker.needed_files(job)
-    assert {record, ".gnomon/learned/tuned/model.safetensors"} <= files.keys()
-    state: dict = {}
-    assert ray_worker.has_files(state, 1, str(tmp_path / "run"), files)
-    elsewhere = replace(job, folder=tmp_path / "elsewhere")
-    assert not ray_worker.has_files(state, 1, str(elsewhere.folder), files)
-    for name in files:
-        ray_worker.take_file(state, 1, name, (tmp_path / "run" / name).read_bytes())
-    shutil.rmtree(tuned)
-    ray_worker.load(state, 1, elsewhere)
-    said = ray_worker.ask(state, 1, asked[:5])
-    assert said["answers"]["question_id"].to_pylist() == [question.question_id for question in asked[:5]]
-    assert set(said["answers"]["model"].to_pylist()) == {"gpt2, tuned"} and said["effort"]["asked"] == 5

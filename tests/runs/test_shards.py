@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_packs import run_small, small_pack, small_run
 
 import gnomon
 from gnomon.foundation import InputError
@@ -19,8 +20,15 @@ from gnomon.runs.shards import Shard, parse_shard, without_shard
 from gnomon.suites import run_shard
 
 
-def ask(out: Path, shard: str, *models: object, **options: object):
-    return run_shard("quickstart", shard, models=models, out=out, **{"limit": 60, **options})
+@pytest.fixture(scope="module")
+def ask(made_once):
+    """A function that asks a shard of a run on 50 facts."""
+
+    def start(out: Path, shard: str, *models: object):
+        knowledge = [str(small_pack(made_once))]
+        return run_shard("quickstart", shard, models=models, knowledge=knowledge, limit=60, out=out)
+
+    return start
 
 
 def answers(folder: Path) -> list[str]:
@@ -28,14 +36,14 @@ def answers(folder: Path) -> list[str]:
     return pq.read_table(file)["question_id"].to_pylist()
 
 
-def test_each_question_is_asked_by_one_shard_alone(tmp_path: Path) -> None:
+def test_each_question_is_asked_by_one_shard_alone(ask, made_once, tmp_path: Path) -> None:
     shares = []
     for number in (1, 2, 3):
         shard = ask(tmp_path / str(number), f"{number}/3", "random")
         assert shard.shard == Shard(number, 3) and shard.asked == len(answers(shard.folder))
         assert not (shard.folder / "scores.parquet").exists()
         shares.append(answers(shard.folder))
-    whole = gnomon.run("quickstart", models=["random"], limit=60, out=tmp_path / "whole")
+    whole = run_small(small_pack(made_once), tmp_path / "whole", "random", limit=60)
     asked = sorted(question for share in shares for question in share)
     assert all(shares) and asked == sorted(whole.answers["question_id"].to_pylist())
 
@@ -56,13 +64,11 @@ def test_shares_are_whole_blocks_and_make_up_the_whole(asked_folder: Path, count
 
 
 @pytest.fixture(scope="module")
-def asked_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("asked") / "run"
-    gnomon.run("quickstart", models=["random"], limit=60, out=folder)
-    return folder
+def asked_folder(made_once) -> Path:
+    return small_run(made_once)
 
 
-def test_a_shard_is_reused_and_says_what_it_is(tmp_path: Path) -> None:
+def test_a_shard_is_reused_and_says_what_it_is(ask, tmp_path: Path) -> None:
     folder = ask(tmp_path / "one", "1/2", "random").folder
     content = json.loads((folder / SHARD_FILE).read_text())
     assert (content["number"], content["of"], content["study"]["limit"]) == (1, 2, 60)
@@ -73,15 +79,14 @@ def test_a_shard_is_reused_and_says_what_it_is(tmp_path: Path) -> None:
         gnomon.open_run(folder)
 
 
-def test_another_shard_is_not_asked_in_the_same_folder(tmp_path: Path) -> None:
+def test_another_shard_is_not_asked_in_the_same_folder(ask, tmp_path: Path) -> None:
     ask(tmp_path / "one", "1/2", "random")
     with pytest.raises(InputError, match=r"one holds the shard 1/2 of a run\. Choose another folder"):
         ask(tmp_path / "one", "2/2", "random")
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_what_is_no_shard_is_refused() -> None:
+    for text, reason in (
         ("0/8", "counted from 1"),
         ("9/8", "there is no shard 9/8"),
         ("0/0", "there is no shard 0/0"),
@@ -89,11 +94,9 @@ def test_another_shard_is_not_asked_in_the_same_folder(tmp_path: Path) -> None:
         ("a/b", "written as 3/8"),
         ("-1/2", "written as 3/8"),
         ("/", "written as 3/8"),
-    ],
-)
-def test_what_is_no_shard_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        parse_shard(text)
+    ):
+        with pytest.raises(InputError, match=reason):
+            parse_shard(text)
 
 
 def test_a_study_that_learns_is_refused_with_a_remedy(tmp_path: Path) -> None:

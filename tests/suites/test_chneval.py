@@ -196,19 +196,16 @@ def test_another_language_is_made_of_tagged_text(tmp_path) -> None:
         gnomon.build("chneval", settings=["options.language=en"], out=tmp_path / "nothing")
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
+def test_options_that_make_no_sense_are_refused(tmp_path) -> None:
+    for setting, said in (
         ("options.per_word=0", "per_word is 0, and should be a whole number above 0"),
         ("options.characters=one", "characters is 'one'"),
         ("options.text=nowhere.txt", r"there is no file or folder .*nowhere\.txt"),
         ("options.txt=a.txt", "chneval has no option 'txt'"),
         ("options.ask=middle", "middle"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(tmp_path, setting: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        gnomon.build("chneval", settings=[setting], out=tmp_path / "made")
+    ):
+        with pytest.raises(InputError, match=said):
+            gnomon.build("chneval", settings=[setting], out=tmp_path / "made")
 
 
 def test_published_files_with_faults_are_asked_all_the_same(gnomon, folders, tmp_path) -> None:

@@ -223,9 +223,8 @@ def test_the_faults_of_the_published_code_are_had_on_request_alone(ontology, fol
     assert prints[0] != prints[1]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
+def test_options_that_cannot_be_meant_are_refused():
+    for options, said in (
         ({"templates": ["hard"]}, "cannot have 'hard'"),
         ({"reasoning": []}, "should list some of"),
         ({"pairs": 0}, "whole number above 0"),
@@ -233,11 +232,9 @@ def test_the_faults_of_the_published_code_are_had_on_request_alone(ontology, fol
         ({"compat": "book"}, "can only be paper"),
         ({"losses": "bse"}, "did you mean 'bce'"),
         ({"premises": "many"}, "whole number above 0"),
-    ],
-)
-def test_options_that_cannot_be_meant_are_refused(options, said):
-    with pytest.raises(InputError, match=said):
-        read_options(make_study({"suite": "ontoprobe", "options": options}, "study"))
+    ):
+        with pytest.raises(InputError, match=said):
+            read_options(make_study({"suite": "ontoprobe", "options": options}, "study"))
 
 
 def test_the_published_frequency_baseline_is_reproduced(shared, tmp_path):

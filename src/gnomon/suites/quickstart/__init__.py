@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -125,7 +126,12 @@ def names(study: Study, home: Path) -> Mapping[str, str]:
 
 def _schema(study: Study, home: Path) -> Schema:
     given = study.options.get("templates")
-    return read_schema(home / str(given)) if given else read_schema(_OWN_SCHEMA)
+    return read_schema(home / str(given)) if given else _own_schema()
+
+
+@functools.cache
+def _own_schema() -> Schema:
+    return read_schema(_OWN_SCHEMA)
 
 
 def _relations(knowledge: KnowledgeBase, schema: Schema, predicates: Collection[str], own: bool) -> dict[str, Relation]:
@@ -139,14 +145,19 @@ def _relations(knowledge: KnowledgeBase, schema: Schema, predicates: Collection[
     if not others:
         return relations
     labels = {name: one.label for name, one in knowledge.predicates.items()} | knowledge.labels()
-    # An embedded pack has templates for what is worth asking.
-    unasked = {name for pack in embedded_packs().values() for name in declared_predicates(pack)}
+    unasked = _embedded_predicates()
     for predicate in others:
         # What an ontology says of its own terms is nothing to ask about in these words.
         vocabulary = predicate.startswith(("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range"))
         if predicate not in unasked and not vocabulary:
             relations[predicate] = default_relation(predicate, labels.get(predicate) or _words(predicate))
     return relations
+
+
+@functools.cache
+def _embedded_predicates() -> frozenset[str]:
+    """Return what embedded packs declare: they have templates for all that is worth asking."""
+    return frozenset(name for pack in embedded_packs().values() for name in declared_predicates(pack))
 
 
 def _words(predicate: str) -> str:
