@@ -53,15 +53,15 @@ def score_by_hand(given, metric, **wanted):
     """
     chosen = [(name, value if isinstance(value, tuple) else (value,)) for name, value in wanted.items()]
     kept = {}
-    for answer in told_answers(given):
+    for answer in told_answers(given, wanted.get("task")):
         if all(answer[name] in values for name, values in chosen):
             key = (answer["model"], answer["method"], answer["question_id"])
             kept.setdefault(key, []).append(by_hand(answer, metric))
     return mean(mean(values) for values in kept.values()) if kept else None, len(kept)
 
 
-def told_answers(given, known={}):  # noqa: B006 (kept between calls: many scores of one run are counted)
-    """The usable answers with the columns of their questions and their settings."""
+def told_answers(given, task, known={}):  # noqa: B006 (kept between calls: many scores of one run are counted)
+    """The usable answers, of one task where it is named, with the columns of their questions and their settings."""
     if known.get("given") is not given:
         rows = {row["question_id"]: row for row in given.questions}
         known["given"] = given
@@ -74,7 +74,10 @@ def told_answers(given, known={}):  # noqa: B006 (kept between calls: many score
             for answer in given.answers
             if answer["unusable"] is None
         ]
-    return known["answers"]
+        known["by_task"] = {}
+        for answer in known["answers"]:
+            known["by_task"].setdefault(answer["task"], []).append(answer)
+    return known["by_task"].get(task, []) if isinstance(task, str) else known["answers"]
 
 
 def test_a_value_is_the_mean_over_repeats_whatever_their_order(given):
