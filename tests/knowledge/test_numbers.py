@@ -134,6 +134,15 @@ def test_groups_have_their_margin_and_each_subject_stands_once(values, size, cou
     assert comparable_groups(turned, size, count, seed, apart=apart) == groups
 
 
+def test_the_margin_is_a_share_of_the_larger_number():
+    def groups(*values):
+        table = numbers(knowledge_of(*[(f"s{place}", value, None) for place, value in enumerate(values)]), "height")
+        return [[value for _, value, _ in group] for group in comparable_groups(table, 2, 1, 0, apart=0.5)]
+
+    assert groups(1.0, 1.6) == [], "0.6 is more than half of 1.0, but not of 1.6"
+    assert groups(1.0, 2.1) == [[2.1, 1.0]]
+
+
 def test_real_numbers():
     with KnowledgeBase.load(["elements"]) as knowledge:
         table = numbers(knowledge, "atomic-number")

@@ -1,21 +1,16 @@
-"""The embedded packs as data: well formed, named, licensed, and right where an outside table can be asked."""
+"""The embedded packs as data: well formed, named, licensed."""
 
 from __future__ import annotations
 
-import csv
 import re
-import unicodedata
+import sys
 from collections import defaultdict
-from functools import cache
 from pathlib import Path
 
-import pytest
-import yaml
 from all_cases import check_all
 
-ROOT = Path(__file__).parents[2]
-PACKS = ROOT / "src/gnomon/knowledge/packs"
-POSITIONS = ROOT.parent / "shared/data/temporal/positions.tsv"
+sys.path.insert(0, str(Path(__file__).parent))
+from pack_tables import PACKS, Row, facts, header, meta, names, objects
 
 PACK_NAMES = (
     "ontology",
@@ -25,41 +20,6 @@ PACK_NAMES = (
 FACT_HEADER = ["subject", "predicate", "object", "value", "unit", "start", "end", "domain", "source"]
 NAME_HEADER = ["entity", "language", "label", "aliases", "kind"]
 ENTITY = re.compile(r"[a-z]+:[A-Za-z0-9-]+")
-
-Row = dict[str, str]
-Term = tuple[str, str]
-
-
-@cache
-def read(pack: str, name: str) -> list[Row]:
-    with (PACKS / pack / name).open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
-def facts(pack: str) -> list[Row]:
-    return read(pack, "facts.csv")
-
-
-def names(pack: str) -> list[Row]:
-    return read(pack, "names.csv")
-
-
-def header(pack: str, name: str) -> list[str]:
-    with (PACKS / pack / name).open(encoding="utf-8", newline="") as handle:
-        return next(csv.reader(handle))
-
-
-@cache
-def meta(pack: str) -> dict:
-    return yaml.safe_load((PACKS / pack / "pack.yaml").read_text(encoding="utf-8"))
-
-
-def objects(pack: str, subject: str, predicate: str) -> set[str]:
-    return {
-        row["object"] or row["value"]
-        for row in facts(pack)
-        if row["subject"] == subject and row["predicate"] == predicate
-    }
 
 
 def test_every_pack_folder_is_known_to_these_tests():
@@ -309,94 +269,3 @@ def test_chinese_names_cover_the_countries_pack():
     assert all(re.search(r"[\u4e00-\u9fff]", label) for label in chinese.values())
     assert chinese["country:FR"] == "法国"
     assert facts("names-zh") == []
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The offices against an outside table, which is not part of the repository.
-
-LETTERS = str.maketrans({"ł": "l", "ø": "o", "ı": "i", "đ": "d", "ß": "ss"})
-# The outside table writes bare titles; together with the country of its row they name one office.
-TITLES = {"president": "President", "prime-minister": "Prime Minister"}
-SOURCE_COUNTRY = {"the-united-states": "us", "the-united-kingdom": "united-kingdom", "the-philippines": "philippines"}
-# The table was taken in 2022: an open end there says no more than "still in office then".
-OUTSIDE_YEAR = "2022"
-# (person, office, start) of the outside table -> why the pack says otherwise. Unbroken terms that it splits at
-# elections or reshuffles are allowed for by `merged`.
-KNOWN_DIFFERENCES = {
-    (
-        "massimodalema",
-        "office:prime-minister-of-italy",
-        "1999",
-    ): "it lists the second cabinet only; in office since 1998",
-}
-
-
-def folded(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name.lower().translate(LETTERS)).encode("ascii", "ignore").decode("ascii")
-    return re.sub(r"[^a-z]", "", plain)
-
-
-def outside_terms() -> dict[tuple[str, str], set[Term]]:
-    """(folded person, office id) -> years of its terms in the outside table."""
-    by_title = {}
-    for row in facts("offices"):
-        title, _, country = row["subject"].removeprefix("office:").partition("-of-")
-        if row["predicate"] == "office-of" and title in TITLES:
-            by_title[TITLES[title], SOURCE_COUNTRY.get(country, country)] = row["subject"]
-    terms = defaultdict(set)
-    with POSITIONS.open(encoding="utf-8", newline="") as handle:
-        for row in csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE):
-            country = re.sub(r"-(cabinet|ministers)$", "", row["country_source"])
-            office = by_title.get((row["position"], country))
-            if office:
-                terms[folded(row["subject"]), office].add((row["start"][:4], row["end"][:4]))
-    return terms
-
-
-def pack_terms() -> dict[tuple[str, str], set[Term]]:
-    """The same of the pack, under every spelling of a person's name."""
-    spellings = {row["entity"]: {row["label"], *filter(None, row["aliases"].split("|"))} for row in names("offices")}
-    terms = defaultdict(set)
-    for row in facts("offices"):
-        if row["predicate"] == "held-office":
-            for spelling in spellings[row["subject"]]:
-                terms[folded(spelling), row["object"]].add((row["start"], row["end"]))
-    return terms
-
-
-def merged(terms: set[Term]) -> set[Term]:
-    """Terms joined where one starts in the year in which the one before it ends, or overlaps it."""
-    joined: list[Term] = []
-    for start, end in sorted(terms, key=lambda term: (term[0], term[1] or "9999")):
-        if joined and start <= (joined[-1][1] or "9999"):
-            before = joined.pop()
-            start, end = before[0], "" if "" in (before[1], end) else max(before[1], end)
-        joined.append((start, end))
-    return set(joined)
-
-
-def matches(theirs: Term, ours: set[Term]) -> bool:
-    start, end = theirs
-    return theirs in ours or (not end and any(s == start and (not e or e >= OUTSIDE_YEAR) for s, e in ours))
-
-
-def test_offices_agree_with_the_outside_table():
-    if not POSITIONS.is_file():
-        pytest.skip("the outside table of positions (shared/data/temporal/positions.tsv) is not here")
-    ours, theirs = pack_terms(), outside_terms()
-    covered, agreed, differ, missing = 0, 0, [], []
-    for (person, office), terms in sorted(theirs.items()):
-        if (person, office) not in ours:
-            missing.append((person, office, sorted(terms)))
-            continue
-        whole = {term for term in merged(terms) if matches(term, ours[person, office])}
-        for start, end in sorted(terms):
-            covered += 1
-            inside = any(s <= start and (end or "9999") <= (e or "9999") for s, e in whole)
-            if inside or matches((start, end), ours[person, office]):
-                agreed += 1
-            elif (person, office, start) not in KNOWN_DIFFERENCES:
-                differ.append((person, office, (start, end), sorted(ours[person, office])))
-    print(f"{covered} terms covered, {agreed} agree; {len(missing)} holders only in the outside table: {missing}")
-    assert covered >= 120
-    assert differ == []

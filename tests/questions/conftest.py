@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from spark_sessions import spark  # noqa: F401
 
 import gnomon.suites.quickstart
 from gnomon.foundation.tables import FACTS, NAMES, make_table

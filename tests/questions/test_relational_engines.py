@@ -1,6 +1,5 @@
 """Questions of Spark are those of DuckDB; of very many facts some are asked about, and all say what is right."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -8,10 +7,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import test_relational
+from spark_sessions import LOCAL
 from test_relational import OPTIONS, RULES, World, made_from, rows_of, schema_of, write
 
 from gnomon.foundation import InputError
-from gnomon.foundation.engines import Engine
 from gnomon.knowledge import KnowledgeBase
 from gnomon.knowledge.engines.opening import engine_tables
 from gnomon.questions.relational import MakingOptions, make_benchmark, workshop
@@ -26,16 +25,14 @@ def world(tmp_path_factory):
     return write(folder / "kb", *World(1).rows(), RULES), schema_of(folder)
 
 
-def test_questions_of_spark_are_those_of_duckdb(world, monkeypatch):
-    pytest.importorskip("pyspark", reason="the engine spark is not installed")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
+@pytest.mark.cluster
+def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch):
     store, schema = world
     monkeypatch.setattr(workshop, "LARGEST_POOL", 12)
     here = made_from(store, schema, 1)
     with (
         KnowledgeBase.open(store) as knowledge,
-        engine_tables(knowledge.connection, Engine("spark", "local[2]", "1GB"), ("facts", "names")) as tables,
+        engine_tables(knowledge.connection, LOCAL, ("facts", "names")) as tables,
     ):
         there = make_benchmark(tables, schema, MakingOptions("kmir", seed=1, **OPTIONS))
     for part in PARTS:

@@ -1,0 +1,3 @@
+"""Fixtures of several tests of knowledge."""
+
+from spark_sessions import spark  # noqa: F401
