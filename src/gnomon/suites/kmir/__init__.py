@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -105,7 +106,13 @@ def names(study: Study, home: Path) -> Mapping[str, str]:
 
 def _schema(study: Study, home: Path) -> BenchmarkSchema:
     given = study.options.get("schema")
-    return read_benchmark_schema(home / str(given) if given else _HERE / "schema.yaml")
+    return read_benchmark_schema(home / str(given)) if given else _own_schema()
+
+
+@functools.cache
+def _own_schema() -> BenchmarkSchema:
+    """Read the schema of the embedded packs: a build needs it twice, and it is long."""
+    return read_benchmark_schema(_HERE / "schema.yaml")
 
 
 def _place(place: str, home: Path) -> str:

@@ -68,7 +68,12 @@ def names(study: Study, home: Path) -> Mapping[str, str]:
 
 def _schema(study: Study, home: Path) -> Schema:
     given = study.options.get("templates")
-    return read_schema(home / str(given)) if given else read_schema(_OWN_SCHEMA)
+    return read_schema(home / str(given)) if given else _own_schema()
+
+
+@functools.cache
+def _own_schema() -> Schema:
+    return read_schema(_OWN_SCHEMA)
 
 
 def _relations(knowledge: KnowledgeBase, schema: Schema, own: bool) -> dict[str, Relation]:
