@@ -20,8 +20,15 @@ def written(folder: Path, **files: str) -> Path:
     return folder
 
 
-def test_the_published_files_are_counted_exactly(shared: Path) -> None:
-    found = question_set(read_published(shared / "data" / "chneval"), seed=0).questions
+@pytest.fixture(scope="module")
+def published(shared: Path):
+    """The published files, read once, and their questions."""
+    gathered = read_published(shared / "data" / "chneval")
+    return gathered, question_set(gathered, seed=0)
+
+
+def test_the_published_files_are_counted_exactly(published) -> None:
+    found = published[1].questions
     assert found.num_rows == 39_308
     assert Counter(found["task"].to_pylist()) == {
         "syntactic": 29_345,
@@ -33,10 +40,10 @@ def test_the_published_files_are_counted_exactly(shared: Path) -> None:
     assert classes == {"C": 3_776, "D": 10_132, "P": 5_887, "U": 5_711, "ND": 3_839}
 
 
-def test_positions_are_respected(shared: Path) -> None:
+def test_positions_are_respected(shared: Path, published) -> None:
     """Every question put together again is its line, at the position that stands there."""
     folder = shared / "data" / "chneval"
-    asked = question_set(read_published(folder), seed=0)
+    asked = published[1]
     seen = Counter()
     for question in asked.as_questions():
         if question.words:
@@ -66,9 +73,13 @@ def test_answers_of_facts_are_the_first_item_of_one_character(tmp_path: Path) ->
     assert any("fact.txt, line 3" in remark for remark in paper.remarks)
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "said"),
-    [
+def test_lines_that_cannot_be_asked_are_named_and_counted(tmp_path: Path) -> None:
+    good = {
+        "syntax/adverb.txt": "他也来。\t1",
+        "commonsense.txt": "鱼会游。\t鱼",
+        "fact.txt": "乙\t色\t绿\t乙的色是绿。",
+    }
+    cases = (
         ("syntax/adverb.txt", "我很好。\t4", "the position lies outside its sentence"),
         ("syntax/adverb.txt", "我很好。\t-1", "the position is not a whole number"),
         ("syntax/adverb.txt", "我很好。\t一", "the position is not a whole number"),
@@ -81,22 +92,16 @@ def test_answers_of_facts_are_the_first_item_of_one_character(tmp_path: Path) ->
         ("commonsense.txt", "狗会叫。", "a sentence and its target should stand there"),
         ("fact.txt", "甲\t色\t红", "entity, relation, attribute and text should stand there"),
         ("fact.txt", "甲\t色\t红\t这里什么都没有。", "the target is not in its sentence"),
-    ],
-)
-def test_lines_that_cannot_be_asked_are_named_and_counted(tmp_path: Path, name: str, line: str, said: str) -> None:
-    good = {
-        "syntax/adverb.txt": "他也来。\t1",
-        "commonsense.txt": "鱼会游。\t鱼",
-        "fact.txt": "乙\t色\t绿\t乙的色是绿。",
-    }[name]
-    file = tmp_path / name
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(f"{good}\n{line}\n{good}\n", encoding="utf-8")
-    gathered = read_published(tmp_path)
-    assert len(gathered.clozes) == 2
-    assert gathered.remarks[0] == "1 line that cannot be asked is left out."
-    assert said in gathered.remarks[1]
-    assert f"{file.name}, line 2" in gathered.remarks[1]
+    )
+    for number, (name, line, said) in enumerate(cases):
+        file = tmp_path / str(number) / name
+        file.parent.mkdir(parents=True)
+        file.write_text(f"{good[name]}\n{line}\n{good[name]}\n", encoding="utf-8")
+        gathered = read_published(tmp_path / str(number))
+        assert len(gathered.clozes) == 2, line
+        assert gathered.remarks[0] == "1 line that cannot be asked is left out."
+        assert said in gathered.remarks[1], line
+        assert f"{file.name}, line 2" in gathered.remarks[1], line
 
 
 def test_a_block_of_senses_that_is_broken_leaves_the_others_alone(tmp_path: Path) -> None:
@@ -147,8 +152,8 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         read_published(tmp_path)
 
 
-def test_the_published_files_have_their_oddities(shared: Path) -> None:
-    remarks = " ".join(read_published(shared / "data" / "chneval").remarks)
+def test_the_published_files_have_their_oddities(published) -> None:
+    remarks = " ".join(published[0].remarks)
     assert "left out" not in remarks
     assert "380 lines repeat others" in remarks
     assert "5 blocks have the base as its own answer" in remarks

@@ -127,9 +127,8 @@ def test_checking_takes_the_answers_as_they_are_written(tmp_path: Path) -> None:
     assert candidates("true", "false") == ("false", "true")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
+def test_a_wrong_row_is_named_by_file_and_row(tmp_path: Path) -> None:
+    for line, said in (
         ('{"qid": 1', "not valid JSON"),
         ("[1]", "a row is a JSON object, and this is list"),
         (row("a1", "x [MASK]", ["a"]), "the qid a1 is there already, in row 1"),
@@ -137,14 +136,12 @@ def test_checking_takes_the_answers_as_they_are_written(tmp_path: Path) -> None:
         (row("b", None, ["a"]), "'query' is None"),
         (row("b", "x [MASK]", ["a"], " "), "'relType' is ' '"),
         (row("b", "x [MASK]", [["a"]]), "'answer' is [['a']], and should be a list of texts"),
-    ],
-)
-def test_a_wrong_row_is_named_by_file_and_row(tmp_path: Path, line: object, said: str) -> None:
-    folder = written(tmp_path / "wrong", dev=[DEV[0], "", line])
-    with pytest.raises(InputError) as refused:
-        read_published(folder)
-    assert str(refused.value).startswith(f"{folder / 'kmir_dev_cloze.jsonl'}, row 3: ")
-    assert said in str(refused.value) and "\n" not in str(refused.value)
+    ):
+        folder = written(tmp_path / "wrong", dev=[DEV[0], "", line])
+        with pytest.raises(InputError) as refused:
+            read_published(folder)
+        assert str(refused.value).startswith(f"{folder / 'kmir_dev_cloze.jsonl'}, row 3: ")
+        assert said in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_a_place_without_its_files_is_refused(tmp_path: Path) -> None:
@@ -189,7 +186,7 @@ def test_predictions_are_scored_like_the_evaluator_does(official: Path, tmp_path
         "a2": ["d"],
     }
     file = predictions(tmp_path / "mine.csv", *given.items(), ("unheard-of", ["x"]))
-    settings = ["probes=[write]", "metrics=[f1, exact]", "options.split=null"]
+    settings = ["probes=[write]", "metrics=[f1, exact]", "options.split=null", "report=none"]
     run = gnomon.run("kmir", data=official, models=[str(file)], settings=settings, out=tmp_path / "run")
     texts = {"test/8": ["vertebrate!"], "dev/a3": ["yes"], "dev/a2": ["d"], "test/7": given["test/7"]}
     expected: dict[str, list[float]] = {}
@@ -208,7 +205,7 @@ def test_predictions_are_scored_like_the_evaluator_does(official: Path, tmp_path
 
 
 def test_answers_are_written_as_predictions_and_read_again(official: Path, tmp_path: Path) -> None:
-    settings = ["probes=[write]", "metrics=[f1]", "options.split=null"]
+    settings = ["probes=[write]", "metrics=[f1]", "options.split=null", "report=none"]
     run = gnomon.run("kmir", data=official, models=["random"], settings=settings, out=tmp_path / "run")
     assert write_predictions(run, "random", tmp_path / "out.csv") == 7
     with open(tmp_path / "out.csv", encoding="utf-8") as handle:
@@ -226,29 +223,24 @@ def test_answers_are_written_as_predictions_and_read_again(official: Path, tmp_p
         write_predictions(run, "rando", tmp_path / "other.csv")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("id,answer\n1,[]\n", "the first row is 'id,answer', and should be 'id,ret'"),
-        ("id,ret\n", "holds no predictions"),
-        ("id,ret\n7,Madrid\n", "row 2: ret is 'Madrid', and should be a JSON list of texts such as [\"Paris\"]"),
-        ('id,ret\n7,"{""a"": 1}"\n', "row 2: ret is"),
-        ("id,ret\n7,[1]\n", "row 2: ret is '[1]'"),
-        ('id,ret\n7,["a", "b"]\n', "row 2: a row has an id and a JSON list in quotes, and this one has 3 cells"),
-        ("id,ret\n7,[]\n\n7,[]\n", "row 4: the id '7' is there already"),
-        ("id,ret\n,[]\n", "row 2: the id '' is empty"),
-        ("id,ret\nnobody,[]\n", "no id is that of a question; the first is 'nobody'"),
-        ("id,ret\na1,[]\n", "the id 'a1' is that of"),
-    ],
-)
-def test_wrong_predictions_are_refused_by_row(official: Path, tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "mine.csv").write_text(text)
-    with pytest.raises(InputError) as refused:
-        gnomon.run(
-            "kmir",
-            data=official,
-            models=[str(tmp_path / "mine.csv")],
-            settings=["probes=[write]", "options.split=null"],
-            out=tmp_path / "run",
+def test_wrong_predictions_are_refused_by_row(official: Path, tmp_path: Path) -> None:
+    settings = ["probes=[write]", "options.split=null", "report=none"]
+    for number, (text, said) in enumerate(
+        (
+            ("id,answer\n1,[]\n", "the first row is 'id,answer', and should be 'id,ret'"),
+            ("id,ret\n", "holds no predictions"),
+            ("id,ret\n7,Madrid\n", "row 2: ret is 'Madrid', and should be a JSON list of texts such as [\"Paris\"]"),
+            ('id,ret\n7,"{""a"": 1}"\n', "row 2: ret is"),
+            ("id,ret\n7,[1]\n", "row 2: ret is '[1]'"),
+            ('id,ret\n7,["a", "b"]\n', "row 2: a row has an id and a JSON list in quotes, and this one has 3 cells"),
+            ("id,ret\n7,[]\n\n7,[]\n", "row 4: the id '7' is there already"),
+            ("id,ret\n,[]\n", "row 2: the id '' is empty"),
+            ("id,ret\nnobody,[]\n", "no id is that of a question; the first is 'nobody'"),
+            ("id,ret\na1,[]\n", "the id 'a1' is that of"),
         )
-    assert said in str(refused.value) and "\n" not in str(refused.value)
+    ):
+        file = tmp_path / "mine.csv"
+        file.write_text(text)
+        with pytest.raises(InputError) as refused:
+            gnomon.run("kmir", data=official, models=[str(file)], settings=settings, out=tmp_path / f"run-{number}")
+        assert said in str(refused.value) and "\n" not in str(refused.value)

@@ -57,9 +57,9 @@ def offices(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """One run over a model and two baselines."""
-    models = ["minilm-mlm", "frequency", "random"]
+def finished(long_models, tmp_path_factory):
+    """One run over a tiny model and two baselines."""
+    models = [str(long_models["causal"]), "frequency", "random"]
     return gnomon.run(
         "lama-tk",
         models=models,
@@ -257,9 +257,9 @@ def test_relations_and_words_can_be_chosen(tmp_path) -> None:
     assert {row["domain"] for row in found.questions.to_pylist()} == {"award received"}
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
+def test_what_cannot_be_meant_is_refused(tmp_path) -> None:
+    file = written(tmp_path / "own.tsv")
+    for setting, message in (
         ("options.granularity=yaer", "did you mean 'year'"),
         ("options.relations=[postion held]", "did you mean 'position held'"),
         ("options.relations=7", "options? relations has 7"),
@@ -273,12 +273,10 @@ def test_relations_and_words_can_be_chosen(tmp_path) -> None:
         ("options.static=perhaps", "static is 'perhaps'"),
         ("learning=cloze", "has no questions to learn from"),
         ("options.masks=[start]", "lama-tk has no option 'masks'"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(tmp_path, setting, message) -> None:
-    with pytest.raises(InputError, match=message):
-        made(written(tmp_path / "own.tsv"), tmp_path / "q", setting)
-    assert not (tmp_path / "q").exists()
+    ):
+        with pytest.raises(InputError, match=message):
+            made(file, tmp_path / "q", setting)
+        assert not (tmp_path / "q").exists()
 
 
 def test_options_of_memorizing_are_read_here_too(tmp_path) -> None:

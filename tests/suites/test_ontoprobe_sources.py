@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "knowledge"))
 from sparql_server import serving
 
@@ -56,7 +54,7 @@ def test_wikidata_by_sparql_becomes_questions(gnomon, tmp_path):
     assert not any(task == "RG" for task, _ in asked)
 
 
-@pytest.mark.parametrize("query", ["ontoprobe-classes"])
-def test_a_query_without_its_class_is_refused(gnomon, query):
-    done = gnomon("knowledge", "import", "http://127.0.0.1:9/query", "--query", query, "--into", "w.duckdb", check=2)
+def test_a_query_without_its_class_is_refused(gnomon):
+    given = ("http://127.0.0.1:9/query", "--query", "ontoprobe-classes", "--into", "w.duckdb")
+    done = gnomon("knowledge", "import", *given, check=2)
     assert "needs the option 'class'" in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
+from small_packs import run_small, small_pack, write_pack
 
 import gnomon
 from gnomon.suites.planning import plain_plan
@@ -26,13 +26,11 @@ def test_the_headline_is_the_suites_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("metrics", "shown"), [("[mrr, accuracy]", "accuracy"), ("[mrr]", "mrr"), ("[f1, r@1]", "r@1"), ("[r@05]", "r@5")]
-)
-def test_a_metric_that_is_not_asked_for_is_replaced(metrics: str, shown: str) -> None:
-    assert card(settings=[f"metrics={metrics}"], tasks=["completion"])["headline"] == [
-        {"task": "completion", "metric": shown}
-    ]
+def test_a_metric_that_is_not_asked_for_is_replaced() -> None:
+    cases = {"[mrr, accuracy]": "accuracy", "[mrr]": "mrr", "[f1, r@1]": "r@1", "[r@05]": "r@5"}
+    for metrics, shown in cases.items():
+        headline = card(settings=[f"metrics={metrics}"], tasks=["completion"])["headline"]
+        assert headline == [{"task": "completion", "metric": shown}]
 
 
 def test_every_step_reads_what_an_earlier_one_has_written() -> None:
@@ -43,9 +41,9 @@ def test_every_step_reads_what_an_earlier_one_has_written() -> None:
         written |= set(step.outputs)
 
 
-def test_a_label_names_a_baseline(tmp_path: Path) -> None:
+def test_a_label_names_a_baseline(made_once, tmp_path: Path) -> None:
     models = [{"model": "frequency", "label": "most frequent"}, {"model": "random", "label": "coin"}]
-    run = gnomon.run("quickstart", models=models, limit=20, out=tmp_path / "run")
+    run = run_small(small_pack(made_once), tmp_path / "run", *models)
     assert set(run.scores["model"].to_pylist()) == {"most frequent", "coin"}
     assert run.findings["comparisons"] == []
 
@@ -57,12 +55,15 @@ def test_relation_names_travel_with_built_questions(tmp_path: Path) -> None:
     )
     settings = [f"options.templates={tmp_path / 'words.yaml'}"]
     gnomon.build("quickstart", knowledge=[str(tmp_path / "facts.csv")], settings=settings, out=tmp_path / "made")
-    run = gnomon.run("quickstart", data=tmp_path / "made", models=["random"], out=tmp_path / "run")
+    given = {"models": ["random"], "settings": ["report=none"]}
+    run = gnomon.run("quickstart", data=tmp_path / "made", out=tmp_path / "run", **given)
     assert run.record["card"]["names"]["capital"] == "seats of power"
 
 
 def test_a_metric_in_a_loose_file_is_scored_anew_when_the_file_changes(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text("suite: quickstart\nlimit: 20\nmodels: [random]\nmetrics: ['own.py:half']\n")
+    write_pack(tmp_path / "small")
+    study = "suite: quickstart\nknowledge: [small]\nmodels: [random]\nmetrics: ['own.py:half']\nreport: none\n"
+    (tmp_path / "study.yaml").write_text(study)
     values = []
     for number in (0.25, 0.75):
         (tmp_path / "own.py").write_text(
@@ -80,7 +81,9 @@ def test_paths_in_a_study_are_relative_to_it_and_those_given_to_where_one_stands
         (tmp_path / folder / "facts.csv").write_text(
             f"subject,predicate,object\n{folder},capital,{capital}\nelsewhere,capital,Bern\n"
         )
-    (tmp_path / "there" / "study.yaml").write_text("suite: quickstart\nknowledge: [facts.csv]\nmodels: [random]\n")
+    (tmp_path / "there" / "study.yaml").write_text(
+        "suite: quickstart\nknowledge: [facts.csv]\nmodels: [random]\nreport: none\n"
+    )
     monkeypatch.chdir(tmp_path / "here")
     own = gnomon.run("../there/study.yaml", out=tmp_path / "own")
     given = gnomon.run("../there/study.yaml", knowledge=["facts.csv"], out=tmp_path / "given")
