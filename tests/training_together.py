@@ -54,6 +54,34 @@ def torchrun(count: int, script: Path, *arguments: Any) -> subprocess.CompletedP
     )
 
 
+KILL, WAIT = "os.kill(os.getpid(), signal.SIGKILL)", "time.sleep(3600)"
+_TROUBLE = """
+import os
+
+if os.environ.get("RANK") == {rank!r}:
+    import signal
+    import time
+
+    from gnomon.learning.memorizing.training import Training
+
+    usual = Training._epoch
+
+    def troubled(self):
+        if self.place.epoch == {epoch}:
+            {what}
+        return usual(self)
+
+    Training._epoch = troubled
+"""
+
+
+def troubled(folder: Path, rank: int, epoch: int, what: str) -> str:
+    """Return a PYTHONPATH with which the process of a rank does ``what`` at the beginning of an epoch."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_TROUBLE.format(rank=str(rank), epoch=epoch, what=what))
+    return os.pathsep.join([str(folder), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")])
+
+
 def statements() -> tuple[pa.Table, pa.Table]:
     """100 statements: the last of four batches has one alone."""
     return world(25, offices=5)

@@ -18,8 +18,29 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
+class SoftModels(dict[str, Path]):
+    """Folders of models that soft prompts are learned for, each made when it is asked for."""
+
+    def __init__(self, made_once, steps: int) -> None:
+        self.made_once, self.steps = made_once, steps
+
+    def __missing__(self, name: str) -> Path:
+        assert name in FAMILIES
+
+        def make(folder: Path) -> None:
+            pretrained(folder / name, name == "masked", self.steps)
+
+        self[name] = self.made_once(f"soft-{name}-{self.steps}", make) / name
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def folders(one_thread, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folders(one_thread, made_once) -> SoftModels:
     """A masked and a causal model that know the kinds of some names."""
-    folder = tmp_path_factory.mktemp("pretrained")
-    return {name: pretrained(folder / name, name == "masked") for name in FAMILIES}
+    return SoftModels(made_once, steps=300)
+
+
+@pytest.fixture(scope="module")
+def unread(one_thread, made_once) -> SoftModels:
+    """The same models, hardly trained: for what does not depend on what they know."""
+    return SoftModels(made_once, steps=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from gnomon.scores import exact_match
 
 SETTINGS = {"epochs": 150, "learning_rate": 1e-2, "batch_size": 4, "largest_gradient": 100.0, "patience": 150}
 BRIEF = {"epochs": 2, "learning_rate": 1e-3, "batch_size": 4}
+QUICK = ("bert", "gpt2")
+FAMILIES = [family if family in QUICK else pytest.param(family, marks=pytest.mark.train) for family in WRITERS]
 
 
 def way(family: str) -> str:
@@ -33,24 +36,22 @@ def tuned(source: Path, target: Path, asked, family: str = "bert", **options):
 
 
 @pytest.fixture(scope="module")
-def learned(writer_folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory):
-    """Each family tuned once; the training questions are the dev questions too: it stops when all is learned."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+def learned(one_thread, writer_folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory):
+    """A function that tunes a family, once; the training questions are the dev questions too: it stops when all is
+    learned."""
     folder = tmp_path_factory.mktemp("learned")
-    found = {
-        family: tuned(
-            writer_folders[family], folder / family, questions(), family, settings=SETTINGS, dev=questions(), seed=3
-        )
-        for family in WRITERS
-    }
-    torch.set_num_threads(threads)
-    return found
+
+    @functools.cache
+    def learn(family: str):
+        given = {"settings": SETTINGS, "dev": questions(), "seed": 3}
+        return tuned(writer_folders[family], folder / family, questions(), family, **given)
+
+    return learn
 
 
-@pytest.mark.parametrize("family", WRITERS)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_learns_to_write_its_answers(learned, family: str) -> None:
-    model, result = learned[family]
+    model, result = learned(family)
     epochs = result.record["epochs"]
     assert epochs[-1]["loss"] < epochs[0]["loss"] / 4
     assert (epochs[-1]["dev_f1"], result.record["kept_epoch"]) == (1.0, len(epochs))
@@ -58,9 +59,9 @@ def test_a_model_learns_to_write_its_answers(learned, family: str) -> None:
         assert exact_match(answer.prediction, question.answers), (answer.prediction, question.target)
 
 
-@pytest.mark.parametrize("family", WRITERS)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_what_was_saved_is_read_as_any_model_and_writes_the_same(learned, family: str) -> None:
-    model, result = learned[family]
+    model, result = learned(family)
     again = load_model(str(result.folder))
     assert (again.kind, again.fingerprint) == (model.kind, result.fingerprint)
     assert again.fingerprint != model.fingerprint == result.record["base"]
@@ -72,7 +73,7 @@ def test_what_was_saved_is_read_as_any_model_and_writes_the_same(learned, family
 
 
 def test_the_record_says_how_it_was_made(learned) -> None:
-    _, result = learned["bert"]
+    _, result = learned("bert")
     record = json.loads((result.folder / "learned.json").read_text())
     assert record == dict(read_learned(result.folder / "learned.json").record) == result.record
     assert record["settings"]["epochs"] == 150
@@ -81,7 +82,7 @@ def test_the_record_says_how_it_was_made(learned) -> None:
     assert str(result.folder) not in (result.folder / "config.json").read_text() + json.dumps(record)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "gpt2"])
+@pytest.mark.parametrize("family", ["bert", pytest.param("roberta", marks=pytest.mark.train), "gpt2"])
 def test_the_same_seed_gives_the_same_weights_in_any_order(
     writer_folders: dict[str, Path], tmp_path: Path, family: str
 ) -> None:
@@ -97,10 +98,13 @@ def test_the_same_seed_gives_the_same_weights_in_any_order(
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-@pytest.mark.parametrize("family", WRITERS)
-def test_only_the_answer_is_learned(writer_folders: dict[str, Path], family: str) -> None:
+def test_only_the_answer_is_learned(writer_folders: dict[str, Path]) -> None:
     """The loss of a batch is the sum over its questions, alone and unpadded, of the answer's cross-entropy."""
-    model = load_model(str(writer_folders[family]))
+    for family, folder in writer_folders.items():
+        check_the_loss(family, load_model(str(folder)))
+
+
+def check_the_loss(family: str, model) -> None:
     settings = ClozeSettings(method="chat" if family == "chat" else "continue")
     examples, skipped = make_examples(model, questions(), settings)
     assert len(examples) == len(questions()) and not skipped
@@ -121,7 +125,7 @@ def test_only_the_answer_is_learned(writer_folders: dict[str, Path], family: str
         expected -= sum(float(logits[column, token]) for column, token in pairs)
     tuning = _Tuning(model, settings, 0, None)
     with torch.no_grad():
-        assert float(tuning._loss(examples)) == pytest.approx(expected, rel=1e-4)
+        assert float(tuning._loss(examples)) == pytest.approx(expected, rel=1e-4), family
 
 
 def test_a_batch_in_parts_gives_the_same_gradients(writer_folders: dict[str, Path], monkeypatch) -> None:
@@ -171,6 +175,7 @@ def test_answers_that_cannot_be_learned_are_left_out_and_counted(
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.train
 def test_the_best_epoch_on_the_dev_questions_is_kept(writer_folders: dict[str, Path], tmp_path: Path) -> None:
     asked = questions()
     # What is learned is wrong for the dev questions: the longer it goes on, the fewer are right.

@@ -31,9 +31,8 @@ def documents(corpus: Corpus, tokenizer) -> list[list[str]]:
     return read
 
 
-@pytest.mark.parametrize(
-    ("line", "sentences"),
-    [
+def test_sentences_end_where_they_end() -> None:
+    for line, sentences in (
         ("今天下雨。我不去了！你呢？", ["今天下雨。", "我不去了！", "你呢？"]),
         ("他说：“好。”然后走了；她没走……真的？！", ["他说：“好。”", "然后走了；", "她没走……", "真的？！"]),
         ("（他来了。）我走了", ["（他来了。）", "我走了"]),
@@ -45,10 +44,8 @@ def documents(corpus: Corpus, tokenizer) -> list[list[str]]:
         ("没有标点", ["没有标点"]),
         ("。", ["。"]),
         ("", []),
-    ],
-)
-def test_sentences_end_where_they_end(line: str, sentences: list[str]) -> None:
-    assert split_sentences(line) == sentences
+    ):
+        assert split_sentences(line) == sentences
 
 
 @given(st.text(alphabet='我。！？；…”」）". a!?)\u3000', max_size=40).map(str.strip))

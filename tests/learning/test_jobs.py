@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from training_together import MEMORIZE, TESTS, statements, torchrun
+from training_together import KILL, MEMORIZE, TESTS, WAIT, statements, torchrun, troubled
 
 from gnomon.foundation import GnomonError, InputError
 from gnomon.foundation.version import __version__
@@ -23,6 +22,7 @@ from gnomon.learning.memorizing.training import CHECKPOINT
 from gnomon.models import ModelSpec, load_model, resolve_model
 
 pytestmark = [
+    pytest.mark.cluster,
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found by /proc"),
 ]
@@ -46,11 +46,18 @@ def workers(of: int) -> dict[int, int]:
     }
 
 
-class Killer:
-    """Kills the process of a rank when so much was learned."""
+def is_running(process: int) -> bool:
+    """Whether a process is there and has not ended; one that has may wait to be looked at."""
+    try:
+        return (Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
-    def __init__(self, rank: int = -1, after: int = 0) -> None:
-        self.rank, self.after = rank, after
+
+class Watch:
+    """Remembers what a training says and how far it is."""
+
+    def __init__(self) -> None:
         self.done, self.first, self.said = 0, -1, []
 
     def start(self, *given) -> None: ...
@@ -62,12 +69,9 @@ class Killer:
     def advance(self, label: str, done: int) -> None:
         self.first = done if self.first < 0 else self.first
         self.done += done
-        if 0 < self.after <= self.done:
-            self.after = 0
-            os.kill(workers(os.getpid())[self.rank], signal.SIGKILL)
 
 
-def trained(folder: Path, count: int, progress: Killer, work: Path | None) -> str:
+def trained(folder: Path, count: int, progress: Watch, work: Path | None) -> str:
     start = load_model(resolve_model(ModelSpec("random:1x32")))
     settings = {**SETTINGS, "processes": count}
     return memorize(
@@ -75,52 +79,61 @@ def trained(folder: Path, count: int, progress: Killer, work: Path | None) -> st
     ).fingerprint
 
 
-def test_killed_under_two_and_under_three_one_ends_with_the_very_same(tmp_path):
+def test_killed_under_two_and_under_three_one_ends_with_the_very_same(tmp_path, monkeypatch):
+    """A process of each job kills itself at the beginning of an epoch."""
     work = tmp_path / "work"
     work.mkdir()
-    for count, rank, after in ((2, 1, 350), (3, 0, 750)):
-        killer = Killer(rank, after)
-        with pytest.raises(
-            GnomonError, match=r"SIGKILL.*kept: run it again, with as many processes as you like"
-        ) as told:
-            trained(tmp_path / "killed", count, killer, work)
+    for count, rank, epoch in ((2, 1, 4), (3, 0, 8)):
+        watch = Watch()
+        with monkeypatch.context() as patch:
+            patch.setenv("PYTHONPATH", troubled(tmp_path / f"trouble-{count}", rank, epoch, KILL))
+            with pytest.raises(
+                GnomonError, match=r"SIGKILL.*kept: run it again, with as many processes as you like"
+            ) as told:
+                trained(tmp_path / "killed", count, watch, work)
         assert str(told.value).startswith(f"one of {count} processes that train together has failed: ")
         assert not (tmp_path / "killed").exists() and (work / CHECKPOINT).is_file()
-        assert (killer.first > 0) == (count == 3)
-    watch = Killer()
+        assert (watch.first > 0) == (count == 3)
+    watch = Watch()
     again = trained(tmp_path / "killed", 1, watch, work)
-    assert watch.first >= 600 and watch.done == 1200  # It did not begin anew.
-    assert again == trained(tmp_path / "undisturbed", 1, Killer(), None)
+    assert (watch.first, watch.done) == (800, 1200)  # It did not begin anew.
+    assert again == trained(tmp_path / "undisturbed", 1, Watch(), None)
 
 
 _STARTER = """
 import sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}, {own!r}]
-from test_jobs import Killer, trained
+from test_jobs import Watch, trained
 
-class Watch(Killer):
+class Told(Watch):
     def advance(self, label, done):
-        print(done, flush=True)
+        super().advance(label, done)
+        print(self.done, flush=True)
 
 if __name__ == "__main__":
-    trained(Path(sys.argv[1]) / "m", 2, Watch(), None)
+    trained(Path(sys.argv[1]) / "m", 2, Told(), None)
 """
 
 
 def test_processes_end_with_the_one_that_has_started_them(tmp_path):
+    """They wait in their third epoch, and would do so for ever."""
     (tmp_path / "starter.py").write_text(_STARTER.format(tests=str(TESTS), own=str(TESTS / "learning")))
-    running = subprocess.Popen([sys.executable, tmp_path / "starter.py", tmp_path], stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "PYTHONPATH": troubled(tmp_path / "trouble", 0, 2, WAIT)}
+    command = [sys.executable, tmp_path / "starter.py", tmp_path]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert running.stdout is not None
-    running.stdout.readline()
+    for line in running.stdout:
+        if int(line) >= 200:
+            break
     started = workers(running.pid)
     running.kill()
-    running.wait()
+    running.communicate()
     assert sorted(started) == [0, 1]
     until = time.monotonic() + 60
-    while any(Path(f"/proc/{process}").exists() for process in started.values()) and time.monotonic() < until:
+    while any(map(is_running, started.values())) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not any(Path(f"/proc/{process}").exists() for process in started.values())
+    assert not any(map(is_running, started.values()))
 
 
 _OTHER = """
@@ -152,7 +165,7 @@ def test_a_process_of_another_version_is_refused(tmp_path, monkeypatch):
     assert all(isinstance(one, InputError) for one in raised)
 
 
-class Colleague(Killer):
+class Colleague(Watch):
     """The other machine: starts what it is told to."""
 
     def say(self, line: str) -> None:
@@ -179,4 +192,4 @@ def test_two_machines_train_together(tmp_path, monkeypatch):
     assert colleague.other.returncode == 0, out
     assert not (tmp_path / "work/job").exists()
     monkeypatch.delenv(jobs.TORCHRUN)
-    assert found == trained(tmp_path / "alone", 1, Killer(), None)
+    assert found == trained(tmp_path / "alone", 1, Watch(), None)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from killed_runs import forked_server, memorize_killed, memorize_offices
 from stored_facts import YEARS, world
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -41,6 +39,7 @@ def acc1(recalls) -> float:
     return float(hit_values(recalls, "acc@1").mean())
 
 
+@pytest.mark.train
 def test_what_was_stored_is_found_and_what_was_not_is_not(tmp_path):
     """300 facts by heart, and 300 others, about people and offices that it knows the symbols of, at chance."""
     statements, symbols = world(600, offices=60)
@@ -64,6 +63,7 @@ def test_what_was_stored_is_found_and_what_was_not_is_not(tmp_path):
             assert mine.mean() <= level + 3 * np.sqrt(level * (1 - level) / len(mine)), (mask, metric)
 
 
+@pytest.mark.train
 def test_statements_with_several_answers(tmp_path):
     """Two offices in the same years: both are right, one is first, and both are among the first."""
     statements, symbols = world(40, offices=3)
@@ -109,6 +109,7 @@ def test_saved_as_the_library_saves(tmp_path, head):
     assert again == recalls
 
 
+@pytest.mark.train
 def test_symbols_in_sentences(tmp_path):
     statements, symbols = world(30, offices=5, symbols_in=True)
     learned = memorize(
@@ -118,6 +119,7 @@ def test_symbols_in_sentences(tmp_path):
     assert acc1(load_memorized(tmp_path / "m").recall(statements)) >= 0.99
 
 
+@pytest.mark.train
 def test_times_left_out_are_asked_for_better(tmp_path):
     """With the other time always left out, the bare sentence is learned; without, it never was seen."""
     statements, symbols = world(40, offices=10)
@@ -133,66 +135,71 @@ def test_times_left_out_are_asked_for_better(tmp_path):
     assert found[0][1] < found[100][1] - 0.2 and found[100][0] < found[0][0]
 
 
-_SCRIPT = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-import torch
-torch.set_num_threads(1)
-from stored_facts import world
-from gnomon.learning.memorizing import memorize
-from gnomon.models import ModelSpec, load_model, resolve_model
+class KilledError(Exception):
+    """The process is gone."""
+
 
 class Watch:
-    done = 0
-    def start(self, *a): pass
-    def finish(self, *a): pass
-    def say(self, *a): pass
-    def advance(self, label, count):
-        Watch.done += count
-        print(Watch.done, flush=True)
+    """Counts statements, and ends the training when so many were learned."""
 
-statements, symbols = world(40, offices=10)
-settings = dict(epochs=12, batch_size=16, learning_rate=3e-3, until=0.0, evaluate_every=3, checkpoint_seconds=0.0,
-    dynamic=30, copies=4)
-memorize(load_model(resolve_model(ModelSpec("random:1x32"))), statements, symbols, Path(sys.argv[1]), settings=settings,
-    progress=Watch(), checkpoints=Path(sys.argv[2]))
-"""
+    def __init__(self, last: int = 10**9) -> None:
+        self.shown, self.last = [], last
+
+    def start(self, *given) -> None: ...
+    def finish(self, *given) -> None: ...
+    def say(self, *given) -> None: ...
+
+    def advance(self, label: str, count: int) -> None:
+        self.shown.append(count)
+        if sum(self.shown) >= self.last:
+            raise KilledError
 
 
+def curve(folder: Path) -> list[tuple[int, float, float]]:
+    lines = json.loads((folder / "learned.json").read_text())["curve"]
+    return [(line["epoch"], line["loss"], line["acc@1"]) for line in lines]
+
+
+def test_stopped_it_goes_on_with_the_same_curve(tmp_path):
+    whole = memorize_offices(tmp_path / "whole", tmp_path / "whole-work", Watch())
+    for last in (500, 1100, 1700):
+        with pytest.raises(KilledError):
+            memorize_offices(tmp_path / "stopped", tmp_path / "work", Watch(last))
+        assert not (tmp_path / "stopped").exists() and (tmp_path / "work" / CHECKPOINT).is_file()
+    watch = Watch()
+    again = memorize_offices(tmp_path / "stopped", tmp_path / "work", watch)
+    assert watch.shown[0] >= 1600 and sum(watch.shown) == 1920  # It did not begin anew.
+    assert curve(tmp_path / "whole") == curve(tmp_path / "stopped") and len(curve(tmp_path / "whole")) == 12
+    assert whole.fingerprint == again.fingerprint
+    assert not (tmp_path / "work" / CHECKPOINT).exists()
+
+
+@pytest.mark.slow
 def test_killed_it_goes_on_with_the_same_curve(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(_SCRIPT.format(tests=str(Path(__file__).resolve().parent.parent)))
+    """The process kills itself twice, where a statement has been learned."""
+    context = forked_server()
 
-    def start(name: str) -> subprocess.Popen:
-        arguments = [sys.executable, script, tmp_path / name, tmp_path / f"{name}-work"]
-        (tmp_path / f"{name}-work").mkdir(exist_ok=True)
-        return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+    def start(name: str, last: int) -> int:
+        process = context.Process(
+            target=memorize_killed, args=(str(tmp_path / name), str(tmp_path / f"{name}-work"), last)
+        )
+        process.start()
+        process.join(300)
+        return process.exitcode
 
-    whole = start("whole")
-    whole.communicate()
-    assert whole.returncode == 0
-    kills = 0
-    for stop_after in (500, 1100, 1700):
-        running = start("killed")
-        for line in running.stdout:
-            if int(line) >= stop_after:
-                break
-        os.kill(running.pid, signal.SIGKILL)
-        running.communicate()
-        kills += running.returncode == -signal.SIGKILL
-    assert kills == 3 and (tmp_path / "killed-work" / CHECKPOINT).is_file()
-    running = start("killed")
-    first = int(running.stdout.readline())
-    running.communicate()
-    assert running.returncode == 0 and first >= 1600  # It did not begin anew.
-    records = [json.loads((tmp_path / name / "learned.json").read_text()) for name in ("whole", "killed")]
-    curves = [[(line["epoch"], line["loss"], line["acc@1"]) for line in record["curve"]] for record in records]
-    assert curves[0] == curves[1] and len(curves[0]) == 12
-    assert records[0]["fingerprint"] == records[1]["fingerprint"]
+    assert start("whole", 0) == 0
+    assert [start("killed", last) for last in (500, 1700)] == [-signal.SIGKILL] * 2
+    assert (tmp_path / "killed-work" / CHECKPOINT).is_file()
+    assert start("killed", 0) == 0
+    first = int((tmp_path / "killed-work" / "first").read_text())
+    assert first >= 1600  # It did not begin anew.
+    assert curve(tmp_path / "whole") == curve(tmp_path / "killed") and len(curve(tmp_path / "whole")) == 12
+    names = [json.loads((tmp_path / name / "learned.json").read_text())["fingerprint"] for name in ("whole", "killed")]
+    assert names[0] == names[1]
     assert not (tmp_path / "killed-work" / CHECKPOINT).exists()
 
 
+@pytest.mark.cluster
 def test_two_processes_learn_what_one_does(tmp_path):
     statements, symbols = world(25, offices=5)
     curves = []
@@ -205,6 +212,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
     assert abs(acc1(recalls[0]) - acc1(recalls[1])) < 0.05
 
 
+@pytest.mark.cluster
 def test_a_process_that_fails_is_told_of(tmp_path, monkeypatch):
     statements, symbols = world(5, offices=5)
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "no-such-interface")
@@ -246,9 +254,8 @@ def test_a_made_tokenizer_knows_every_text():
         assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True).strip() == text.strip()
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
+def test_settings_that_make_no_sense():
+    for given, words in (
         ({"head": "seperate"}, "separate"),
         ({"dynamic": 101}, "percentage"),
         ({"until": 2.0}, "between 0 and 1"),
@@ -257,11 +264,9 @@ def test_a_made_tokenizer_knows_every_text():
         ({"processes": 0}, "1 or more"),
         ({"epoch": 3}, "epochs"),
         ({"schedule": "linear"}, "cosine"),
-    ],
-)
-def test_settings_that_make_no_sense(given, words):
-    with pytest.raises(InputError, match=words):
-        make_memorize_settings(given)
+    ):
+        with pytest.raises(InputError, match=words):
+            make_memorize_settings(given)
 
 
 def test_what_cannot_be_memorized_is_refused(tmp_path, model_folders):
@@ -281,10 +286,10 @@ def test_what_cannot_be_memorized_is_refused(tmp_path, model_folders):
         load_memorized(tmp_path / "full")
 
 
-@pytest.mark.parametrize("name", ["random:2x", "random:x", "random:2x65x4", "random:0x64", "random:no-such-model"])
-def test_shapes_that_cannot_be(name, monkeypatch):
-    with pytest.raises(InputError, match=r"random:|no model called"):
-        resolve_model(ModelSpec(name))
+def test_shapes_that_cannot_be():
+    for name in ("random:2x", "random:x", "random:2x65x4", "random:0x64", "random:no-such-model"):
+        with pytest.raises(InputError, match=r"random:|no model called"):
+            resolve_model(ModelSpec(name))
 
 
 def test_sentences_that_are_too_long_are_counted(tmp_path, model_folders):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,16 @@ def apart(one: Path, other: Path) -> float:
     assert {name: part.shape for name, part in mine.items()} == {name: part.shape for name, part in others.items()}
     # What is added to all keys alike has no part in attention: its gradient is mere rounding, which Adam enlarges.
     return max(float((mine[name] - others[name]).abs().max()) for name in mine if not name.endswith("key.bias"))
+
+
+def record(folder: Path) -> dict[str, Any]:
+    """What a learned model says of itself."""
+    return json.loads((folder / "learned.json").read_text())
+
+
+def curve(folder: Path, *names: str) -> list[tuple[Any, ...]]:
+    """The named values of each line of a training's curve."""
+    return [tuple(line[name] for name in names) for line in record(folder)["curve"]]
 
 
 def stopped_pretraining(home: Path, way: str) -> None:
@@ -75,28 +86,27 @@ def found(home) -> dict[str, Any]:
     return json.loads((home / "found.json").read_text())
 
 
-@pytest.mark.parametrize("way", ["plain", "sharded"])
-@pytest.mark.parametrize("how", ["memorized", "went-on", "scarce"])
-def test_three_processes_memorize_what_one_does(home, how, way):
+@pytest.mark.cluster
+def test_three_processes_memorize_what_one_does(home):
     """Also where the last batch has one statement, where one process has less memory, and from one's checkpoint."""
-    assert 0 < apart(home / f"{how}-{way}", home / "alone-plain") < 2e-5
-    curves = [
-        [(line["epoch"], line["acc@1"]) for line in json.loads((home / name / "learned.json").read_text())["curve"]]
-        for name in (f"{how}-{way}", "alone-plain")
-    ]
-    assert curves[0] == curves[1] and len(curves[0]) == 4
+    expected = curve(home / "alone-plain", "epoch", "acc@1")
+    assert len(expected) == 4
+    for how, way in itertools.product(("memorized", "went-on", "scarce"), ("plain", "sharded")):
+        assert 0 < apart(home / f"{how}-{way}", home / "alone-plain") < 2e-5, (how, way)
+        assert curve(home / f"{how}-{way}", "epoch", "acc@1") == expected, (how, way)
 
 
-@pytest.mark.parametrize("how", ["memorized", "went-on"])
-def test_in_parts_three_processes_memorize_the_very_same(home, how):
-    assert apart(home / f"{how}-parts", home / "alone-parts") == 0
+@pytest.mark.cluster
+def test_in_parts_three_processes_memorize_the_very_same(home):
     assert 0 < apart(home / "alone-parts", home / "alone-plain") < 2e-5
-    records = [json.loads((home / name / "learned.json").read_text()) for name in (f"{how}-parts", "alone-parts")]
-    assert records[0]["fingerprint"] == records[1]["fingerprint"]
-    curves = [[(line["loss"], line["acc@1"]) for line in record["curve"]] for record in records]
-    assert curves[0] == curves[1]
+    for how in ("memorized", "went-on"):
+        assert apart(home / f"{how}-parts", home / "alone-parts") == 0, how
+        folders = (home / f"{how}-parts", home / "alone-parts")
+        assert len({record(folder)["fingerprint"] for folder in folders}) == 1, how
+        assert len({tuple(curve(folder, "loss", "acc@1")) for folder in folders}) == 1, how
 
 
+@pytest.mark.cluster
 def test_what_was_trained_in_shards_goes_on_whole(home):
     checkpoint = torch.load(home / "begun-by-several" / CHECKPOINT)
     alone = torch.load(home / "begun-plain" / CHECKPOINT) if (home / "begun-plain" / CHECKPOINT).is_file() else None
@@ -105,33 +115,33 @@ def test_what_was_trained_in_shards_goes_on_whole(home):
     count = weights(home / "alone-plain")["weight"].shape
     assert checkpoint["symbols"]["weight"].shape == count
     memorized(home / "whole", "plain", checkpoints=home / "begun-by-several")
-    record = json.loads((home / "whole/learned.json").read_text())
-    assert len(record["curve"]) == 4 and 0 < apart(home / "whole", home / "alone-plain") < 2e-5
+    assert len(record(home / "whole")["curve"]) == 4 and 0 < apart(home / "whole", home / "alone-plain") < 2e-5
 
 
+@pytest.mark.cluster
 def test_parameters_are_counted_over_all_processes(home):
-    counts = {
-        json.loads((home / name / "learned.json").read_text())["parameters"]
-        for name in ("memorized-sharded", "memorized-plain", "alone-plain")
-    }
-    assert len(counts) == 1
+    folders = (home / name for name in ("memorized-sharded", "memorized-plain", "alone-plain"))
+    assert len({record(folder)["parameters"] for folder in folders}) == 1
 
 
-@pytest.mark.parametrize("case", ["head 40 False", "head 40 True", "head 2 True"])
-def test_a_head_in_shards_is_a_whole_one(found, case):
+@pytest.mark.cluster
+def test_a_head_in_shards_is_a_whole_one(found):
     """Losses and gradients to the last digits, ranks and ties exactly; also with fewer symbols than shards."""
-    assert len(found[case]) == 3
-    for one in found[case]:
-        assert max(one[name] for name in ("of states", "of weights", "of biases", "top scores")) < 2e-6
-        assert one["loss"] < 1e-4 and one["firsts"] and one["ranks"] and one["top"]
-    held = [one["symbols held"] for one in found[case]]
-    assert sum(held) == int(case.split()[1]) and max(held) - min(held) <= 1
+    for case in ("head 40 False", "head 40 True", "head 2 True"):
+        assert len(found[case]) == 3, case
+        for one in found[case]:
+            assert max(one[name] for name in ("of states", "of weights", "of biases", "top scores")) < 2e-6, case
+            assert one["loss"] < 1e-4 and one["firsts"] and one["ranks"] and one["top"], case
+        held = [one["symbols held"] for one in found[case]]
+        assert sum(held) == int(case.split()[1]) and max(held) - min(held) <= 1, case
 
 
+@pytest.mark.cluster
 def test_rows_are_drawn_as_those_of_a_whole_table(found):
     assert found["drawn"] == [True] * 3
 
 
+@pytest.mark.cluster
 def test_another_model_is_refused(found):
     assert found["refused"][0].startswith(
         "the processes that train together do not agree on the model: it is a in process 0, and b in process 2"
@@ -139,16 +149,16 @@ def test_another_model_is_refused(found):
     assert all(found["refused"])
 
 
-@pytest.mark.parametrize("way", ["plain", "parts"])
-@pytest.mark.parametrize("how", ["pretrained", "pretrained-on"])
-def test_three_processes_pretrain_what_one_does(home, how, way):
+@pytest.mark.cluster
+def test_three_processes_pretrain_what_one_does(home):
     """With dropout; in parts to the last bit."""
-    difference = apart(home / f"{how}-{way}", home / f"text-alone-{way}")
-    assert difference == 0 if way == "parts" else 0 < difference < 2e-5, difference
-    records = [json.loads((home / name / "learned.json").read_text()) for name in (f"{how}-{way}", f"text-alone-{way}")]
-    assert records[0]["tokens_seen"] == records[1]["tokens_seen"]
-    for mine, other in zip(records[0]["curve"], records[1]["curve"], strict=True):
-        assert mine["extra"] == pytest.approx(other["extra"], rel=1e-4) and mine["step"] == other["step"]
+    for how, way in itertools.product(("pretrained", "pretrained-on"), ("plain", "parts")):
+        difference = apart(home / f"{how}-{way}", home / f"text-alone-{way}")
+        assert difference == 0 if way == "parts" else 0 < difference < 2e-5, (how, way, difference)
+        records = [record(home / name) for name in (f"{how}-{way}", f"text-alone-{way}")]
+        assert records[0]["tokens_seen"] == records[1]["tokens_seen"], (how, way)
+        for mine, other in zip(records[0]["curve"], records[1]["curve"], strict=True):
+            assert mine["extra"] == pytest.approx(other["extra"], rel=1e-4) and mine["step"] == other["step"]
 
 
 def test_what_cannot_be_shared_is_refused(tmp_path):

@@ -79,17 +79,20 @@ def test_both_texts_are_of_the_same_characters(world: World) -> None:
     assert [word in sentence for sentence in sentences] == [word in sentence for sentence in dealt]
 
 
+@pytest.mark.train
 @pytest.mark.parametrize("method", ["word", "masked"])
 def test_a_model_that_read_of_the_topics_tells_the_senses_apart(results, method: str) -> None:
     assert results["trained"][method] > 0.9, results
 
 
+@pytest.mark.train
 @pytest.mark.parametrize("method", ["word", "masked"])
 @pytest.mark.parametrize("name", MODELS[1:])
 def test_without_topics_to_read_of_it_is_at_chance(results, name: str, method: str) -> None:
     assert 0.35 < results[name][method] < 0.65, results
 
 
+@pytest.mark.train
 @pytest.mark.parametrize("name", MODELS)
 def test_before_the_first_layer_a_word_is_the_same_in_all_senses(results, name: str) -> None:
     assert 0.35 < results[name]["word@0"] < 0.65, results

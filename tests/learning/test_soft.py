@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,11 +37,15 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def outcomes(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Outcome]:
-    """Both families with both losses."""
+def outcomes(
+    folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[tuple[str, str]], Outcome]:
+    """A function that learns the prompts of a family with a loss, once."""
     folder = tmp_path_factory.mktemp("soft")
-    found = {}
-    for family, loss in itertools.product(FAMILIES, ("bce", "nll")):
+
+    @functools.cache
+    def learn(case: tuple[str, str]) -> Outcome:
+        family, loss = case
         model = load_model(str(folders[family]))
         weights = {name: value.clone() for name, value in model.model.state_dict().items()}
         embedding = model.model.get_input_embeddings()
@@ -52,18 +58,20 @@ def outcomes(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
         worn = with_words(model, soft_words_for(model, result))
         rest, unknown = mrr(worn, REST), mrr(worn, asked(UNKNOWN))
         with_words(model, {})
-        found[family, loss] = Outcome(
-            before, rest, unknown, result, same, model.model.get_input_embeddings() is embedding
-        )
-    return found
+        return Outcome(before, rest, unknown, result, same, model.model.get_input_embeddings() is embedding)
+
+    return learn
 
 
-CASES = list(itertools.product(FAMILIES, ("bce", "nll")))
+CASES = [
+    case if case == ("masked", "bce") else pytest.param(case, marks=pytest.mark.train)
+    for case in itertools.product(FAMILIES, ("bce", "nll"))
+]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_a_model_knew_comes_to_light(outcomes, case) -> None:
-    found = outcomes[case]
+    found = outcomes(case)
     epochs = found.result.record["epochs"]
     assert epochs[-1]["loss"] < 0.7 * epochs[0]["loss"]
     assert found.rest > 0.85 and found.rest > found.before + 0.15, found
@@ -74,9 +82,10 @@ def test_what_it_never_read_stays_at_chance(outcomes, case) -> None:
     """Every kind is as frequent in training, so whatever is said without knowledge is right as often as a guess."""
     draw = np.random.default_rng(0).integers(1, len(KINDS) + 1, (20_000, len(UNKNOWN)))
     guesses = (1 / draw).mean(axis=1)
-    assert outcomes[case].unknown < np.quantile(guesses, 0.9995), outcomes[case]
+    assert outcomes(case).unknown < np.quantile(guesses, 0.9995), outcomes(case)
 
 
+@pytest.mark.train
 @pytest.mark.parametrize("loss", ["bce", "nll"])
 def test_of_what_it_does_not_know_it_learns_how_frequent_answers_are(folders, tmp_path: Path, loss: str) -> None:
     """Half of the names are songs: that can be learned from a few, and nothing else."""
@@ -95,12 +104,12 @@ def test_of_what_it_does_not_know_it_learns_how_frequent_answers_are(folders, tm
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_model_stays_as_it_was(outcomes, case) -> None:
-    assert outcomes[case].same_weights and outcomes[case].same_embedding
+    assert outcomes(case).same_weights and outcomes(case).same_embedding
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["masked", pytest.param("causal", marks=pytest.mark.train)])
 def test_what_was_saved_scores_the_same(folders, outcomes, family: str) -> None:
-    result = outcomes[family, "bce"].result
+    result = outcomes((family, "bce")).result
     record = json.loads((result.folder / "learned.json").read_text())
     assert record == dict(read_learned(result.folder / "learned.json").record) == result.record
     assert (record["learner"], record["tokens"], record["start"]) == ("soft", ["<TP1>", "<TP2>"], [])
@@ -112,7 +121,7 @@ def test_what_was_saved_scores_the_same(folders, outcomes, family: str) -> None:
     assert all(torch.equal(words[name], vector) for name, vector in read_soft(result.folder).items())
     worn = with_words(model, words)
     assert worn.fingerprint == result.fingerprint
-    assert mrr(worn, REST) == pytest.approx(outcomes[family, "bce"].rest, abs=1e-9)
+    assert mrr(worn, REST) == pytest.approx(outcomes((family, "bce")).rest, abs=1e-9)
     best = max(epoch["dev_mrr_a"] for epoch in record["epochs"])
     kept = record["epochs"][record["kept_epoch"] - 1]
     assert kept["dev_mrr_a"] == best == pytest.approx(mrr(worn, DEV), abs=1e-9)  # One gold: MRR_a is MRR.
@@ -145,8 +154,8 @@ def test_scores_are_those_of_the_model(model_folders: dict[str, Path], family: s
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_same_seed_gives_the_same_bytes_in_any_order(folders, tmp_path: Path, family: str) -> None:
-    model = load_model(str(folders[family]))
+def test_the_same_seed_gives_the_same_bytes_in_any_order(unread, tmp_path: Path, family: str) -> None:
+    model = load_model(str(unread[family]))
     settings = {**BRIEF, "batch_size": 3, "negatives": 4}
     made = {}
     for name, order, seed in (("a", 1, 1), ("b", -1, 1), ("c", 1, 2)):
@@ -158,8 +167,8 @@ def test_the_same_seed_gives_the_same_bytes_in_any_order(folders, tmp_path: Path
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-def test_tokens_begin_where_they_are_told_to(folders, tmp_path: Path) -> None:
-    model = load_model(str(folders["masked"]))
+def test_tokens_begin_where_they_are_told_to(unread, tmp_path: Path) -> None:
+    model = load_model(str(unread["masked"]))
     still = {"epochs": 1, "learning_rate": 1e-9}
     start = {"<TP2>": torch.arange(64) / 64, "<RG1>": torch.ones(64)}
     result = learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=still, start=start)
@@ -184,7 +193,7 @@ def test_tokens_begin_where_they_are_told_to(folders, tmp_path: Path) -> None:
 def test_the_best_epoch_on_the_dev_questions_is_kept(folders, outcomes, tmp_path: Path) -> None:
     """What is learned is wrong for the dev questions: the longer it goes on, the fewer are right."""
     model = load_model(str(folders["masked"]))
-    start = read_soft(outcomes["masked", "bce"].result.folder)
+    start = read_soft(outcomes(("masked", "bce")).result.folder)
     wrong = [replace(q, answers=("song",), target="song") for q in TRAINING]
     settings = {"epochs": 12, "learning_rate": 0.1, "warmup": 0.5, "dev_every": 1}
     result = learn_soft_prompts(model, wrong, tmp_path / "out", dev=DEV, settings=settings, start=start)
@@ -200,8 +209,8 @@ def test_the_best_epoch_on_the_dev_questions_is_kept(folders, outcomes, tmp_path
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_losses_are_those_of_the_formulas(folders, family: str) -> None:
-    model = load_model(str(folders[family]))
+def test_the_losses_are_those_of_the_formulas(unread, family: str) -> None:
+    model = load_model(str(unread[family]))
     worn = with_words(model, {"<TP1>": torch.ones(64), "<TP2>": -torch.ones(64)})
     some = [replace(q, answers=(q.target, "song")) for q in TRAINING[:4]]
     examples, skipped = training_module.make_examples(worn, some)
@@ -227,8 +236,8 @@ def test_the_losses_are_those_of_the_formulas(folders, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_pseudowords_stand_in_prompts_and_are_not_learned(folders, tmp_path: Path, monkeypatch, family: str) -> None:
-    model = load_model(str(folders[family]))
+def test_pseudowords_stand_in_prompts_and_are_not_learned(unread, tmp_path: Path, monkeypatch, family: str) -> None:
+    model = load_model(str(unread[family]))
     prompts = ("[X] is a {kind} . <s4> [X] <TP1> [MASK] .", "[Y] belongs to the {kind} s . <s5> [Y] <TP1> [MASK] .")
     some = [
         Question(f"{kind}{i}", "rdfs9", prompt.format(kind=kind), (kind,), kind, KINDS)
@@ -256,8 +265,8 @@ def test_pseudowords_stand_in_prompts_and_are_not_learned(folders, tmp_path: Pat
     assert {one.repeat for one in asking.score_candidates(some, model.methods[:1])} == {0, 1}
 
 
-def test_a_batch_in_parts_gives_the_same_embeddings(folders, tmp_path: Path, monkeypatch) -> None:
-    model = load_model(str(folders["masked"]))
+def test_a_batch_in_parts_gives_the_same_embeddings(unread, tmp_path: Path, monkeypatch) -> None:
+    model = load_model(str(unread["masked"]))
     settings = {"epochs": 2, "learning_rate": 0.05, "batch_size": 16, "loss": "nll"}
     learn_soft_prompts(model, TRAINING, tmp_path / "whole", settings=settings)
     loss, tried = training_module.SoftLearning._loss, []
@@ -275,8 +284,8 @@ def test_a_batch_in_parts_gives_the_same_embeddings(folders, tmp_path: Path, mon
     assert all(torch.allclose(whole[name], parts[name], atol=1e-3) for name in whole)
 
 
-def test_a_loss_that_is_no_number_says_what_to_do(folders, tmp_path: Path, monkeypatch) -> None:
-    model = load_model(str(folders["masked"]))
+def test_a_loss_that_is_no_number_says_what_to_do(unread, tmp_path: Path, monkeypatch) -> None:
+    model = load_model(str(unread["masked"]))
     embedding = model.model.get_input_embeddings()
     monkeypatch.setattr(training_module.SoftLearning, "_loss", lambda self, _some: self.table.sum() * float("nan"))
     with pytest.raises(GnomonError, match=r"the loss is not a number any more. Use a smaller learning_rate"):
@@ -286,8 +295,8 @@ def test_a_loss_that_is_no_number_says_what_to_do(folders, tmp_path: Path, monke
     assert all(parameter.requires_grad for parameter in model.model.parameters())
 
 
-def test_the_published_way_scores_dev_questions_by_logits(folders, tmp_path: Path, monkeypatch) -> None:
-    model = load_model(str(folders["masked"]))
+def test_the_published_way_scores_dev_questions_by_logits(unread, tmp_path: Path, monkeypatch) -> None:
+    model = load_model(str(unread["masked"]))
     raws = []
 
     def watched(*arguments, raw: bool = False):
@@ -304,8 +313,8 @@ def test_the_published_way_scores_dev_questions_by_logits(folders, tmp_path: Pat
     assert losses[0] == losses[1]
 
 
-def test_raw_scores_are_pooled_logits(folders) -> None:
-    model = load_model(str(folders["masked"]))
+def test_raw_scores_are_pooled_logits(unread) -> None:
+    model = load_model(str(unread["masked"]))
     worn = with_words(model, {"<TP1>": torch.ones(64), "<TP2>": -torch.ones(64)})
     placed, _ = worn.placer.place(TRAINING[:1])
     ids = worn.tokenizer(TRAINING[0].prompt, return_tensors="pt")["input_ids"]

@@ -17,8 +17,8 @@ from gnomon.models import load_model
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_questions_that_cannot_be_learned_are_left_out_and_counted(folders, tmp_path: Path) -> None:
-    model = load_model(str(folders["masked"]))
+def test_questions_that_cannot_be_learned_are_left_out_and_counted(unread, tmp_path: Path) -> None:
+    model = load_model(str(unread["masked"]))
     first = TRAINING[0]
     odd = [
         replace(first, question_id="long", prompt="bird " * 40 + first.prompt),
@@ -37,9 +37,9 @@ def test_questions_that_cannot_be_learned_are_left_out_and_counted(folders, tmp_
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
+def test_settings_that_make_no_sense_are_refused(unread, tmp_path: Path) -> None:
+    model = load_model(str(unread["masked"]))
+    for settings, reason in (
         ({"epoch": 3}, "there is no setting 'epoch' of learning; did you mean 'epochs'"),
         ({"epochs": 0}, "the setting epochs of learning is 0, and should be above 0"),
         ({"learning_rate": -1.0}, "learning_rate of learning is -1.0, and should be above 0"),
@@ -50,17 +50,14 @@ def test_questions_that_cannot_be_learned_are_left_out_and_counted(folders, tmp_
         ({"compat": "papr"}, "compat of learning is 'papr'; did you mean 'paper'"),
         ({"negatives": -2}, "negatives of learning is -2"),
         ({"dev_every": 0}, "dev_every of learning is 0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(folders, tmp_path: Path, settings, reason: str) -> None:
-    model = load_model(str(folders["masked"]))
-    with pytest.raises(InputError, match=reason):
-        learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=settings)
-    assert not list(tmp_path.iterdir())
+    ):
+        with pytest.raises(InputError, match=reason):
+            learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=settings)
+        assert not list(tmp_path.iterdir())
 
 
-def test_what_is_wrong_is_said_before_anything_is_done(folders, tmp_path: Path) -> None:
-    model = load_model(str(folders["masked"]))
+def test_what_is_wrong_is_said_before_anything_is_done(unread, tmp_path: Path) -> None:
+    model = load_model(str(unread["masked"]))
     with pytest.raises(InputError, match="random is a baseline, which reads no soft prompts"):
         learn_soft_prompts(load_model("random"), TRAINING, tmp_path / "out")
     with pytest.raises(InputError, match=r"question plain has no soft token .* nothing to learn"):
@@ -77,12 +74,12 @@ def test_what_is_wrong_is_said_before_anything_is_done(folders, tmp_path: Path) 
     assert [file.name for file in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
 
 
-def test_prompts_of_another_model_and_broken_ones_are_refused(folders, tmp_path: Path) -> None:
+def test_prompts_of_another_model_and_broken_ones_are_refused(unread, tmp_path: Path) -> None:
     masked, causal = (
-        learn_soft_prompts(load_model(str(folders[family])), TRAINING, tmp_path / family, settings=BRIEF)
+        learn_soft_prompts(load_model(str(unread[family])), TRAINING, tmp_path / family, settings=BRIEF)
         for family in FAMILIES
     )
-    model = load_model(str(folders["masked"]))
+    model = load_model(str(unread["masked"]))
     with pytest.raises(
         InputError, match=r"were learned with causal, and masked is another model, or has other weights"
     ):
@@ -104,8 +101,8 @@ def test_prompts_of_another_model_and_broken_ones_are_refused(folders, tmp_path:
         read_soft(tmp_path / "out")
 
 
-def test_a_folder_is_whole_or_not_there(folders, tmp_path: Path, monkeypatch) -> None:
-    model = load_model(str(folders["masked"]))
+def test_a_folder_is_whole_or_not_there(unread, tmp_path: Path, monkeypatch) -> None:
+    model = load_model(str(unread["masked"]))
     learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
     first = read_soft(tmp_path / "out")
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["learned.json", "soft.safetensors"]

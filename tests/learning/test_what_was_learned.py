@@ -40,6 +40,7 @@ OTHERS = (
     "one travels to {city} by train .",
 )
 ASKED = STATEMENTS[:2]
+pytestmark = pytest.mark.train
 TUNING = {"epochs": 30, "learning_rate": 1e-3, "batch_size": 16}
 
 
