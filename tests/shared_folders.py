@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def make_shared_folder(factory: pytest.TempPathFactory, name: str, make: Callabl
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.is_dir():
             partial = target.with_name(f"{name}.part")
+            shutil.rmtree(partial, ignore_errors=True)  # Left by a maker that failed.
             partial.mkdir()
             make(partial)
             partial.rename(target)

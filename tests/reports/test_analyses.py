@@ -121,14 +121,12 @@ def test_an_ontology_run_is_shown_with_all_its_figures():
         assert all(sentence in page.text for sentence in analysis["sentences"])
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_run_without_analyses_has_no_such_section():
     plain = render_html(make_run())
     assert render_html(make_run(analyses=[])) == plain
     assert "analysis-" not in plain
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_cells_are_shown_as_what_they_are():
     (section,) = analysis_sections([FOUND])
     first, second = section["tables"][0]["rows"]
@@ -140,7 +138,6 @@ def test_cells_are_shown_as_what_they_are():
     assert "50.0 [25.0, 75.0]" in page.text and page.mistakes == []
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_tables_aside_are_folded_and_long_ones_cut():
     long = {"caption": "long", "aside": True, "columns": [{"name": "c"}], "rows": [["x"]] * 700}
     page = Page(render_html(make_run(analyses=[{**FOUND, "tables": [long]}])))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from report_pages import Page
 from report_runs import make_card, make_run
 
 from gnomon.reports import ReportData, render_html
 from gnomon.reports.cards import trust, trust_sentences, warnings
-
-pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def part(data: ReportData, name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
 from report_pages import Page
 from report_runs import make_card, make_run, score
 
@@ -14,7 +13,6 @@ from gnomon.reports import ReportData, render_html
 from gnomon.reports.citations import bibliography, in_text
 from gnomon.suites import SUITES
 
-pytestmark = pytest.mark.usefixtures("undrawn")
 NAMED = {
     "kmir": "Gao et al., 2022",
     "ontoprobe": "Wu et al., 2023",

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from linguistic_runs import HEADLINE, make_answers, make_questions
 from report_pages import Page
 
 from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
 from gnomon.questions import QuestionSet
 from gnomon.reports import ReportData, render_html
-
-pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def shown(questions, answers):

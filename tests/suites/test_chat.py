@@ -21,7 +21,6 @@ from chat_servers import ScriptedServer, completion, running
 from small_packs import write_pack
 
 SECRET = "sk-Wv3-never-to-be-written"
-PACK = ("--knowledge", "physics")
 NO_REPORT = ("--set", "report=none")
 
 
@@ -60,10 +59,24 @@ def scores(run: Path, **wanted: str) -> dict[str, float]:
     return {row["task"]: row["value"] for row in plain if all(row[key] == value for key, value in wanted.items())}
 
 
-def test_all_types_of_kmir_by_three_probes(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+def test_all_types_of_kmir_by_three_probes(server: ScriptedServer, gnomon: Any, kmir_few: Path, tmp_path: Path) -> None:
     model = f"chat:tester@{server.endpoint}"
     done = gnomon(
-        *("run", "kmir", *PACK, "--model", model, "--model", "random", "--limit", "6", "--out", "r", "--quiet"),
+        *(
+            "run",
+            "kmir",
+            "--data",
+            kmir_few,
+            "--model",
+            model,
+            "--model",
+            "random",
+            "--limit",
+            "6",
+            "--out",
+            "r",
+            "--quiet",
+        ),
         *NO_REPORT,
         check=0,
     )
@@ -72,7 +85,7 @@ def test_all_types_of_kmir_by_three_probes(server: ScriptedServer, gnomon: Any, 
     assert set(scores(tmp_path / "r", model="tester", metric="no-answer").values()) == {0.0}
     assert "tester" in done.stdout
     gnomon(
-        *("run", "kmir", *PACK, "--model", model, "--limit", "6", "--out", "r3", "--quiet"),
+        *("run", "kmir", "--data", kmir_few, "--model", model, "--limit", "6", "--out", "r3", "--quiet"),
         *("--set", "probes=[choose, answer, judge]", *NO_REPORT),
         check=0,
     )
@@ -90,10 +103,12 @@ def test_all_types_of_kmir_by_three_probes(server: ScriptedServer, gnomon: Any, 
     }
 
 
-def test_several_orders_cancel_a_pull_to_the_first(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+def test_several_orders_cancel_a_pull_to_the_first(
+    server: ScriptedServer, gnomon: Any, kmir_few: Path, tmp_path: Path
+) -> None:
     probe = "probes=[{probe: choose, options: {orders: 4}}]"
     model = f"chat:tester@{server.endpoint}"
-    arguments = ("run", "kmir", *PACK, "--model", model, "--task", "distinction", "--limit", "20")
+    arguments = ("run", "kmir", "--data", kmir_few, "--model", model, "--task", "distinction", "--limit", "20")
     gnomon(*arguments, "--set", probe, "--out", "r", "--quiet", check=0)
     assert scores(tmp_path / "r", metric="accuracy") == {"distinction": 0.25}
     report = (tmp_path / "r" / "report.html").read_text()
@@ -107,9 +122,24 @@ def test_several_orders_cancel_a_pull_to_the_first(server: ScriptedServer, gnomo
     assert "orders is 'many', and should be a whole number" in bad.stderr
 
 
-def test_examples_come_from_the_training_questions(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+def test_examples_come_from_the_training_questions(
+    server: ScriptedServer, gnomon: Any, kmir_few: Path, tmp_path: Path
+) -> None:
     model = f"chat:tester@{server.endpoint}"
-    arguments = ("run", "kmir", *PACK, "--model", model, "--task", "checking", "--limit", "5", "--quiet", *NO_REPORT)
+    arguments = (
+        "run",
+        "kmir",
+        "--data",
+        kmir_few,
+        "--model",
+        model,
+        "--task",
+        "checking",
+        "--limit",
+        "5",
+        "--quiet",
+        *NO_REPORT,
+    )
     gnomon(*arguments, "--set", "probes=[{probe: choose, options: {shots: 3}}]", "--out", "r", check=0)
     bodies = [one for one in server.requests if len(one["messages"]) > 1]
     assert len(bodies) == 5 and {len(one["messages"]) for one in bodies} == {7}

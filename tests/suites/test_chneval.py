@@ -118,15 +118,19 @@ def test_senses_do_not_give_themselves_away_by_their_order(finished) -> None:
     assert 0.25 < sum(first) / len(first) < 0.75
 
 
+@pytest.mark.slow
 def test_the_released_code_can_be_followed(folders, tmp_path) -> None:
     models = [folders["masked"], folders["causal"]]
-    paper = gnomon.run("chneval", models=models, limit=20, settings=["options.compat=paper"], out=tmp_path / "paper")
+    paper = gnomon.run(
+        "chneval", models=models, limit=20, settings=["options.compat=paper", "report=none"], out=tmp_path / "paper"
+    )
     assert {row["method"] for row in rows_of(paper, model="masked", task="semantic")} == {"masked"}
     assert {row["method"] for row in rows_of(paper, model="causal", task="semantic")} == {"word"}
     assert rows_of(paper, task="syntactic", metric="p@20") and rows_of(paper, task="semantic", metric="strict-accuracy")
     (row,) = rows_of(paper, model="masked", task="commonsense", probe="fill", metric="p@1", relation=None)
     assert row["unusable"] > 0 and row["n"] + row["unusable"] == 20
-    plain = gnomon.run("chneval", models=[folders["masked"]], limit=20, tasks=["syntactic"], out=tmp_path / "plain")
+    given = {"models": [folders["masked"]], "limit": 20, "tasks": ["syntactic"], "settings": ["report=none"]}
+    plain = gnomon.run("chneval", out=tmp_path / "plain", **given)
 
     def scores(run):
         answers = pq.read_table(run.folder / "answers.parquet").to_pylist()
@@ -215,7 +219,19 @@ def test_published_files_with_faults_are_asked_all_the_same(gnomon, folders, tmp
     (published / "adverb.txt").write_text("\n".join(lines), encoding="utf-8")
     blocks = "他打电话。\t1\n我打给你。\t1\n她打我。\t1\n\n他打人。\t1\n\n别打人。\t1\n她打我。\t1\n"
     (published.parent / "semantic.txt").write_text(blocks, encoding="utf-8")
-    done = gnomon("run", "chneval", "--data", published.parent, "--model", folders["masked"], "--out", "run", check=0)
+    done = gnomon(
+        "run",
+        "chneval",
+        "--data",
+        published.parent,
+        "--model",
+        folders["masked"],
+        "--set",
+        "report=none",
+        "--out",
+        "run",
+        check=0,
+    )
     said = " ".join(done.stderr.split())
     assert "3 lines that cannot be asked are left out" in said
     assert "adverb.txt, line 2: 9 of 5 characters" in said
@@ -225,6 +241,7 @@ def test_published_files_with_faults_are_asked_all_the_same(gnomon, folders, tmp
     assert json.loads(one.stdout)["by_task"] == {"syntactic": 4}
 
 
+@pytest.mark.train
 def test_objectives_are_compared(folders, tmp_path) -> None:
     corpus = tmp_path / "corpus.txt"
     lines = own_material("sentences.txt").read_text(encoding="utf-8").splitlines()
@@ -233,7 +250,12 @@ def test_objectives_are_compared(folders, tmp_path) -> None:
         "chneval",
         models=[folders["masked"]],
         limit=12,
-        settings=["learning.learner=pretrain", f"learning.settings.corpus={corpus}", "learning.settings.steps=3"],
+        settings=[
+            "report=none",
+            "learning.learner=pretrain",
+            f"learning.settings.corpus={corpus}",
+            "learning.settings.steps=3",
+        ],
         out=tmp_path / "run",
     )
     names = [f"masked{ending}" for ending in ("", ", mlm", ", mlm+nsp", ", mlm+sop", ", mlm+sbo")]

@@ -17,7 +17,6 @@ from gnomon.suites.planning import plain_plan
 from gnomon.suites.resolving import Request, resolve_study
 
 AXIOMS = {"SymmetricOP", "TransitiveOP", "EquivalentOP", "InverseOP", "Sub-relation", "SubOP(OPChain)", "comparison"}
-PACK = ["physics"]
 TASKS = {"completion", "distinction", "checking", "reasoning"}
 
 
@@ -25,13 +24,6 @@ TASKS = {"completion", "distinction", "checking", "reasoning"}
 def packs(made_once: Any) -> tuple[Path, QuestionSet]:
     """Questions of all packs."""
     folder = made_once("kmir-questions", lambda folder: gnomon.build("kmir", out=folder / "made")) / "made"
-    return folder, read_questions(folder)
-
-
-@pytest.fixture(scope="module")
-def few(made_once: Any) -> tuple[Path, QuestionSet]:
-    """Questions of a small pack."""
-    folder = made_once("kmir-few", lambda folder: gnomon.build("kmir", out=folder / "made", knowledge=PACK)) / "made"
     return folder, read_questions(folder)
 
 
@@ -51,8 +43,8 @@ def check_a_benchmark(folder: Path, questions: QuestionSet) -> list[dict[str, An
     return rows
 
 
-def test_a_pack_gives_a_benchmark(few: tuple[Path, QuestionSet]) -> None:
-    rows = check_a_benchmark(*few)
+def test_a_pack_gives_a_benchmark(kmir_few: Path) -> None:
+    rows = check_a_benchmark(kmir_few, read_questions(kmir_few))
     assert len(rows) > 500 and {row["rule"] for row in rows if row["rule"]} <= AXIOMS
 
 
@@ -70,10 +62,10 @@ def test_the_packs_give_a_whole_benchmark(packs: tuple[Path, QuestionSet]) -> No
 
 
 @pytest.mark.slow
-def test_what_was_built_twice_is_the_same(few: tuple[Path, QuestionSet], tmp_path: Path) -> None:
-    gnomon.build("kmir", out=tmp_path / "again", knowledge=PACK)
+def test_what_was_built_twice_is_the_same(kmir_few: Path, tmp_path: Path) -> None:
+    gnomon.build("kmir", out=tmp_path / "again", knowledge=["medicine"])
     for name in ("questions", "candidates", "entities"):
-        assert file_digest(tmp_path / "again" / f"{name}.parquet") == file_digest(few[0] / f"{name}.parquet")
+        assert file_digest(tmp_path / "again" / f"{name}.parquet") == file_digest(kmir_few / f"{name}.parquet")
 
 
 def test_a_limit_takes_whole_q_sets(tmp_path: Path) -> None:
@@ -83,44 +75,42 @@ def test_a_limit_takes_whole_q_sets(tmp_path: Path) -> None:
     assert sum(count > 1 for count in sets.values()) > len(sets) / 2
 
 
-def test_a_domain_without_facts_is_named_and_has_a_dash(few: tuple[Path, QuestionSet], tmp_path: Path) -> None:
-    run = gnomon.run("kmir", data=few[0], models=["random"], limit=20, out=tmp_path / "run")
+def test_a_domain_without_facts_is_named_and_has_a_dash(kmir_few: Path, tmp_path: Path) -> None:
+    run = gnomon.run("kmir", data=kmir_few, models=["random"], limit=20, out=tmp_path / "run")
     about = run.questions.about
-    assert {"medicine", "law", "music"} <= set(about["empty_domains"])
-    assert "physics" not in about["empty_domains"]
+    assert {"physics", "law", "music"} <= set(about["empty_domains"])
+    assert "medicine" not in about["empty_domains"]
     [domains] = [one for one in run.analyses if one["name"] == "domains"]
-    assert "medicine" in json.dumps(domains)
+    assert "music" in json.dumps(domains)
     page = run.report.read_text(encoding="utf-8")
-    assert "medicine" in page and "–" in page
+    assert "music" in page and "–" in page
 
 
-def test_a_run_asks_the_test_split_and_baselines_once(few: tuple[Path, QuestionSet], tmp_path: Path) -> None:
+def test_a_run_asks_the_test_split_and_baselines_once(kmir_few: Path, tmp_path: Path) -> None:
     given = {"models": ["random", "frequency"], "limit": 30, "settings": ["report=none"]}
-    run = gnomon.run("kmir", data=few[0], out=tmp_path / "run", **given)
+    run = gnomon.run("kmir", data=kmir_few, out=tmp_path / "run", **given)
     assert set(run.questions.questions["split"].to_pylist()) == {"test"}
     lines = {(row["model"], row["probe"]) for row in run.scores.to_pylist()}
     assert lines == {("random", "rank"), ("frequency", "rank")}
     assert {one["name"] for one in run.analyses} >= {"consistency", "domains", "distribution"}
 
 
-def test_another_split_may_be_asked_and_one_that_is_not_there_is_refused(
-    few: tuple[Path, QuestionSet], tmp_path: Path
-) -> None:
+def test_another_split_may_be_asked_and_one_that_is_not_there_is_refused(kmir_few: Path, tmp_path: Path) -> None:
     settings = ["options.split=dev", "report=none"]
-    run = gnomon.run("kmir", data=few[0], models=["random"], limit=5, settings=settings, out=tmp_path / "dev")
+    run = gnomon.run("kmir", data=kmir_few, models=["random"], limit=5, settings=settings, out=tmp_path / "dev")
     assert set(run.questions.questions["split"].to_pylist()) == {"dev"}
     with pytest.raises(InputError, match="no questions of the split 'final'; there are: dev, test, train"):
-        gnomon.run("kmir", data=few[0], models=["random"], settings=["options.split=final"], out=tmp_path / "final")
+        gnomon.run("kmir", data=kmir_few, models=["random"], settings=["options.split=final"], out=tmp_path / "final")
 
 
 def test_models_learn_each_task_by_itself_and_are_asked_again(
-    few: tuple[Path, QuestionSet], writer_folders: dict[str, Path], tmp_path: Path
+    kmir_few: Path, writer_folders: dict[str, Path], tmp_path: Path
 ) -> None:
     folder = writer_folders["bert"]
     settings = ["learning.limit=12", "learning.settings.epochs=1", "probes=[write]", "report=none"]
     run = gnomon.run(
         "kmir",
-        data=few[0],
+        data=kmir_few,
         models=[str(folder), "random"],
         tasks=["completion", "checking"],
         limit=6,

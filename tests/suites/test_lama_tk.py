@@ -57,9 +57,9 @@ def offices(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(model_folders, tmp_path_factory):
+def finished(long_models, tmp_path_factory):
     """One run over a tiny model and two baselines."""
-    models = [str(model_folders["bert-cased"]), "frequency", "random"]
+    models = [str(long_models["causal"]), "frequency", "random"]
     return gnomon.run(
         "lama-tk",
         models=models,

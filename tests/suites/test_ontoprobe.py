@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import pyarrow.parquet as pq
 import pytest
-from tiny_models import FAMILIES, build_models
 
 import gnomon
 from gnomon.foundation import InputError
 from gnomon.runs import make_study
 from gnomon.suites.ontoprobe.options import MEMORIZING, RULES, read_options
-
-LONGEST = 300
 
 PLACES = ("town", "city", "village", "harbour", "river", "lake", "island", "forest")
 KINDS = {"place": PLACES, "person": ("writer", "painter", "singer", "judge", "actor"), "work": ("book", "song", "film")}
@@ -60,7 +56,7 @@ def ontology(tmp_path_factory):
 
 def settings(**more):
     """Little of everything; settings of learning are those of the suite's own learner."""
-    given = {"options.pairs": 2, "options.premises": 6, "learning.settings.epochs": 2}
+    given = {"options.pairs": 2, "options.premises": 6, "learning.settings.epochs": 2, "report": "none"}
     if more.get("learning") == "null":
         given.pop("learning.settings.epochs")
     return [f"{key}={value}" for key, value in {**given, **more}.items()]
@@ -73,28 +69,9 @@ def run(ontology, out, models, *tasks, **more):
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """A tiny masked and a tiny causal model that take premises of some length."""
-
-    def longer(family, **positions):
-        def tokenizer(texts):
-            made = family.tokenizer(texts)
-            made.model_max_length = LONGEST
-            return made
-
-        return dataclasses.replace(family, tokenizer=tokenizer, settings={**family.settings, **positions})
-
-    families = {
-        "masked": longer(FAMILIES["roberta"], max_position_embeddings=LONGEST + 2),
-        "causal": longer(FAMILIES["gpt2"], n_positions=LONGEST),
-    }
-    return build_models(tmp_path_factory.mktemp("models"), families)
-
-
-@pytest.fixture(scope="module")
-def finished(ontology, folders, tmp_path_factory):
+def finished(ontology, long_models, tmp_path_factory):
     """A run of everything with a masked model and the baseline."""
-    masked = {"model": str(folders["masked"]), "label": "tiny"}
+    masked = {"model": str(long_models["masked"]), "label": "tiny"}
     return run(ontology, tmp_path_factory.mktemp("runs") / "all", [masked, "train-frequency"])
 
 
@@ -162,9 +139,10 @@ def test_the_report_has_the_papers_tables_and_the_losses(finished):
     assert about["tiny"]["rows_one_by_one"] > about["tiny"]["rows"] > 0
 
 
-def test_soft_conjunctions_go_on_from_what_was_memorized_and_causal_models_learn_too(ontology, folders, tmp_path):
-    causal = {"model": str(folders["causal"]), "label": "causal"}
-    masked = {"model": str(folders["masked"]), "label": "masked"}
+@pytest.mark.train
+def test_soft_conjunctions_go_on_from_what_was_memorized_and_causal_models_learn_too(ontology, long_models, tmp_path):
+    causal = {"model": str(long_models["causal"]), "label": "causal"}
+    masked = {"model": str(long_models["masked"]), "label": "masked"}
     more = {"options.reasoning": "[manual-manual, soft-manual, manual-soft, soft-soft]"}
     done = run(ontology, tmp_path / "run", [masked, causal], "rdfs9", **more)
     for model in ("masked", "causal"):
@@ -184,7 +162,7 @@ def test_a_rule_brings_the_questions_that_say_what_the_model_knows(ontology, tmp
 
 def test_built_questions_are_asked_as_they_are(ontology, tmp_path):
     gnomon.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "built", settings=["options.premises=6"])
-    given = ["learning=null", "options.pairs=2"]
+    given = ["learning=null", "options.pairs=2", "report=none"]
     again = gnomon.run(
         "ontoprobe", data=tmp_path / "built", models=["random"], tasks=["rdfs5"], settings=given, out=tmp_path / "a"
     )
@@ -206,8 +184,9 @@ def test_a_limit_leaves_what_is_learned_from(ontology, tmp_path):
     assert asked.count("TP") == 5 < sum(row["task"] == "TP" for row in whole.questions.to_pylist())
 
 
-def test_the_faults_of_the_published_code_are_had_on_request_alone(ontology, folders, tmp_path):
-    masked = {"model": str(folders["masked"]), "label": "tiny"}
+@pytest.mark.slow
+def test_the_faults_of_the_published_code_are_had_on_request_alone(ontology, long_models, tmp_path):
+    masked = {"model": str(long_models["masked"]), "label": "tiny"}
     given = {"options.compat": "paper", "options.reasoning": "[manual-manual, manual-soft]"}
     done = run(ontology, tmp_path / "paper", [masked], "rdfs9", "rdfs11", **given)
     asked = {(row["task"], row["prompt"]) for row in done.questions.questions.to_pylist() if row["template"]}
@@ -237,6 +216,7 @@ def test_options_that_cannot_be_meant_are_refused():
             read_options(make_study({"suite": "ontoprobe", "options": options}, "study"))
 
 
+@pytest.mark.slow
 def test_the_published_frequency_baseline_is_reproduced(shared, tmp_path):
     published = {
         "TP": (15.4, 15.6, 1.3, 19.6),
@@ -250,7 +230,7 @@ def test_the_published_frequency_baseline_is_reproduced(shared, tmp_path):
         data=shared / "data" / "ontoprobe",
         models=["train-frequency"],
         tasks=MEMORIZING,
-        settings=["learning=null", "metrics=[r@1, r@5, mrr_a, mrr]"],
+        settings=["learning=null", "metrics=[r@1, r@5, mrr_a, mrr]", "report=none"],
         out=tmp_path / "run",
     )
     for task, cells in published.items():

@@ -33,12 +33,13 @@ def print_run(run: Run, *, as_json: bool) -> None:
         score_table(run.scores, card["headline"], width=console.width, baselines=baselines, main_methods=main_methods)
     )
     console.print()
+    where = "the report" if run.study.report != "none" else "findings.json and analyses.json"
     told = [one["sentences"] for one in run.analyses if one["name"] in (card.get("told") or ())]
     for sentences in (run.findings["sentences"], *told, _work(run.record["models"])):
         for sentence in sentences[:_MOST_SENTENCES]:
             console.print(sentence, markup=False)
         if len(sentences) > _MOST_SENTENCES:
-            console.print(f"({len(sentences) - _MOST_SENTENCES} more of this kind in the report)")
+            console.print(f"({len(sentences) - _MOST_SENTENCES} more of this kind in {where})")
     report = "" if run.study.report == "none" else f"Report: {run.report}    "
     console.print(f"{report}Scores: {run.folder / 'scores.json'}", soft_wrap=True, markup=False)
     console.print(f"Look closer: gnomon explore {shlex.quote(str(run.folder))}", markup=False, soft_wrap=True)
