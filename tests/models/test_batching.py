@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from frozen_heap import frozen_heap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,12 +17,10 @@ from gnomon.models.batching import fill_batches, run_batches
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nothing_to_collect() -> Iterator[None]:
-    """Hide what is loaded from the garbage collector, which runs whenever memory runs out: 30 ms each time else."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
+def little_to_collect() -> Iterator[None]:
+    """Garbage is collected whenever memory runs out."""
+    with frozen_heap():
+        yield
 
 
 @settings(deadline=None)

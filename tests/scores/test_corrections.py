@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+from frozen_heap import frozen_heap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -12,6 +15,13 @@ from statsmodels.stats.multitest import multipletests
 from gnomon.scores.corrections import benjamini_hochberg, chance_adjusted, holm
 
 PROBABILITIES = arrays(float, st.integers(1, 30), elements=st.floats(1e-6, 1) | st.sampled_from([0.01, 0.05, 1.0]))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_to_collect() -> Iterator[None]:
+    """Statsmodels collects garbage in every correction by Holm's method."""
+    with frozen_heap():
+        yield
 
 
 @settings(deadline=None, max_examples=40)
