@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -94,3 +95,8 @@ def settle(page: Page) -> None:
 def chosen(page: Page) -> dict[str, list[str]]:
     """What the address says."""
     return parse_qs(page.url.partition("#")[2].partition("?")[2], keep_blank_values=True)
+
+
+def stop_clock(page: Page) -> None:
+    """Let no time pass in a page whose clock is installed, until the test says so."""
+    page.clock.pause_at(datetime(2031, 1, 1))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import datetime
 
 import pytest
-from held_requests import DEADLINE, HeldRequests, chosen, settle
+from held_requests import DEADLINE, HeldRequests, chosen, settle, stop_clock
 from playwright.sync_api import expect
 
 from gnomon.foundation import GnomonError
@@ -45,10 +46,11 @@ def last_prompt(client) -> str:
 
 
 def test_play_that_is_left_while_typing_stays_left(page, explorer, made_up, loading):
-    page.clock.install()
+    page.clock.install(time=datetime(2030, 1, 1))
     client = explorer(made_up, [Playable("gone", "masked", loading)])
     page.goto(f"{client.url}#/play")
     settle(page)
+    stop_clock(page)
     page.locator("#play-text").press_sequentially("Oh ")
     page.evaluate("location.hash = '#/questions'")
     expect(page.locator(".total")).to_have_text("180 questions")
@@ -126,7 +128,7 @@ def two_models(page, explorer, made_up, model_folders, loading):
     loading.free.clear()
     bert = load_model(str(model_folders["bert-cased"]))
     client = explorer(made_up, [Playable("bert", "masked", lambda: bert), Playable("gone", "masked", loading)])
-    page.clock.install()
+    page.clock.install(time=datetime(2030, 1, 1))
     page.goto(f"{client.url}#/play?text=Paris+is+[MASK].&candidates=Berlin,+Rome&model=bert&model=gone")
     expect(page.locator(".said h3")).to_have_text(["bert"])
     return client
@@ -145,6 +147,7 @@ def test_a_result_that_comes_leaves_those_before_it_as_they_are(page, two_models
 def test_a_method_that_is_chosen_while_a_sentence_is_typed_is_asked_for_once(page, two_models, loading):
     loading.free.set()
     expect(page.locator(".said h3")).to_have_text(["bert", "gone"])
+    stop_clock(page)
     asked = []
     page.on("request", lambda request: asked.append(request.post_data) if request.method == "POST" else None)
     page.evaluate(
