@@ -182,6 +182,7 @@ def test_an_answer_is_cut_where_it_ends() -> None:
         (" John F. Kennedy. He", "", "John F. Kennedy"),
         (" St. Petersburg, Russia. Then", "", "St. Petersburg, Russia"),
         (" vitamin C. It", "", "vitamin C"),
+        (" John F.", "", "John F"),
         (" Paris... and", "", "Paris"),
         (" Yes! It", "", "Yes"),
         ('Rome", and it is', '"', "Rome"),
