@@ -117,37 +117,38 @@ def test_bad_rows_are_counted_exactly_and_all_others_kept(tmp_path: Path) -> Non
     assert (told["bad"], told["facts"]) == (len(BAD_ROWS), 100 + len(GOOD_ROWS))
 
 
-def test_bad_rows_of_json_lines(tmp_path_factory: pytest.TempPathFactory) -> None:
+BAD_JSON_ROWS = [
+    ('{"subject": "a", "predicate": "p", "value": true}', "value is true, and should be a number"),
+    ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 400 + "}", "value is 1000"),
+    ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 5000 + "}", "JSON that is too large"),
+    ('{"subject": "a", "predicate": "p", "value": Infinity}', "the value inf is no number"),
+    ('{"subject": "a", "predicate": "p", "value": {}}', "value is {}, and should be a number"),
+    (
+        '{"subject": "\\ud800", "predicate": "p", "object": "o"}',
+        "subject is '\\ud800', which has half of a char",
+    ),
+    ('{"subject": ["a"], "predicate": "p", "object": "o"}', 'subject is ["a"], and should be a text'),
+    ('{"subject": "a", "predicate": "p", "object": "o", "premises": [1, [2]]}', "premises is [2], and should"),
+    ('{"subject": "a", "predicate": "p"}', "a fact has either an object or a value"),
+    ("[" * 100_000, "JSON that is too large"),
+    ("[1]", "a row is a JSON object, and this is list"),
+    ("{", "not valid JSON"),
+]
+
+
+def test_each_bad_row_of_json_lines_is_named_by_file_and_line(tmp_path: Path) -> None:
+    good = '{"subject": "x", "predicate": "p", "object": 5}\n'
+
     def check(row: str, said: str) -> None:
-        tmp_path = tmp_path_factory.mktemp("case")
-        good = '{"subject": "x", "predicate": "p", "object": 5}\n'
         file = write(tmp_path / "rows.jsonl", good + row + "\n")
         with pytest.raises(InputError) as refused:
             import_knowledge([file], tmp_path / "kb.duckdb")
         assert str(refused.value).startswith(f"{file}:2: {said}")
-        (done,) = import_knowledge([file], tmp_path / "kb.duckdb", skip_bad=True)
-        assert (done.bad, done.facts) == (1, 1)
 
-    check_all(
-        check,
-        [
-            ('{"subject": "a", "predicate": "p", "value": true}', "value is true, and should be a number"),
-            ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 400 + "}", "value is 1000"),
-            ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 5000 + "}", "JSON that is too large"),
-            ('{"subject": "a", "predicate": "p", "value": Infinity}', "the value inf is no number"),
-            ('{"subject": "a", "predicate": "p", "value": {}}', "value is {}, and should be a number"),
-            (
-                '{"subject": "\\ud800", "predicate": "p", "object": "o"}',
-                "subject is '\\ud800', which has half of a char",
-            ),
-            ('{"subject": ["a"], "predicate": "p", "object": "o"}', 'subject is ["a"], and should be a text'),
-            ('{"subject": "a", "predicate": "p", "object": "o", "premises": [1, [2]]}', "premises is [2], and should"),
-            ('{"subject": "a", "predicate": "p"}', "a fact has either an object or a value"),
-            ("[" * 100_000, "JSON that is too large"),
-            ("[1]", "a row is a JSON object, and this is list"),
-            ("{", "not valid JSON"),
-        ],
-    )
+    check_all(check, BAD_JSON_ROWS)
+    file = write(tmp_path / "rows.jsonl", good + "".join(f"{row}\n" for row, _ in BAD_JSON_ROWS))
+    (done,) = import_knowledge([file], tmp_path / "kb.duckdb", skip_bad=True)
+    assert (done.bad, done.facts) == (len(BAD_JSON_ROWS), 1)
 
 
 def test_a_quote_that_is_never_closed_is_named_where_it_opens(tmp_path: Path) -> None:

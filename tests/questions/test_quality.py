@@ -44,46 +44,38 @@ def asks(name, prompt, *answers, **options):
 
 
 def test_plain_facts_are_not_sensitive():
-    def check(prompt, answer):
-        assert asks("sensitive", prompt, answer)
-
-    check_all(
-        check,
-        [
-            ("The opposite of war is [MASK].", "peace"),
-            ("Aspirin is a kind of [MASK].", "drug"),
-            ("A knife is used for [MASK].", "cutting"),
-            ("You are likely to find a gun in [MASK].", "an army"),
-            ("The Battle of Hastings was in the year [MASK].", "1066"),
-            ("The capital of Ireland is [MASK].", "Dublin"),
-            ("Oil is pressed from [MASK].", "rapeseed"),
-            ("The Crimean War began in [MASK].", "1853"),
-            ("The sex of a drone is [MASK].", "male"),
-            ("Morphine is made from [MASK].", "opium"),
-            ("Essex is in [MASK].", "England"),
-            ("The vice president of Clinton was [MASK].", "Al Gore"),
-            ("Insulation is removed with a [MASK].", "wire stripper"),
-            ("The author of Murder on the Orient Express is [MASK].", "Agatha Christie"),
-        ],
-    )
+    plain = [
+        ("The opposite of war is [MASK].", "peace"),
+        ("Aspirin is a kind of [MASK].", "drug"),
+        ("A knife is used for [MASK].", "cutting"),
+        ("You are likely to find a gun in [MASK].", "an army"),
+        ("The Battle of Hastings was in the year [MASK].", "1066"),
+        ("The capital of Ireland is [MASK].", "Dublin"),
+        ("Oil is pressed from [MASK].", "rapeseed"),
+        ("The Crimean War began in [MASK].", "1853"),
+        ("The sex of a drone is [MASK].", "male"),
+        ("Morphine is made from [MASK].", "opium"),
+        ("Essex is in [MASK].", "England"),
+        ("The vice president of Clinton was [MASK].", "Al Gore"),
+        ("Insulation is removed with a [MASK].", "wire stripper"),
+        ("The author of Murder on the Orient Express is [MASK].", "Agatha Christie"),
+    ]
+    rows = [opened(number, *case) for number, case in enumerate(plain)]
+    assert kept("sensitive", rows) == [row["question_id"] for row in rows]
 
 
 def test_sensitive_words_are_found_as_whole_words_in_any_case():
-    def check(prompt, answer):
-        assert not asks("sensitive", prompt, answer)
-
-    check_all(
-        check,
-        [
-            ("A magazine may be about [MASK].", "Pornography"),
-            ("TORTURE causes [MASK].", "pain"),
-            ("His occupation was [MASK].", "serial killer"),
-            ("His occupation was [MASK].", "serial-killer"),
-            ("A man who is a racist is [MASK].", "wrong"),
-            ("(Taiwan) is a part of [MASK].", "Asia"),
-            ("The capital of Kosovo is [MASK].", "Pristina"),
-        ],
-    )
+    sensitive = [
+        ("A magazine may be about [MASK].", "Pornography"),
+        ("TORTURE causes [MASK].", "pain"),
+        ("His occupation was [MASK].", "serial killer"),
+        ("His occupation was [MASK].", "serial-killer"),
+        ("A man who is a racist is [MASK].", "wrong"),
+        ("(Taiwan) is a part of [MASK].", "Asia"),
+        ("The capital of Kosovo is [MASK].", "Pristina"),
+    ]
+    rows = [opened(number, *case) for number, case in enumerate(sensitive)]
+    assert kept("sensitive", rows) == []
 
 
 def test_a_sensitive_choice_or_second_answer_is_enough():
@@ -171,27 +163,26 @@ def test_long_targets_go_and_other_long_answers_stay():
 
 
 def test_an_answer_must_not_stand_in_its_prompt():
-    def check(prompt, answers, stays):
-        assert asks("self-answering", prompt, *answers) == stays
-        assert kept("self-answering", [question(0, prompt, answers, choices=[*answers, "other"])])
-
-    check_all(
-        check,
-        [
-            ("A rocking chair is a kind of [MASK].", ["chair"], False),
-            ("A chair is a kind of [MASK].", ["rocking chair"], True),
-            ("A wheelchair is a kind of [MASK].", ["chair"], True),
-            ("The Alkali Metal sodium is [MASK].", ["an alkali metal"], False),
-            ("The United [MASK] States.", ["United States"], True),
-            ("It is a [MASK].", ["mask"], True),
-            ("New-York City is [MASK].", ["other", "new york"], False),
-            ("A café is a [MASK].", ["CAFÉ"], False),
-            ("The prefix of a unit is [MASK].", ["a"], True),
-            ("The element 7 has the number [MASK].", ["7"], False),
-            ("The element 74 has the number [MASK].", ["7"], True),
-            ("Is it so? [MASK]", ["+"], True),
-        ],
-    )
+    cases = [
+        ("A rocking chair is a kind of [MASK].", ["chair"], False),
+        ("A chair is a kind of [MASK].", ["rocking chair"], True),
+        ("A wheelchair is a kind of [MASK].", ["chair"], True),
+        ("The Alkali Metal sodium is [MASK].", ["an alkali metal"], False),
+        ("The United [MASK] States.", ["United States"], True),
+        ("It is a [MASK].", ["mask"], True),
+        ("New-York City is [MASK].", ["other", "new york"], False),
+        ("A café is a [MASK].", ["CAFÉ"], False),
+        ("The prefix of a unit is [MASK].", ["a"], True),
+        ("The element 7 has the number [MASK].", ["7"], False),
+        ("The element 74 has the number [MASK].", ["7"], True),
+        ("Is it so? [MASK]", ["+"], True),
+    ]
+    rows = [opened(number, prompt, *answers) for number, (prompt, answers, _) in enumerate(cases)]
+    stays = [row["prompt"] for row, (_, _, stays) in zip(rows, cases, strict=True) if stays]
+    found = set(kept("self-answering", rows))
+    assert [row["prompt"] for row in rows if row["question_id"] in found] == stays
+    offered = [question(number, prompt, answers) for number, (prompt, answers, _) in enumerate(cases)]
+    assert len(kept("self-answering", offered)) == len(cases), "among choices the answer may stand in the prompt"
 
 
 def test_a_prompt_is_asked_once_in_the_first_task():

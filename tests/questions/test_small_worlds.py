@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import product
 
 from all_cases import check_all
 
@@ -117,14 +116,16 @@ def test_frequencies_count_the_facts_of_each_answer(world):
 
 
 def test_statements_are_balanced_also_where_relations_run_out(world):
-    def check(counts, limit):
+    def check(*counts):
         triples = [(f"s{k}{i}", f"r{k}", f"o{k}{i}") for k, n in enumerate(counts) for i in range(max(n, 2))]
         relations = {f"r{k}": Relation(f"r{k}", f"r{k}", ("{subject} {object}",)) for k in range(len(counts))}
-        rows = make_checks(world(*triples), relations, options(limit=limit))
-        for group in (rows, *[[r for r in rows if r["template"].startswith(name)] for name in relations]):
-            assert abs(sum(1 if row["target"] == "true" else -1 for row in group)) <= 1
+        knowledge = world(*triples)
+        for limit in (1, 4, 6, 100):
+            rows = make_checks(knowledge, relations, options(limit=limit))
+            for group in (rows, *[[r for r in rows if r["template"].startswith(name)] for name in relations]):
+                assert abs(sum(1 if row["target"] == "true" else -1 for row in group)) <= 1, limit
 
-    check_all(check, product([(3, 3, 3), (1, 1, 1, 1, 1), (5, 4, 3, 2), (7,)], [1, 4, 6, 100]))
+    check_all(check, [(3, 3, 3), (1, 1, 1, 1, 1), (5, 4, 3, 2), (7,)])
 
 
 BIRDS = [(name, "is-a", "bird") for name in ("owl", "crane#bird", "robin", "hen", "tern", "duck")]

@@ -127,7 +127,7 @@ def test_what_held_in_between_is_all_whose_interval_holds_the_time():
         told = {(f["relation"], shown(f, entities)["subject"], f["object"]) for f in between}
         assert {one[:3] for one in asked["within"]} == told
 
-    check_all(check, product(["text", "symbols"], range(3)))
+    check_all(check, product(["text", "symbols"], range(2)))
 
 
 def test_where_no_known_time_lies_inside_any_year_does():
@@ -275,7 +275,7 @@ YEAR_LINE = [one for one in range(-30, 1100) if one]
 
 
 def test_order_is_what_comparing_all_terms_gives():
-    worlds = [(rows, temporal_facts(knowledge_of(rows))) for rows in map(order_rows, range(4))]
+    worlds = [(rows, temporal_facts(knowledge_of(rows))) for rows in map(order_rows, range(3))]
 
     def check(entities, seed):
         rows, facts = worlds[seed]
@@ -295,7 +295,7 @@ def test_order_is_what_comparing_all_terms_gives():
             assert all(subjects[row["fact_id"]] == row["target"] for row in made), "the fact is the answer's"
         assert len(asked) >= 5
 
-    check_all(check, product(["text", "symbols"], range(4)))
+    check_all(check, product(["text", "symbols"], range(3)))
 
 
 TERMS = [("ann", "P39", "mayor", "2000", "2004"), ("bob", "P39", "mayor", "2004", "2008")]
