@@ -11,6 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # Before torch is imported: threads of tiny models wait for each other.
+settings.register_profile("gnomon", deadline=None)  # A busy machine is no failure.
+settings.load_profile("gnomon")
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(Path(__file__).parent))
@@ -50,7 +55,7 @@ def model_folders(made_once) -> Mapping[str, Path]:
     """Tiny trained models, one of each family, in the Hugging Face layout; each is made when it is first asked for."""
     from tiny_models import FAMILIES, ModelFolders
 
-    return ModelFolders(lambda name, make: made_once(f"model-{name}", make), FAMILIES)
+    return ModelFolders(lambda name, make: made_once(f"models/{name}", make), FAMILIES)
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +64,7 @@ def writer_folders(made_once) -> Mapping[str, Path]:
     from tiny_models import ModelFolders
     from writing_models import WRITERS
 
-    return ModelFolders(lambda name, make: made_once(f"writer-{name}", make), WRITERS)
+    return ModelFolders(lambda name, make: made_once(f"writers/{name}", make), WRITERS)
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ def make_shared_folder(factory: pytest.TempPathFactory, name: str, make: Callabl
     if base.name.startswith("popen-"):  # A worker of pytest-xdist: its siblings have folders beside it.
         base = base.parent
     target = base / "shared" / name
-    target.parent.mkdir(exist_ok=True)
-    with open(target.with_name(f"{name}.lock"), "w") as lock:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.with_name(f"{target.name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.is_dir():
-            partial = target.with_name(f"{name}.part")
+            partial = target.with_name(f"{target.name}.part")
             shutil.rmtree(partial, ignore_errors=True)  # Left by a maker that failed.
             partial.mkdir()
             make(partial)

@@ -100,6 +100,7 @@ def right(model) -> float:
     return sum(one.pieces[0][0] == CLOZES[one.index].target for one in filled if one.pieces) / len(CLOZES)
 
 
+@pytest.mark.train
 def test_a_model_learns_what_its_text_says(folders, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(CHINESE_SENTENCES))
     settings = {"steps": 150, "batch_size": 16, "max_length": 24, "learning_rate": 1e-2, "log_every": 50}

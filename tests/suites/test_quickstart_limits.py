@@ -27,7 +27,7 @@ def whole() -> KnowledgeBase:
 
 def test_questions_are_those_of_all_facts(whole: KnowledgeBase) -> None:
     different = []
-    for limit, tasks, seed in ((1, [], 0), (10, [], 0), (10, ["checking"], 3), (14, ["completion"], 1), (15, [], 2)):
+    for limit, tasks, seed in ((1, ["completion"], 0), (10, [], 0), (14, ["checking"], 3)):
         study = limited_study(limit, tasks, seed)
         schema = quickstart._schema(study, Path())
         every = quickstart._make(study, whole, schema, MakerOptions("quickstart", limit, 10, seed))
