@@ -59,23 +59,21 @@ def done(out: Path) -> dict[str, str]:
     return {file.stem: json.loads(file.read_text())["key"] for file in (out / ".gnomon" / "steps").glob("*.json")}
 
 
-def test_analyses_are_written_and_shown(suite, corpus, tmp_path):
-    made = run(tmp_path / "run", report="html", settings=[f"options.corpus={corpus}"])
+def test_analyses_are_written_shown_and_made_again_when_the_corpus_alone_has_changed(suite, corpus, tmp_path):
+    def start() -> gnomon.Run:
+        return run(tmp_path / "run", report="html", settings=[f"options.corpus={corpus}"])
+
+    made = start()
     assert [found["name"] for found in made.analyses] == ["distribution", "domains", "consistency", "cooccurrence"]
     page = made.report.read_text(encoding="utf-8")
     for found in made.analyses:
         assert found["title"] in page
     assert made.record["card"]["analyses"] == list(ANALYSES)
-
-
-def test_a_changed_corpus_changes_the_analyses_alone(suite, corpus, tmp_path):
-    settings = [f"options.corpus={corpus}"]
-    run(tmp_path / "run", report="html", settings=settings)
     before = done(tmp_path / "run")
-    run(tmp_path / "run", report="html", settings=settings)
+    start()
     assert done(tmp_path / "run") == before
     (corpus / "b.txt").write_text("More.")
-    after = run(tmp_path / "run", report="html", settings=settings)
+    after = start()
     changed = {name for name, key in done(tmp_path / "run").items() if before[name] != key}
     assert changed == {"examine", "report"}
     assert "The corpus has 85 paragraphs" in after.report.read_text(encoding="utf-8")

@@ -130,6 +130,7 @@ def test_comparisons_are_over_all_shared_statements(stored: gnomon.Run) -> None:
     assert [one["name"] for one in combined.analyses] == [one["name"] for one in stored.analyses]
 
 
+@pytest.mark.slow
 def test_runs_that_memorize_can_be_compared(stored: gnomon.Run, tmp_path: Path) -> None:
     other = gnomon.run(str(study(tmp_path, {"epochs": 1}, sizes=[40])), out=tmp_path / "other")
     combined = combine_runs([open_run(stored.folder), other])
@@ -290,6 +291,7 @@ def write(context) -> None:
     (context.folder / context.step.outputs[0]).write_text(context.params["text"])
 
 
+@pytest.mark.slow
 def test_several_trainings_have_seeds_of_their_own_and_are_told_together(tmp_path: Path) -> None:
     run = gnomon.run(str(study(tmp_path, trainings=3)), out=tmp_path / "run")
     once = gnomon.run(str(study(tmp_path / "one")), out=tmp_path / "one" / "run")

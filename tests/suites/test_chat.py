@@ -170,6 +170,7 @@ def test_twenty_choices_and_rules_of_ontoprobe(server: ScriptedServer, gnomon: A
     assert settings >= {"EX/EX", "NO/EX"}
 
 
+@pytest.mark.slow
 def test_chinese_clozes_and_questions_about_times(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
     model = f"chat:tester@{server.endpoint}"
     gnomon("run", "chneval", "--model", model, "--limit", "4", "--out", "zh", "--quiet", *NO_REPORT, check=0)
@@ -284,7 +285,7 @@ def test_a_model_here_is_asked_in_all_forms_and_they_are_compared(gnomon: Any, t
         "--task",
         "completion",
         "--limit",
-        "12",
+        "6",
         "--set",
         probes,
         "--out",

@@ -27,6 +27,7 @@ def published(shared: Path):
     return gathered, question_set(gathered, seed=0)
 
 
+@pytest.mark.slow
 def test_the_published_files_are_counted_exactly(published) -> None:
     found = published[1].questions
     assert found.num_rows == 39_308
@@ -40,6 +41,7 @@ def test_the_published_files_are_counted_exactly(published) -> None:
     assert classes == {"C": 3_776, "D": 10_132, "P": 5_887, "U": 5_711, "ND": 3_839}
 
 
+@pytest.mark.slow
 def test_positions_are_respected(shared: Path, published) -> None:
     """Every question put together again is its line, at the position that stands there."""
     folder = shared / "data" / "chneval"
@@ -152,6 +154,7 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         read_published(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_published_files_have_their_oddities(published) -> None:
     remarks = " ".join(published[0].remarks)
     assert "left out" not in remarks

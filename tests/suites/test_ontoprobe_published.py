@@ -198,6 +198,7 @@ def test_prompts_are_plain_english(rows) -> None:
                 assert article != "a" or word[:1] not in "aeio", row["prompt"]
 
 
+@pytest.mark.slow
 def test_compat_gives_the_released_texts(published) -> None:
     options = OntologyOptions(compat="paper", templates=("manual",), conjunctions=("manual",), choice=False)
     found = make_ontology_questions(published, options)
