@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,11 +23,11 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """Tiny trained models, one of each family, in the Hugging Face layout; each is made when it is first asked for."""
-    from tiny_models import ModelFolders
+def model_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Tiny trained models, one of each family, in the Hugging Face layout."""
+    from tiny_models import build_models
 
-    return ModelFolders(tmp_path_factory.mktemp("models"))
+    return build_models(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="session")

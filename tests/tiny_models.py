@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -220,52 +219,23 @@ CAUSAL = {
 FAMILIES = {**MASKED, **CAUSAL}
 
 
-class ModelFolders(Mapping[str, Path]):
-    """A folder for every family in the Hugging Face layout, by its name: the same weights every time.
-
-    A family is made when its folder is first asked for; most tests need one or two.
-    """
-
-    def __init__(self, folder: Path, families: Mapping[str, Family] = FAMILIES) -> None:
-        self._folder, self._families = folder, families
-        self._made: dict[str, Path] = {}
-        self._lock = threading.Lock()
-
-    def __getitem__(self, name: str) -> Path:
-        with self._lock:
-            if name not in self._made:
-                _build(self._families[name], self._folder / name, seed=list(self._families).index(name))
-                self._made[name] = self._folder / name
-            return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._families)
-
-    def __len__(self) -> int:
-        return len(self._families)
-
-
 def build_models(folder: Path, families: Mapping[str, Family] = FAMILIES) -> dict[str, Path]:
-    """Make every family at once."""
-    return dict(ModelFolders(folder, families))
-
-
-def _build(family: Family, folder: Path, seed: int) -> None:
+    """Every family in the Hugging Face layout, by its name: the same weights every time."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # Threads only wait for each other where so little is to be done.
     try:
-        # A test that asks for a model in its midst has its own random numbers untouched.
-        with torch.random.fork_rng(devices=[]):
+        for seed, (name, family) in enumerate(families.items()):
             torch.manual_seed(seed)
             tokenizer = family.tokenizer(family.sentences)
             ids = {f"{part}_token_id": getattr(tokenizer, f"{part}_token_id") for part in ("bos", "eos", "pad")}
             settings = {**ids, "initializer_range": 0.4, **family.settings, "vocab_size": len(tokenizer)}
             network = family.network(family.configuration(**settings))
             _train(network, tokenizer, family.sentences)
-            network.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
+            network.save_pretrained(folder / name)
+            tokenizer.save_pretrained(folder / name)
     finally:
         torch.set_num_threads(threads)
+    return {name: folder / name for name in families}
 
 
 def _train(network: Any, tokenizer: hf.PreTrainedTokenizerFast, sentences: tuple[str, ...], steps: int = 30) -> None:
