@@ -101,7 +101,7 @@ class FaultyProxy(ScriptedServer):
     """Stands before a real endpoint and spoils what passes: of every nine requests seven, each in another way.
 
     ``delivered`` counts how often the whole reply to a request was sent on; ``faults`` what went wrong how often. A
-    ``silent`` fault is no reply until the client has hung up. Nothing is spoiled before it is ``faulty``.
+    ``silent`` fault is no reply until the client has hung up. Nothing is spoiled or counted but within ``spoiling``.
     """
 
     KINDS = ("429", "", "500", "dropped", "half", "slow", "silent", "no json", "")
@@ -115,11 +115,25 @@ class FaultyProxy(ScriptedServer):
         self.faults: Counter[str] = Counter()
         self.known: dict[str, bytes] = {}
 
+    @contextmanager
+    def spoiling(self) -> Iterator[None]:
+        """Spoil what passes until the block ends; counts begin anew."""
+        self.passed = 0
+        self.delivered.clear()
+        self.faults.clear()
+        self.faulty = True
+        try:
+            yield
+        finally:
+            self.faulty = False
+
     def answer(self, handler: _Handler, body: dict[str, Any]) -> None:
         with self.lock:
-            self.passed += self.faulty
-            kind = self.KINDS[self.passed % len(self.KINDS)] if self.faulty else ""
-            self.faults[kind] += self.faulty
+            kind, is_counted = "", self.faulty
+            if is_counted:
+                self.passed += 1
+                kind = self.KINDS[self.passed % len(self.KINDS)]
+                self.faults[kind] += 1
         if kind == "429":
             handler.send(429, {"Retry-After": "0.2"}, b'{"error": {"message": "too many requests"}}')
         elif kind == "500":
@@ -129,9 +143,9 @@ class FaultyProxy(ScriptedServer):
                 handler.wait_until_gone()
             handler.drop()
         else:
-            self._pass(handler, body, kind)
+            self._pass(handler, body, kind, is_counted)
 
-    def _pass(self, handler: _Handler, body: dict[str, Any], kind: str) -> None:
+    def _pass(self, handler: _Handler, body: dict[str, Any], kind: str, is_counted: bool) -> None:
         text = json.dumps(body, sort_keys=True)
         content = self._asked(text)
         if kind == "slow":
@@ -142,9 +156,11 @@ class FaultyProxy(ScriptedServer):
         elif kind == "no json":
             handler.send(200, {}, content[: len(content) // 2])
         elif not handler.is_gone():
-            handler.send(200, {}, content)
+            # Counted before it is sent: the client may look as soon as it has the reply.
             with self.lock:
-                self.delivered[text] += self.faulty
+                if is_counted:
+                    self.delivered[text] += 1
+            handler.send(200, {}, content)
 
     def _asked(self, text: str) -> bytes:
         """The reply of the real server; it is asked once for each request, since its time is dear in tests."""

@@ -59,6 +59,18 @@ def here() -> Model:
     return load_model("smollm2-135m")
 
 
+@pytest.fixture(scope="module")
+def proxy(endpoint: str) -> Iterator[FaultyProxy]:
+    """A proxy before the server, without faults until a test wants them; it keeps what the server has replied."""
+    with running(FaultyProxy(endpoint)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def judged_here(here: Model) -> dict[tuple[str, int | None], tuple[str, ...]]:
+    return replies(judge(here, questions()))
+
+
 def served(folder: Path, endpoint: str, kept: Path, **settings: object) -> EndpointModel:
     given = read_settings(str(folder), endpoint, {"timeout": 300, "concurrency": 4, **settings})
     return EndpointModel("served", given, KeptReplies(kept))
@@ -69,31 +81,30 @@ def replies(answers: Iterator) -> dict[tuple[str, int | None], tuple[str, ...]]:
 
 
 def test_the_same_model_says_the_same_here_and_behind_a_server(
-    folder: Path, endpoint: str, here: Model, tmp_path: Path
+    folder: Path, proxy: FaultyProxy, here: Model, judged_here: dict, tmp_path: Path
 ) -> None:
-    there = served(folder, endpoint, tmp_path / "kept.sqlite")
+    there = served(folder, proxy.endpoint, tmp_path / "kept.sqlite")
     assert not there.gives_letters()
-    for probe in (answer, judge):
-        assert replies(probe(there, questions())) == replies(probe(here, questions()))
+    assert replies(judge(there, questions())) == judged_here
+    assert replies(answer(there, questions())) == replies(answer(here, questions()))
     assert replies(choose(there, questions())) == replies(choose(here, questions(), ["text"]))
 
 
 def test_faults_on_the_way_change_nothing_and_nothing_is_delivered_twice(
-    folder: Path, endpoint: str, here: Model, tmp_path: Path
+    folder: Path, proxy: FaultyProxy, judged_here: dict, tmp_path: Path
 ) -> None:
-    with running(FaultyProxy(endpoint)) as proxy:
-        # The real server may take its time on a busy machine: the proxy has all its replies before there are faults.
-        list(judge(served(folder, proxy.endpoint, tmp_path / "other.sqlite"), questions()))
-        proxy.faulty = True
-        there = served(folder, proxy.endpoint, tmp_path / "kept.sqlite", timeout=5.0, tries=40)
+    # The real server may take its time on a busy machine: the proxy has all its replies before there are faults.
+    list(judge(served(folder, proxy.endpoint, tmp_path / "other.sqlite"), questions()))
+    there = served(folder, proxy.endpoint, tmp_path / "kept.sqlite", timeout=5.0, tries=40)
+    with proxy.spoiling():
         found = replies(judge(there, questions()))
-        assert found == replies(judge(here, questions()))
-        # Every kind of fault was there, and each of the twelve requests had one whole reply.
-        assert set(proxy.faults) == set(proxy.KINDS)
-        assert sorted(proxy.delivered.values()) == [1] * 12
-        sent = len(proxy.requests)
-        assert replies(judge(served(folder, proxy.endpoint, tmp_path / "kept.sqlite"), questions())) == found
-        assert len(proxy.requests) == sent
+    assert found == judged_here
+    # Every kind of fault was there, and each of the twelve requests had one whole reply.
+    assert set(proxy.faults) == set(proxy.KINDS)
+    assert sorted(proxy.delivered.values()) == [1] * 12
+    sent = len(proxy.requests)
+    assert replies(judge(served(folder, proxy.endpoint, tmp_path / "kept.sqlite"), questions())) == found
+    assert len(proxy.requests) == sent
 
 
 def test_a_model_that_the_server_does_not_have(endpoint: str, tmp_path: Path) -> None:
