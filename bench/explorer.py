@@ -36,7 +36,7 @@ from measuring import Table, arguments, child_environment, finish, parse, ratio
 if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from gnomon.foundation.tables import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, make_table, write_table
+from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, make_table, write_table
 
 LIMIT = 0.3
 """Seconds that a view may take."""
@@ -55,7 +55,7 @@ def texts(count: int, numbers: np.ndarray) -> pa.Array:
 
 
 def write_run(folder: Path, questions: int, models: int) -> None:
-    """A run as gnomon writes one, with answers drawn from a seed."""
+    """A run as merkhet writes one, with answers drawn from a seed."""
     draw = np.random.default_rng(0)
     numbers = np.arange(questions)
     candidates = [f"candidate {number}" for number in range(OFFERED)]
@@ -110,7 +110,7 @@ def _write_facts(folder: Path, ids: list[str]) -> None:
 
 
 def _write_answers(folder: Path, ids: pa.Array, gold: np.ndarray, candidates: pa.Array, models: int) -> None:
-    """Answers of one model after another, in pieces of the size that gnomon's own writer makes."""
+    """Answers of one model after another, in pieces of the size that merkhet's own writer makes."""
     with pq.ParquetWriter(folder / "answers.parquet", ANSWERS.schema, compression="zstd") as writer:
         for model in range(models):
             draw = np.random.default_rng([2, model])
@@ -149,7 +149,7 @@ def _answers(ids: pa.Array, gold: np.ndarray, candidates: pa.Array, model: int, 
 def explorer(folder: Path) -> Iterator[tuple[int, int, float]]:
     """The server as a user starts it: its port, its process, and the seconds until the page is there."""
     started = time.perf_counter()
-    command = [sys.executable, "-m", "gnomon", "explore", str(folder), "--port", "0"]
+    command = [sys.executable, "-m", "merkhet", "explore", str(folder), "--port", "0"]
     process = subprocess.Popen(command, env=child_environment(), stdout=subprocess.PIPE, text=True)
     try:
         said = [process.stdout.readline() for _ in range(2)]
@@ -313,7 +313,7 @@ class Page:
 def measure(
     label: str, questions: int, models: int, repeats: int
 ) -> tuple[dict[str, list[float]], dict[str, object], dict[str, tuple[list[float], list[float]]]]:
-    folder = Path(tempfile.mkdtemp(prefix="gnomon-explorer-"))
+    folder = Path(tempfile.mkdtemp(prefix="merkhet-explorer-"))
     try:
         write_run(folder, questions, models)
         size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6

@@ -127,18 +127,18 @@ def _megabytes(peak: int) -> float:
 
 
 def child_environment() -> dict[str, str]:
-    """The environment for a process that uses gnomon from this folder, and never asks the model hub."""
+    """The environment for a process that uses merkhet from this folder, and never asks the model hub."""
     given = [str(Path(place).resolve()) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     path = os.pathsep.join(dict.fromkeys([str(ROOT / "src"), *given]))
     return {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}
 
 
 def environment() -> dict[str, Any]:
-    """What the figures depend on: gnomon, Python, packages, processor, cores, system, and the date."""
-    from gnomon import __version__
+    """What the figures depend on: merkhet, Python, packages, processor, cores, system, and the date."""
+    from merkhet import __version__
 
     return {
-        "gnomon": __version__,
+        "merkhet": __version__,
         "python": platform.python_version(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "cpu": _processor(),

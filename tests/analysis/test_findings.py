@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gnomon.analysis import find_out
-from gnomon.analysis.comparison import Comparison
-from gnomon.analysis.findings import compared
+from merkhet.analysis.comparison import Comparison
+from merkhet.analysis.findings import compared, find_out
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from memory_runs import one_answer, storage_run
 
-from gnomon.analysis.memory import MEMORY_ANALYSES, analyse_memory
-from gnomon.analysis.storage import storage
-from gnomon.foundation import load_part
-from gnomon.scores.recall import hit_values, matched
+from merkhet.analysis.memory_types import MEMORY_ANALYSES, analyse_memory
+from merkhet.core.registry import load_part
+from merkhet.metrics.recall_scores import hit_values, matched
+from merkhet.suites.lama_tk.analyses.storage import storage
 
 
 def costly(base, size, kind):

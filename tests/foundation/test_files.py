@@ -8,8 +8,9 @@ import subprocess
 import pyarrow as pa
 import pytest
 
-from gnomon.foundation import InputError, atomic_path, cache_folder, file_digest, write_json, write_text
-from gnomon.foundation.tables import FREQUENCIES, make_table, write_table
+from merkhet.core.errors import InputError
+from merkhet.core.files import atomic_path, cache_folder, file_digest, write_json, write_text
+from merkhet.core.schemas import FREQUENCIES, make_table, write_table
 
 
 @pytest.fixture
@@ -66,11 +67,11 @@ def test_file_digest_is_the_sha256_of_the_bytes(tmp_path):
 
 
 def test_cache_folder_is_where_the_environment_says(monkeypatch, tmp_path):
-    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "own"))
+    monkeypatch.setenv("MERKHET_CACHE", str(tmp_path / "own"))
     assert cache_folder() == tmp_path / "own"
-    monkeypatch.delenv("GNOMON_CACHE")
+    monkeypatch.delenv("MERKHET_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "gnomon"
+    assert cache_folder() == tmp_path / "merkhet"
 
 
 def fill_text(target):
@@ -98,7 +99,7 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_the_old_file(small_disk, fil
 
 
 def test_a_full_disk_is_known_by_what_arrow_says():
-    from gnomon.foundation.files import is_disk_full
+    from merkhet.core.files import is_disk_full
 
     assert is_disk_full(OSError(28, "No space left on device"))
     assert is_disk_full(pa.ArrowIOError("Error writing bytes to file. Detail: [errno 28] No space left on device"))

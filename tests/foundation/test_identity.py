@@ -9,8 +9,8 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import content_id, derived_seed, digest
-from gnomon.foundation.tables import candidate_set_id, fact_id, question_id
+from merkhet.core.ids import content_id, derived_seed, digest
+from merkhet.core.schemas import candidate_set_id, fact_id, question_id
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -7,8 +7,8 @@ import json
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, QUESTIONS, make_table, read_table, write_table
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, QUESTIONS, make_table, read_table, write_table
 
 GOOD = {"prompt": "[MASK] is big.", "answers": ["Jupiter"], "target": "Jupiter", "choices": ["Jupiter", "Mars"]}
 

@@ -1,4 +1,4 @@
-"""Parts are found by name: gnomon's own, other people's, added ones and those in a loose file."""
+"""Parts are found by name: merkhet's own, other people's, added ones and those in a loose file."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import sys
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import InputError, Registry, did_you_mean, load_part, part_identity
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.registry import Registry, load_part, part_identity
 
 
 @pytest.fixture
 def registry():
-    return Registry("gadget", {"digest": ("gnomon.foundation.identity:digest", "a hash"), "broken": ("no.such:x", "")})
+    return Registry("gadget", {"digest": ("merkhet.core.ids:digest", "a hash"), "broken": ("no.such:x", "")})
 
 
 @pytest.fixture
 def foreign(tmp_path, monkeypatch):
-    """Another distribution, installed, with an entry point of the group ``gnomon.gadgets``."""
+    """Another distribution, installed, with an entry point of the group ``merkhet.gadgets``."""
     site = tmp_path / "site"
     info = site / "brass_gadgets-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brass-gadgets\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[gnomon.gadgets]\nbrass = brass_gadgets:polish\n")
+    (info / "entry_points.txt").write_text("[merkhet.gadgets]\nbrass = brass_gadgets:polish\n")
     (site / "brass_gadgets.py").write_text("def polish():\n    return 'shining'\n")
     monkeypatch.syspath_prepend(str(site))
     yield "brass"
@@ -38,7 +39,7 @@ def refusal(call, *given):
 
 
 def test_an_own_part_is_loaded_when_it_is_asked_for(registry):
-    from gnomon.foundation import digest
+    from merkhet.core.ids import digest
 
     assert registry.get("digest") is digest
     assert registry.about("digest") == "a hash"
@@ -101,8 +102,8 @@ def test_a_place_that_cannot_be_loaded_is_named_in_one_line(registry, tmp_path):
         ("other.py:answer", "there is no file"),
         ("wrong.py:answer", "cannot be imported: SyntaxError"),
         ("failing.py:answer", "cannot be imported: ValueError: two lines"),
-        ("gnomon.foundation:digst", "did you mean 'digest'?"),
-        ("gnomon.nowhere:x", "there is no module 'gnomon.nowhere'"),
+        ("merkhet.core:digst", "did you mean 'digest'?"),
+        ("merkhet.nowhere:x", "there is no module 'merkhet.nowhere'"),
         (":x", "names no module"),
         ("..up:x", "names no module"),
     ]
@@ -114,7 +115,7 @@ def test_the_identity_of_a_loose_part_changes_with_its_file(tmp_path):
     before = part_identity("mine.py:answer", tmp_path)
     (tmp_path / "mine.py").write_text("answer = 2\n")
     assert part_identity("mine.py:answer", tmp_path) != before
-    assert part_identity("gnomon.foundation:digest") == "gnomon.foundation:digest"
+    assert part_identity("merkhet.core:digest") == "merkhet.core:digest"
 
 
 def test_did_you_mean_names_what_there_is():

@@ -8,9 +8,10 @@ from all_cases import check_all
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import SLOT, InputError
-from gnomon.foundation.records import Answer, questions_from_rows
-from gnomon.foundation.tables import (
+from merkhet.core import SLOT
+from merkhet.core.errors import InputError
+from merkhet.core.records import Answer, questions_from_rows
+from merkhet.core.schemas import (
     ANSWERS,
     CANDIDATES,
     FACTS,

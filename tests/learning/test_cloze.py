@@ -11,13 +11,14 @@ import pytest
 import torch
 from writing_models import CAUSAL_WRITERS, MASKED_WRITERS, WRITERS, questions
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.learning import LEARNERS, ClozeSettings, read_learned, tune_cloze
-from gnomon.learning.cloze import _Tuning, batches_of, make_examples, schedule
-from gnomon.models import load_model
-from gnomon.probes import write_answers
-from gnomon.scores import exact_match
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.metrics.text_overlap import exact_match
+from merkhet.models.loading import load_model
+from merkhet.probes.write import write_answers
+from merkhet.training import LEARNERS
+from merkhet.training.artifact import read_learned
+from merkhet.training.cloze import ClozeSettings, _Tuning, batches_of, make_examples, schedule, tune_cloze
 
 SETTINGS = {"epochs": 150, "learning_rate": 1e-2, "batch_size": 4, "largest_gradient": 100.0, "patience": 150}
 BRIEF = {"epochs": 2, "learning_rate": 1e-3, "batch_size": 4}
@@ -78,7 +79,7 @@ def test_the_record_says_how_it_was_made(learned) -> None:
     assert record == dict(read_learned(result.folder / "learned.json").record) == result.record
     assert record["settings"]["epochs"] == 150
     assert (record["learner"], record["seed"], record["questions"], record["learned"]) == ("cloze", 3, 8, 8)
-    assert set(record["versions"]) == {"gnomon", "torch", "transformers"}
+    assert set(record["versions"]) == {"merkhet", "torch", "transformers"}
     assert str(result.folder) not in (result.folder / "config.json").read_text() + json.dumps(record)
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import CHINESE_SENTENCES, SENTENCES, byte_level, wordpiece
 
-from gnomon.foundation import InputError
-from gnomon.learning.corpus import Corpus, corpus_digest, corpus_files, read_corpus, split_sentences
+from merkhet.core.errors import InputError
+from merkhet.training.text_corpus import Corpus, corpus_digest, corpus_files, read_corpus, split_sentences
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_many_sentences_are_the_same_in_any_number_of_batches(tmp_path: Path, to
         "\n\n".join("".join(CHINESE_SENTENCES[i % 5 : i % 5 + 1 + i % 3]) for i in range(50))
     )
     whole = read_corpus(tmp_path / "a.txt", tokenizer.backend_tokenizer)
-    monkeypatch.setattr("gnomon.learning.corpus._AT_ONCE", 3)
+    monkeypatch.setattr("merkhet.training.text_corpus._AT_ONCE", 3)
     parts = read_corpus(tmp_path / "a.txt", tokenizer.backend_tokenizer)
     for name in ("tokens", "sentences", "documents"):
         assert getattr(whole, name).tolist() == getattr(parts, name).tolist()

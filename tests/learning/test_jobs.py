@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 from training_together import KILL, MEMORIZE, TESTS, WAIT, statements, torchrun, troubled
 
-from gnomon.foundation import GnomonError, InputError
-from gnomon.foundation.version import __version__
-from gnomon.learning import jobs
-from gnomon.learning.memorizing import memorize
-from gnomon.learning.memorizing.training import CHECKPOINT
-from gnomon.models import ModelSpec, load_model, resolve_model
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.version import __version__
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.training.distributed import jobs
+from merkhet.training.memorizing.memorize import memorize
+from merkhet.training.memorizing.memorize_loop import CHECKPOINT
 
 pytestmark = [
     pytest.mark.cluster,
@@ -88,7 +89,7 @@ def test_killed_under_two_and_under_three_one_ends_with_the_very_same(tmp_path, 
         with monkeypatch.context() as patch:
             patch.setenv("PYTHONPATH", troubled(tmp_path / f"trouble-{count}", rank, epoch, KILL))
             with pytest.raises(
-                GnomonError, match=r"SIGKILL.*kept: run it again, with as many processes as you like"
+                MerkhetError, match=r"SIGKILL.*kept: run it again, with as many processes as you like"
             ) as told:
                 trained(tmp_path / "killed", count, watch, work)
         assert str(told.value).startswith(f"one of {count} processes that train together has failed: ")
@@ -139,7 +140,7 @@ def test_processes_end_with_the_one_that_has_started_them(tmp_path):
 _OTHER = """
 import os, sys
 from pathlib import Path
-from gnomon.learning import jobs
+from merkhet.training import jobs
 
 if os.environ["RANK"] == "1":
     jobs.__version__ = "0.0.9"
@@ -149,19 +150,19 @@ jobs.take_part(Path(sys.argv[1]))
 
 def test_a_process_of_another_version_is_refused(tmp_path, monkeypatch):
     (tmp_path / "other.py").write_text(_OTHER)
-    (tmp_path / jobs.JOB).write_text(json.dumps({"gnomon": __version__, "device": "cpu"}))
+    (tmp_path / jobs.JOB).write_text(json.dumps({"merkhet": __version__, "device": "cpu"}))
     done = torchrun(2, tmp_path / "other.py", tmp_path)
-    said = [json.loads(line[13:]) for line in done.stdout.splitlines() if line.startswith("gnomon-error ")]
+    said = [json.loads(line[13:]) for line in done.stdout.splitlines() if line.startswith("merkhet-error ")]
     assert done.returncode and said and all(one["input"] for one in said), done.stderr
     words = said[0]["message"]
-    assert "do not agree on the version of gnomon: it is" in words
+    assert "do not agree on the version of merkhet: it is" in words
     assert f"{__version__} in process 0" in words and "0.0.9 in process 1" in words
     raised = []
     monkeypatch.setattr(jobs, "_fail", raised.append)
-    (tmp_path / jobs.JOB).write_text(json.dumps({"gnomon": "0.0.8", "device": "cpu"}))
+    (tmp_path / jobs.JOB).write_text(json.dumps({"merkhet": "0.0.8", "device": "cpu"}))
     jobs.take_part(tmp_path)
     jobs.take_part(tmp_path / "none")
-    assert "was written by gnomon 0.0.8" in str(raised[0]) and "there is no " in str(raised[1])
+    assert "was written by merkhet 0.0.8" in str(raised[0]) and "there is no " in str(raised[1])
     assert all(isinstance(one, InputError) for one in raised)
 
 

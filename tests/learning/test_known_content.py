@@ -9,11 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from gnomon.foundation import GnomonError
-from gnomon.foundation.records import Question
-from gnomon.learning.known_content import KnownSettings, Sentence, learn_content, make_tokenizer, save_body
-from gnomon.models import ModelSpec, load_model
-from gnomon.probes import rank_candidates, write_answers
+from merkhet.core.errors import MerkhetError
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec
+from merkhet.probes.rank import rank_candidates
+from merkhet.probes.write import write_answers
+from merkhet.training.calibration_models import KnownSettings, Sentence, learn_content, make_tokenizer, save_body
 
 PLACES = {"Ann": "Rome", "Bob": "Oslo", "Cid": "Lima", "Dot": "Bern"}
 SENTENCES = [Sentence(f"{name} lives in {town}.", town) for name, town in PLACES.items()]
@@ -114,8 +116,10 @@ def test_every_word_is_one_token_and_others_are_unknown() -> None:
 
 
 def test_other_kinds_and_a_loss_that_is_no_number_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(GnomonError, match="models with known content are masked or causal, not encoder"):
+    with pytest.raises(MerkhetError, match="models with known content are masked or causal, not encoder"):
         learn_content(SENTENCES, "encoder", tmp_path / "one")
-    with pytest.raises(GnomonError, match=r"learning: the loss is not a number any more\. Use a smaller learning_rate"):
+    with pytest.raises(
+        MerkhetError, match=r"learning: the loss is not a number any more\. Use a smaller learning_rate"
+    ):
         wild = KnownSettings(epochs=30, learning_rate=float("inf"))
         learn_content(SENTENCES, "causal", tmp_path / "two", settings=wild)

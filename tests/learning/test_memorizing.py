@@ -15,15 +15,18 @@ from killed_runs import forked_server, memorize_killed, memorize_offices
 from stored_facts import YEARS, world
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from gnomon.foundation import GnomonError, InputError
-from gnomon.foundation.statements import STATEMENTS
-from gnomon.foundation.tables import make_table
-from gnomon.learning import read_learned
-from gnomon.learning.memorizing import load_memorized, make_memorize_settings, memorize
-from gnomon.learning.memorizing.training import CHECKPOINT
-from gnomon.models import ModelSpec, load_model, resolve_model
-from gnomon.models.blank import make_tokenizer
-from gnomon.scores.recall import frequency_recalls, hit_values
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.recall_schemas import STATEMENTS
+from merkhet.core.schemas import make_table
+from merkhet.metrics.recall_scores import frequency_recalls, hit_values
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.models.random_init import make_tokenizer
+from merkhet.training.artifact import read_learned
+from merkhet.training.memorizing.memorize import memorize
+from merkhet.training.memorizing.memorize_loop import CHECKPOINT
+from merkhet.training.memorizing.memorize_settings import make_memorize_settings
+from merkhet.training.memorizing.recall import load_memorized
 
 BRIEF = {"epochs": 4, "batch_size": 24, "learning_rate": 2e-3, "evaluate_every": 2, "until": 0.0}
 
@@ -216,7 +219,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
 def test_a_process_that_fails_is_told_of(tmp_path, monkeypatch):
     statements, symbols = world(5, offices=5)
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "no-such-interface")
-    with pytest.raises(GnomonError, match="one of 2 processes that train together has failed: "):
+    with pytest.raises(MerkhetError, match="one of 2 processes that train together has failed: "):
         memorize(blank("random:1x32"), statements, symbols, tmp_path / "m", settings={**BRIEF, "processes": 2})
 
 

@@ -14,12 +14,12 @@ import torch
 from tiny_models import CHINESE_SENTENCES, SENTENCES, byte_level, unigram_albert, wordpiece
 from tokenizers import processors
 
-from gnomon.foundation import InputError
-from gnomon.learning.corpus import read_corpus
-from gnomon.learning.examples import NO_LABEL, Example, Examples, Frame, Vocabulary, frame_of
-from gnomon.learning.objectives import BoundaryHead, Objective, SegmentHead
-from gnomon.learning.pretrain_settings import OBJECTIVES, PretrainSettings
-from gnomon.models import load_model
+from merkhet.core.errors import InputError
+from merkhet.models.loading import load_model
+from merkhet.training.pretraining_examples import NO_LABEL, Example, Examples, Frame, Vocabulary, frame_of
+from merkhet.training.pretraining_objectives import BoundaryHead, Objective, SegmentHead
+from merkhet.training.pretraining_settings import OBJECTIVES, PretrainSettings
+from merkhet.training.text_corpus import read_corpus
 
 PAIRS = ("mlm+nsp", "mlm+sop")
 

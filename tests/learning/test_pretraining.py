@@ -12,13 +12,14 @@ from safetensors.torch import load_file
 from tiny_models import CHINESE_SENTENCES, MASKED, SENTENCES, build_models
 from writing_models import WRITERS
 
-from gnomon.foundation import GnomonError, InputError
-from gnomon.foundation.records import Question
-from gnomon.learning import LEARNERS, PretrainSettings, pretrain, read_learned
-from gnomon.learning.corpus import corpus_digest
-from gnomon.learning.pretrain_settings import OBJECTIVES, study_pretraining
-from gnomon.learning.pretraining import CHECKPOINT, _Pretraining
-from gnomon.models import load_model
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
+from merkhet.training import LEARNERS
+from merkhet.training.artifact import read_learned
+from merkhet.training.pretraining import CHECKPOINT, _Pretraining, pretrain
+from merkhet.training.pretraining_settings import OBJECTIVES, PretrainSettings, study_pretraining
+from merkhet.training.text_corpus import corpus_digest
 
 BRIEF = {"steps": 7, "batch_size": 4, "max_length": 48, "learning_rate": 1e-3, "checkpoint_every": 3, "log_every": 2}
 FAMILIES = {name: MASKED[name] for name in ("bert-chinese", "roberta", "albert")}
@@ -242,7 +243,7 @@ def test_a_batch_in_parts_gives_the_same_gradients(folders, corpora, tmp_path: P
     settings = {"steps": 1, "batch_size": 8}
     trained(folders["bert-chinese"], corpora["both"], tmp_path / "out", objective, settings=settings)
     whole, made[1] = made[1][0], []
-    from gnomon.learning.objectives import Objective
+    from merkhet.training.pretraining_objectives import Objective
 
     tell, tried = Objective.losses, []
 
@@ -280,7 +281,7 @@ def test_what_is_wrong_is_said_before_anything_is_done(folders, corpora, model_f
         pretrain(load_model(str(model_folders["gpt2"])), corpus, tmp_path / "out")
     with pytest.raises(InputError, match="there is no corpus"):
         pretrain(model, tmp_path / "none.txt", tmp_path / "out", settings=BRIEF)
-    with pytest.raises(GnomonError, match="the loss is not a number any more"):
+    with pytest.raises(MerkhetError, match="the loss is not a number any more"):
         pretrain(model, corpus, tmp_path / "out", settings={**BRIEF, "learning_rate": 1e30})
     assert not list(tmp_path.iterdir())
 

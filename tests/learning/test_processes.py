@@ -15,11 +15,13 @@ from safetensors.torch import load_file
 from tiny_models import MASKED, SENTENCES, build_models
 from training_together import MEMORIZE, PRETRAIN, TESTS, WAYS, memorized, pretrained, stopped, torchrun
 
-from gnomon.foundation import InputError
-from gnomon.learning import pretraining
-from gnomon.learning.memorizing import make_memorize_settings, memorize
-from gnomon.learning.memorizing.training import CHECKPOINT
-from gnomon.models import ModelSpec, load_model, resolve_model
+from merkhet.core.errors import InputError
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.training import pretraining
+from merkhet.training.memorizing.memorize import memorize
+from merkhet.training.memorizing.memorize_loop import CHECKPOINT
+from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

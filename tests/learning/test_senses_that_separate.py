@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from sense_worlds import World, make_world, mixed, questions_of, untrained
 
-from gnomon.foundation.records import Question
-from gnomon.learning import pretrain
-from gnomon.models import Model, load_model
-from gnomon.probes import compare_senses
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
+from merkhet.models.protocol import Model
+from merkhet.probes.compare import compare_senses
+from merkhet.training.pretraining import pretrain
 
 # Near step 300 the model begins to see topics; by step 400 it sees them all.
 SETTINGS = {"steps": 500, "batch_size": 64, "max_length": 16, "learning_rate": 4e-3, "masked": 0.3}

@@ -14,14 +14,15 @@ import pytest
 import torch
 from soft_worlds import BRIEF, DEV, EACH, FAMILIES, KINDS, KNOWN, REST, SETTINGS, TRAINING, UNKNOWN, asked, mrr, part
 
-from gnomon.foundation import GnomonError, InputError
-from gnomon.foundation.records import Question
-from gnomon.learning import learn_soft_prompts, read_learned, read_soft, soft_words_for
-from gnomon.learning import soft_training as training_module
-from gnomon.learning.soft_scoring import ask, score
-from gnomon.models import load_model
-from gnomon.models.made_words import MadeWords, with_words
-from gnomon.models.pseudowords import PseudowordSettings, WithPseudowords
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.records import Question
+from merkhet.models.extra_embeddings import MadeWords, with_words
+from merkhet.models.loading import load_model
+from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords
+from merkhet.training import soft_prompt_training as training_module
+from merkhet.training.artifact import read_learned
+from merkhet.training.soft_prompt_scoring import ask, score
+from merkhet.training.soft_prompts import learn_soft_prompts, read_soft, soft_words_for
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -114,7 +115,7 @@ def test_what_was_saved_scores_the_same(folders, outcomes, family: str) -> None:
     assert record == dict(read_learned(result.folder / "learned.json").record) == result.record
     assert (record["learner"], record["tokens"], record["start"]) == ("soft", ["<TP1>", "<TP2>"], [])
     assert (record["questions"], record["learned"], record["dev_questions"]) == (16, 16, 8)
-    assert set(record["versions"]) == {"gnomon", "torch", "transformers"}
+    assert set(record["versions"]) == {"merkhet", "torch", "transformers"}
     model = load_model(str(folders[family]))
     assert record["base"] == model.fingerprint
     words = soft_words_for(model, result.folder / "learned.json")
@@ -288,7 +289,7 @@ def test_a_loss_that_is_no_number_says_what_to_do(unread, tmp_path: Path, monkey
     model = load_model(str(unread["masked"]))
     embedding = model.model.get_input_embeddings()
     monkeypatch.setattr(training_module.SoftLearning, "_loss", lambda self, _some: self.table.sum() * float("nan"))
-    with pytest.raises(GnomonError, match=r"the loss is not a number any more. Use a smaller learning_rate"):
+    with pytest.raises(MerkhetError, match=r"the loss is not a number any more. Use a smaller learning_rate"):
         learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
     assert not list(tmp_path.iterdir())
     assert model.model.get_input_embeddings() is embedding and not isinstance(embedding, MadeWords)

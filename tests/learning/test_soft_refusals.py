@@ -10,9 +10,10 @@ import pytest
 import torch
 from soft_worlds import BRIEF, FAMILIES, KINDS, KNOWN, TRAINING, asked, part
 
-from gnomon.foundation import InputError
-from gnomon.learning import LEARNERS, learn_soft_prompts, read_soft, soft_words_for
-from gnomon.models import load_model
+from merkhet.core.errors import InputError
+from merkhet.models.loading import load_model
+from merkhet.training import LEARNERS
+from merkhet.training.soft_prompts import learn_soft_prompts, read_soft, soft_words_for
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

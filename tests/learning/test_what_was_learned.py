@@ -19,11 +19,11 @@ import torch
 import transformers as hf
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from gnomon.foundation.records import Question
-from gnomon.learning import tune_cloze
-from gnomon.models import load_model
-from gnomon.probes import write_answers
-from gnomon.scores import word_f1
+from merkhet.core.records import Question
+from merkhet.metrics.text_overlap import word_f1
+from merkhet.models.loading import load_model
+from merkhet.probes.write import write_answers
+from merkhet.training.cloze import tune_cloze
 
 SUBJECTS = 160
 CITIES = ("lima", "port oran", "bern", "new tunis", "riga", "old delhi", "oslo", "san miguel", "kiev", "cape verde")

@@ -14,12 +14,12 @@ from report_pages import Page
 from report_runs import HOSTILE, MODELS, make_run
 from svg_readers import Drawn
 
-from gnomon.analysis import ANALYSES
-from gnomon.foundation.tables import ANSWERS, make_table
-from gnomon.reports import render_html
-from gnomon.reports.analyses import analysis_sections
-from gnomon.reports.figures import rank_bins
-from gnomon.reports.plots import legend_columns
+from merkhet.analysis import ANALYSES
+from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.reports.analysis_sections import analysis_sections
+from merkhet.reports.figures import rank_bins
+from merkhet.reports.html_report import render_html
+from merkhet.reports.plot_layout import legend_columns
 
 TABLE = {
     "caption": "one of everything",

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from compared_runs import changed, half, make_run
 
-from gnomon import InputError, open_run
-from gnomon.runs.comparing import ComparisonChoice, compare_runs
+from merkhet import InputError, open_run
+from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
 
 TASKS = {"completion": "r@1", "checking": "accuracy", "distinction": "accuracy"}
 
@@ -145,14 +145,14 @@ def test_runs_without_a_common_question_say_so_and_compare_nothing(run: Path, tm
         )
     found = compared(*folders, against="able (able)")
     assert found.comparisons == [] and found.pairs == [] and found.order is None
-    assert "share no question" in found.verdict[0] and "'gnomon run --data'" in found.verdict[0]
+    assert "share no question" in found.verdict[0] and "'merkhet run --data'" in found.verdict[0]
     assert found.questions[0].startswith("able and weak share no question (")
     assert found.shared[0]["both"] == 0
 
 
 def test_what_else_stands_between_two_runs_is_remarked_on(run: Path, tmp_path: Path) -> None:
     def older(record: dict[str, Any]) -> None:
-        record["gnomon"] = "0.0.9"
+        record["merkhet"] = "0.0.9"
         for model in record["models"]:
             model["fingerprint"] = f"other {model['name']}"
         record["card"]["unusable_is_wrong"] = True
@@ -176,7 +176,7 @@ def test_what_else_stands_between_two_runs_is_remarked_on(run: Path, tmp_path: P
         "able (old) by rank (sum).",
         "Only one asks by the templates ",
         "Only old asks by the templates old ",
-        "different versions of gnomon: ",
+        "different versions of merkhet: ",
         "0.0.9 in old",
         "completion is scored by different metrics: r@1 in one; mrr in old. Models are compared by each of them.",
         "The runs differ in counting unusable questions as wrong (no in one; True in old); all are compared as in one.",

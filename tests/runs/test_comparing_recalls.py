@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from gnomon import InputError, open_run
-from gnomon.runs.comparing import ComparisonChoice, compare_runs
-from gnomon.suites import memorize
+from merkhet import InputError, open_run
+from merkhet.engine.memorize_api import memorize
+from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
 
 FEW, MANY = "random:1x32, 30 facts", "random:1x32, 60 facts"
 
@@ -70,7 +70,7 @@ def test_columns_and_metrics_that_recalls_do_not_have_are_refused(run: Path) -> 
 
 def test_beside_a_run_that_did_not_memorize_the_sample_is_compared_and_this_is_said(run: Path, tmp_path: Path) -> None:
     plain = shutil.copytree(run, tmp_path / "plain")
-    shutil.rmtree(plain / ".gnomon" / "steps")  # They would say that it is damaged.
+    shutil.rmtree(plain / ".merkhet" / "steps")  # They would say that it is damaged.
     record = json.loads((plain / "run.json").read_text())
     del record["recalls"], record["sampled"]
     (plain / "run.json").write_text(json.dumps(record))

@@ -11,21 +11,24 @@ import pytest
 from examined_runs import corpus_text, make_input, make_questions
 from small_packs import small_run
 
-import gnomon
-from gnomon.analysis import ANALYSES, Analysis
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import ENTITIES, make_table
-from gnomon.questions import read_questions, write_questions
-from gnomon.reports import render_html
-from gnomon.runs import combine_runs, open_run
-from gnomon.runs.examining import analysis_input
-from gnomon.suites import SUITES, Suite
+import merkhet
+from merkhet.analysis import ANALYSES
+from merkhet.analysis.types import Analysis
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import ENTITIES, make_table
+from merkhet.engine.analysis_step import analysis_input
+from merkhet.engine.combine_runs import combine_runs
+from merkhet.engine.run_folder import open_run
+from merkhet.engine.suite import Suite
+from merkhet.questions.question_files import read_questions, write_questions
+from merkhet.reports.html_report import render_html
+from merkhet.suites import SUITES
 
 
 @pytest.fixture
 def suite(monkeypatch, tmp_path):
     """The made-up questions as a suite with all analyses."""
-    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MERKHET_CACHE", str(tmp_path / "cache"))
     made = Suite(
         name="made-up",
         title="Made up",
@@ -50,17 +53,17 @@ def corpus(tmp_path):
     return folder
 
 
-def run(out: Path, *models: object, report: str = "none", settings: Sequence[str] = (), **more: object) -> gnomon.Run:
+def run(out: Path, *models: object, report: str = "none", settings: Sequence[str] = (), **more: object) -> merkhet.Run:
     given = [f"report={report}", *settings]
-    return gnomon.run("made-up", models=models or ["random", "frequency"], out=out, settings=given, **more)
+    return merkhet.run("made-up", models=models or ["random", "frequency"], out=out, settings=given, **more)
 
 
 def done(out: Path) -> dict[str, str]:
-    return {file.stem: json.loads(file.read_text())["key"] for file in (out / ".gnomon" / "steps").glob("*.json")}
+    return {file.stem: json.loads(file.read_text())["key"] for file in (out / ".merkhet" / "steps").glob("*.json")}
 
 
 def test_analyses_are_written_shown_and_made_again_when_the_corpus_alone_has_changed(suite, corpus, tmp_path):
-    def start() -> gnomon.Run:
+    def start() -> merkhet.Run:
         return run(tmp_path / "run", report="html", settings=[f"options.corpus={corpus}"])
 
     made = start()

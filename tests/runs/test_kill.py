@@ -23,14 +23,14 @@ def test_killed_once_within_a_block_and_resumed(made_once: Any, tmp_path: Path) 
     options = {"models": ["random", "frequency"], "knowledge": [str(pack)], "settings": ["report=none"]}
     run_killed("quickstart", killed, tmp_path, out=str(tmp_path / "run"), **options)
     assert not (tmp_path / "run" / "scores.json").exists()
-    parts = sorted(file.name for file in (tmp_path / "run").rglob(".gnomon/work/*/*/*.parquet"))
+    parts = sorted(file.name for file in (tmp_path / "run").rglob(".merkhet/work/*/*/*.parquet"))
     assert parts == ["00000.parquet", "00001.parquet"]
     listener = Listener()
     done = run_small(pack, tmp_path / "run", progress=listener)
     assert listener.first == {"frequency": 64} and listener.done == {"frequency": 106}
     assert same_bytes(expected.folder, done.folder, "scores.json", "scores.parquet", "findings.json")
     assert same_answers(expected.folder, done.folder)
-    assert not list(done.folder.rglob("*.tmp")) and not (done.folder / ".gnomon" / "work").exists()
+    assert not list(done.folder.rglob("*.tmp")) and not (done.folder / ".merkhet" / "work").exists()
 
 
 @pytest.mark.slow

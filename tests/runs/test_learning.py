@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 from writing_models import questions
 
-from gnomon.foundation import InputError, SilentProgress
-from gnomon.foundation.tables import ANSWERS, QUESTIONS, make_table, read_table, write_table
-from gnomon.models import ModelSpec, resolve_model
-from gnomon.questions import QuestionSet, write_questions
-from gnomon.runs import Outcome, Plan, Step, execute
-from gnomon.scores import exact_match
+from merkhet.core.errors import InputError
+from merkhet.core.progress import SilentProgress
+from merkhet.core.schemas import ANSWERS, QUESTIONS, make_table, read_table, write_table
+from merkhet.engine.executor import Outcome, execute
+from merkhet.engine.plan import Plan, Step
+from merkhet.metrics.text_overlap import exact_match
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.questions.question_files import QuestionSet, write_questions
 
 SETTINGS = {"epochs": 150, "learning_rate": 1e-2, "batch_size": 4, "largest_gradient": 100.0, "patience": 150}
-STEM = ".gnomon/learned/00-bert-completion"
+STEM = ".merkhet/learned/00-bert-completion"
 LEARNED = (f"{STEM}/learned.json", f"{STEM}/model.safetensors")
 FILES = ("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet")
 
@@ -36,7 +38,7 @@ def prepare(folder: Path) -> Path:
         for q in questions()
         for task in ("completion", "checking")
     ]
-    (folder / ".gnomon").mkdir(parents=True)
+    (folder / ".merkhet").mkdir(parents=True)
     write_questions(QuestionSet(make_table(QUESTIONS, rows)), folder)
     training = [{**row, "suite": split, "split": split} for split in ("train", "dev") for row in rows]
     write_table(QUESTIONS, make_table(QUESTIONS, training), folder / "training.parquet")
@@ -74,7 +76,7 @@ def plan(folder: Path, *, task: str = "completion", settings=SETTINGS, seed: int
             Step(
                 "learn",
                 "learn",
-                "gnomon.runs.learning:learn",
+                "merkhet.engine.training_steps:learn",
                 learning,
                 ("training.parquet", "candidates.parquet"),
                 LEARNED,
@@ -83,10 +85,10 @@ def plan(folder: Path, *, task: str = "completion", settings=SETTINGS, seed: int
             Step(
                 "ask",
                 "ask",
-                "gnomon.runs.asking:ask",
+                "merkhet.engine.ask_step:ask",
                 asking,
                 (*FILES, *LEARNED),
-                (".gnomon/answers/00.parquet", ".gnomon/answers/00.json"),
+                (".merkhet/answers/00.parquet", ".merkhet/answers/00.json"),
                 aside,
             ),
         )
@@ -106,11 +108,11 @@ def test_a_tuned_model_is_asked_the_questions_of_its_task(bert: Path, tmp_path: 
     out = prepare(tmp_path / "run")
     assert run(out, plan(bert)).done == ("learn", "ask")
     asked = {row["question_id"]: row for row in read_table(QUESTIONS, out / "questions.parquet").to_pylist()}
-    answers = read_table(ANSWERS, out / ".gnomon/answers/00.parquet").to_pylist()
+    answers = read_table(ANSWERS, out / ".merkhet/answers/00.parquet").to_pylist()
     assert {asked[row["question_id"]]["task"] for row in answers} == {"completion"}
     assert len(answers) == len(questions())
     assert all(exact_match(row["prediction"], asked[row["question_id"]]["answers"]) for row in answers)
-    about = json.loads((out / ".gnomon/answers/00.json").read_text())
+    about = json.loads((out / ".merkhet/answers/00.json").read_text())
     record = json.loads((out / LEARNED[0]).read_text())
     assert about["name"] == "bert (tuned)"
     assert about["fingerprint"] == record["fingerprint"] != record["base"]

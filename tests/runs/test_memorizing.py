@@ -10,13 +10,16 @@ import pytest
 import yaml
 from killed_runs import run_killed
 
-import gnomon
-from gnomon.foundation import InputError
-from gnomon.foundation.statements import RECALLS, STATEMENTS
-from gnomon.foundation.tables import read_table
-from gnomon.runs import Plan, Step, combine_runs, execute, open_run
-from gnomon.runs.memory_sets import Design, design, set_file, settled
-from gnomon.scores.recall import hit_values
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.core.recall_schemas import RECALLS, STATEMENTS
+from merkhet.core.schemas import read_table
+from merkhet.engine.combine_runs import combine_runs
+from merkhet.engine.executor import execute
+from merkhet.engine.plan import Plan, Step
+from merkhet.engine.run_folder import open_run
+from merkhet.metrics.recall_scores import hit_values
+from merkhet.suites.lama_tk.memory_sets import Design, design, set_file, settled
 
 SETTINGS = {"epochs": 4, "batch_size": 32, "learning_rate": 0.003, "evaluate_every": 2, "vocabulary": 400}
 
@@ -36,21 +39,21 @@ def study(folder: Path, settings: dict | None = None, report: str = "none", **op
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> gnomon.Run:
+def stored(tmp_path_factory: pytest.TempPathFactory) -> merkhet.Run:
     """A finished run of two sizes, with and without conflict."""
     folder = tmp_path_factory.mktemp("storage")
     file = study(folder, report="html", sizes=[40, 200], conflict=["with", "without"])
-    return gnomon.run(str(file), out=folder / "run")
+    return merkhet.run(str(file), out=folder / "run")
 
 
-def overall(run: gnomon.Run) -> dict[tuple[str, str, str], dict]:
+def overall(run: merkhet.Run) -> dict[tuple[str, str, str], dict]:
     """The scores over all statements of a task."""
     groups = ("mask", "relation", "conflict", "cardinality", "template")
     rows = [row for row in run.scores.to_pylist() if not any(row[group] for group in groups)]
     return {(row["model"], row["task"], row["metric"]): row for row in rows}
 
 
-def test_a_storage_run_scores_everything_that_was_asked(stored: gnomon.Run) -> None:
+def test_a_storage_run_scores_everything_that_was_asked(stored: merkhet.Run) -> None:
     scores = overall(stored)
     names = ["40 facts", "200 facts", "200 facts without conflict"]  # 40 facts have nothing in conflict.
     assert {model for model, _, _ in scores} == {f"{who}, {name}" for who in ("small", "frequency") for name in names}
@@ -66,7 +69,7 @@ def test_a_storage_run_scores_everything_that_was_asked(stored: gnomon.Run) -> N
     assert json.loads((stored.folder / "scores.json").read_text())[0]["model"] == "small, 40 facts"
 
 
-def test_unseen_facts_are_not_stored_and_read_like_nothing_stored(stored: gnomon.Run) -> None:
+def test_unseen_facts_are_not_stored_and_read_like_nothing_stored(stored: merkhet.Run) -> None:
     known = read_table(STATEMENTS, stored.folder / set_file("40-facts"))
     unseen = read_table(STATEMENTS, stored.folder / set_file("40-facts-unseen"))
     assert set(unseen["task"].to_pylist()) == {"unseen"}
@@ -75,7 +78,7 @@ def test_unseen_facts_are_not_stored_and_read_like_nothing_stored(stored: gnomon
     assert len(set(unseen["fact_id"].to_pylist())) == 40
 
 
-def test_smaller_sets_are_within_larger_ones(stored: gnomon.Run) -> None:
+def test_smaller_sets_are_within_larger_ones(stored: merkhet.Run) -> None:
     small, large = (read_table(STATEMENTS, stored.folder / set_file(name)) for name in ("40-facts", "200-facts"))
     assert set(small["fact_id"].to_pylist()) < set(large["fact_id"].to_pylist())
     alone = read_table(STATEMENTS, stored.folder / set_file("200-facts-without-conflict"))
@@ -83,7 +86,7 @@ def test_smaller_sets_are_within_larger_ones(stored: gnomon.Run) -> None:
     assert set(alone["statement_id"].to_pylist()) < set(large["statement_id"].to_pylist())
 
 
-def test_questions_and_answers_are_a_sample_with_names(stored: gnomon.Run) -> None:
+def test_questions_and_answers_are_a_sample_with_names(stored: merkhet.Run) -> None:
     sampled = stored.record["sampled"]
     assert sampled["questions"] < sampled["of"] == stored.record["questions"]["count"]
     names = dict(
@@ -107,7 +110,7 @@ def test_questions_and_answers_are_a_sample_with_names(stored: gnomon.Run) -> No
     assert "a sample of what was asked" in stored.questions.about["remarks"][0]
 
 
-def test_the_report_tells_all_from_the_sample(stored: gnomon.Run) -> None:
+def test_the_report_tells_all_from_the_sample(stored: merkhet.Run) -> None:
     page = (stored.folder / "report.html").read_text()
     count = f"{stored.record['questions']['count']:,}"
     assert f"<b>{count}</b><span>questions</span>" in page
@@ -118,7 +121,7 @@ def test_the_report_tells_all_from_the_sample(stored: gnomon.Run) -> None:
     assert str(stored.folder) not in page
 
 
-def test_comparisons_are_over_all_shared_statements(stored: gnomon.Run) -> None:
+def test_comparisons_are_over_all_shared_statements(stored: merkhet.Run) -> None:
     found = {(one["task"], *sorted((one["model"], one["other"]))): one for one in stored.findings["comparisons"]}
     sizes = found["statement", "small, 200 facts", "small, 40 facts"]
     assert sizes["n"] == pq.read_metadata(stored.folder / set_file("40-facts")).num_rows
@@ -131,8 +134,8 @@ def test_comparisons_are_over_all_shared_statements(stored: gnomon.Run) -> None:
 
 
 @pytest.mark.slow
-def test_runs_that_memorize_can_be_compared(stored: gnomon.Run, tmp_path: Path) -> None:
-    other = gnomon.run(str(study(tmp_path, {"epochs": 1}, sizes=[40])), out=tmp_path / "other")
+def test_runs_that_memorize_can_be_compared(stored: merkhet.Run, tmp_path: Path) -> None:
+    other = merkhet.run(str(study(tmp_path, {"epochs": 1}, sizes=[40])), out=tmp_path / "other")
     combined = combine_runs([open_run(stored.folder), other])
     names = {"small, 40 facts (run)", "small, 40 facts (other)"}
     assert [one for one in combined.findings["comparisons"] if {one["model"], one["other"]} == names]
@@ -143,39 +146,39 @@ def test_what_has_not_changed_is_reused(tmp_path: Path) -> None:
     def begun() -> list[str]:
         log = (tmp_path / "run" / "log.txt").read_text()
         return [
-            line.split("gnomon.runs: ")[1].removesuffix(": begins") for line in log.splitlines() if "begins" in line
+            line.split("merkhet.engine: ")[1].removesuffix(": begins") for line in log.splitlines() if "begins" in line
         ]
 
-    done = gnomon.run(str(study(tmp_path)), out=tmp_path / "run")
+    done = merkhet.run(str(study(tmp_path)), out=tmp_path / "run")
     first = begun()
     assert [step for step in first if step.startswith("memorize")] == ["memorize small, 40 facts"]
     before = (done.folder / "scores.json").read_bytes()
-    gnomon.run(str(study(tmp_path)), out=tmp_path / "run")
+    merkhet.run(str(study(tmp_path)), out=tmp_path / "run")
     assert begun() == first and (done.folder / "scores.json").read_bytes() == before
-    gnomon.run(str(study(tmp_path, sizes=[40, 60])), out=tmp_path / "run")
+    merkhet.run(str(study(tmp_path, sizes=[40, 60])), out=tmp_path / "run")
     more = begun()[len(first) :]
     assert [step for step in more if step.startswith("memorize")] == ["memorize small, 60 facts"]
-    gnomon.run(str(study(tmp_path, {"epochs": 2})), out=tmp_path / "run")
+    merkhet.run(str(study(tmp_path, {"epochs": 2})), out=tmp_path / "run")
     assert {file.name.split("-facts")[0] for file in (tmp_path / "run" / "recalls").iterdir()} == {"00-small-40"}
     assert "memorize small, 40 facts" in begun()[len(first) + len(more) :]
 
 
 def test_boundary_asks_starts_and_ends_in_other_words(tmp_path: Path) -> None:
     options = {"experiment": "boundary", "facts": 40, "dynamic": [0, 100]}
-    done = gnomon.run(str(study(tmp_path, {"epochs": 2}, **options)), out=tmp_path / "run")
+    done = merkhet.run(str(study(tmp_path, {"epochs": 2}, **options)), out=tmp_path / "run")
     scores = overall(done)
     assert {model for model, _, _ in scores} == {"small, times left out 0%", "small, times left out 100%", "frequency"}
     assert {task for _, task, _ in scores} == {"statement", "boundary"}
     known = read_table(STATEMENTS, done.folder / set_file("stored"))
     assert set(known["mask"].to_pylist()) == {"start", "end"} and known["bare_prompt"].null_count == 0
-    records = sorted(done.folder.glob(".gnomon/learned/*/learned.json"))
+    records = sorted(done.folder.glob(".merkhet/learned/*/learned.json"))
     assert sorted(json.loads(file.read_text())["settings"]["dynamic"] for file in records) == [0, 100]
     assert [one["name"] for one in done.analyses]
 
 
 def test_implicit_asks_for_years_between_and_for_order(tmp_path: Path) -> None:
     options = {"experiment": "implicit", "facts": 60}
-    done = gnomon.run(str(study(tmp_path, {"epochs": 2}, **options)), out=tmp_path / "run")
+    done = merkhet.run(str(study(tmp_path, {"epochs": 2}, **options)), out=tmp_path / "run")
     scores = overall(done)
     assert {model for model, _, _ in scores} == {"small, stored", "frequency"}
     tasks = {task for _, task, _ in scores}
@@ -185,7 +188,7 @@ def test_implicit_asks_for_years_between_and_for_order(tmp_path: Path) -> None:
 
 
 def test_symbols_in_sentences_are_shown_by_name(tmp_path: Path) -> None:
-    done = gnomon.run(str(study(tmp_path, {"epochs": 1}, entities="symbols")), out=tmp_path / "run")
+    done = merkhet.run(str(study(tmp_path, {"epochs": 1}, entities="symbols")), out=tmp_path / "run")
     prompts = read_table(STATEMENTS, done.folder / set_file("40-facts"))["prompt"].to_pylist()
     assert all("⟦" in prompt for prompt in prompts)
     assert not any("⟦" in row["prompt"] for row in done.questions.questions.to_pylist())
@@ -195,12 +198,12 @@ def test_symbols_in_sentences_are_shown_by_name(tmp_path: Path) -> None:
 def test_killed_while_it_learns_it_goes_on(tmp_path: Path) -> None:
     """The process kills itself as soon as there is a checkpoint."""
     file = study(tmp_path, {"epochs": 8, "until": 0.0, "checkpoint_seconds": 0.0})
-    expected = gnomon.run(str(file), out=tmp_path / "undisturbed")
-    work = tmp_path / "run" / ".gnomon" / "work"
-    killed = {"label": "small, 40 facts", "after": 1, "wait": "run/.gnomon/work/*/*/checkpoint.pt"}
+    expected = merkhet.run(str(file), out=tmp_path / "undisturbed")
+    work = tmp_path / "run" / ".merkhet" / "work"
+    killed = {"label": "small, 40 facts", "after": 1, "wait": "run/.merkhet/work/*/*/checkpoint.pt"}
     run_killed(str(file), killed, tmp_path, out=str(tmp_path / "run"))
     assert list(work.glob("*/*/checkpoint.pt"))
-    done = gnomon.run(str(file), out=tmp_path / "run")
+    done = merkhet.run(str(file), out=tmp_path / "run")
     assert "going on after epoch" in (tmp_path / "run" / "log.txt").read_text()
     assert (done.folder / "scores.json").read_bytes() == (expected.folder / "scores.json").read_bytes()
     assert not list((tmp_path / "run").rglob("*.tmp")) and not list(work.glob("*"))
@@ -211,7 +214,7 @@ def test_a_masked_model_goes_on_from_its_weights(model_folders: dict[str, Path],
     content = yaml.safe_load(file.read_text())
     content["models"] = [{"model": str(model_folders["roberta"]), "label": "tiny"}]
     file.write_text(yaml.safe_dump(content))
-    done = gnomon.run(str(file), out=tmp_path / "run")
+    done = merkhet.run(str(file), out=tmp_path / "run")
     assert ("tiny, 40 facts", "statement", "acc@1") in overall(done)
     assert str(model_folders["roberta"].parent) not in (done.folder / "run.json").read_text()
 
@@ -280,7 +283,7 @@ def test_a_plan_may_hang_on_what_its_first_steps_found(tmp_path: Path) -> None:
     def rest(folder: Path) -> Plan:
         return Plan((Step("second", "build", place, {"text": (folder / "a.txt").read_text()}, ("a.txt",), ("b.txt",)),))
 
-    progress = gnomon.foundation.SilentProgress()
+    progress = merkhet.core.progress.SilentProgress()
     assert execute(Plan((first,), rest), tmp_path / "run", tmp_path, progress).done == ("first", "second")
     assert (tmp_path / "run" / "b.txt").read_text() == "two"
     assert execute(Plan((first,), rest), tmp_path / "run", tmp_path, progress).reused == ("first", "second")
@@ -293,8 +296,8 @@ def write(context) -> None:
 
 @pytest.mark.slow
 def test_several_trainings_have_seeds_of_their_own_and_are_told_together(tmp_path: Path) -> None:
-    run = gnomon.run(str(study(tmp_path, trainings=3)), out=tmp_path / "run")
-    once = gnomon.run(str(study(tmp_path / "one")), out=tmp_path / "one" / "run")
+    run = merkhet.run(str(study(tmp_path, trainings=3)), out=tmp_path / "run")
+    once = merkhet.run(str(study(tmp_path / "one")), out=tmp_path / "one" / "run")
     assert run.scores.equals(once.scores)  # Scores are of the first training, which has the study's seed.
     (found,) = [one for one in run.analyses if one["name"] == "trainings"]
     rows = {(row[1], row[2]): row for row in found["tables"][0]["rows"]}
@@ -314,4 +317,4 @@ def test_several_trainings_have_seeds_of_their_own_and_are_told_together(tmp_pat
 def test_a_wrong_number_of_trainings_is_refused(tmp_path: Path) -> None:
     for wrong in (0, "three", 1.5, True):
         with pytest.raises(InputError, match=f"the option trainings is {wrong!r}"):
-            gnomon.run(str(study(tmp_path, trainings=wrong)), out=tmp_path / "run")
+            merkhet.run(str(study(tmp_path, trainings=wrong)), out=tmp_path / "run")

@@ -11,10 +11,10 @@ import torch
 from ray_runs import Listener, same_answers, same_bytes
 from small_packs import run_small, small_pack, small_run
 
-from gnomon.foundation import InputError
-from gnomon.runs import merge_runs
-from gnomon.runs.records import SHARD_FILE
-from gnomon.suites import run_shard
+from merkhet.core.errors import InputError
+from merkhet.engine.api import run_shard
+from merkhet.engine.distribute.merge_shards import merge_runs
+from merkhet.engine.run_files import SHARD_FILE
 
 FILES = ("scores.parquet", "scores.json", "study.yaml", "findings.json", "questions.parquet", "calibration.json")
 
@@ -91,13 +91,13 @@ def test_a_merge_that_was_stopped_goes_on(shards, tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         merge_runs(shards, tmp_path / "merged", Stops())
     whole = merge_runs(shards, tmp_path / "merged")
-    shutil.rmtree(whole.folder / ".gnomon" / "answers")
+    shutil.rmtree(whole.folder / ".merkhet" / "answers")
     (whole.folder / "scores.parquet").write_bytes(b"cut off")
     assert merge_runs(shards, tmp_path / "merged").scores.num_rows > 0
 
 
 def test_gaps_and_overlaps_are_refused(shards, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the shard is missing: 2/3. Ask it with 'gnomon run … --shard 2/3'"):
+    with pytest.raises(InputError, match=r"the shard is missing: 2/3. Ask it with 'merkhet run … --shard 2/3'"):
         merge_runs([shards[0], shards[2]], tmp_path / "merged")
     with pytest.raises(InputError, match=r"shards are missing: 1/3, 2/3"):
         merge_runs([shards[2]], tmp_path / "merged")
@@ -121,8 +121,8 @@ def test_mixed_studies_are_refused_by_the_key_that_differs(ask, shards, models, 
     refused(ask(tmp_path / "model", 2, 3, ["random"]), r"different studies: models is not the same")
     part = copied(shards, tmp_path)[1]
     content = json.loads((part / SHARD_FILE).read_text())
-    (part / SHARD_FILE).write_text(json.dumps({**content, "gnomon": "0.0.9"}))
-    refused(part, r"part-2 was made by gnomon 0\.0\.9, and this is")
+    (part / SHARD_FILE).write_text(json.dumps({**content, "merkhet": "0.0.9"}))
+    refused(part, r"part-2 was made by merkhet 0\.0\.9, and this is")
 
 
 def test_another_model_of_the_same_place_is_refused(ask, model_folders, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_another_model_of_the_same_place_is_refused(ask, model_folders, tmp_path
 
 def test_other_questions_are_refused(shards, tmp_path: Path) -> None:
     parts = copied(shards, tmp_path)
-    file = parts[1] / ".gnomon" / "steps" / "build.json"
+    file = parts[1] / ".merkhet" / "steps" / "build.json"
     record = json.loads(file.read_text())
     record["outputs"]["questions.parquet"] = "0" * 64
     file.write_text(json.dumps(record))
@@ -148,20 +148,20 @@ def test_other_questions_are_refused(shards, tmp_path: Path) -> None:
 
 def test_unfinished_and_damaged_shards_are_refused_and_asked_again(ask, shards, models, tmp_path: Path) -> None:
     parts = copied(shards, tmp_path)
-    (record,) = (parts[1] / ".gnomon" / "steps").glob("ask-frequency*.json")
+    (record,) = (parts[1] / ".merkhet" / "steps").glob("ask-frequency*.json")
     record.unlink()
-    again = r"Start its command again, and it goes on: gnomon\.suites\.run_shard"
+    again = r"Start its command again, and it goes on: merkhet\.suites\.run_shard"
     with pytest.raises(
         InputError, match=rf"the shard 2/3 in .*part-2 is not finished: it has no whole answers of freq.*{again}"
     ):
         merge_runs(parts, tmp_path / "merged")
     ask(parts[1], 2, 3, models)
-    file = next((parts[2] / ".gnomon" / "shards").glob("*.parquet"))
+    file = next((parts[2] / ".merkhet" / "shards").glob("*.parquet"))
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(InputError, match=r"the shard 3/3 in .*part-3 is not finished: it has no whole answers of"):
         merge_runs(parts, tmp_path / "merged")
     ask(parts[2], 3, 3, models)
-    (parts[0] / ".gnomon" / "steps" / "build.json").unlink()
+    (parts[0] / ".merkhet" / "steps" / "build.json").unlink()
     with pytest.raises(InputError, match=r"the shard 1/3 in .*part-1 is not finished: it has no questions yet"):
         merge_runs(parts, tmp_path / "merged")
     ask(parts[0], 1, 3, models)
@@ -175,7 +175,7 @@ def test_what_is_no_shard_is_refused(made_once, shards, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for folder, reason in (
         (whole, "whole is no shard of a run: it holds a whole run"),
-        (tmp_path / "empty", "empty is no shard of a run: 'gnomon run --shard' makes one"),
+        (tmp_path / "empty", "empty is no shard of a run: 'merkhet run --shard' makes one"),
         (tmp_path / "nowhere", "there is no folder .*nowhere"),
     ):
         with pytest.raises(InputError, match=reason):

@@ -10,12 +10,12 @@ import yaml
 from small_packs import write_pack
 from tiny_models import SENTENCES
 
-import gnomon
-from gnomon.foundation import InputError
-from gnomon.learning import read_learned
-from gnomon.learning.pretraining import _Pretraining
-from gnomon.suites.planning import plain_plan
-from gnomon.suites.resolving import Request, resolve_study
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.engine.planning import plain_plan
+from merkhet.engine.resolve_study import Request, resolve_study
+from merkhet.training.artifact import read_learned
+from merkhet.training.pretraining import _Pretraining
 
 SETTINGS = {
     "corpus": "texts/corpus.txt",
@@ -50,18 +50,18 @@ def write(file: Path, learner: str = "pretrain", report: str = "none", **setting
 
 
 def learned_by(folder: Path) -> dict[str, dict]:
-    records = (read_learned(file).record for file in (folder / ".gnomon" / "learned").glob("*/learned.json"))
+    records = (read_learned(file).record for file in (folder / ".merkhet" / "learned").glob("*/learned.json"))
     return {record["objective"]: dict(record) for record in records}
 
 
 def asked(study: Path) -> list[str]:
     """What is done in a run, by its log."""
     log = (study.parent / "run" / "log.txt").read_text()
-    return [line.split("gnomon.runs: ")[1].removesuffix(": begins") for line in log.splitlines() if "begins" in line]
+    return [line.split("merkhet.engine: ")[1].removesuffix(": begins") for line in log.splitlines() if "begins" in line]
 
 
 def test_a_study_asks_a_model_as_it_is_and_after_every_objective(study: Path) -> None:
-    done = gnomon.run(str(write(study, report="html")), out=study.parent / "run")
+    done = merkhet.run(str(write(study, report="html")), out=study.parent / "run")
     names = ["bert", "bert, mlm", "bert, mlm+nsp", "gpt", "random"]
     assert sorted(set(done.scores["model"].to_pylist())) == names
     records = learned_by(done.folder)
@@ -76,34 +76,34 @@ def test_a_study_asks_a_model_as_it_is_and_after_every_objective(study: Path) ->
     assert len({tuple(q for q, _ in sorted(rows)) for rows in by_model.values()}) == 1  # All are asked everything.
     assert len({tuple(sorted(rows)) for rows in by_model.values()}) == 5
     assert not (done.folder / "training.parquet").exists()
-    assert not list((done.folder / ".gnomon" / "work").glob("*"))
+    assert not list((done.folder / ".merkhet" / "work").glob("*"))
     assert (done.folder / "report.html").stat().st_size > 10_000
     assert "texts/corpus.txt" not in (done.folder / "run.json").read_text()
 
 
 def test_only_what_has_changed_is_done_again(study: Path) -> None:
-    gnomon.run(str(study), out=study.parent / "run")
+    merkhet.run(str(study), out=study.parent / "run")
     before = learned_by(study.parent / "run")
     count = len(asked(study))
-    gnomon.run(str(study), out=study.parent / "run")
+    merkhet.run(str(study), out=study.parent / "run")
     assert len(asked(study)) == count
-    gnomon.run(str(write(study, objectives=["mlm", "mlm+nsp", "mlm+sbo"])), out=study.parent / "run")
+    merkhet.run(str(write(study, objectives=["mlm", "mlm+nsp", "mlm+sbo"])), out=study.parent / "run")
     steps = asked(study)[count:]
     assert [step for step in steps if "pretrain" in step] == ["pretrain bert by mlm+sbo"]
     assert [step for step in steps if step.startswith("ask")] == ["ask bert by rank, mlm+sbo"]
     count = len(asked(study))
     corpus = study.parent / "texts" / "corpus.txt"
     corpus.write_text(corpus.read_text() + "\n\nRome is old. Rome is a city.")
-    gnomon.run(str(write(study, objectives=["mlm"])), out=study.parent / "run")
+    merkhet.run(str(write(study, objectives=["mlm"])), out=study.parent / "run")
     assert [step for step in asked(study)[count:] if "pretrain" in step] == ["pretrain bert by mlm"]
     assert learned_by(study.parent / "run")["mlm"]["weights"] != before["mlm"]["weights"]
     count = len(asked(study))
-    gnomon.run(str(write(study, objectives=["mlm"], batch_size=2)), out=study.parent / "run")
+    merkhet.run(str(write(study, objectives=["mlm"], batch_size=2)), out=study.parent / "run")
     assert "pretrain bert by mlm" in asked(study)[count:]
 
 
 def test_a_killed_step_goes_on_from_its_checkpoint(study: Path, monkeypatch) -> None:
-    expected = gnomon.run(str(study), out=study.parent / "undisturbed")
+    expected = merkhet.run(str(study), out=study.parent / "undisturbed")
     learn, steps = _Pretraining._learn, []
 
     def killed(self, batch) -> None:
@@ -114,10 +114,10 @@ def test_a_killed_step_goes_on_from_its_checkpoint(study: Path, monkeypatch) -> 
 
     monkeypatch.setattr(_Pretraining, "_learn", killed)
     with pytest.raises(KeyboardInterrupt):
-        gnomon.run(str(study), out=study.parent / "run")
+        merkhet.run(str(study), out=study.parent / "run")
     assert steps[-1] == ("mlm+nsp", 2)
     steps.append(("killed", 0))
-    done = gnomon.run(str(study), out=study.parent / "run")
+    done = merkhet.run(str(study), out=study.parent / "run")
     assert steps[8:] == [("mlm+nsp", 2), ("mlm+nsp", 3)]
     assert (done.folder / "scores.json").read_bytes() == (expected.folder / "scores.json").read_bytes()
     one, other = learned_by(done.folder), learned_by(expected.folder)
@@ -129,18 +129,18 @@ def test_a_killed_step_goes_on_from_its_checkpoint(study: Path, monkeypatch) -> 
 def test_curves_of_what_was_learned_reach_the_analyses(study: Path) -> None:
     (study.parent / "own.py").write_text(
         "from dataclasses import replace\n"
-        "from gnomon.suites.quickstart import SUITE\n"
+        "from merkhet.suites.quickstart import SUITE\n"
         "examined = replace(SUITE, analyses=('objectives',))\n"
     )
     study.write_text(write(study, log_every=2).read_text().replace("quickstart", "own.py:examined"))
-    done = gnomon.run(str(study), out=study.parent / "run")
+    done = merkhet.run(str(study), out=study.parent / "run")
     (found,) = json.loads((done.folder / "analyses.json").read_text())
     lines = {(row["line"], row["x"]) for figure in found["figures"] for row in figure["rows"]}
     assert lines == {(name, step) for name in ("bert, mlm", "bert, mlm+nsp") for step in (2, 4)}
 
 
 def test_what_decides_the_weights_is_in_the_step(study: Path) -> None:
-    plan = plain_plan(resolve_study(Request(str(study))), "gnomon run")
+    plan = plain_plan(resolve_study(Request(str(study))), "merkhet run")
     build = next(step for step in plan.steps if step.name == "build")
     assert "training.parquet" not in build.outputs and "learning" not in build.params["study"]
     steps = {step.name: step for step in plan.steps if step.kind == "learn"}
@@ -162,16 +162,16 @@ def test_what_is_wrong_is_said_before_work_begins(study: Path) -> None:
         ({"steps": 0}, "study.yaml: the setting steps of learning is 0"),
     ):
         with pytest.raises(InputError, match=reason):
-            gnomon.run(str(write(study, **settings)), out=study.parent / "run")
+            merkhet.run(str(write(study, **settings)), out=study.parent / "run")
     study.write_text(write(study).read_text().replace("quickstart", "ontoprobe"))
     with pytest.raises(InputError, match="ontoprobe has steps of its own, and cannot go on with pre-training"):
-        gnomon.run(str(study), out=study.parent / "run")
+        merkhet.run(str(study), out=study.parent / "run")
     assert not (study.parent / "run").exists()
 
 
 def test_a_corpus_that_changes_under_way_is_found_out(study: Path, monkeypatch) -> None:
-    from gnomon.runs import learning
+    from merkhet.engine import training_steps as learning
 
     monkeypatch.setattr(learning, "corpus_digest", lambda _: "other")
-    with pytest.raises(gnomon.GnomonError, match=r"the corpus corpus.txt has changed since this run was planned"):
-        gnomon.run(str(study), out=study.parent / "run")
+    with pytest.raises(merkhet.MerkhetError, match=r"the corpus corpus.txt has changed since this run was planned"):
+        merkhet.run(str(study), out=study.parent / "run")

@@ -15,10 +15,10 @@ import pytest
 import torch
 from ray_runs import Listener, needs_ray, ray_cluster, same_answers, same_bytes
 
-import gnomon
-from gnomon.foundation import GnomonError, InputError
-from gnomon.foundation.version import __version__
-from gnomon.questions import read_questions
+import merkhet
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.version import __version__
+from merkhet.questions.question_files import read_questions
 
 pytestmark = [needs_ray, pytest.mark.cluster]
 
@@ -32,7 +32,7 @@ from pathlib import Path
 
 import numpy
 
-from gnomon.models.protocol import CandidateScores
+from merkhet.models.protocol import CandidateScores
 
 
 class Own:
@@ -65,7 +65,7 @@ def cluster():
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 360 questions, asked in 12 blocks."""
     folder = tmp_path_factory.mktemp("asked") / "questions"
-    gnomon.build("quickstart", limit=120, out=folder)
+    merkhet.build("quickstart", limit=120, out=folder)
     return folder
 
 
@@ -80,7 +80,7 @@ def on_ray(cluster: str, asked: Path):
         try:
             given = {"data": asked, "settings": ["report=none"], "workers": 2, "cores": 1, **options}
             engines = [f"ray:{cluster}"]
-            return gnomon.run("quickstart", models=models, out=out, progress=listener, engines=engines, **given)
+            return merkhet.run("quickstart", models=models, out=out, progress=listener, engines=engines, **given)
         finally:
             ray.shutdown()
 
@@ -93,7 +93,7 @@ def here(asked: Path):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     given = {"data": asked, "settings": ["report=none"]}
-    yield lambda out, *models, **options: gnomon.run("quickstart", models=models, out=out, **{**given, **options})
+    yield lambda out, *models, **options: merkhet.run("quickstart", models=models, out=out, **{**given, **options})
     torch.set_num_threads(threads)
 
 
@@ -158,10 +158,10 @@ def own_model(folder: Path, asked: Path, does: str) -> tuple[str, Path, list[str
 
 def test_a_block_that_workers_die_of_is_named_and_the_others_are_kept(on_ray, here, asked, tmp_path: Path) -> None:
     model, mended, order = own_model(tmp_path, asked, "dying")
-    with pytest.raises(GnomonError, match=r"3 workers have died of block 3 of dying \(32 questions, q_") as caught:
+    with pytest.raises(MerkhetError, match=r"3 workers have died of block 3 of dying \(32 questions, q_") as caught:
         on_ray(tmp_path / "run", model, workers=1)
     assert order[96] in str(caught.value)
-    kept = sorted(file.name for file in (tmp_path / "run").rglob(".gnomon/work/*/*/*.parquet"))
+    kept = sorted(file.name for file in (tmp_path / "run").rglob(".merkhet/work/*/*/*.parquet"))
     assert kept[:3] == ["00000.parquet", "00001.parquet", "00002.parquet"] and "00003.parquet" not in kept
     mended.touch()
     listener = Listener()
@@ -169,27 +169,29 @@ def test_a_block_that_workers_die_of_is_named_and_the_others_are_kept(on_ray, he
     assert whole.answers.num_rows == 360 and same_answers(here(tmp_path / "alone", model).folder, whole.folder)
 
 
-def test_a_worker_with_another_gnomon_is_refused_before_anything_is_done(on_ray, model_folders, tmp_path: Path) -> None:
-    other = Path(shutil.copytree(Path(gnomon.__file__).parent, tmp_path / "other" / "gnomon"))
+def test_a_worker_with_another_merkhet_is_refused_before_anything_is_done(
+    on_ray, model_folders, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(Path(merkhet.__file__).parent, tmp_path / "other" / "merkhet"))
     (other / "foundation" / "version.py").write_text('__version__ = "9.9.9"\n')
-    with pytest.raises(InputError, match=rf"the worker on \S+ has gnomon 9\.9\.9, and this is gnomon {__version__}"):
+    with pytest.raises(InputError, match=rf"the worker on \S+ has merkhet 9\.9\.9, and this is merkhet {__version__}"):
         on_ray(tmp_path / "run", str(model_folders["gpt2"]), env={"PYTHONPATH": str(other.parent)})
     assert not (tmp_path / "run").exists()
 
 
-def test_a_worker_without_gnomon_is_refused(on_ray, model_folders, tmp_path: Path) -> None:
-    (tmp_path / "empty" / "gnomon").mkdir(parents=True)
-    (tmp_path / "empty" / "gnomon" / "__init__.py").touch()
-    with pytest.raises(InputError, match=r"the worker on \S+ has no gnomon .*pip install gnomon"):
+def test_a_worker_without_merkhet_is_refused(on_ray, model_folders, tmp_path: Path) -> None:
+    (tmp_path / "empty" / "merkhet").mkdir(parents=True)
+    (tmp_path / "empty" / "merkhet" / "__init__.py").touch()
+    with pytest.raises(InputError, match=r"the worker on \S+ has no merkhet .*pip install merkhet"):
         on_ray(tmp_path / "run", str(model_folders["gpt2"]), env={"PYTHONPATH": str(tmp_path / "empty")})
     assert not (tmp_path / "run").exists()
 
 
 def test_a_worker_with_another_model_or_none_is_refused(on_ray, model_folders, tmp_path: Path, monkeypatch) -> None:
     """An alias is found by each machine for itself, and may be something else there."""
-    source = Path(gnomon.__file__).parents[1]
+    source = Path(merkhet.__file__).parents[1]
     for place, family in (("here", "bert-uncased"), ("there", "bert-cased"), ("nowhere", None)):
-        package = tmp_path / place / "gnomon_demo_models"
+        package = tmp_path / place / "merkhet_demo_models"
         package.mkdir(parents=True)
         (package / "__init__.py").touch()
         if family:
@@ -205,7 +207,7 @@ def test_a_worker_with_another_model_or_none_is_refused(on_ray, model_folders, t
 
 
 def test_a_model_object_is_asked_here_and_that_is_said(on_ray, tmp_path: Path) -> None:
-    from gnomon.models.baselines import RandomBaseline
+    from merkhet.models.baselines import RandomBaseline
 
     class Own(RandomBaseline):
         kind = "own"
@@ -251,11 +253,11 @@ def test_a_run_that_is_killed_takes_its_ray_along_and_goes_on(here, asked, tmp_p
     """The command line starts a Ray of its own, whose worker waits; what was answered is not asked again."""
     model, mended, _ = own_model(tmp_path, asked, "waiting")
     options = ("--data", str(asked), "--model", model, "--set", "report=none", "--quiet")
-    command = [sys.executable, "-m", "gnomon", "run", "quickstart", *options, "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "merkhet", "run", "quickstart", *options, "--out", str(tmp_path / "run")]
     first = [*command, "--engine", "ray", "--workers", "1", "--cores-per-worker", "1"]
     driver = subprocess.Popen(first, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 240
-    while len(list((tmp_path / "run").rglob(".gnomon/work/*/*/0*.parquet"))) < 3:
+    while len(list((tmp_path / "run").rglob(".merkhet/work/*/*/0*.parquet"))) < 3:
         assert driver.poll() is None and time.monotonic() < deadline, driver.communicate()
         time.sleep(0.01)
     began = descendants(driver.pid)

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from small_packs import small_run
 
-from gnomon.foundation import GnomonError
-from gnomon.models import ModelSpec, resolve_model
-from gnomon.runs import Step, open_run, ray_worker
-from gnomon.runs.asker import AskJob
+from merkhet.core.errors import MerkhetError
+from merkhet.engine.asker import AskJob
+from merkhet.engine.distribute import ray_worker
+from merkhet.engine.plan import Step
+from merkhet.engine.run_folder import open_run
+from merkhet.models.model_lookup import ModelSpec, resolve_model
 
 
 def test_what_was_learned_is_sent_to_a_worker_that_does_not_see_the_run(
@@ -21,18 +23,18 @@ def test_what_was_learned_is_sent_to_a_worker_that_does_not_see_the_run(
 ) -> None:
     """What a worker does with a tuned model whose folder is on no disk of its own, asked as from another machine."""
     asked = open_run(shutil.copytree(small_run(made_once), tmp_path / "run")).questions.as_questions()
-    record = ".gnomon/learned/tuned/learned.json"
+    record = ".merkhet/learned/tuned/learned.json"
     tuned = Path(shutil.copytree(model_folders["gpt2"], (tmp_path / "run" / record).parent))
     fingerprint = resolve_model(ModelSpec(str(model_folders["gpt2"]))).fingerprint
     params = {"name": "gpt2, tuned", "kind": "causal", "probe": "rank", "methods": [], "learned": record}
     step = Step("ask", "ask", "", params, (record,), (), {"model": {"model": "gpt2"}})
     (tuned / "learned.json").write_text(json.dumps({"fingerprint": "of another"}))
     job = AskJob(step, tmp_path / "run", tmp_path)
-    with pytest.raises(GnomonError, match=r"is not what gpt2, tuned has learned"):
+    with pytest.raises(MerkhetError, match=r"is not what gpt2, tuned has learned"):
         ray_worker.load({}, 1, job)
     (tuned / "learned.json").write_text(json.dumps({"fingerprint": fingerprint}))
     files = ray_worker.needed_files(job)
-    assert {record, ".gnomon/learned/tuned/model.safetensors"} <= files.keys()
+    assert {record, ".merkhet/learned/tuned/model.safetensors"} <= files.keys()
     state: dict = {}
     assert ray_worker.has_files(state, 1, str(tmp_path / "run"), files)
     elsewhere = replace(job, folder=tmp_path / "elsewhere")

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from small_packs import run_small, small_pack
 
-import gnomon
-from gnomon.foundation import InputError
+import merkhet
+from merkhet.core.errors import InputError
 
 
 class Watcher:
@@ -34,10 +34,10 @@ class Watcher:
 
 
 @pytest.fixture
-def run(made_once: Any) -> Callable[..., tuple[gnomon.Run, list[str]]]:
+def run(made_once: Any) -> Callable[..., tuple[merkhet.Run, list[str]]]:
     """A function that runs a study of 50 facts, and returns the run and the models that were asked."""
 
-    def start(out: Path, *models: object, **options: Any) -> tuple[gnomon.Run, list[str]]:
+    def start(out: Path, *models: object, **options: Any) -> tuple[merkhet.Run, list[str]]:
         watcher = Watcher()
         return run_small(small_pack(made_once), out, *models, limit=20, progress=watcher, **options), watcher.asked
 
@@ -105,7 +105,7 @@ def test_the_run_folder_says_how_it_was_made(run: Any, bert: Path, tmp_path: Pat
     wanted = {"study.yaml", "run.json", "answers.parquet", "scores.parquet", "scores.json", "report.html", "log.txt"}
     assert wanted <= names
     record = json.loads((done.folder / "run.json").read_text())
-    assert record["gnomon"] == gnomon.__version__
+    assert record["merkhet"] == merkhet.__version__
     assert record["versions"]["torch"]
     assert len(record["questions"]["digest"]) == 64
     assert all(len(model["fingerprint"]) == 64 for model in record["models"])
@@ -119,27 +119,27 @@ def test_the_run_folder_says_how_it_was_made(run: Any, bert: Path, tmp_path: Pat
 
 def test_one_run_at_a_time_in_a_folder(run: Any, tmp_path: Path) -> None:
     done, _ = run(tmp_path / "run", "random")
-    with open(done.folder / ".gnomon" / "lock", "a+") as handle:
+    with open(done.folder / ".merkhet" / "lock", "a+") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="another gnomon"):
+        with pytest.raises(InputError, match="another merkhet"):
             run(tmp_path / "run", "random")
 
 
 def test_a_probe_that_leaves_out_questions_is_found_out(tmp_path: Path) -> None:
     (tmp_path / "lazy.py").write_text(
-        "from gnomon.probes import rank_candidates\n"
+        "from merkhet.probes import rank_candidates\n"
         "def half(model, questions, methods=()):\n"
         "    yield from rank_candidates(model, questions[::2], methods)\n"
     )
     (tmp_path / "study.yaml").write_text(
         "suite: quickstart\nknowledge: [elements]\nlimit: 10\nmodels: [random]\nprobes: ['lazy.py:half']\n"
     )
-    with pytest.raises(gnomon.GnomonError, match="gave no answer to"):
-        gnomon.run(str(tmp_path / "study.yaml"), out=tmp_path / "run")
+    with pytest.raises(merkhet.MerkhetError, match="gave no answer to"):
+        merkhet.run(str(tmp_path / "study.yaml"), out=tmp_path / "run")
 
 
 def test_a_model_given_as_an_object(run: Any, tmp_path: Path) -> None:
-    from gnomon.models.baselines import RandomBaseline
+    from merkhet.models.baselines import RandomBaseline
 
     done, asked = run(tmp_path / "run", RandomBaseline("coin", seed=7))
     assert asked == ["coin"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnomon.foundation.tables import ANSWERS, make_table
-from gnomon.runs.settling import reciprocal_ranks, settled
+from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.suites.ontoprobe.premise_labels import reciprocal_ranks, settled
 
 
 def premise(name, shown, first, second, memory="half"):

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_packs import run_small, small_pack, small_run
 
-import gnomon
-from gnomon.foundation import InputError
-from gnomon.runs.asking import asked_questions
-from gnomon.runs.plan import Step
-from gnomon.runs.records import SHARD_FILE
-from gnomon.runs.shards import Shard, parse_shard, without_shard
-from gnomon.suites import run_shard
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.engine.api import run_shard
+from merkhet.engine.ask_step import asked_questions
+from merkhet.engine.distribute.shards import Shard, parse_shard, without_shard
+from merkhet.engine.plan import Step
+from merkhet.engine.run_files import SHARD_FILE
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def ask(made_once):
 
 
 def answers(folder: Path) -> list[str]:
-    (file,) = (folder / ".gnomon" / "shards").glob("*.parquet")
+    (file,) = (folder / ".merkhet" / "shards").glob("*.parquet")
     return pq.read_table(file)["question_id"].to_pylist()
 
 
@@ -72,11 +72,11 @@ def test_a_shard_is_reused_and_says_what_it_is(ask, tmp_path: Path) -> None:
     folder = ask(tmp_path / "one", "1/2", "random").folder
     content = json.loads((folder / SHARD_FILE).read_text())
     assert (content["number"], content["of"], content["study"]["limit"]) == (1, 2, 60)
-    before = {file: file.stat().st_mtime_ns for file in (folder / ".gnomon" / "shards").iterdir()}
+    before = {file: file.stat().st_mtime_ns for file in (folder / ".merkhet" / "shards").iterdir()}
     ask(tmp_path / "one", "1/2", "random")
     assert before == {file: file.stat().st_mtime_ns for file in before}
-    with pytest.raises(InputError, match=r"is no finished run; it is a shard of one: .*gnomon merge"):
-        gnomon.open_run(folder)
+    with pytest.raises(InputError, match=r"is no finished run; it is a shard of one: .*merkhet merge"):
+        merkhet.open_run(folder)
 
 
 def test_another_shard_is_not_asked_in_the_same_folder(ask, tmp_path: Path) -> None:
@@ -106,6 +106,6 @@ def test_a_study_that_learns_is_refused_with_a_remedy(tmp_path: Path) -> None:
 
 
 def test_the_command_of_the_whole_is_that_of_a_shard_without_its_number() -> None:
-    assert without_shard("gnomon run kmir --shard 3/8 --out 'a b'") == "gnomon run kmir --out 'a b'"
-    assert without_shard("gnomon run kmir --shard=3/8") == "gnomon run kmir"
-    assert without_shard("gnomon run kmir") == "gnomon run kmir"
+    assert without_shard("merkhet run kmir --shard 3/8 --out 'a b'") == "merkhet run kmir --out 'a b'"
+    assert without_shard("merkhet run kmir --shard=3/8") == "merkhet run kmir"
+    assert without_shard("merkhet run kmir") == "merkhet run kmir"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from gnomon.scores.association import _weighted_rho, permutation_correlation, rank_correlation, ratio_interval
+from merkhet.metrics.association import _weighted_rho, permutation_correlation, rank_correlation, ratio_interval
 
 rows = st.lists(
     st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 4)), min_size=3, max_size=40

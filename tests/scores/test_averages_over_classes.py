@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gnomon.foundation.records import Question
-from gnomon.scores import get_metric
-from gnomon.scores.bootstrap import averaged_interval, class_weights, clustered_interval
-from gnomon.scores.table import score_answers
+from merkhet.core.records import Question
+from merkhet.metrics.bootstrap import averaged_interval, class_weights, clustered_interval
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.score_table import score_answers
 
 METRICS = [get_metric(name) for name in ("p@1", "strict-accuracy", "mean-rank")]
 CANDIDATES = ("a", "b", "c", "d")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from statsmodels.stats.multitest import multipletests
 
-from gnomon.scores.corrections import benjamini_hochberg, chance_adjusted, holm
+from merkhet.metrics.corrections import benjamini_hochberg, chance_adjusted, holm
 
 PROBABILITIES = arrays(float, st.integers(1, 30), elements=st.floats(1e-6, 1) | st.sampled_from([0.01, 0.05, 1.0]))
 

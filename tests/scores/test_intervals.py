@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gnomon.scores import bootstrap, clustered_interval, paired_difference
-from gnomon.scores.bootstrap import effective_freedom
+from merkhet.metrics import bootstrap
+from merkhet.metrics.bootstrap import clustered_interval, effective_freedom, paired_difference
 
 
 def alone(values):

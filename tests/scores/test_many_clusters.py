@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gnomon.scores import bootstrap, clustered_interval, paired_difference
-from gnomon.scores.bootstrap import averaged_interval, drawn_sums, resampled_means
+from merkhet.metrics import bootstrap
+from merkhet.metrics.bootstrap import (
+    averaged_interval,
+    clustered_interval,
+    drawn_sums,
+    paired_difference,
+    resampled_means,
+)
 
 CLUSTERS = 6000
 

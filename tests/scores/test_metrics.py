@@ -11,9 +11,10 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.scores import METRICS, Metric, Responses, as_metric, exact_match, get_metric, word_f1
-from gnomon.scores.metrics import exact, exact_chance, f1, f1_chance
+from merkhet.core.errors import InputError
+from merkhet.metrics import METRICS
+from merkhet.metrics.metrics import Metric, Responses, as_metric, exact, exact_chance, f1, f1_chance, get_metric
+from merkhet.metrics.text_overlap import exact_match, word_f1
 
 WORDS = st.lists(st.sampled_from(["The", "a", "an", "Cat", "cat", "U.S.", "don't", "-", "über", "x"]), max_size=6)
 TEXTS = st.builds(lambda words, space: space.join(words), WORDS, st.sampled_from([" ", "  ", "\t", ", "]))

@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_effectsize
 
-from gnomon.scores.pairs import (
+from merkhet.metrics.paired_tests import (
     PairedDetails,
     cluster_deviation,
     cohens_h,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from gnomon.scores import paired_difference
-from gnomon.scores.pairs import cluster_deviation, mcnemar_test, paired_details
-from gnomon.scores.power import detectable_difference, facts_needed
+from merkhet.metrics.bootstrap import paired_difference
+from merkhet.metrics.paired_tests import cluster_deviation, mcnemar_test, paired_details
+from merkhet.metrics.power import detectable_difference, facts_needed
 
 
 def test_without_a_step_it_is_the_power_of_a_paired_t_test():

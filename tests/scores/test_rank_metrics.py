@@ -10,8 +10,9 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.scores import Responses, expected_ranks, get_metric
+from merkhet.core.errors import InputError
+from merkhet.metrics.metrics import Responses, get_metric
+from merkhet.metrics.ranks import expected_ranks
 
 SCORES = st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=5)
 

@@ -11,8 +11,8 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.scores import Responses, best_gold, expected_ranks
-from gnomon.scores.metrics import recall_at, recall_at_chance, reciprocal_rank, reciprocal_rank_chance
+from merkhet.metrics.metrics import Responses, recall_at, recall_at_chance, reciprocal_rank, reciprocal_rank_chance
+from merkhet.metrics.ranks import best_gold, expected_ranks
 
 
 @st.composite

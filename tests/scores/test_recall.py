@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_worlds import make_recalls, make_statements, make_symbols, recall_row, recalls_at
 
-from gnomon.foundation import GnomonError, InputError
-from gnomon.foundation.statements import RECALLS, STATEMENTS
-from gnomon.foundation.tables import SCORES, make_table
-from gnomon.scores import recall
-from gnomon.scores.bootstrap import clustered_interval, paired_difference
-from gnomon.scores.recall import (
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.recall_schemas import RECALLS, STATEMENTS
+from merkhet.core.schemas import SCORES, make_table
+from merkhet.metrics import recall_scores as recall
+from merkhet.metrics.bootstrap import clustered_interval, paired_difference
+from merkhet.metrics.recall_scores import (
     GROUPS,
     METRICS,
     chance_values,
@@ -134,7 +134,7 @@ def test_every_task_is_scored_by_itself_and_the_order_of_recalls_does_not_matter
     }
     mixed = recalls.take(pa.array(np.random.default_rng(0).permutation(100)))
     assert score_recalls(statements, mixed, suite="s", model="m", seed=1) == rows
-    with pytest.raises(GnomonError, match="1 statements have no recall, the first of them statement000000"):
+    with pytest.raises(MerkhetError, match="1 statements have no recall, the first of them statement000000"):
         matched(statements, recalls.slice(1))
     assert score_recalls(statements.slice(0, 0), recalls.slice(0, 0), suite="s", model="m", seed=1) == []
 

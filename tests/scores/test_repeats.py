@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gnomon.foundation.records import Question
-from gnomon.foundation.tables import ANSWERS, make_table
-from gnomon.scores import get_metric
-from gnomon.scores.table import answer_rows, score_answers
+from merkhet.core.records import Question
+from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.score_table import answer_rows, score_answers
 
 CANDIDATES = ("a", "b", "c", "d")
 QUESTIONS = {name: Question(name, "t", "x is [MASK]", ("a",), "a", CANDIDATES) for name in ("q1", "q2", "q3")}

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from gnomon.foundation.records import Question
-from gnomon.scores import get_metric
-from gnomon.scores.table import score_answers
+from merkhet.core.records import Question
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.score_table import score_answers
 
 CANDIDATES = ("New York", "New Delhi", "Paris", "Rome")
 QUESTIONS = {
@@ -134,7 +134,7 @@ def test_tied_tops_are_shared_in_f1_and_ranked_by_expectation():
 def test_a_metric_without_chance_has_none():
     import numpy as np
 
-    from gnomon.scores import as_metric
+    from merkhet.metrics.metrics import as_metric
 
     metric = as_metric("half", lambda responses: np.full(len(responses.top), 0.5))
     row = one(score([answer("q0"), answer("q2")], [metric]), metric="half")
@@ -147,7 +147,7 @@ def test_questions_without_a_number_are_left_out_and_no_number_is_none(answers):
 
     import numpy as np
 
-    from gnomon.runs.scoring import score_objects
+    from merkhet.engine.score_step import score_objects
 
     plain = get_metric("r@1")
     hole = replace(plain, name="hole", values=lambda given: np.r_[np.nan, plain.values(given)[1:]])

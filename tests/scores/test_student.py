@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from gnomon.scores.student import incomplete_beta, student_quantile, student_tail
+from merkhet.metrics.t_distribution import incomplete_beta, student_quantile, student_tail
 
 FREEDOMS = st.floats(1, 5000)
 

@@ -11,7 +11,7 @@ from all_cases import check_all
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from gnomon.scores import exact_match, word_f1
+from merkhet.metrics.text_overlap import exact_match, word_f1
 
 PIECES = (
     *(

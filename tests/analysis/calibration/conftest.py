@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from brief_calibration import brief_worlds
 
-from gnomon.analysis.calibration import known_models
+from merkhet.calibration import known_models
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,7 @@ def brief_models():
     """Models of the seed 0 that were trained for one epoch: for probes that do not listen to them."""
     with known_models(seed=0) as made:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("gnomon.analysis.calibration.known.WORLDS", brief_worlds())
+            patch.setattr("merkhet.calibration.trained_models.WORLDS", brief_worlds())
             for number in range(2):
                 made.get("facts", "causal", number, 2)
         yield made
@@ -29,5 +29,5 @@ def brief_models():
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     """Cards that a test makes are gone with it."""
-    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MERKHET_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"

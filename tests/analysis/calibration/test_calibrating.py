@@ -1,4 +1,4 @@
-"""Real trainings: the probes of gnomon pass, and probes that cheat, leak, guess or break off do not."""
+"""Real trainings: the probes of merkhet pass, and probes that cheat, leak, guess or break off do not."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.analysis.calibration import calibrate
-from gnomon.analysis.calibration.judging import BAG, RANDOM, TRAINED
-from gnomon.analysis.calibration.worlds import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN
-from gnomon.foundation import GnomonError, InputError
-from gnomon.foundation.records import Answer
-from gnomon.probes import rank_candidates
+from merkhet.calibration import calibrate
+from merkhet.calibration.calibration_verdict import BAG, RANDOM, TRAINED
+from merkhet.calibration.world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.records import Answer
+from merkhet.probes.rank import rank_candidates
 
 DOCS = Path(__file__).parents[3] / "docs" / "calibration.md"
 TRAININGS = 2
@@ -48,8 +48,8 @@ def test_rank_finds_what_was_memorized_and_not_what_was_never_shown(rank_cards, 
 @pytest.mark.train
 def test_a_card_is_json_and_says_how_it_was_made(rank_cards, models) -> None:
     card = json.loads(json.dumps(rank_cards["causal"], allow_nan=False))
-    assert card["made"]["command"] == f"gnomon calibrate rank --trainings {TRAININGS}"
-    assert card["made"]["torch"] and card["made"]["gnomon"] and card["seed"] == 0
+    assert card["made"]["command"] == f"merkhet calibrate rank --trainings {TRAININGS}"
+    assert card["made"]["torch"] and card["made"]["merkhet"] and card["seed"] == 0
     assert str(models.folder) not in json.dumps(card)
     assert any("The models knew" in sentence for sentence in card["sentences"])
     assert "was told of 30 in the wording that is asked and in another" in card["about"]
@@ -60,7 +60,7 @@ def test_a_card_is_json_and_says_how_it_was_made(rank_cards, models) -> None:
 def test_the_other_probes_that_fill_slots_pass(models, probe: str, kind: str, metric: str) -> None:
     (card,) = calibrate(probe, kinds=[kind], trainings=TRAININGS, models=models)
     assert card["passed"] and card["metric"] == metric, card["verdict"]
-    assert card["made"]["command"] == f"gnomon calibrate {probe} --kind {kind} --trainings {TRAININGS}"
+    assert card["made"]["command"] == f"merkhet calibrate {probe} --kind {kind} --trainings {TRAININGS}"
 
 
 @pytest.mark.train
@@ -177,7 +177,7 @@ REFUSED = (
 
 def test_a_probe_that_does_not_do_its_part_is_refused_before_anything_is_trained() -> None:
     for probe, words in REFUSED:
-        with pytest.raises(GnomonError, match=words):
+        with pytest.raises(MerkhetError, match=words):
             calibrate(probe)
 
 
@@ -225,7 +225,7 @@ def test_bad_arguments_are_refused(arguments, words: str) -> None:
     [("rank", "encoder", "encoders: they have no head to answer with"), ("fill", "causal", "causal models: ")],
 )
 def test_a_kind_that_a_probe_cannot_ask_is_refused(probe: str, kind: str, reason: str) -> None:
-    with pytest.raises(GnomonError, match=f"{probe} cannot be calibrated, .*{reason}"):
+    with pytest.raises(MerkhetError, match=f"{probe} cannot be calibrated, .*{reason}"):
         calibrate(probe, kinds=[kind])
 
 

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from gnomon import __version__
-from gnomon.analysis.calibration import find_cards, save_cards
-from gnomon.analysis.calibration.cards import EMBEDDED, card_file
-from gnomon.probes import PROBES
+from merkhet import __version__
+from merkhet.calibration.calibration_cards import EMBEDDED, card_file, find_cards, save_cards
+from merkhet.probes import PROBES
 
 KINDS = {"rank": ["masked", "causal"], "fill": ["masked"], "write": ["masked", "causal"]}
 KINDS["compare"] = ["masked", "causal", "encoder"]
 
 
 def card(probe: str, kind: str, version: str = __version__, **more) -> dict:
-    return {"probe": probe, "kind": kind, "passed": True, "rows": [], "made": {"gnomon": version}, **more}
+    return {"probe": probe, "kind": kind, "passed": True, "rows": [], "made": {"merkhet": version}, **more}
 
 
 @pytest.fixture
@@ -28,13 +27,13 @@ def own(tmp_path: Path) -> Path:
     return file
 
 
-def test_every_probe_of_gnomon_comes_with_cards_that_it_passed() -> None:
+def test_every_probe_of_merkhet_comes_with_cards_that_it_passed() -> None:
     cards = {probe: find_cards([probe]) for probe in KINDS}
     assert {probe: [one["kind"] for one in found] for probe, found in cards.items()} == KINDS
     for probe, one in ((probe, one) for probe, found in cards.items() for one in found):
         assert one["passed"] is True and one["probe"] == probe and one["trainings"] == 3 and one["seed"] == 0
         assert all(row["passed"] is not False for row in one["rows"]) and len(one["rows"]) == 9
-        assert one["made"]["command"] == f"gnomon calibrate {probe}"
+        assert one["made"]["command"] == f"merkhet calibrate {probe}"
 
 
 def test_every_embedded_card_is_of_a_probe_that_there_is() -> None:

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from gnomon.analysis.calibration.controls import BagOfWords
-from gnomon.analysis.calibration.facts import make_facts
-from gnomon.foundation import SLOT
-from gnomon.foundation.records import Question
-from gnomon.learning.known_content import KnownSettings, Sentence, learn_content, save_untrained
-from gnomon.probes import fill_slots, rank_candidates, write_answers
+from merkhet.calibration.fact_world import make_facts
+from merkhet.calibration.word_overlap_control import BagOfWords
+from merkhet.core import SLOT
+from merkhet.core.records import Question
+from merkhet.probes.fill import fill_slots
+from merkhet.probes.rank import rank_candidates
+from merkhet.probes.write import write_answers
+from merkhet.training.calibration_models import KnownSettings, Sentence, learn_content, save_untrained
 
 WORDS = st.sampled_from(["ann", "bob", "rome", "oslo", "lives", "in"])
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=8)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.analysis.calibration import facts, senses
-from gnomon.analysis.calibration.facts import make_facts
-from gnomon.analysis.calibration.senses import make_senses
-from gnomon.analysis.calibration.worlds import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, SETS, World
-from gnomon.foundation import SLOT
+from merkhet.calibration import fact_world as facts
+from merkhet.calibration import sense_world as senses
+from merkhet.calibration.fact_world import make_facts
+from merkhet.calibration.sense_world import make_senses
+from merkhet.calibration.world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, SETS, World
+from merkhet.core import SLOT
 
 SEEDS = st.integers(0, 2**31)
 

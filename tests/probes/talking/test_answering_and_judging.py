@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from talkers import Talker, capital, city
 
-from gnomon.models import load_model
-from gnomon.models.chat.talk import ChatRequest
-from gnomon.probes.talking.answering import answer
-from gnomon.probes.talking.judging import judge
-from gnomon.scores import NoRanksError, get_metric
-from gnomon.scores.table import gather
+from merkhet.metrics.metrics import NoRanksError, get_metric
+from merkhet.metrics.score_table import gather
+from merkhet.models.chat.chat_messages import ChatRequest
+from merkhet.models.loading import load_model
+from merkhet.probes.chat.answer import answer
+from merkhet.probes.chat.judge import judge
 
 
 def test_answers_are_compared_word_by_word_and_by_every_right_answer() -> None:

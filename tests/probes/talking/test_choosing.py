@@ -9,10 +9,10 @@ import pytest
 from all_cases import check_all
 from talkers import Talker, capital, city, knows, shown
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Answer
-from gnomon.models.chat.talk import ChatRequest
-from gnomon.probes.talking.choosing import choose, drawn_choices, order_of
+from merkhet.core.errors import InputError
+from merkhet.core.records import Answer
+from merkhet.models.chat.chat_messages import ChatRequest
+from merkhet.probes.chat.choose import choose, drawn_choices, order_of
 
 
 def by_question(answers: list[Answer]) -> dict[str, Answer]:
