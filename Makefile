@@ -90,7 +90,7 @@ packs:
 	PYTHON=$(PYTHON) sh scripts/make-packs
 
 cards: $(VENV)/.installed
-	$(BIN)/merkhet calibrate all --out src/merkhet/analysis/calibration/embedded
+	$(BIN)/merkhet calibrate all --out src/merkhet/calibration/embedded
 
 clean:
 	rm -rf $(VENV) .reports .venv-bench .venv-packs .cache runs bench/results drills/results fuzz/findings

@@ -21,7 +21,8 @@ LOADED = (
         "merkhet",
         "merkhet.cli.app",
     ),
-    *("merkhet.engine.api", "merkhet.suites.quickstart", "merkhet.suites.kmir", "merkhet.suites.lama_tk"),
+    "merkhet.engine.api",
+    *("merkhet.suites.quickstart.suite", "merkhet.suites.kmir.suite", "merkhet.suites.lama_tk.suite"),
     *(
         "merkhet.engine.score_step",
         "merkhet.engine.record_step",

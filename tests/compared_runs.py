@@ -15,7 +15,7 @@ import merkhet
 
 _MODELS = """
 import numpy as np
-from merkhet.core import derived_seed, digest
+from merkhet.core.ids import derived_seed, digest
 from merkhet.models.baselines import RandomBaseline
 from merkhet.models.protocol import CandidateScores
 

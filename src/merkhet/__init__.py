@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 __getattr__ = lazy_names(
     __name__,
     {
-        "MerkhetError": "merkhet.core",
-        "InputError": "merkhet.core",
-        "KnowledgeBase": "merkhet.knowledge",
-        "Run": "merkhet.engine",
-        "build": "merkhet.suites",
-        "load_model": "merkhet.models",
-        "open_run": "merkhet.engine",
-        "run": "merkhet.suites",
+        "MerkhetError": "merkhet.core.errors",
+        "InputError": "merkhet.core.errors",
+        "KnowledgeBase": "merkhet.knowledge.store",
+        "Run": "merkhet.engine.run_folder",
+        "build": "merkhet.engine.api",
+        "load_model": "merkhet.models.loading",
+        "open_run": "merkhet.engine.run_folder",
+        "run": "merkhet.engine.api",
     },
 )
 

@@ -176,7 +176,7 @@ def test_a_line_that_the_log_has_no_room_for_is_lost_without_a_word(tmp_path: Pa
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     script = (
-        "import os, sys; from pathlib import Path; from merkhet.core import atomic_path\n"
+        "import os, sys; from pathlib import Path; from merkhet.core.files import atomic_path\n"
         "with atomic_path(Path(sys.argv[1])) as path:\n"
         "    path.write_text('half'); os.kill(os.getpid(), 9)\n"
     )

@@ -59,7 +59,7 @@ def rich(tmp_path_factory) -> Path:
     """A store with names, details, proofs, times, units and declared predicates."""
     folder = tmp_path_factory.mktemp("rich")
     (folder / "own.py").write_text(
-        "from merkhet.knowledge import Gathering\n\ndef read(path):\n    gathering = Gathering('own')\n"
+        "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('own')\n"
         "    gathering.fact('', 'Q1', 'knows', 'Q2', start='1957-03', end='1960', details={'weight': '1.5'})\n"
         "    gathering.fact('', 'Q1', 'height', value=180.5, unit='dbt:centimetre', domain='body')\n"
         "    gathering.fact('', 'Q1', 'says', '\"hi, \\\\\"you\\\\\"\\\\n\"@en', details={'rank': 'best, or | so'})\n"

@@ -306,7 +306,7 @@ def pack(folder: Path, names: str = "", predicates: str = "", facts: str = HEADE
 
 
 def test_aliases_of_packs_and_of_sources_without_a_label(kb, tmp_path: Path) -> None:
-    source = "from merkhet.knowledge import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
+    source = "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
     source += "    gathering.name('a', None, 'en', ['Zed', 'Ay', ''])\n    gathering.name('b', None)\n"
     source += "    gathering.name('c', ' See ', 'en', ['See', 'C'])\n    return gathering.take()\n"
     own = f"{write(tmp_path / 'own.py', source)}:read={tmp_path}"
@@ -328,7 +328,7 @@ def test_predicates_are_kept_and_replaced(kb, tmp_path: Path) -> None:
 
 def test_details_are_merged_and_replaced(kb, tmp_path: Path) -> None:
     source = (
-        "from merkhet.knowledge import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
+        "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
         "    for line in path.read_text().split():\n        subject, name, text = line.split('=')\n"
         "        gathering.fact('here', subject, 'p', 'o', details={name: text})\n    return gathering.take()\n"
     )

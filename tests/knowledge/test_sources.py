@@ -171,7 +171,7 @@ def test_an_unknown_place_gets_the_nearest_pack():
 
 OWN_SOURCE = """
 from merkhet.core.schemas import FACTS, NAMES, make_table
-from merkhet.knowledge import Gathering, Material
+from merkhet.knowledge.chunk import Gathering, Material
 
 def read(path):
     rows = [dict(zip(("subject", "predicate", "object"), line.split(";"))) for line in path.read_text().splitlines()]

@@ -72,7 +72,7 @@ LIMITED = """
 import logging, resource, sys
 logging.basicConfig(level=logging.WARNING)
 from merkhet.core.records import Question
-from merkhet.models import load_model
+from merkhet.models.loading import load_model
 
 model = load_model(sys.argv[1])
 words = [w for w in model.tokenizer.get_vocab() if w.isalpha()][:2]

@@ -119,7 +119,7 @@ def test_without_jieba_one_is_told_what_to_install(tmp_path):
     program = (
         "import sys; sys.modules['jieba'] = None\n"
         "from pathlib import Path\n"
-        "from merkhet.core import InputError\n"
+        "from merkhet.core.errors import InputError\n"
         "from merkhet.suites.chneval.questions.function_words import function_word_clozes\n"
         "try: function_word_clozes(Path('a.txt'), seed=0)\n"
         "except InputError as error: print(error)\n"

@@ -13,9 +13,9 @@ from merkhet.core.errors import InputError
 from merkhet.engine.build_step import data_files
 from merkhet.metrics.text_overlap import word_f1
 from merkhet.questions.question_files import read_questions
-from merkhet.suites.kmir import SUITE
 from merkhet.suites.kmir.predictions import write_predictions
 from merkhet.suites.kmir.published import read_published
+from merkhet.suites.kmir.suite import SUITE
 
 
 def row(qid, query, answer, kind="Triple Completion", **others):

@@ -10,8 +10,8 @@ import pytest
 import merkhet
 from merkhet.core.errors import InputError
 from merkhet.engine.build_step import data_files
-from merkhet.suites.lama_tk import SUITE
 from merkhet.suites.lama_tk.published import published_facts
+from merkhet.suites.lama_tk.suite import SUITE
 
 
 def table(file: Path, *lines: str) -> Path:

@@ -8,7 +8,7 @@ import pytest
 
 from merkhet.engine.study import Study, make_study
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.suites import quickstart
+from merkhet.suites.quickstart import suite as quickstart
 from merkhet.suites.quickstart.questions.named_facts import MakerOptions
 
 PACKS = ["elements", "countries", "offices", "taxonomy"]

@@ -31,8 +31,8 @@ class Comparison:
     ``q`` by Benjamini and Hochberg; ``mcnemar`` is the uncorrected p of McNemar's test. ``effect`` is Cohen's d of
     paired values, ``odds`` the odds ratio of the questions that only one of the two has right, ``detectable`` the
     smallest true difference that one test finds in 80% of samples, ``facts`` the number of clusters among the ``n``
-    questions (:mod:`merkhet.metrics.paired_tests`). ``group_column`` and ``group`` say of which questions alone it is. None:
-    there is no such number.
+    questions (:mod:`merkhet.metrics.paired_tests`). ``group_column`` and ``group`` name the group that is
+    compared. None: there is no such number.
     """
 
     task: str

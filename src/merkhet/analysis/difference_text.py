@@ -1,7 +1,7 @@
 """One difference between two models: whether it is clear, what could have been found, the same in words.
 
-Comparisons are mappings with the keys of :class:`merkhet.analysis.comparison.Comparison`, of which those that older runs
-lack may be missing; ``share`` is false for a metric that is not told in points, ``higher_is_better`` for one of which
+Comparisons are mappings with the keys of :class:`merkhet.analysis.comparison.Comparison`; keys that older runs lack may
+be missing; ``share`` is false for a metric that is not told in points, ``higher_is_better`` for one of which
 less is better (its difference is turned round: more is better), ``equal`` true where both models have the same values.
 """
 

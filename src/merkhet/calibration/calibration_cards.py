@@ -20,8 +20,8 @@ FOLDER = "calibration"
 def find_cards(probes: Sequence[str], home: Path | None = None) -> list[dict[str, Any]]:
     """The cards of these probes: one a probe and kind of model, none for a probe that was never calibrated.
 
-    Probes of merkhet come with cards. One that was made here by this version of merkhet (``merkhet calibrate``) takes the
-    place of that for the same kind of model; probes of your own have only these, and none once their file has changed.
+    Probes of merkhet come with cards. A card made here by this version (``merkhet calibrate``) replaces the one for the
+    same kind of model; probes of your own have only these, and none once their file has changed.
     """
     found: list[dict[str, Any]] = []
     for probe in dict.fromkeys(probes):

@@ -66,8 +66,8 @@ def run_shard(
 ) -> ShardRun:
     """Ask one shard of a suite or study (``3/8``), with the options that :func:`run` has.
 
-    All the questions are made, and this shard's share of them is asked. :func:`merkhet.engine.distribute.merge_shards.merge_runs` puts the shards
-    together. ``out`` is ``runs/<suite>-shard-3-of-8`` by default.
+    Make all questions and ask this shard's share of them; ``merge_runs`` merges the shards. ``out`` is
+    ``runs/<suite>-shard-3-of-8`` by default.
     """
     from merkhet.engine.distribute.shards import ShardRun, parse_shard, refuse_other_shard, shard_plan
 
@@ -78,7 +78,7 @@ def run_shard(
     usual = Path("runs") / f"{resolved.suite.name}-shard-{share.number}-of-{share.of}"
     folder = Path(out) if out is not None else usual
     refuse_other_shard(folder, share)
-    command = command or f"merkhet.engine.api.run_shard({what!r}, {shard!r}, …)"
+    command = command or f"merkhet.run_shard({what!r}, {shard!r}, …)"
     plan = shard_plan(_plan(resolved, command), share, resolved.study.model_dump(), resolved.home, command)
     _execute(resolved, plan, folder, progress)
     return ShardRun(folder, share)

@@ -239,7 +239,7 @@ def _lock_file(folder: Path) -> TextIO:
 
 def _in_use(folder: Path, process: str) -> InputError:
     return InputError(
-        f"another merkhet (process {process or 'unknown'}) is writing to {folder}. Wait for it, or choose another --out."
+        f"another merkhet process ({process or 'unknown'}) is writing to {folder}. Wait for it, or choose another --out"
     )
 
 

@@ -13,12 +13,12 @@ from merkhet.engine.run_folder import Run
 from merkhet.engine.study import apply_setting, read_study
 from merkhet.training import MEMORIZE
 
-_STUDIES = Path(__file__).parent / "lama_tk" / "studies"
+_SUITES = Path(__file__).parent.parent / "suites"
 
 
 def embedded_studies() -> dict[str, Path]:
     """Name and file of each study that comes with merkhet."""
-    return {path.stem: path for path in sorted(_STUDIES.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(_SUITES.glob("*/studies/*.yaml"))}
 
 
 def memorize(
@@ -57,5 +57,5 @@ def memorize(
         settings=settings,
         out=out if out is not None else Path("runs") / file.stem,
         progress=progress,
-        command=command or f"merkhet.engine.memorize_api.memorize({what!r}, …)",
+        command=command or f"merkhet.memorize({what!r}, …)",
     )

@@ -202,8 +202,8 @@ def _nothing(
     if shared and not any(one["both"] for one in shared):
         return (
             "The runs share no question, so nothing can be compared in pairs. Their scores stand side by side below, "
-            "without differences or p: they are of different questions. Ask both models the same ones ('merkhet build', "
-            "then 'merkhet run --data')."
+            "without differences or p: they are of different questions. Ask both models the same ones ('merkhet "
+            "build', then 'merkhet run --data')."
         )
     return "No two models have questions about two facts or more in common, so nothing can be compared in pairs."
 

@@ -57,9 +57,8 @@ class Suite:
     it only where their tasks are named by the study. ``names`` may give plain names of relations for sentences.
     ``main_methods`` are the methods that the main table shows of models which answered by several. ``analyses`` are
     made of every run, in this order, and the sentences of those that are ``told`` are printed when it ends; a study may
-    have their options
-    (:data:`merkhet.analysis.analysis_options.OPTIONS`) besides the suite's own. ``published`` are the names of files in which others
-    publish such questions, and ``read_published`` reads what there is of them in a folder, or one of them, for a study.
+    have their options (:data:`merkhet.analysis.analysis_options.OPTIONS`) besides the suite's own. ``published``
+    are the names of files in which others publish such questions; ``read_published`` reads those in a folder, or one.
     ``asking`` gives the steps by which models learn and are asked, where these are not the usual ones;
     ``model_settings`` what the study's options say about all its models. ``splits_keep_pairs`` says that facts about
     the same two entities must not be in different splits. ``scoring`` may say that scores of a task are averaged over

@@ -10,14 +10,14 @@ SOURCES = Registry(
     {
         "pack": (f"{_HERE}.pack:read_pack", "a folder with pack.yaml, facts.csv and names.csv"),
         "table": (
-            f"{_HERE}.table:read_table_file",
+            f"{_HERE}.fact_table:read_table_file",
             "facts in one .csv, .tsv, .jsonl or .parquet file, with a column map",
         ),
         "tables": (
-            f"{_HERE}.tables:read_tables",
+            f"{_HERE}.table_folder:read_tables",
             "a folder with facts.parquet and names.parquet, as 'export' writes it",
         ),
-        "store": (f"{_HERE}.store:read_store", "another knowledge base, a .duckdb file"),
+        "store": (f"{_HERE}.knowledge_base:read_store", "another knowledge base, a .duckdb file"),
         "rdf": (
             f"{_HERE}.rdf:read_rdf",
             "N-Triples, Turtle, RDF/XML, JSON-LD, N-Quads or TriG; OWL ontologies, schema.org",

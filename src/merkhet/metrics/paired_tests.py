@@ -109,8 +109,8 @@ def cluster_deviation(differences: FloatArray, *clusters: IntArray) -> float:
 
     .. math:: s = \sqrt{G V}
 
-    with V of :func:`merkhet.metrics.closed_form.clustered_variance`. With one question a cluster it is the usual one; it does
-    not shrink where the same facts are only asked about more often. NaN with fewer than two clusters.
+    with V of :func:`merkhet.metrics.closed_form.clustered_variance`. With one question a cluster it is the usual one.
+    It does not shrink where the same facts are only asked about more often. NaN with fewer than two clusters.
     """
     facts = min((len(np.unique(own)) for own in clusters), default=0)
     return math.sqrt(facts * clustered_variance(differences, *clusters)) if facts > 1 else _NAN

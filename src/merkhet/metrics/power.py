@@ -18,11 +18,12 @@ def detectable_difference(
     .. math:: \delta^2 = \tfrac{k^2}{G} \sqrt{s^4 + m^2 \delta^2}, \quad
         k = t_{1 - \alpha/2, G - 1} + t_{1 - \beta, G - 1}
 
-    with the standard deviation s between facts as it was seen (:func:`merkhet.metrics.paired_tests.cluster_deviation`). Without
-    a ``step`` m it is the usual δ = k s / √G of a paired t-test. But models that hardly differ vary hardly, and would
-    vary more if they did differ: a share b of facts is for the one and c for the other, each by m mean facts, and a
-    difference of m (b - c) with the same product of b and c has a variance of m² (b + c), which is the root above.
-    Where two models never differed, it takes some 7.9 facts that do, all on one side (Connor 1987). NaN with fewer than
+    with the observed standard deviation s between facts (:func:`merkhet.metrics.paired_tests.cluster_deviation`).
+    Without a ``step`` m it is the usual δ = k s / √G of a paired t-test. But models that hardly differ vary hardly, and
+    would vary more if they did differ: a share b of facts is for the one and c for the other, each by m mean facts,
+    and a difference of m (b - c) with the same product of b and c has a variance of m² (b + c), which is the root
+    above. Where two models never differed, it takes some 7.9 facts that do, all on one side (Connor 1987). NaN with
+    fewer than
     two facts, or where neither s nor m is above 0.
     """
     if facts < 2 or not math.isfinite(deviation) or (deviation == 0.0 and step == 0.0):

@@ -31,7 +31,7 @@ _PARTS_PER_CORE = 4
 def spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]:
     """Tables in Spark, in a folder that goes away at the end.
 
-    ``work`` is where: a folder that all workers of a cluster see ($MERKHET_SPARK_WORK by default, else a temporary one).
+    ``work`` is a folder that all workers of a cluster see ($MERKHET_SPARK_WORK by default, else a temporary one).
     Settings of Spark itself are Spark's own (spark-defaults.conf, $SPARK_CONF_DIR, $PYSPARK_SUBMIT_ARGS). Refuses a
     machine without Java, and a cluster that does not answer.
     """

@@ -1,6 +1,6 @@
 """What became of every question by every way of asking it: arrays made from the table of answers.
 
-Answers are judged as the report judges them (:mod:`merkhet.reports.answer_outcomes`). A question that was asked several times
+Answers are judged as the report judges them (:mod:`merkhet.reports.answer_outcomes`). A question asked several times
 in one way counts as right where more than half of its usable answers are right; its rank is their mean.
 """
 

@@ -1,7 +1,7 @@
 """Training by several processes: a job in a folder that torchrun's processes read, and its progress on a pipe.
 
-A job is started by merkhet, on this machine. For several machines ``MERKHET_TORCHRUN`` says with what options torchrun is
-started here, and ``torchrun … -m merkhet.training JOB`` is started on the others by hand.
+merkhet starts a job on this machine. For several machines ``MERKHET_TORCHRUN`` holds the options of torchrun here,
+and ``torchrun … -m merkhet.training JOB`` is started on the others by hand.
 """
 
 from __future__ import annotations

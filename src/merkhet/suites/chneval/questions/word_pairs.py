@@ -58,7 +58,7 @@ def read_pairs(path: Path) -> Pairs:
 def pairs_of(facts: pa.Table, names: pa.Table, language: str = "zh") -> Pairs:
     """The pairs that facts of a knowledge base state, in the names that their ends have in a language.
 
-    ``facts`` and ``names`` are tables as :class:`merkhet.knowledge.store.KnowledgeBase` gives them. Facts with a number, or
+    ``facts`` and ``names`` are tables of a :class:`merkhet.knowledge.store.KnowledgeBase`. Facts with a number, or
     with an end that has no name in the language, are left out and counted.
     """
     labels = named(names, language)

@@ -119,7 +119,7 @@ if __name__ == "__main__":
 
 def test_processes_end_with_the_one_that_has_started_them(tmp_path):
     """They wait in their third epoch, and would do so for ever."""
-    (tmp_path / "starter.py").write_text(_STARTER.format(tests=str(TESTS), own=str(TESTS / "learning")))
+    (tmp_path / "starter.py").write_text(_STARTER.format(tests=str(TESTS), own=str(TESTS / "training")))
     environment = {**os.environ, "PYTHONPATH": troubled(tmp_path / "trouble", 0, 2, WAIT)}
     command = [sys.executable, tmp_path / "starter.py", tmp_path]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -140,7 +140,7 @@ def test_processes_end_with_the_one_that_has_started_them(tmp_path):
 _OTHER = """
 import os, sys
 from pathlib import Path
-from merkhet.training import jobs
+from merkhet.training.distributed import jobs
 
 if os.environ["RANK"] == "1":
     jobs.__version__ = "0.0.9"

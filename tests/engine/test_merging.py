@@ -150,7 +150,7 @@ def test_unfinished_and_damaged_shards_are_refused_and_asked_again(ask, shards, 
     parts = copied(shards, tmp_path)
     (record,) = (parts[1] / ".merkhet" / "steps").glob("ask-frequency*.json")
     record.unlink()
-    again = r"Start its command again, and it goes on: merkhet\.suites\.run_shard"
+    again = r"Start its command again, and it goes on: merkhet\.run_shard"
     with pytest.raises(
         InputError, match=rf"the shard 2/3 in .*part-2 is not finished: it has no whole answers of freq.*{again}"
     ):

@@ -127,7 +127,7 @@ def test_one_run_at_a_time_in_a_folder(run: Any, tmp_path: Path) -> None:
 
 def test_a_probe_that_leaves_out_questions_is_found_out(tmp_path: Path) -> None:
     (tmp_path / "lazy.py").write_text(
-        "from merkhet.probes import rank_candidates\n"
+        "from merkhet.probes.rank import rank_candidates\n"
         "def half(model, questions, methods=()):\n"
         "    yield from rank_candidates(model, questions[::2], methods)\n"
     )

@@ -102,7 +102,7 @@ def test_a_place_that_cannot_be_loaded_is_named_in_one_line(registry, tmp_path):
         ("other.py:answer", "there is no file"),
         ("wrong.py:answer", "cannot be imported: SyntaxError"),
         ("failing.py:answer", "cannot be imported: ValueError: two lines"),
-        ("merkhet.core:digst", "did you mean 'digest'?"),
+        ("merkhet.core.ids:digst", "did you mean 'digest'?"),
         ("merkhet.nowhere:x", "there is no module 'merkhet.nowhere'"),
         (":x", "names no module"),
         ("..up:x", "names no module"),

@@ -129,7 +129,7 @@ def test_a_killed_step_goes_on_from_its_checkpoint(study: Path, monkeypatch) -> 
 def test_curves_of_what_was_learned_reach_the_analyses(study: Path) -> None:
     (study.parent / "own.py").write_text(
         "from dataclasses import replace\n"
-        "from merkhet.suites.quickstart import SUITE\n"
+        "from merkhet.suites.quickstart.suite import SUITE\n"
         "examined = replace(SUITE, analyses=('objectives',))\n"
     )
     study.write_text(write(study, log_every=2).read_text().replace("quickstart", "own.py:examined"))

@@ -173,7 +173,7 @@ def test_a_worker_with_another_merkhet_is_refused_before_anything_is_done(
     on_ray, model_folders, tmp_path: Path
 ) -> None:
     other = Path(shutil.copytree(Path(merkhet.__file__).parent, tmp_path / "other" / "merkhet"))
-    (other / "foundation" / "version.py").write_text('__version__ = "9.9.9"\n')
+    (other / "core" / "version.py").write_text('__version__ = "9.9.9"\n')
     with pytest.raises(InputError, match=rf"the worker on \S+ has merkhet 9\.9\.9, and this is merkhet {__version__}"):
         on_ray(tmp_path / "run", str(model_folders["gpt2"]), env={"PYTHONPATH": str(other.parent)})
     assert not (tmp_path / "run").exists()
