@@ -17,7 +17,7 @@ MODELS = ("minilm-mlm", "smollm2-135m")
 
 def quickstart_questions(sizes: Mapping[str, int]) -> list[Question]:
     """As many of the quickstart's questions of each task as asked for, spread over its relations."""
-    from merkhet.engine.api import build
+    from merkhet.api import build
 
     questions: list[Question] = []
     for task, count in sizes.items():

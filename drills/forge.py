@@ -21,7 +21,7 @@ LOADED = (
         "merkhet",
         "merkhet.cli.app",
     ),
-    "merkhet.engine.api",
+    "merkhet.api",
     *("merkhet.suites.quickstart.suite", "merkhet.suites.kmir.suite", "merkhet.suites.lama_tk.suite"),
     *(
         "merkhet.engine.score_step",

@@ -13,7 +13,7 @@ from typing import Any
 
 TESTS = Path(__file__).resolve().parent
 _IMPORTS = (
-    *("merkhet.engine.api", "merkhet.suites.quickstart.suite", "merkhet.reports", "merkhet.models.loading"),
+    *("merkhet.api", "merkhet.suites.quickstart.suite", "merkhet.reports", "merkhet.models.loading"),
     *("duckdb", "pyarrow.parquet", "altair", "vl_convert", "pandas", "jinja2", "torch", "transformers"),
     "transformers.models.llama.modeling_llama",
 )

@@ -12,8 +12,8 @@ from merkhet.core.lazy import lazy_names
 from merkhet.core.version import __version__
 
 if TYPE_CHECKING:
+    from merkhet.api import build, run
     from merkhet.core.errors import InputError, MerkhetError
-    from merkhet.engine.api import build, run
     from merkhet.engine.run_folder import Run, open_run
     from merkhet.knowledge.store import KnowledgeBase
     from merkhet.models.loading import load_model
@@ -25,10 +25,10 @@ __getattr__ = lazy_names(
         "InputError": "merkhet.core.errors",
         "KnowledgeBase": "merkhet.knowledge.store",
         "Run": "merkhet.engine.run_folder",
-        "build": "merkhet.engine.api",
+        "build": "merkhet.api",
         "load_model": "merkhet.models.loading",
         "open_run": "merkhet.engine.run_folder",
-        "run": "merkhet.engine.api",
+        "run": "merkhet.api",
     },
 )
 

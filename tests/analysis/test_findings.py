@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.findings import compared, find_out
+from merkhet.analysis.findings import compared, summarize_findings
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
 
 
 def find(bench, baselines=(), scores=None):
-    return find_out(
+    return summarize_findings(
         scores=bench.scores() if scores is None else scores,
         answers=bench.answers,
         questions=bench.questions,

@@ -17,7 +17,7 @@ import pytest
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> Path:
     """A real run of one model and one question of each task."""
-    from merkhet.engine.api import run
+    from merkhet.api import run
 
     folder = tmp_path_factory.mktemp("runs") / "small"
     run("quickstart", models=["frequency"], limit=1, out=folder)

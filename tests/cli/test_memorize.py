@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from merkhet.engine.memorize_api import embedded_studies
+from merkhet.api import embedded_studies
 from merkhet.engine.resolve_study import Request, resolve_study
+from merkhet.suites import SUITES
 
 SMALL = (
     *("--model", "random:1x32", "--set", "options.sizes=[40]", "--set", "options.conflict=[with]"),
@@ -54,7 +55,7 @@ def test_a_study_by_name_prints_a_table_and_is_reported(merkhet, tmp_path: Path)
 
 def test_the_embedded_studies_can_be_done() -> None:
     for name in ("storage", "boundary", "implicit"):
-        resolved = resolve_study(Request(str(embedded_studies()[name])))
+        resolved = resolve_study(Request(str(embedded_studies()[name])), SUITES)
         assert resolved.suite.memorizing is not None, name
         plan = resolved.suite.memorizing(resolved, "merkhet memorize")
         assert [step.name for step in plan.steps] == ["facts", "study"] and plan.then is not None, name
@@ -64,7 +65,7 @@ def test_the_embedded_studies_can_be_done() -> None:
 
 def test_without_a_model_a_small_random_one_memorizes(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text("suite: lama-tk\nlearning: memorize\n")
-    resolved = resolve_study(Request(str(tmp_path / "study.yaml")))
+    resolved = resolve_study(Request(str(tmp_path / "study.yaml")), SUITES)
     assert [model.name for model in resolved.models] == ["random:2x128"]
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from merkhet import InputError, open_run
-from merkhet.engine.memorize_api import memorize
+from merkhet.api import memorize
 from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
 
 FEW, MANY = "random:1x32, 30 facts", "random:1x32, 60 facts"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,11 @@ from writing_models import questions
 from merkhet.core.errors import InputError
 from merkhet.core.progress import SilentProgress
 from merkhet.core.schemas import ANSWERS, QUESTIONS, make_table, read_table, write_table
+from merkhet.engine.ask_step import ask
+from merkhet.engine.asker import AskParams, AskRuntime, ModelRuntime
 from merkhet.engine.executor import Outcome, execute
 from merkhet.engine.plan import Plan, Step
+from merkhet.engine.training_steps import TrainParams, learn
 from merkhet.metrics.text_overlap import exact_match
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.questions.question_files import QuestionSet, write_questions
@@ -48,49 +50,16 @@ def prepare(folder: Path) -> Path:
 def plan(folder: Path, *, task: str = "completion", settings=SETTINGS, seed: int = 3) -> Plan:
     spec = ModelSpec(str(folder))
     model = resolve_model(spec)
-    aside = {"model": asdict(spec), "source": "bert"}
+    runtime = ModelRuntime(spec, "bert")
     name = f"{model.name} (tuned)"
-    learning = {
-        "name": name,
-        "kind": model.kind,
-        "fingerprint": model.fingerprint,
-        "dtype": "auto",
-        "learner": "cloze",
-        "identity": "cloze",
-        "task": task,
-        "settings": settings,
-        "seed": seed,
-    }
-    asking = {
-        "name": name,
-        "kind": model.kind,
-        "dtype": "auto",
-        "probe": "write",
-        "identity": "write",
-        "methods": [],
-        "tasks": [task],
-        "learned": LEARNED[0],
-    }
+    learning = TrainParams(name, task, model.kind, model.fingerprint, "auto", "cloze", "cloze", settings, seed)
+    asking = AskParams(name, model.kind, model.fingerprint, "auto", "write", "write", tasks=(task,), learned=LEARNED[0])
+    inputs = ("training.parquet", "candidates.parquet")
+    answers = (".merkhet/answers/00.parquet", ".merkhet/answers/00.json")
     return Plan(
         (
-            Step(
-                "learn",
-                "learn",
-                "merkhet.engine.training_steps:learn",
-                learning,
-                ("training.parquet", "candidates.parquet"),
-                LEARNED,
-                aside,
-            ),
-            Step(
-                "ask",
-                "ask",
-                "merkhet.engine.ask_step:ask",
-                asking,
-                (*FILES, *LEARNED),
-                (".merkhet/answers/00.parquet", ".merkhet/answers/00.json"),
-                aside,
-            ),
+            Step("learn", "learn", learn, learning, runtime, inputs, LEARNED),
+            Step("ask", "ask", ask, asking, AskRuntime(spec, "bert"), (*FILES, *LEARNED), answers),
         )
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,10 +17,11 @@ from merkhet.core.recall_schemas import RECALLS, STATEMENTS
 from merkhet.core.schemas import read_table
 from merkhet.engine.combine_runs import combine_runs
 from merkhet.engine.executor import execute
-from merkhet.engine.plan import Plan, Step
+from merkhet.engine.plan import NOTHING, Nothing, Plan, Step, StepContext
 from merkhet.engine.run_folder import open_run
 from merkhet.metrics.recall_scores import hit_values
-from merkhet.suites.lama_tk.memory_sets import Design, design, set_file, settled
+from merkhet.suites.lama_tk.memory_sets import Design, design, remaining_conditions, set_file
+from merkhet.suites.lama_tk.options import LamaTkOptions
 
 SETTINGS = {"epochs": 4, "batch_size": 32, "learning_rate": 0.003, "evaluate_every": 2, "vocabulary": 400}
 
@@ -228,18 +230,11 @@ ABOUT = {
         "team": {"intervals": 10, "points": 5},
     },
 }
-OPTIONS = {
-    "sizes": (None,),
-    "conflict": ("with",),
-    "static": False,
-    "facts": None,
-    "relation": None,
-    "dynamic": (0,),
-}
+OPTIONS = LamaTkOptions(sizes=(None,), conflict=("with",), dynamic=(0,))
 
 
 def designed(experiment: str, **options: object) -> Design:
-    return design(experiment, {**OPTIONS, **options}, ABOUT)
+    return design(replace(OPTIONS, experiment=experiment, **options), ABOUT)
 
 
 def test_sizes_that_become_the_same_are_stored_once() -> None:
@@ -249,39 +244,43 @@ def test_sizes_that_become_the_same_are_stored_once() -> None:
     assert made.remarks == ("There are 100 facts, so that 500 cannot be stored: all are.",)
     asked = {one.label: one.asked for one in made.conditions}
     assert asked["50 facts"] == ("50-facts", "50-facts-unseen") and asked["100 facts"] == ("100-facts",)
-    assert made.recipes["50-facts-unseen"]["others"] == 50
+    assert made.recipes["50-facts-unseen"].others == 50
 
 
 def test_without_conflict_is_left_out_where_there_is_none() -> None:
     made = designed("storage", sizes=(50,), conflict=("with", "without"))
     sizes = dict.fromkeys(made.recipes, 200)
-    assert [one.label for one in settled(made, sizes)] == ["50 facts"]
+    assert [one.label for one in remaining_conditions(made, sizes)] == ["50 facts"]
     sizes["50-facts-without-conflict"] = 180
-    assert [one.label for one in settled(made, sizes)] == ["50 facts", "50 facts without conflict"]
+    assert [one.label for one in remaining_conditions(made, sizes)] == ["50 facts", "50 facts without conflict"]
     alone = designed("storage", sizes=(50,), conflict=("without",))
-    assert [one.label for one in settled(alone, dict.fromkeys(alone.recipes, 200))] == ["50 facts without conflict"]
+    assert [one.label for one in remaining_conditions(alone, dict.fromkeys(alone.recipes, 200))] == [
+        "50 facts without conflict"
+    ]
     nothing = {**dict.fromkeys(alone.recipes, 200), "50-facts-without-conflict-unseen": 0}
-    assert settled(alone, nothing)[0].asked == ("50-facts-without-conflict",)
+    assert remaining_conditions(alone, nothing)[0].asked == ("50-facts-without-conflict",)
 
 
 def test_boundaries_are_of_a_relation_that_lasts() -> None:
     assert designed("boundary").conditions[0].about == {"facts": 25, "dynamic": 0, "relation": "office"}
-    assert designed("boundary", relation="team", facts=4).recipes["stored"]["facts"] == 4
+    assert designed("boundary", relation="team", facts=4).recipes["stored"].facts == 4
     assert "so that 40 cannot be stored" in designed("boundary", facts=40).remarks[0]
     with pytest.raises(InputError, match=r"no fact has the relation 'ofice' .*did you mean 'office'"):
         designed("boundary", relation="ofice")
     with pytest.raises(InputError, match=r"'award' .* is a relation of points in time"):
         designed("boundary", relation="award")
     with pytest.raises(InputError, match="no fact has a start and an end"):
-        design("boundary", OPTIONS, {**ABOUT, "relations": {"award": {"intervals": 0, "points": 60}}})
+        design(
+            replace(OPTIONS, experiment="boundary"), {**ABOUT, "relations": {"award": {"intervals": 0, "points": 60}}}
+        )
 
 
 def test_a_plan_may_hang_on_what_its_first_steps_found(tmp_path: Path) -> None:
-    place = f"{Path(__file__).resolve()}:write"
-    first = Step("first", "build", place, {"text": "two"}, (), ("a.txt",))
+    first = Step("first", "build", write, Text("two"), NOTHING, (), ("a.txt",))
 
     def rest(folder: Path) -> Plan:
-        return Plan((Step("second", "build", place, {"text": (folder / "a.txt").read_text()}, ("a.txt",), ("b.txt",)),))
+        text = Text((folder / "a.txt").read_text())
+        return Plan((Step("second", "build", write, text, NOTHING, ("a.txt",), ("b.txt",)),))
 
     progress = merkhet.core.progress.SilentProgress()
     assert execute(Plan((first,), rest), tmp_path / "run", tmp_path, progress).done == ("first", "second")
@@ -289,9 +288,14 @@ def test_a_plan_may_hang_on_what_its_first_steps_found(tmp_path: Path) -> None:
     assert execute(Plan((first,), rest), tmp_path / "run", tmp_path, progress).reused == ("first", "second")
 
 
-def write(context) -> None:
-    """The action of the plan above."""
-    (context.folder / context.step.outputs[0]).write_text(context.params["text"])
+@dataclass(frozen=True)
+class Text:
+    text: str
+
+
+def write(context: StepContext[Text, Nothing]) -> None:
+    """The function of the steps above."""
+    (context.folder / context.step.outputs[0]).write_text(context.params.text)
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ import torch
 from ray_runs import Listener, same_answers, same_bytes
 from small_packs import run_small, small_pack, small_run
 
+from merkhet.api import run_shard
 from merkhet.core.errors import InputError
-from merkhet.engine.api import run_shard
 from merkhet.engine.distribute.merge_shards import merge_runs
 from merkhet.engine.run_files import SHARD_FILE
 

@@ -12,8 +12,10 @@ from tiny_models import SENTENCES
 
 import merkhet
 from merkhet.core.errors import InputError
+from merkhet.engine.plan import as_json
 from merkhet.engine.planning import plain_plan
 from merkhet.engine.resolve_study import Request, resolve_study
+from merkhet.suites import SUITES
 from merkhet.training.artifact import read_learned
 from merkhet.training.pretraining import _Pretraining
 
@@ -140,17 +142,18 @@ def test_curves_of_what_was_learned_reach_the_analyses(study: Path) -> None:
 
 
 def test_what_decides_the_weights_is_in_the_step(study: Path) -> None:
-    plan = plain_plan(resolve_study(Request(str(study))), "merkhet run")
+    plan = plain_plan(resolve_study(Request(str(study)), SUITES), "merkhet run")
     build = next(step for step in plan.steps if step.name == "build")
-    assert "training.parquet" not in build.outputs and "learning" not in build.params["study"]
+    assert "training.parquet" not in build.outputs and build.params.study.learning is None
     steps = {step.name: step for step in plan.steps if step.kind == "learn"}
     assert list(steps) == ["pretrain bert by mlm", "pretrain bert by mlm+nsp"]
     params = steps["pretrain bert by mlm+nsp"].params
-    assert set(params) == {"name", "kind", "fingerprint", "dtype", "settings", "seed", "corpus"}
-    assert params["name"] == "bert, mlm+nsp"
+    content = as_json(params)
+    assert set(content) == {"name", "kind", "fingerprint", "dtype", "settings", "seed", "corpus"}
+    assert params.name == "bert, mlm+nsp"
     wanted = {"objective", "batch_size", "precision", "max_length", "masked", "steps", "warmup"}
-    assert params["settings"].keys() >= wanted and len(params["corpus"]) == 64
-    assert str(study.parent) not in json.dumps(dict(params))
+    assert params.settings.keys() >= wanted and len(params.corpus) == 64
+    assert str(study.parent) not in json.dumps(content)
 
 
 def test_what_is_wrong_is_said_before_work_begins(study: Path) -> None:

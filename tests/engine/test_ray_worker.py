@@ -11,9 +11,8 @@ import pytest
 from small_packs import small_run
 
 from merkhet.core.errors import MerkhetError
-from merkhet.engine.asker import AskJob
+from merkhet.engine.asker import AskJob, AskParams
 from merkhet.engine.distribute import ray_worker
-from merkhet.engine.plan import Step
 from merkhet.engine.run_folder import open_run
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 
@@ -26,10 +25,9 @@ def test_what_was_learned_is_sent_to_a_worker_that_does_not_see_the_run(
     record = ".merkhet/learned/tuned/learned.json"
     tuned = Path(shutil.copytree(model_folders["gpt2"], (tmp_path / "run" / record).parent))
     fingerprint = resolve_model(ModelSpec(str(model_folders["gpt2"]))).fingerprint
-    params = {"name": "gpt2, tuned", "kind": "causal", "probe": "rank", "methods": [], "learned": record}
-    step = Step("ask", "ask", "", params, (record,), (), {"model": {"model": "gpt2"}})
+    params = AskParams("gpt2, tuned", "causal", "", "auto", "rank", "rank", learned=record)
     (tuned / "learned.json").write_text(json.dumps({"fingerprint": "of another"}))
-    job = AskJob(step, tmp_path / "run", tmp_path)
+    job = AskJob(params, ModelSpec("gpt2"), tmp_path / "run", tmp_path, (record,))
     with pytest.raises(MerkhetError, match=r"is not what gpt2, tuned has learned"):
         ray_worker.load({}, 1, job)
     (tuned / "learned.json").write_text(json.dumps({"fingerprint": fingerprint}))

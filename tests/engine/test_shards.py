@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from small_packs import run_small, small_pack, small_run
 
 import merkhet
+from merkhet.api import run_shard
 from merkhet.core.errors import InputError
-from merkhet.engine.api import run_shard
 from merkhet.engine.ask_step import asked_questions
+from merkhet.engine.asker import AskParams
 from merkhet.engine.distribute.shards import Shard, parse_shard, without_shard
-from merkhet.engine.plan import Step
 from merkhet.engine.run_files import SHARD_FILE
 
 
@@ -51,13 +51,13 @@ def test_each_question_is_asked_by_one_shard_alone(ask, made_once, tmp_path: Pat
 @settings(deadline=None, max_examples=20)
 @given(count=st.integers(1, 9), kind=st.sampled_from(["masked", "chat"]))
 def test_shares_are_whole_blocks_and_make_up_the_whole(asked_folder: Path, count: int, kind: str) -> None:
-    def blocks(shard: list[int] | None) -> list[tuple[str, ...]]:
-        params = {"probe": "rank", "kind": kind, **({"shard": shard} if shard else {})}
-        found = asked_questions(asked_folder, Step("ask", "ask", "", params), Path())
+    def blocks(shard: tuple[int, int] | None) -> list[tuple[str, ...]]:
+        params = AskParams("model", kind, "", "auto", "rank", "rank", shard=shard)
+        found = asked_questions(asked_folder, params, Path())
         return [tuple(question.question_id for question in block) for block in found.blocks]
 
     whole = blocks(None)
-    dealt = [block for number in range(1, count + 1) for block in blocks([number, count])]
+    dealt = [block for number in range(1, count + 1) for block in blocks((number, count))]
     assert sorted(sum(dealt, ())) == sorted(sum(whole, ()))
     if kind == "masked":  # What is read together is read together in a shard too.
         assert sorted(dealt) == sorted(whole)

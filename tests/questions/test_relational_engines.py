@@ -10,8 +10,8 @@ import test_relational
 from spark_sessions import LOCAL
 from test_relational import OPTIONS, RULES, World, made_from, rows_of, schema_of, write
 
+from merkhet.api import build
 from merkhet.core.errors import InputError
-from merkhet.engine.api import build
 from merkhet.knowledge.engines.open_engine import engine_tables
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.makers import worded_facts as workshop

@@ -172,7 +172,7 @@ def test_no_chart_names_anything_to_be_fetched():
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A small real run."""
-    from merkhet.engine.api import run as run_suite
+    from merkhet.api import run as run_suite
 
     folder = tmp_path_factory.mktemp("runs") / "run"
     run_suite("quickstart", models=["frequency", "random"], limit=12, out=folder)

@@ -16,6 +16,7 @@ from merkhet.engine.planning import plain_plan
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.questions.question_files import QuestionSet, read_questions
 from merkhet.questions.splits import check_splits
+from merkhet.suites import SUITES
 
 AXIOMS = {"SymmetricOP", "TransitiveOP", "EquivalentOP", "InverseOP", "Sub-relation", "SubOP(OPChain)", "comparison"}
 TASKS = {"completion", "distinction", "checking", "reasoning"}
@@ -146,7 +147,7 @@ def test_learning_from_splits_that_leak_is_refused(writer_folders: dict[str, Pat
 
 
 def test_a_plan_with_learning_reads_what_an_earlier_step_has_written() -> None:
-    resolved = resolve_study(Request("kmir", models=["minilm-mlm", "random"], settings=["learning=cloze"]))
+    resolved = resolve_study(Request("kmir", models=["minilm-mlm", "random"], settings=["learning=cloze"]), SUITES)
     written: set[str] = set()
     kinds = Counter()
     for step in plain_plan(resolved, "test").steps:

@@ -24,18 +24,6 @@ ANALYSES = Registry(
             "merkhet.analysis.cooccurrence:cooccurrence",
             "scores against how often a question's names meet the answer in a corpus",
         ),
-        "memorizing": (
-            "merkhet.suites.ontoprobe.analyses.task_scores:memorizing",
-            "ontological knowledge by task: the best and a fixed way of asking, all ways, multiple choice",
-        ),
-        "premises": (
-            "merkhet.suites.ontoprobe.analyses.premise_effects:premises",
-            "reasoning by premises that are read, memorized or missing, and whether a model reasons or repeats",
-        ),
-        "prompting": (
-            "merkhet.suites.ontoprobe.analyses.prompt_effects:prompting",
-            "soft and manual prompts, masks, pooling and losses compared, and curves of what was learned",
-        ),
         "classes": (
             "merkhet.analysis.classes:classes",
             "scores by task and class, ranked over the vocabulary and among the class's answers, and of senses",

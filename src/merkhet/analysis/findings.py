@@ -18,7 +18,7 @@ Row = dict[str, Any]
 _MOST_COMPARED = 8
 
 
-def find_out(
+def summarize_findings(
     *,
     scores: Sequence[Row],
     answers: Sequence[Row],

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from merkhet.analysis.comparison import Comparison, holm
 from merkhet.analysis.types import Analysis, Estimate, percent
 from merkhet.core.ids import derived_seed
-from merkhet.core.registry import load_part
 from merkhet.metrics.bootstrap import PairedDifference
 from merkhet.metrics.recall_scores import GROUPS, METRICS, frequency_recalls, paired_recall_difference
 
-MEMORY_ANALYSES: Mapping[str, tuple[str, ...]] = {
-    "storage": ("merkhet.suites.lama_tk.analyses.storage:storage", "merkhet.analysis.cutoffs:cutoffs"),
-    "boundary": ("merkhet.suites.lama_tk.analyses.boundary:boundaries",),
-    "implicit": ("merkhet.suites.lama_tk.analyses.implicit:implicit", "merkhet.analysis.cutoffs:cutoffs"),
-}
-"""The analyses of each experiment, as places of functions of a MemoryInput."""
 LABELS = {"acc@1": "Acc@1", "acc@5": "Acc@5", "hit@5": "Hit@5", "hit@10": "Hit@10"}
 CONDITIONS = ("facts", "conflict", "static", "dynamic")
 """What conditions differ in."""
@@ -139,11 +132,14 @@ class MemoryInput:
         }
 
 
-def analyse_memory(given: MemoryInput) -> Iterator[Analysis]:
-    """What the analyses of the input's experiment find; those that find nothing are left out."""
-    for place in MEMORY_ANALYSES.get(given.experiment, ()):
-        function: Callable[[MemoryInput], Analysis | None] = load_part(place)
-        found = function(given)
+MemoryAnalysis: TypeAlias = Callable[[MemoryInput], Analysis | None]
+"""An analysis of a memorizing run; None where it has nothing to say."""
+
+
+def analyse_memory(given: MemoryInput, analyses: Sequence[MemoryAnalysis]) -> Iterator[Analysis]:
+    """Run analyses of a memorizing run; skip those that have nothing to say."""
+    for analysis in analyses:
+        found = analysis(given)
         if found is not None:
             yield found
 

@@ -98,11 +98,11 @@ def run(
     from merkhet.cli.startup import skip_pandas
 
     skip_pandas()
+    from merkhet.api import run as run_suite
+    from merkhet.api import run_shard
     from merkhet.cli.merge_command import print_shard
     from merkhet.cli.progress_bars import make_progress
     from merkhet.cli.run_output import print_run
-    from merkhet.engine.api import run as run_suite
-    from merkhet.engine.api import run_shard
 
     models = [{"model": name, "trust_remote_code": True} if trust_remote_code else name for name in model or []]
     with make_progress(plain=quiet or json) as progress:
@@ -148,8 +148,8 @@ def build(
     from merkhet.cli.startup import skip_pandas
 
     skip_pandas()
+    from merkhet.api import build as build_suite
     from merkhet.cli.run_output import print_build
-    from merkhet.engine.api import build as build_suite
 
     made = build_suite(
         what,

@@ -43,9 +43,9 @@ def memorize(
     random:NAME (the architecture of a masked model with random weights), or a masked model by alias, folder or hub
     name. Stopped and started again with the same folder, it goes on where it was.
     """
+    from merkhet.api import memorize as run_study
     from merkhet.cli.progress_bars import make_progress
     from merkhet.cli.run_output import print_run
-    from merkhet.engine.memorize_api import memorize as run_study
 
     with make_progress(plain=quiet or json) as progress:
         finished = run_study(

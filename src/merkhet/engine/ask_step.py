@@ -16,8 +16,8 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
 from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, make_table, read_table, write_table
-from merkhet.engine.asker import Asker, AskJob, Effort
-from merkhet.engine.plan import Step, StepContext
+from merkhet.engine.asker import Asker, AskJob, AskParams, AskRuntime, Effort
+from merkhet.engine.plan import StepContext
 from merkhet.engine.run_files import read_json
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
 from merkhet.models.protocol import NeedsAllQuestions
@@ -50,29 +50,26 @@ class Asked:
         return [work / f"{number:05d}.parquet" for number in range(len(self.blocks))]
 
 
-def ask(context: StepContext) -> None:
-    """Ask one model the questions of the run by one probe: all, or those of some tasks and kinds of templates.
+def ask(context: StepContext[AskParams, AskRuntime]) -> None:
+    """Ask one model questions of the run by one probe, block by block.
 
-    A model that the run itself has tuned is named by its record (``learned``), an input of this step; so are soft
-    prompts that it has learned (``soft``). Where the run is ``divided``, questions that compare senses are asked by a
-    probe that does so, and no others are. Of a ``shard`` only its share is asked. Blocks and the order within them
-    depend on the questions alone, so a resumed run, or one on many workers, computes what an undisturbed process would
-    have. The model is loaded only if a block is without answers.
+    Blocks and the order within them depend on the questions alone, so that a resumed run, or one on many workers,
+    computes what an undisturbed process would. The model is loaded only if a block has no answers yet.
     """
     params = context.params
-    asked = asked_questions(context.folder, context.step, context.home)
+    asked = asked_questions(context.folder, params, context.home)
     parts = asked.parts(context.work)
     job = _job(context)
     left = [number for number, part in enumerate(parts) if not _is_whole(part)]
 
     def begin() -> None:
         done = len(asked.questions) - sum(len(asked.blocks[number]) for number in left)
-        context.progress.start(params["name"], len(asked.questions), "questions")
-        context.progress.advance(params["name"], done)
+        context.progress.start(params.name, len(asked.questions), "questions")
+        context.progress.advance(params.name, done)
 
     if left:
         effort = _ask_blocks(context, job, asked, left, begin)
-        context.progress.finish(params["name"])
+        context.progress.finish(params.name)
         write_json(context.work / EFFORT, asdict(effort))
     answers_file, about_file = context.step.outputs
     _write_about(context, job, len(asked.questions), context.folder / about_file)
@@ -80,20 +77,19 @@ def ask(context: StepContext) -> None:
     write_table(ANSWERS, pa.concat_tables(tables), context.folder / answers_file)
 
 
-def asked_questions(folder: Path, step: Step, home: Path) -> Asked:
-    """What a step asks of the questions in a run's folder."""
-    params = step.params
+def asked_questions(folder: Path, params: AskParams, home: Path) -> Asked:
+    """Select the questions that a step asks from those in a run's folder."""
     found = read_questions(folder)
     every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
-    questions = [question for question in every if is_asked(question, params.get("tasks"), params.get("kinds"))]
-    compares = getattr(PROBES.get(params["probe"], home), "compares", False)
-    if params.get("divided"):
+    questions = [question for question in every if is_asked(question, params.tasks, params.kinds)]
+    compares = getattr(PROBES.get(params.probe, home), "compares", False)
+    if params.divided:
         questions = [question for question in questions if bool(question.words) == compares]
-    talks = params["kind"] == CHAT_KIND
+    talks = params.kind == CHAT_KIND
     smallest = SMALLEST_BLOCK_OF_SENSES if compares else SMALLEST_BLOCK
     size = max(SMALLEST_BLOCK_OF_CHAT if talks else smallest, -(-len(questions) // MOST_BLOCKS))
-    if params.get("shard"):
-        number, count = params["shard"]
+    if params.shard:
+        number, count = params.shard
         # Whole blocks are dealt, so that each is read as it would be in one process; endpoints read one by one.
         dealt = list(_in_blocks(questions, smallest if talks else size))
         questions = [question for block in dealt[number - 1 :: count] for question in block]
@@ -127,37 +123,42 @@ def is_asked(question: Question, tasks: Sequence[str] | None, kinds: Sequence[st
     return kind in kinds if kinds else "soft" not in kind.split("-")
 
 
-def _job(context: StepContext) -> AskJob:
+def _job(context: StepContext[AskParams, AskRuntime]) -> AskJob:
     params = context.params
     examples: tuple[Question, ...] = ()
-    if (params.get("options") or {}).get("shots"):
+    if params.options.get("shots"):
         found = read_questions(context.folder / TRAINING)
         training = QuestionSet(found.questions.filter(pc.equal(found.questions["split"], "train")), found.candidates)
         examples = tuple(one for one in training.as_questions() if is_asked(one, None, None))
-    learned = read_learned(context.folder / params["learned"]) if params.get("learned") else None
-    return AskJob(context.step, context.folder, context.home, examples, learned)
+    learned = read_learned(context.folder / params.learned) if params.learned else None
+    artifacts = tuple(name for name in context.step.inputs if name.endswith("learned.json"))
+    return AskJob(params, context.runtime.model, context.folder, context.home, artifacts, examples, learned)
 
 
 def _ask_blocks(
-    context: StepContext, job: AskJob, asked: Asked, left: Sequence[int], begin: Callable[[], None]
+    context: StepContext[AskParams, AskRuntime],
+    job: AskJob,
+    asked: Asked,
+    left: Sequence[int],
+    begin: Callable[[], None],
 ) -> Effort:
     """Ask the blocks that have no answers yet: on workers, where the step says so and the model can go there.
 
     ``begin`` is called when a model is loaded and the first of them can be asked.
     """
-    resolved, engine = job.resolved(), context.step.aside.get("engine")
+    resolved, engine = job.resolved(), context.runtime.engine
     if engine is not None:
-        why_here = stays_here(resolved)
+        why_here = reason_to_stay_local(resolved)
         if why_here is None:
             from merkhet.engine.distribute.ray_asking import ask_on_ray
 
-            return ask_on_ray(context, job, asked, left, begin)
+            return ask_on_ray(context, engine, job, asked, left, begin)
         logger.info("%s is asked by this process and not on Ray: %s", resolved.name, why_here)
         if resolved.kind not in ("baseline", "predictions"):
             context.progress.say(f"  {resolved.name}: asked from here, not on Ray: {why_here}")
     if resolved.path is not None:
         context.progress.say(f"  {resolved.name}: loading")
-    asker = Asker(job, resolved, lambda count: context.progress.advance(context.params["name"], count))
+    asker = Asker(job, resolved, lambda count: context.progress.advance(context.params.name, count))
     if isinstance(asker.model, NeedsAllQuestions):
         asker.model.prepare(asked.every, asked.found.frequencies.to_pylist())
     begin()
@@ -167,7 +168,7 @@ def _ask_blocks(
     return asker.effort
 
 
-def stays_here(resolved: ResolvedModel) -> str | None:
+def reason_to_stay_local(resolved: ResolvedModel) -> str | None:
     """Why a model cannot be asked on workers; None if it can.
 
     What a worker can find by itself goes there: files of a model, and a model that a user's module makes.
@@ -183,15 +184,15 @@ def stays_here(resolved: ResolvedModel) -> str | None:
     return None
 
 
-def _write_about(context: StepContext, job: AskJob, count: int, file: Path) -> None:
+def _write_about(context: StepContext[AskParams, AskRuntime], job: AskJob, count: int, file: Path) -> None:
     """What is known of the model, beside its answers."""
-    learned = job.learned
+    learned, params = job.learned, context.params
     about: dict[str, Any] = {
-        "name": context.params["name"],
-        "kind": context.params["kind"],
-        "source": context.step.aside["source"],
-        "fingerprint": learned.fingerprint if learned else context.params["fingerprint"],
-        "probe": context.params["probe"],
+        "name": params.name,
+        "kind": params.kind,
+        "source": context.runtime.source,
+        "fingerprint": learned.fingerprint if learned else params.fingerprint,
+        "probe": params.probe,
         "questions": count,
     }
     if learned:
@@ -199,5 +200,5 @@ def _write_about(context: StepContext, job: AskJob, count: int, file: Path) -> N
     if (context.work / EFFORT).is_file():
         effort = read_json(context.work / EFFORT)
         about |= Effort(**effort).lines()
-        about |= {"effort": effort} if context.params.get("shard") else {}
+        about |= {"effort": effort} if params.shard else {}
     write_json(file, about)

@@ -15,10 +15,9 @@ import pyarrow as pa
 from merkhet.core.errors import MerkhetError
 from merkhet.core.records import Answer, Question
 from merkhet.core.schemas import ANSWERS, make_table
-from merkhet.engine.plan import Step
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
-from merkhet.models.placeholders import with_letters
+from merkhet.models.placeholders import PseudowordSettings, with_letters
 from merkhet.models.protocol import Model
 from merkhet.probes import PROBES
 from merkhet.probes.probe_support import Probe, with_options
@@ -28,40 +27,105 @@ logger = logging.getLogger("merkhet.engine")
 
 
 @dataclass(frozen=True)
+class AskParams:
+    """What is asked of which model."""
+
+    name: str
+    """Name of the model in tables."""
+    kind: str
+    """Kind of the model."""
+    fingerprint: str
+    """Hash of the model's weights before any training of this run."""
+    dtype: str
+    probe: str
+    identity: str
+    """Name of the probe, with the hash of its file where it is a user's own."""
+    methods: tuple[str, ...] = ()
+    """Methods of the probe; the model's usual one if empty."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the probe, as the study has them."""
+    divided: bool = False
+    """Whether only questions of the probe's own form are asked: senses to ``compare``, all others to other probes."""
+    tasks: tuple[str, ...] = ()
+    """Tasks to ask; all if empty."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of templates to ask; all that are not soft if empty."""
+    soft: tuple[str, ...] = ()
+    """Records of soft prompts that the model reads."""
+    learned: str | None = None
+    """Record of the training that made the model."""
+    pseudowords: PseudowordSettings | None = None
+    shard: tuple[int, int] | None = None
+    """Number and count, where only one shard's share is asked."""
+
+
+@dataclass(frozen=True)
+class AskEngine:
+    """Ray cluster that asks."""
+
+    name: str
+    address: str | None
+    """Address of the cluster; None starts one on this machine."""
+    workers: int | None
+    cores: int | None
+    """Cores per worker."""
+
+
+@dataclass(frozen=True)
+class ModelRuntime:
+    """Where a step finds its model."""
+
+    model: ModelSpec
+    source: str
+    """Origin of the model without a path of this machine."""
+
+
+@dataclass(frozen=True)
+class AskRuntime(ModelRuntime):
+    """Where a model is, and where it is asked."""
+
+    engine: AskEngine | None = None
+
+
+@dataclass(frozen=True)
 class AskJob:
-    """What is asked of a model: the step, the folders it is about, and the questions that are shown as examples.
+    """A model to ask, in a form that can be sent to another process."""
 
-    Holds nothing that could not travel to another process.
-    """
-
-    step: Step
+    params: AskParams
+    model: ModelSpec
     folder: Path
     home: Path
+    artifacts: tuple[str, ...] = ()
+    """Records of trainings in the run's folder that the model needs."""
     examples: tuple[Question, ...] = ()
+    """Questions shown as examples."""
     learned: Learned | None = None
 
     def probe(self) -> Probe:
-        """The probe of the step, with its options, and with the examples that it shows if it is to show some."""
-        probe: Probe = PROBES.get(self.step.params["probe"], self.home)
-        options = dict(self.step.params.get("options") or {})
+        """Return the probe with its options and examples."""
+        probe: Probe = PROBES.get(self.params.probe, self.home)
+        options = dict(self.params.options)
         if self.examples:
             options["examples"] = list(self.examples)
         return with_options(probe, options)
 
     def resolved(self) -> ResolvedModel:
-        """The model of the step, with the very weights that it was planned with, or that were learned."""
-        params, learned = self.step.params, self.learned
-        spec = ModelSpec(**self.step.aside["model"])
+        """Return the model with the weights that it was planned with, or that were learned.
+
+        Raises:
+            MerkhetError: The weights have changed since.
+        """
+        params, learned, spec = self.params, self.learned, self.model
         if learned is None:
-            if params.get("soft"):
-                spec = dataclasses.replace(spec, label=params["name"])
+            if params.soft:
+                spec = dataclasses.replace(spec, label=params.name)
             resolved = resolve_model(spec, self.home)
-            if resolved.fingerprint != params["fingerprint"]:
+            if resolved.fingerprint != params.fingerprint:
                 raise MerkhetError(
                     f"the weights of {resolved.name} have changed since this run was planned; start it again"
                 )
             return resolved
-        name, kind = params["name"], params["kind"]
+        name, kind = params.name, params.kind
         own = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
         resolved = resolve_model(own)
         if resolve_model(own.read_as_usual).fingerprint != learned.fingerprint:
@@ -105,34 +169,34 @@ class Asker:
     """A loaded model with a probe. ``asked`` is told of each question that has an answer."""
 
     def __init__(self, job: AskJob, resolved: ResolvedModel, asked: Callable[[int], None] = lambda count: None) -> None:
-        self.params = job.step.params
+        self.params = job.params
         self.probe = job.probe()
         self.asked = asked
         started = time.perf_counter()
-        self.model: Model = self._dressed(load_model(resolved), job.folder)
+        self.model: Model = self._with_extra_words(load_model(resolved), job.folder)
         self.effort = Effort(self.model.describe(), time.perf_counter() - started)
         logger.info("%s loaded in %.1f s: %s", resolved.name, self.effort.loading, self.effort.described)
 
-    def _dressed(self, model: Model, folder: Path) -> Model:
-        """The model with the soft prompts and pseudowords of the step, where it has an embedding to give them to."""
-        soft, pseudo = self.params.get("soft"), self.params.get("pseudowords")
+    def _with_extra_words(self, model: Model, folder: Path) -> Model:
+        """Give the model the soft prompts and pseudowords of the step, if it has an embedding for them."""
+        soft, pseudo = self.params.soft, self.params.pseudowords
         self.letters = bool(pseudo)
         if model.kind not in ("masked", "causal") or not (soft or pseudo):
             return model
         from merkhet.models.causal import CausalModel
         from merkhet.models.extra_embeddings import with_words
         from merkhet.models.masked import MaskedModel
-        from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords
+        from merkhet.models.pseudowords import WithPseudowords
         from merkhet.training.soft_prompts import soft_words_for
 
         if not isinstance(model, MaskedModel | CausalModel):
             return model  # A user's own, without an embedding that is known here.
         words = {}
-        for file in soft or ():
+        for file in soft:
             words.update(soft_words_for(model, folder / file))
-        if pseudo and self.params["probe"] == "rank":
+        if pseudo and self.params.probe == "rank":
             self.letters = False
-            return WithPseudowords(model, PseudowordSettings(**pseudo), words)
+            return WithPseudowords(model, pseudo, words)
         return with_words(model, words) if words else model
 
     def ask(self, block: Sequence[Question]) -> pa.Table:
@@ -143,7 +207,7 @@ class Asker:
         started = time.perf_counter()
         answers: list[Answer] = []
         seen: set[str] = set()
-        for answer in self.probe(self.model, block, self.params["methods"]):
+        for answer in self.probe(self.model, block, list(self.params.methods)):
             answers.append(answer)
             if answer.question_id not in seen:
                 seen.add(answer.question_id)
@@ -155,5 +219,5 @@ class Asker:
         self.effort.work = dict(getattr(self.model, "work", {}))
         missing = place.keys() - seen
         if missing:
-            raise MerkhetError(f"the probe {self.params['probe']} gave no answer to {len(missing)} questions")
+            raise MerkhetError(f"the probe {self.params.probe} gave no answer to {len(missing)} questions")
         return make_table(ANSWERS, [answer.as_row() for answer in answers])

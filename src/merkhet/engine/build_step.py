@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.core.compute_engines import Engine, building_engine
+from merkhet.core.compute_engines import Engine
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import write_text
 from merkhet.core.schemas import QUESTIONS, write_table
-from merkhet.engine.plan import StepContext
-from merkhet.engine.study import Study, make_study
+from merkhet.engine.plan import Nothing, StepContext
+from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.questions.premise_questions import with_deciders
 from merkhet.questions.question_files import (
@@ -31,14 +32,45 @@ from merkhet.questions.sampling import draw_questions
 from merkhet.questions.splits import check_splits
 
 
-def build(context: StepContext) -> None:
-    """Make the questions of a study and write them into the run: those to be asked, and those to learn from."""
-    from merkhet.suites import SUITES
+@dataclass(frozen=True)
+class BuildContents:
+    """Hashes of what questions are made from."""
 
-    study = make_study(context.params["study"], "study")
-    suite: Suite = SUITES.get(study.suite, context.home)
-    engine = building_engine(context.step.aside.get("engine"), context.step.aside.get("memory"))
-    found = make_questions(suite, study, context.home, engine)
+    suite: str
+    """Name of the suite, with the hash of its file where it is a user's own."""
+    knowledge: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Hash of each file that an option names."""
+    data: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BuildParams:
+    """The study as far as its questions depend on it, and the content of all that they are made from."""
+
+    study: Study
+    contents: BuildContents
+
+
+@dataclass(frozen=True)
+class BuildRuntime:
+    """The suite that builds, and the engine it builds on."""
+
+    suite: Suite
+    engine: Engine
+
+
+@dataclass(frozen=True)
+class StudyParams:
+    """The resolved study as YAML."""
+
+    yaml: str
+
+
+def build(context: StepContext[BuildParams, BuildRuntime]) -> None:
+    """Build the questions of a study and write them into the run: those to ask, and those to train on."""
+    study, suite = context.params.study, context.runtime.suite
+    found = make_questions(suite, study, context.home, context.runtime.engine)
     asked, training = _divided(suite, found, study)
     if TRAINING in context.step.outputs:
         write_table(QUESTIONS, training, context.folder / TRAINING)
@@ -75,15 +107,15 @@ def _divided(suite: Suite, found: QuestionSet, study: Study) -> tuple[pa.Table, 
     return asked, training
 
 
-def write_study(context: StepContext) -> None:
+def write_study(context: StepContext[StudyParams, Nothing]) -> None:
     """Write the resolved study."""
-    write_text(context.folder / "study.yaml", context.params["yaml"])
+    write_text(context.folder / "study.yaml", context.params.yaml)
 
 
 def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
     """The questions of a study: read from its data where it has some, else made by the suite."""
     if study.data is None:
-        questions = suite.build_on(study, home, engine) if suite.build_on else suite.build(study, home)
+        questions = suite.build_on_engine(study, home, engine)
     else:
         questions = limited(_read_data(suite, study, home), study)
     if not questions.questions.num_rows:
@@ -102,7 +134,7 @@ def data_files(suite: Suite, place: Path) -> list[Path]:
 
 def _read_data(suite: Suite, study: Study, home: Path) -> QuestionSet:
     place = home / str(study.data)
-    if suite.read_published is not None and _published_files(suite, place):
+    if _published_files(suite, place):
         return suite.read_published(place, study, home)
     return read_questions(place)
 
@@ -112,7 +144,7 @@ def _published_files(suite: Suite, place: Path) -> list[Path]:
 
     A file alone may be known by a pattern (``*.tsv``), those of a folder by their names.
     """
-    if suite.read_published is None or any((place / name).is_file() for name in QUESTION_FILES):
+    if any((place / name).is_file() for name in QUESTION_FILES):
         return []
     alone = place.is_file() and any(fnmatch(place.name, Path(name).name) for name in suite.published)
     candidates = [place] if alone else [place / name for name in suite.published]

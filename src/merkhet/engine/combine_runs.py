@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.analysis.analysis_options import options_of
-from merkhet.analysis.findings import find_out
+from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
 from merkhet.engine.analysis_step import analysis_input, run_analyses
-from merkhet.engine.recall_findings import recall_findings
+from merkhet.engine.memorize_steps import RecallPart
+from merkhet.engine.recall_findings import PartOfRun, recall_findings
 from merkhet.engine.run_collection import Together, distinct, put_together
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import classes_of
+from merkhet.engine.suite_card import HeadlineScore
 from merkhet.metrics.score_table import answer_rows
 from merkhet.reports.report_data import ReportData
 
@@ -34,10 +36,12 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
         rows: dict[str, Any] = {"scores": together.scores.to_pylist(), "answers": []}
         findings = runs[0].findings
         if len(runs) > 1:
-            findings = recall_findings(parts_of(together), card["headline"], _seed(runs))
+            findings = recall_findings(
+                parts_of(together), [HeadlineScore(**entry) for entry in card["headline"]], _seed(runs)
+            )
     else:
         rows = {"scores": together.scores.to_pylist(), "answers": answer_rows(together.answers)}
-        findings = find_out(
+        findings = summarize_findings(
             **rows,
             questions=asked.by_id(),
             clusters=asked.clusters(),
@@ -90,11 +94,10 @@ def set_against(together: Together, downstream: Path) -> list[dict[str, Any]]:
     return run_analyses([EXTRINSIC], given)
 
 
-def parts_of(together: Together) -> list[tuple[Path, dict[str, Any]]]:
-    """The parts of runs in which models memorized, each with its run's folder: all that was recalled, of which the
-    tables of questions and answers are a sample."""
+def parts_of(together: Together) -> list[PartOfRun]:
+    """Collect everything that was recalled in memorizing runs; the tables of questions and answers are a sample."""
     return [
-        (run.folder, {**part, "model": together.name(part["model"], place)})
+        (run.folder, RecallPart.from_json({**part, "model": together.name(part["model"], place)}))
         for place, run in enumerate(together.runs)
         for part in run.record["recalls"]
     ]

@@ -17,9 +17,8 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.files import file_digest, is_disk_full, refuse_foreign_folder, write_error, write_json
 from merkhet.core.ids import digest
 from merkhet.core.progress import Progress
-from merkhet.core.registry import load_part
 from merkhet.core.version import __version__
-from merkhet.engine.plan import Plan, Step, StepContext
+from merkhet.engine.plan import AnyStep, Plan, StepContext, step_identity
 
 try:
     import fcntl
@@ -48,14 +47,19 @@ def execute(
     folder: Path,
     home: Path,
     progress: Progress,
-    after: Callable[[Step], None] = lambda step: None,
-    given: Callable[[Step, Path], bool] = lambda step, work: False,
+    supplied: Callable[[AnyStep, Path], bool] = lambda step, work: False,
 ) -> Outcome:
     """Do the steps of a plan in a run's folder. Killed at any moment and called again, it goes on where it was.
 
-    ``after`` is told of each step that is done or reused. ``given`` is asked before a step is done: it may put what
-    there is of its unfinished work into the work folder, or write all of its outputs and say so. A folder that was not
-    there before is removed again if not a single step could be done.
+    A new folder is removed again if not a single step could be done.
+
+    Args:
+        plan: Steps to execute.
+        folder: The run's folder.
+        home: Folder that the study's paths are relative to.
+        progress: Receives messages and the summary of each step.
+        supplied: Called before a step runs. It may fill the work folder with unfinished work, or write all outputs
+            of the step and return True.
     """
     refuse_foreign_folder(folder, INTERNAL)
     fresh = not folder.exists()
@@ -63,7 +67,7 @@ def execute(
         with _locked(folder):
             try:
                 with _log_file(folder, progress):
-                    return _execute(plan, folder, home, progress, after, given)
+                    return _execute(plan, folder, home, progress, supplied)
             finally:
                 # While the lock is held: a folder that somebody else works in is not this run's to remove.
                 if fresh and not any((folder / INTERNAL / "steps").glob("*.json")):
@@ -83,8 +87,7 @@ def _execute(
     folder: Path,
     home: Path,
     progress: Progress,
-    after: Callable[[Step], None],
-    given: Callable[[Step, Path], bool],
+    supplied: Callable[[AnyStep, Path], bool],
 ) -> Outcome:
     done, reused = [], []
     _remove_leftovers(folder)
@@ -93,40 +96,45 @@ def _execute(
         if _is_done(step, key, folder):
             reused.append(step.name)
             logger.info("%s: nothing has changed, reused", step.name)
-            after(step)
+            _print_summary(step, folder, progress)
             continue
         started = time.perf_counter()
         logger.info("%s: begins", step.name)
         work = folder / INTERNAL / "work" / _file_name(step.name) / key[:24]
         _forget_other_work(work)
-        if not given(step, work):
-            load_part(step.action)(StepContext(step, folder, work, home, progress))
+        if not supplied(step, work):
+            step.function(StepContext(step, folder, work, home, progress))
         _record(step, key, folder, time.perf_counter() - started)
         shutil.rmtree(work.parent, ignore_errors=True)
         done.append(step.name)
-        after(step)
+        _print_summary(step, folder, progress)
     # Of steps that are no more, or were done when a kill kept them from clearing up.
     shutil.rmtree(folder / INTERNAL / "work", ignore_errors=True)
     return Outcome(tuple(done), tuple(reused))
 
 
-def _steps(plan: Plan | None, folder: Path) -> Iterator[Step]:
+def _print_summary(step: AnyStep, folder: Path, progress: Progress) -> None:
+    for line in step.summarize(folder) if step.summarize else ():
+        progress.say(line)
+
+
+def _steps(plan: Plan | None, folder: Path) -> Iterator[AnyStep]:
     """The steps of a plan and of those that follow it, each asked for when the one before is done."""
     while plan is not None:
         yield from plan.steps
         plan = plan.then(folder) if plan.then else None
 
 
-def _key(step: Step, folder: Path) -> str:
+def _key(step: AnyStep, folder: Path) -> str:
     contents = {}
     for name in step.inputs:
         if not (folder / name).is_file():
             raise MerkhetError(f"the step {step.name} needs {folder / name}, which no earlier step has made")
         contents[name] = file_digest(folder / name)
-    return digest([__version__, step.action, step.params, contents, step.outputs])
+    return digest([__version__, step_identity(step), contents])
 
 
-def is_recorded(step: Step, folder: Path) -> bool:
+def is_recorded(step: AnyStep, folder: Path) -> bool:
     """Whether a folder's records say that a step was done with the inputs that are there, and its outputs are whole."""
     try:
         record = json.loads(_record_file(step, folder).read_bytes())
@@ -136,7 +144,7 @@ def is_recorded(step: Step, folder: Path) -> bool:
         return False
 
 
-def _is_done(step: Step, key: str, folder: Path) -> bool:
+def _is_done(step: AnyStep, key: str, folder: Path) -> bool:
     """Whether a step was done with these very inputs; what it had made and is damaged now is named."""
     file = _record_file(step, folder)
     try:
@@ -163,7 +171,7 @@ def _is_done(step: Step, key: str, folder: Path) -> bool:
     return True
 
 
-def _record(step: Step, key: str, folder: Path, seconds: float) -> None:
+def _record(step: AnyStep, key: str, folder: Path, seconds: float) -> None:
     """Write what a step has made, after it: whatever a power cut takes of that is missed by its hash."""
     missing = [name for name in step.outputs if not (folder / name).is_file()]
     if missing:
@@ -181,7 +189,7 @@ def _record(step: Step, key: str, folder: Path, seconds: float) -> None:
     logger.info("%s: done in %.1f s", step.name, seconds)
 
 
-def _record_file(step: Step, folder: Path) -> Path:
+def _record_file(step: AnyStep, folder: Path) -> Path:
     return folder / INTERNAL / "steps" / f"{_file_name(step.name)}.json"
 
 

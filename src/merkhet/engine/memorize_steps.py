@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.memory_types import MemoryInput, Stored, analyse_memory
+from merkhet.analysis.memory_types import MemoryAnalysis, MemoryInput, Stored, analyse_memory
 from merkhet.analysis.training_noise import Trained, trainings
 from merkhet.core.files import file_digest, write_json
 from merkhet.core.ids import digest
 from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
 from merkhet.core.schemas import SCORES, make_table, read_table, write_table
-from merkhet.engine.plan import StepContext
-from merkhet.engine.record_step import run_record
-from merkhet.engine.run_files import read_json
+from merkhet.engine.asker import ModelRuntime
+from merkhet.engine.plan import Nothing, StepContext
+from merkhet.engine.record_step import RecordParams, RecordRuntime, run_record
+from merkhet.engine.run_files import ABOUT_FACTS, SYMBOLS_FILE, read_json
 from merkhet.engine.score_step import score_objects
 from merkhet.engine.training_steps import planned_model
 from merkhet.metrics.recall_scores import frequency_recalls, hit_values, score_recalls
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import require_models_extra
-from merkhet.suites.lama_tk.memory_sets import ABOUT_FACTS, SYMBOLS_FILE
 from merkhet.training.artifact import read_learned
 
 logger = logging.getLogger("merkhet.engine")
@@ -35,8 +35,106 @@ logger = logging.getLogger("merkhet.engine")
 PROBE, METHOD = "recall", "symbols"
 
 
-def memorize(context: StepContext) -> None:
-    """Let a model store the statements of a set; killed, it goes on from its last checkpoint.
+@dataclass(frozen=True)
+class RecallPart:
+    """One model asked one set of statements under one condition."""
+
+    model: str
+    """Name in tables."""
+    base: str
+    """Model that was trained."""
+    stored: str
+    """File of the statements that were stored."""
+    asked: str
+    """File of the statements that were asked."""
+    task: str
+    condition: str
+    """Label of the condition."""
+    about: Mapping[str, Any]
+    """What conditions differ in: facts, conflict, static, dynamic."""
+    recalls: str | None = None
+    """File of what was recalled; None for the baseline, which is computed from what was stored."""
+    learned: str | None = None
+    """Record of the training."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Encode for run.json."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> RecallPart:
+        """Decode what run.json holds."""
+        return cls(**content)
+
+
+@dataclass(frozen=True)
+class MemorizeParams:
+    """What a model memorizes, and how."""
+
+    name: str
+    """Name of the trained model."""
+    fingerprint: str
+    kind: str
+    dtype: str
+    settings: Mapping[str, Any]
+    """Settings of training that affect the result."""
+    seed: int
+
+
+@dataclass(frozen=True)
+class MemorizeRuntime(ModelRuntime):
+    """Where the model is, and how processes share the work."""
+
+    processes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RecallParams:
+    """The model that is asked."""
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class RecallParts:
+    """Everything that was recalled in a run."""
+
+    parts: tuple[RecallPart, ...]
+    baselines: tuple[RecallPart, ...]
+    further: tuple[RecallPart, ...] = ()
+    """Parts of further trainings with other seeds."""
+
+
+@dataclass(frozen=True)
+class ScoreRecallsParams:
+    """What is scored by which metrics."""
+
+    suite: str
+    seed: int
+    metrics: tuple[str, ...]
+    recalled: RecallParts
+
+
+@dataclass(frozen=True)
+class ExamineRecallsParams:
+    """The analyses of an experiment."""
+
+    experiment: str
+    seed: int
+    recalled: RecallParts
+    analyses: tuple[MemoryAnalysis, ...]
+
+
+@dataclass(frozen=True)
+class RecordRecallsParams(RecordParams):
+    """What run.json says of a memorizing study."""
+
+    recalled: RecallParts
+
+
+def memorize(context: StepContext[MemorizeParams, MemorizeRuntime]) -> None:
+    """Train a model to store the statements of a set; resume from the last checkpoint.
 
     The first output is the record, learned.json; the model lies beside it.
     """
@@ -45,8 +143,9 @@ def memorize(context: StepContext) -> None:
         read_table(kind, context.folder / name)
         for kind, name in zip((SYMBOLS, STATEMENTS), context.step.inputs, strict=True)
     )
-    resolved = replace(planned_model(context), name=params["name"])
-    context.progress.say(f"  {params['name']}: {statements.num_rows:,} statements to memorize")
+    planned = planned_model(context.runtime.model, params.fingerprint, context.home)
+    resolved = replace(planned, name=params.name)
+    context.progress.say(f"  {params.name}: {statements.num_rows:,} statements to memorize")
     try:
         from merkhet.training.memorizing.memorize import memorize as store
     except ImportError as error:
@@ -58,15 +157,15 @@ def memorize(context: StepContext) -> None:
         statements,
         symbols,
         (context.folder / context.step.outputs[0]).parent,
-        settings={**params["settings"], **context.step.aside["together"]},
-        seed=params["seed"],
+        settings={**params.settings, **context.runtime.processes},
+        seed=params.seed,
         progress=context.progress,
         checkpoints=context.work,
         device=resolved.spec.device,
     )
     for line in (_ended(learned.record), *(learned.record.get("remarks") or ())):
-        context.progress.say(f"  {params['name']}: {line}")
-    logger.info("%s has memorized: %s", params["name"], dict(learned.record))
+        context.progress.say(f"  {params.name}: {line}")
+    logger.info("%s has memorized: %s", params.name, dict(learned.record))
 
 
 def _ended(record: Mapping[str, Any]) -> str:
@@ -76,7 +175,7 @@ def _ended(record: Mapping[str, Any]) -> str:
     return f"{known} after {record['epochs']:,} epochs ({record['statements_per_second']:,.0f} statements/s)"
 
 
-def recall(context: StepContext) -> None:
+def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
     """Ask what was memorized the statements of each set; write how it ranked the symbols, and what is known of it."""
     from merkhet.training.memorizing.recall import load_memorized
 
@@ -84,14 +183,14 @@ def recall(context: StepContext) -> None:
     record, *sets = (name for name in context.step.inputs if not name.endswith(".safetensors"))
     about_file, *files = context.step.outputs
     learned = read_learned(folder / record)
-    memory = load_memorized(learned.folder, context.step.aside["model"].get("device", "auto"))
+    memory = load_memorized(learned.folder, context.runtime.model.device)
     seconds, asked = 0.0, 0
     for name, file in zip(sets, files, strict=True):
         statements = read_table(STATEMENTS, folder / name)
         started = time.perf_counter()
         if statements.num_rows:
             tasks = "/".join(sorted(set(statements["task"].to_pylist())))
-            found = memory.recall(statements, context.progress, f"{params['name']}: {tasks}")
+            found = memory.recall(statements, context.progress, f"{params.name}: {tasks}")
         else:
             found = make_table(RECALLS, [])
         seconds, asked = seconds + time.perf_counter() - started, asked + statements.num_rows
@@ -99,9 +198,9 @@ def recall(context: StepContext) -> None:
     write_json(
         folder / about_file,
         {
-            "name": params["name"],
+            "name": params.name,
             "kind": "masked",
-            "source": context.step.aside["source"],
+            "source": context.runtime.source,
             "fingerprint": learned.fingerprint,
             "probe": PROBE,
             "parameters": learned.record.get("parameters"),
@@ -125,21 +224,21 @@ class Recalled:
         self.statements = cache(lambda name: read_table(STATEMENTS, folder / name))
         self.symbols = cache(lambda: read_table(SYMBOLS, folder / SYMBOLS_FILE))
 
-    def parts(self, parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], pa.Table, pa.Table]]:
+    def parts(self, parts: Sequence[RecallPart]) -> Iterator[tuple[RecallPart, pa.Table, pa.Table]]:
         """Each part with what it was asked and what was recalled; one that was asked nothing is left out."""
         for part in parts:
-            asked = self.statements(part["asked"])
+            asked = self.statements(part.asked)
             if asked.num_rows:
                 yield part, asked, self.recalls(part, asked)
 
-    def recalls(self, part: Mapping[str, Any], asked: pa.Table) -> pa.Table:
+    def recalls(self, part: RecallPart, asked: pa.Table) -> pa.Table:
         """What was recalled of the asked statements of a part."""
-        if part.get("recalls"):
-            return read_table(RECALLS, self.folder / part["recalls"])
-        return frequency_recalls(self.statements(part["stored"]), asked, self.symbols())
+        if part.recalls:
+            return read_table(RECALLS, self.folder / part.recalls)
+        return frequency_recalls(self.statements(part.stored), asked, self.symbols())
 
 
-def score(context: StepContext) -> None:
+def score(context: StepContext[ScoreRecallsParams, Nothing]) -> None:
     """Score what was recalled of all statements; write scores.parquet and scores.json.
 
     Recalls of conditions that the study had before and has no more are removed.
@@ -149,75 +248,76 @@ def score(context: StepContext) -> None:
         if f"recalls/{file.name}" not in context.step.inputs:
             file.unlink()
     rows: list[dict[str, Any]] = []
-    for part, asked, found in Recalled(context.folder).parts([*params["parts"], *params["baselines"]]):
+    for part, asked, found in Recalled(context.folder).parts([*params.recalled.parts, *params.recalled.baselines]):
         rows += score_recalls(
             asked,
             found,
-            suite=params["suite"],
-            model=part["model"],
-            seed=params["seed"],
+            suite=params.suite,
+            model=part.model,
+            seed=params.seed,
             probe=PROBE,
             method=METHOD,
         )
-    table = make_table(SCORES, [row for row in rows if row["metric"] in params["metrics"]])
+    table = make_table(SCORES, [row for row in rows if row["metric"] in params.metrics])
     write_table(SCORES, table, context.folder / "scores.parquet")
     write_json(context.folder / "scores.json", score_objects(table))
 
 
-def examine(context: StepContext) -> None:
+def examine(context: StepContext[ExamineRecallsParams, Nothing]) -> None:
     """Write analyses.json: what the analyses of the experiment find in what was recalled."""
     params, recalled = context.params, Recalled(context.folder)
-    by_model: dict[str, list[Mapping[str, Any]]] = {}
-    for part in params["parts"]:
-        if recalled.statements(part["asked"]).num_rows:
-            by_model.setdefault(part["model"], []).append(part)
+    by_model: dict[str, list[RecallPart]] = {}
+    for part in params.recalled.parts:
+        if recalled.statements(part.asked).num_rows:
+            by_model.setdefault(part.model, []).append(part)
     given = MemoryInput(
-        params["experiment"],
+        params.experiment,
         tuple(
             Stored(
                 name,
-                parts[0]["base"],
-                parts[0]["about"],
-                read_learned(context.folder / parts[0]["learned"]).record,
-                _Asked(recalled, {part["task"]: part for part in parts}),
+                parts[0].base,
+                parts[0].about,
+                read_learned(context.folder / str(parts[0].learned)).record,
+                _Asked(recalled, {part.task: part for part in parts}),
             )
             for name, parts in by_model.items()
         ),
         read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
-        params["seed"],
+        params.seed,
         recalled.symbols(),
     )
-    found = [*analyse_memory(given)]
-    repeated = trainings(_trained(recalled, [*params["parts"], *params.get("again", ())], given.metrics))
+    found = [*analyse_memory(given, params.analyses)]
+    every = [*params.recalled.parts, *params.recalled.further]
+    repeated = trainings(_trained(recalled, every, given.metrics))
     found += [repeated] if repeated is not None else []
     write_json(context.folder / "analyses.json", [one.as_json() for one in found])
 
 
-def _trained(recalled: Recalled, parts: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> list[Trained]:
+def _trained(recalled: Recalled, parts: Sequence[RecallPart], metrics: Sequence[str]) -> list[Trained]:
     """The scores of each model and task by training, trainings in their order."""
-    together: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    together: dict[tuple[str, str], list[RecallPart]] = {}
     for part in parts:
-        if recalled.statements(part["asked"]).num_rows:
-            together.setdefault((part["model"], part["task"]), []).append(part)
+        if recalled.statements(part.asked).num_rows:
+            together.setdefault((part.model, part.task), []).append(part)
     found = []
     for (model, task), own in together.items():
         if len(own) < 2:
             continue
-        tables = [recalled.recalls(part, recalled.statements(part["asked"])) for part in own]
+        tables = [recalled.recalls(part, recalled.statements(part.asked)) for part in own]
         scores = {metric: tuple(float(hit_values(table, metric).mean()) for table in tables) for metric in metrics}
-        found.append(Trained(model, own[0]["base"], own[0]["about"], task, scores))
+        found.append(Trained(model, own[0].base, own[0].about, task, scores))
     return found
 
 
 class _Asked(Mapping[str, tuple[pa.Table, pa.Table]]):
     """The statements and recalls of each task that a model was asked, read when they are looked at."""
 
-    def __init__(self, recalled: Recalled, parts: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, recalled: Recalled, parts: Mapping[str, RecallPart]) -> None:
         self.recalled, self.parts = recalled, parts
 
     def __getitem__(self, task: str) -> tuple[pa.Table, pa.Table]:
         part = self.parts[task]
-        asked = self.recalled.statements(part["asked"])
+        asked = self.recalled.statements(part.asked)
         return asked, self.recalled.recalls(part, asked)
 
     def __iter__(self) -> Iterator[str]:
@@ -227,10 +327,10 @@ class _Asked(Mapping[str, tuple[pa.Table, pa.Table]]):
         return len(self.parts)
 
 
-def record(context: StepContext) -> None:
+def record(context: StepContext[RecordRecallsParams, RecordRuntime]) -> None:
     """Write run.json: as of any run, with all statements counted, and what the questions are a sample of."""
     params, folder = context.params, context.folder
-    sets = {part["asked"]: part["task"] for part in params["parts"]}
+    sets = {part.asked: part.task for part in params.recalled.parts}
     ids: dict[str, set[str]] = {}
     facts: set[str] = set()
     for name, task in sets.items():
@@ -244,16 +344,16 @@ def record(context: StepContext) -> None:
         "knowledge": read_json(folder / ABOUT_FACTS)["facts"],
         "digest": digest([file_digest(folder / name) for name in sets]),
     }
-    base = {part["model"]: part["base"] for part in [*params["parts"], *params["baselines"]]}
+    base = {part.model: part.base for part in [*params.recalled.parts, *params.recalled.baselines]}
     models = [read_json(folder / name) for name in context.step.inputs if name.startswith(".merkhet/recalls/")]
-    names = dict.fromkeys(part["model"] for part in params["baselines"])
+    names = dict.fromkeys(part.model for part in params.recalled.baselines)
     models += [{"name": name, "kind": "baseline", "source": "merkhet"} for name in names]
     models = [{**model, "base": base[model["name"]]} for model in models]
-    content = run_record(context, asked, models)
+    content = run_record(params, context.runtime, asked, models)
     content["sampled"] = {
         "questions": read_json(folder / "about.json")["sampled"],
         "of": asked["count"],
         "all": "recalls",
     }
-    content["recalls"] = [dict(part) for part in params["parts"]]
+    content["recalls"] = [part.as_json() for part in params.recalled.parts]
     write_json(folder / "run.json", content)

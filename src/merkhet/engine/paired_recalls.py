@@ -19,14 +19,14 @@ from merkhet.analysis.types import told
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
 from merkhet.engine.combine_runs import parts_of
-from merkhet.engine.memorize_steps import METHOD, PROBE, Recalled
-from merkhet.engine.recall_findings import recall_findings
+from merkhet.engine.memorize_steps import METHOD, PROBE, Recalled, RecallPart
+from merkhet.engine.recall_findings import PartOfRun, recall_findings
 from merkhet.engine.run_collection import Together
+from merkhet.engine.suite_card import HeadlineScore
 from merkhet.metrics.recall_scores import GROUPS, hit_values, matched, paired_recall_difference
 
 _MOST_NAMED = 6
 Pair = tuple[str, str]
-PartOfRun = tuple[Path, Mapping[str, Any]]
 
 
 class PairedRecalls:
@@ -37,9 +37,7 @@ class PairedRecalls:
         self.seed = together.runs[0].study.seed
         self.readers = {run.folder: Recalled(run.folder) for run in together.runs}
         parts = [*parts_of(together), *_baseline_parts(together)]
-        self.parts = {
-            (part["model"], part["task"]): (folder, part) for folder, part in parts if part["model"] in models
-        }
+        self.parts = {(part.model, part.task): (folder, part) for folder, part in parts if part.model in models}
         self.models = [model for model in models if any(name == model for name, _ in self.parts)]
         self._recalls = cache(lambda key: self._read(*self.parts[key]))
 
@@ -49,7 +47,7 @@ class PairedRecalls:
         Compared are models under one condition, and conditions of one model that differ in one thing.
         """
         wanted = set(map(frozenset, pairs))
-        headline = [{"task": task, "metric": metric} for task, metric in self.headline]
+        headline = [HeadlineScore(task, metric) for task, metric in self.headline]
         found = [
             Comparison(**one)
             for one in recall_findings(list(self.parts.values()), headline, self.seed)["comparisons"]
@@ -93,13 +91,13 @@ class PairedRecalls:
         """The ids of the statements of these tasks that a run asked."""
         tasks = {task for task, _ in self.headline}
         folder = self.together.runs[place].folder
-        names = {part["asked"] for own, part in self.parts.values() if own == folder and part["task"] in tasks}
+        names = {part.asked for own, part in self.parts.values() if own == folder and part.task in tasks}
         tables = [self.readers[folder].statements(name)["statement_id"] for name in sorted(names)]
         chunks = [chunk for table in tables for chunk in table.chunks]
         return pc.unique(pa.chunked_array(chunks, pa.string())).cast(pa.string())
 
-    def _read(self, folder: Path, part: Mapping[str, Any]) -> tuple[pa.Table, pa.Table]:
-        statements = self.readers[folder].statements(part["asked"])
+    def _read(self, folder: Path, part: RecallPart) -> tuple[pa.Table, pa.Table]:
+        statements = self.readers[folder].statements(part.asked)
         return statements, self.readers[folder].recalls(part, statements)
 
     def _shared(self, pair: Pair, task: str) -> tuple[pa.Table, pa.Table, pa.Table]:
@@ -139,5 +137,6 @@ def _baseline_parts(together: Together) -> list[PartOfRun]:
             if own is not None:
                 name = together.name(own, place)
                 base = own.partition(", ")[0]
-                found[name, part["task"]] = run.folder, {**part, "model": name, "base": base, "recalls": None}
+                own_part = {**part, "model": name, "base": base, "recalls": None}
+                found[name, part["task"]] = run.folder, RecallPart.from_json(own_part)
     return list(found.values())

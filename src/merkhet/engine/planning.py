@@ -1,9 +1,10 @@
-"""The plan that most suites have: build, ask every model, score, analyse, report."""
+"""The usual plan of a suite: build, ask every model, score, analyse, report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,38 @@ from merkhet.analysis.analysis_options import identities, options_of
 from merkhet.core.files import file_digest, is_there
 from merkhet.core.ids import digest
 from merkhet.core.registry import part_identity
-from merkhet.engine.headlines import CHOOSE, TALKING, headline_of, metrics_of, talked
-from merkhet.engine.plan import Plan, Step
+from merkhet.engine.analysis_step import AnalysisParams, TrainedModel, examine
+from merkhet.engine.ask_step import ask
+from merkhet.engine.asker import AskParams, AskRuntime, ModelRuntime
+from merkhet.engine.build_step import (
+    BuildContents,
+    BuildParams,
+    BuildRuntime,
+    StudyParams,
+    build,
+    data_files,
+    write_study,
+)
+from merkhet.engine.plan import NOTHING, AnyStep, Nothing, Plan, Step
+from merkhet.engine.record_step import (
+    CalibrationParams,
+    RecordParams,
+    RecordRuntime,
+    ReportParams,
+    calibrations,
+    record,
+    report,
+)
 from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.run_files import CALIBRATION
-from merkhet.engine.study import ProbeChoice, study_yaml
-from merkhet.engine.suite import Asking
+from merkhet.engine.score_step import FindingsParams, ScoreParams, analyse, collect, score
+from merkhet.engine.study import ProbeChoice, make_study, study_yaml
+from merkhet.engine.suite import AskingSteps
+from merkhet.engine.suite_card import HeadlineScore, SuiteCard
 from merkhet.knowledge.source_lookup import material_identity
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
-from merkhet.questions.question_files import TRAINING, read_card
+from merkhet.models.placeholders import PseudowordSettings
+from merkhet.questions.question_files import TRAINING, read_card, read_questions
 from merkhet.training import PRETRAIN
 
 if TYPE_CHECKING:
@@ -31,142 +55,183 @@ QUESTIONS = (
 )
 TUNED = "tuned"
 COMPARE = "compare"
+CHOOSE = "choose"
+CHAT_PROBES = (CHOOSE, "answer", "judge")
+NO_REPLY_METRICS = ("no-answer", "refused")
 _ONE_PROBE = {"baseline": "rank", "predictions": "write"}
 
 
 def plain_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    """Build, ask, collect, score, analyse, record and report."""
+    """Plan to build, ask, collect, score, analyse, record and report."""
     from merkhet.metrics.metrics import get_metric
 
     study, suite = resolved.study, resolved.suite
-    asking = (suite.asking or _learn_and_ask)(resolved)
+    asking = suite.asking_steps(resolved)
     answers = tuple(step.outputs[0] for step in asking.asks)
     abouts = tuple(step.outputs[1] for step in asking.asks)
-    settled = asking.settle.outputs if asking.settle else ()
-    metrics = metrics_of(study.metrics, asking)
+    labels = asking.label_premises
+    metrics = _metrics(study.metrics, asking)
     names = {name: get_metric(name, resolved.home).name for name in metrics}
-    headline = headline_of(resolved, list(names.values()), asking)
-    scoring = {
-        "suite": suite.name,
-        "metrics": metrics,
-        "identities": [part_identity(name, resolved.home) for name in metrics],
-        "groups": study.groups,
-        "seed": study.seed,
-        **suite.scoring(study),
-    }
-    card = {**suite.card(), "headline": headline, "names": _relation_names(resolved), **suite.scoring(study)}
-    if talked(asking):
-        card["told"] = [*card["told"], "forms"]
-    analysis = {
-        "headline": headline,
-        "about": card["names"],
-        "metrics": {shown: name for name, shown in names.items()},
-        "baselines": [model.name for model in resolved.models if model.kind == "baseline"],
-        "seed": study.seed,
-        "identities": scoring["identities"],
-        **suite.scoring(study),
-    }
-    examined = _examine(resolved, analysis, asking)
+    metric_identities = tuple(part_identity(name, resolved.home) for name in metrics)
+    scoring = suite.scoring(study)
+    card = replace(
+        suite.card(),
+        headline=_headline(resolved, list(names.values()), asking),
+        names=_relation_names(resolved),
+        scoring=scoring,
+    )
+    if _talks(asking):
+        card = replace(card, told=(*card.told, "forms"))
+    score_params = ScoreParams(suite.name, tuple(metrics), metric_identities, tuple(study.groups), study.seed, scoring)
+    findings = FindingsParams(
+        headline=card.headline,
+        metrics={shown: name for name, shown in names.items()},
+        identities=metric_identities,
+        baselines=tuple(model.name for model in resolved.models if model.kind == "baseline"),
+        seed=study.seed,
+        scoring=scoring,
+        names=card.names,
+    )
+    analyses = _analysis_steps(resolved, findings, asking)
     return Plan(
         (
             build_step(resolved),
-            Step(
-                "study",
-                "build",
-                "merkhet.engine.build_step:write_study",
-                {"yaml": study_yaml(study)},
-                (),
-                ("study.yaml",),
-            ),
+            study_step(resolved),
             *asking.steps,
-            Step("collect", "score", "merkhet.engine.score_step:collect", {}, answers, ("answers.parquet",)),
-            *((asking.settle,) if asking.settle else ()),
+            Step("collect", "score", collect, NOTHING, NOTHING, answers, ("answers.parquet",)),
+            *((labels,) if labels else ()),
             Step(
                 "score",
                 "score",
-                "merkhet.engine.score_step:score",
-                scoring,
-                (*QUESTIONS, "answers.parquet", *settled),
+                score,
+                score_params,
+                NOTHING,
+                (*QUESTIONS, "answers.parquet", *(labels.outputs if labels else ())),
                 ("scores.parquet", "scores.json"),
             ),
             Step(
                 "analyse",
                 "analyse",
-                "merkhet.engine.score_step:analyse",
-                analysis,
+                analyse,
+                findings,
+                NOTHING,
                 (*QUESTIONS, "answers.parquet", "scores.parquet"),
                 ("findings.json",),
             ),
-            *examined,
+            *analyses,
             calibration_step([choice.probe for choice in study.probes], resolved.home),
             Step(
                 "record",
                 "report",
-                "merkhet.engine.record_step:record",
-                {"suite": suite.name, "card": card, "seed": study.seed},
+                record,
+                RecordParams(suite.name, card, study.seed),
+                RecordRuntime(command),
                 (*QUESTIONS, *abouts),
                 ("run.json",),
-                {"command": command},
             ),
-            *report_steps(resolved, card, [name for step in examined for name in step.outputs]),
+            *report_steps(resolved, card, [name for step in analyses for name in step.outputs]),
         )
     )
 
 
-def report_steps(resolved: ResolvedStudy, card: Mapping[str, Any], analyses: Sequence[str]) -> tuple[Step, ...]:
-    """Return the step that writes report.html, or nothing where the study wants no report.
+def study_step(resolved: ResolvedStudy) -> Step[StudyParams, Nothing]:
+    """Make the step that writes study.yaml."""
+    params = StudyParams(study_yaml(resolved.study))
+    return Step("study", "build", write_study, params, NOTHING, (), ("study.yaml",))
+
+
+def report_steps(resolved: ResolvedStudy, card: SuiteCard, analyses: Sequence[str]) -> tuple[AnyStep, ...]:
+    """Make the step that writes report.html, or nothing where the study wants no report.
 
     Args:
         resolved: The resolved study.
         card: The suite's card, as the run records it.
-        analyses: The files of analyses that the report shows.
+        analyses: Files of analyses that the report shows.
     """
     study = resolved.study
     if study.report == "none":
         return ()
-    params = {"title": study.title or resolved.suite.title, "study": study.model_dump(), "suite": card}
+    params = ReportParams(study.title or resolved.suite.title, study, card)
     tables = (*QUESTIONS, "answers.parquet", "scores.parquet", "findings.json")
     inputs = (*tables, *analyses, CALIBRATION, "run.json")
-    return (Step("report", "report", "merkhet.engine.record_step:report", params, inputs, ("report.html",)),)
+    return (Step("report", "report", report, params, NOTHING, inputs, ("report.html",)),)
 
 
-def calibration_step(probes: Sequence[str], home: Path) -> Step:
-    """The step that puts the calibration cards of the probes into the run."""
+def calibration_step(probes: Sequence[str], home: Path) -> Step[CalibrationParams, Nothing]:
+    """Make the step that puts the calibration cards of the probes into the run."""
     from merkhet.calibration.calibration_cards import find_cards
 
-    cards = find_cards(probes, home)
-    return Step(
-        "calibration", "report", "merkhet.engine.record_step:calibrations", {"cards": cards}, (), (CALIBRATION,)
-    )
+    params = CalibrationParams(tuple(find_cards(probes, home)))
+    return Step("calibration", "report", calibrations, params, NOTHING, (), (CALIBRATION,))
+
+
+def _metrics(wanted: Sequence[str], asking: AskingSteps) -> list[str]:
+    """Add to the study's metrics those that replies of chat models need."""
+    answered = any(step.params.probe == "answer" for step in asking.asks)
+    more = [*(("exact", "f1") if answered else ()), *(NO_REPLY_METRICS if _talks(asking) else ())]
+    return [*wanted, *(name for name in more if name not in wanted)]
+
+
+def _talks(asking: AskingSteps) -> bool:
+    return any(step.params.probe in CHAT_PROBES for step in asking.asks)
+
+
+def _headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSteps) -> tuple[HeadlineScore, ...]:
+    """Choose the suite's headline scores for the study's tasks; a metric that is not asked for is replaced.
+
+    Where the study names none of the headline's tasks, all of them stand. Answers in free text have no ranks: exact
+    match then stands beside the usual metric, or alone if every probe asks for free text.
+    """
+    every = (*resolved.suite.headline, *resolved.suite.named_headline)
+    asked = [entry for entry in every if entry[0] in resolved.study.tasks]
+    scores = []
+    for task, metric in asked or resolved.suite.headline:
+        shown = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
+        scores.append(HeadlineScore(task, next(name for name in shown if name in metrics)))
+    probes = {step.params.probe for step in asking.asks if step.params.kind != "baseline"}
+    if "answer" in probes:
+        exact = [HeadlineScore(one.task, "exact") for one in scores]
+        scores = exact if probes == {"answer"} else [*scores, *(one for one in exact if one not in scores)]
+    return tuple(scores)
 
 
 def _relation_names(resolved: ResolvedStudy) -> dict[str, str]:
-    """What relations are called: by the suite, and by the card that was written beside the questions."""
-    names = dict(resolved.suite.names(resolved.study, resolved.home))
+    """Collect plain names of relations from the suite and from the card beside the questions."""
+    names = dict(resolved.suite.relation_names(resolved.study, resolved.home))
     if resolved.study.data is not None:
         place = resolved.home / resolved.study.data
         names |= read_card(place if place.is_dir() else place.parent).get("names", {})
     return names
 
 
-def build_step(resolved: ResolvedStudy) -> Step:
-    """The step that makes or reads the questions; its parameters hold the content of all it reads."""
-    study, home = resolved.study, resolved.home
-    contents: dict[str, Any] = {
-        "suite": part_identity(study.suite, home),
-        "knowledge": [material_identity(place, home) for place in study.knowledge] if study.data is None else [],
-        "files": {
-            key: file_digest(home / study.options[key])
-            for key in resolved.suite.file_options
-            if study.options.get(key) and (home / study.options[key]).is_file()
-        },
-    }
-    if study.data is not None:
-        from merkhet.engine.build_step import data_files
+def build_contents(resolved: ResolvedStudy, files: Mapping[str, str]) -> BuildContents:
+    """Hash what a study's questions are made from.
 
-        contents["data"] = [file_digest(path) for path in data_files(resolved.suite, home / study.data)]
+    Args:
+        resolved: The resolved study.
+        files: Hash of each file that an option names.
+    """
+    study, home = resolved.study, resolved.home
+    return BuildContents(
+        suite=part_identity(study.suite, home),
+        knowledge=tuple(material_identity(place, home) for place in study.knowledge) if study.data is None else (),
+        files=files,
+        data=()
+        if study.data is None
+        else tuple(file_digest(path) for path in data_files(resolved.suite, home / study.data)),
+    )
+
+
+def build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
+    """Make the step that builds or reads the questions."""
+    study, home = resolved.study, resolved.home
+    files = {
+        key: file_digest(home / study.options[key])
+        for key in resolved.suite.file_options
+        if study.options.get(key) and (home / study.options[key]).is_file()
+    }
     kept = study.model_dump(include={"suite", "data", "knowledge", "tasks", "limit", "seed", "options"})
-    later = options_of(resolved.suite.analyses).keys() - resolved.suite.options.keys()
+    later = options_of(resolved.suite.analysis_names()).keys() - resolved.suite.options.keys()
     kept["options"] = {key: value for key, value in study.options.items() if key not in later}
     if "split" in resolved.suite.options:
         kept["options"].setdefault("split", "test")
@@ -177,51 +242,70 @@ def build_step(resolved: ResolvedStudy) -> Step:
     if study.shots:
         kept["probes"] = [{"probe": CHOOSE, "options": {"shots": study.shots}}]
         outputs = (*QUESTIONS, TRAINING)
-    params = {"study": kept, "contents": contents}
-    aside = {"engine": str(resolved.engines.build), "memory": resolved.engines.build.memory}
-    return Step("build", "build", "merkhet.engine.build_step:build", params, (), outputs, aside)
+    params = BuildParams(make_study(kept, "study"), build_contents(resolved, files))
+    runtime = BuildRuntime(resolved.suite, resolved.engines.build)
+    return Step("build", "build", build, params, runtime, (), outputs, partial(_build_summary, resolved))
 
 
-def _examine(resolved: ResolvedStudy, analysis: dict[str, Any], asking: Asking) -> tuple[Step, ...]:
-    """The step that makes the suite's analyses, if it has any; its parameters hold the content of what they read."""
+def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
+    """Summarize the questions of a run: their number, what has none, oddities of data from elsewhere."""
+    questions = read_questions(folder)
+    count, facts = questions.questions.num_rows, questions.facts.num_rows
+    baselines = sum(model.kind == "baseline" for model in resolved.models)
+    parts = [f"{count:,} questions" + (f" from {facts:,} facts" if facts else "")]
+    parts.append(_counted(len(resolved.models) - baselines, "model"))
+    if baselines:
+        parts.append(_counted(baselines, "baseline"))
+    lines = [f"{resolved.suite.name}: {', '.join(parts)}"]
+    empty = questions.about.get("empty_domains") or ()
+    lines += [f"No facts, and so no questions: {', '.join(empty)}"] if empty else []
+    if resolved.study.data is not None and "filters" not in questions.about:
+        lines += list(questions.about.get("remarks") or ())[:3]
+    return lines
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def _analysis_steps(resolved: ResolvedStudy, findings: FindingsParams, asking: AskingSteps) -> tuple[AnyStep, ...]:
+    """Make the step that runs the suite's analyses, if it has any."""
     study = resolved.study
-    names = (*resolved.suite.analyses, *(("forms",) if talked(asking) else ()))
+    names = (*resolved.suite.analysis_names(), *(("forms",) if _talks(asking) else ()))
     if not names:
         return ()
-    own = options_of(names)
-    params = {
-        **{key: analysis[key] for key in ("headline", "metrics", "baselines", "seed", "identities")},
-        **resolved.suite.scoring(study),
-        "analyses": list(names),
-        "parts": [part_identity(name, resolved.home) for name in names],
-        "options": {key: value for key, value in study.options.items() if key in own},
-        "contents": identities(study.options, names, resolved.home, [model.name for model in resolved.models]),
-    }
-    learned = [
-        {"model": step.params["name"], "task": step.params.get("task"), "kinds": step.params.get("kinds") or []}
-        for step in asking.learns
-    ]
-    settled = asking.settle.outputs if asking.settle else ()
-    records = tuple(step.outputs[0] for step in asking.learns)
-    if learned:
-        params["learned"] = learned
-    inputs = (*QUESTIONS, "answers.parquet", "scores.parquet", *settled, *records)
-    return (Step("examine", "analyse", "merkhet.engine.analysis_step:examine", params, inputs, ("analyses.json",)),)
+    known = options_of(names)
+    params = AnalysisParams(
+        findings=findings,
+        analyses=names,
+        identities=tuple(part_identity(name, resolved.home) for name in names),
+        options={key: value for key, value in study.options.items() if key in known},
+        contents=identities(study.options, names, resolved.home, [model.name for model in resolved.models]),
+        trained=tuple(
+            TrainedModel(step.params.name, getattr(step.params, "task", None), tuple(getattr(step.params, "kinds", ())))
+            for step in asking.trainings
+        ),
+    )
+    labels = asking.label_premises.outputs if asking.label_premises else ()
+    records = tuple(step.outputs[0] for step in asking.trainings)
+    inputs = (*QUESTIONS, "answers.parquet", "scores.parquet", *labels, *records)
+    return (Step("examine", "analyse", examine, params, NOTHING, inputs, ("analyses.json",)),)
 
 
-def _learn_and_ask(resolved: ResolvedStudy) -> Asking:
-    """Every model asked as it is and, where the study says so, once more after it has learned each task by itself."""
+def usual_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
+    """Ask every model as it is and, where the study trains, once more after training on each task by itself."""
     study = resolved.study
     if study.learning is not None and study.learning.learner == PRETRAIN:
         return _pretrain_and_ask(resolved)
-    learns, asks = [], []
+    trainings: list[AnyStep] = []
+    asks: list[AnyStep] = []
     for number, model in enumerate(resolved.models):
         probes = probes_for(model, study.probes)
         asks += [ask_step(resolved, number, choice) for choice in probes]
         if study.learning is None or model.kind not in ("masked", "causal"):
             continue
         for task in study.tasks or resolved.suite.tasks:
-            learns.append(learn_step(resolved, number, f"{model.name}, {TUNED}", task))
+            trainings.append(learn_step(resolved, number, f"{model.name}, {TUNED}", task))
             asks += [
                 ask_step(
                     resolved,
@@ -230,15 +314,15 @@ def _learn_and_ask(resolved: ResolvedStudy) -> Asking:
                     f"{TUNED} for {task}",
                     name=f"{model.name}, {TUNED}",
                     tasks=[task],
-                    learned=learns[-1].outputs[0],
+                    learned=trainings[-1].outputs[0],
                 )
                 for choice in probes
             ]
-    return Asking((*learns, *asks))
+    return AskingSteps((*trainings, *asks))
 
 
-def _pretrain_and_ask(resolved: ResolvedStudy) -> Asking:
-    """Every model asked as it is, and every masked model once more after pre-training by each objective."""
+def _pretrain_and_ask(resolved: ResolvedStudy) -> AskingSteps:
+    """Ask every model as it is, and every masked model once more after pre-training by each objective."""
     study, learning = resolved.study, resolved.study.learning
     from merkhet.training.pretraining_settings import study_pretraining
     from merkhet.training.text_corpus import corpus_digest
@@ -246,49 +330,50 @@ def _pretrain_and_ask(resolved: ResolvedStudy) -> Asking:
     assert learning is not None
     corpus, objectives = study_pretraining(learning.settings, resolved.home)
     content = corpus_digest(corpus)
-    learns, asks = [], []
+    trainings: list[AnyStep] = []
+    asks: list[AnyStep] = []
     for number, model in enumerate(resolved.models):
         probes = probes_for(model, study.probes)
         asks += [ask_step(resolved, number, choice) for choice in probes]
         for settings in objectives if model.kind == "masked" else ():
             name = f"{model.name}, {settings.objective}"
-            learns.append(_pretrain_step(resolved, number, name, settings, corpus, content))
-            record = learns[-1].outputs[0]
+            trainings.append(_pretrain_step(resolved, number, name, settings, corpus, content))
+            artifact = trainings[-1].outputs[0]
             asks += [
-                ask_step(resolved, number, choice, settings.objective, name=name, learned=record) for choice in probes
+                ask_step(resolved, number, choice, settings.objective, name=name, learned=artifact) for choice in probes
             ]
-    return Asking((*learns, *asks))
+    return AskingSteps((*trainings, *asks))
 
 
 def _pretrain_step(
     resolved: ResolvedStudy, number: int, name: str, settings: PretrainSettings, corpus: Path, content: str
-) -> Step:
-    """The step in which a model goes on with its pre-training; ``content`` is the hash of the corpus."""
-    from merkhet.training.artifact import deciding, together
+) -> AnyStep:
+    """Make the step that continues a model's pre-training; ``content`` is the hash of the corpus."""
+    from merkhet.engine.training_steps import PretrainParams, PretrainRuntime, pretrain
+    from merkhet.training.artifact import process_settings, result_settings
 
     model = resolved.models[number]
     stem = f"{number:02d}-{digest([name, PRETRAIN])[:10]}"
-    params = {
-        "name": name,
-        "kind": model.kind,
-        "fingerprint": model.fingerprint,
-        "dtype": model.spec.dtype,
-        "settings": deciding(settings),
-        "seed": resolved.study.seed,
-        "corpus": content,
-    }
+    params = PretrainParams(
+        name=name,
+        kind=model.kind,
+        fingerprint=model.fingerprint,
+        dtype=model.spec.dtype,
+        settings=result_settings(settings),
+        seed=resolved.study.seed,
+        corpus=content,
+    )
+    runtime = PretrainRuntime(model.spec, public(model.source), str(corpus), process_settings(settings))
     outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors")
-    aside = {"model": asdict(model.spec), "source": public(model.source), "corpus": str(corpus)}
-    aside["together"] = together(settings)
     title = f"pretrain {model.name} by {settings.objective}"
-    return Step(title, "learn", "merkhet.engine.training_steps:pretrain", params, (), outputs, aside)
+    return Step(title, "learn", pretrain, params, runtime, (), outputs)
 
 
 def probes_for(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
-    """The probes that a model can be asked by; where none is, all: its answers then say why there is nothing.
+    """Select the probes that fit a model; all of them if none fits, so that its answers say why.
 
-    A baseline says the same by each, and predictions were written, so that one will do; but senses are asked by a probe
-    of their own. A model behind an endpoint chooses by letter where nothing else is said that it can do.
+    A baseline answers alike by every probe, and predictions were made elsewhere: one probe is enough, beside the one
+    for senses. A model behind an endpoint chooses by letter if no probe of the study fits it.
     """
     fitting = [choice for choice in probes if _fits(model, choice.probe)]
     if CHAT_KIND in (model.kind, model.spec.kind):
@@ -307,7 +392,7 @@ def _fits(model: ResolvedModel, probe: str) -> bool:
         return model.kind in ("masked", "causal", "encoder") or hasattr(model.part, "compare_senses")
     if CHAT_KIND in (model.kind, model.spec.kind):
         return probe not in ("rank", "fill", "write", COMPARE)
-    if probe in TALKING:
+    if probe in CHAT_PROBES:
         return model.kind == "causal" or hasattr(model.part, "reply")
     if probe == "fill" and model.part is None:
         return model.kind == "masked"
@@ -324,41 +409,43 @@ def learn_step(
     kinds: Sequence[str] = (),
     start: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
-) -> Step:
-    """The step in which a model learns a task, under a name that its answers will have.
+) -> AnyStep:
+    """Make the step that trains a model on a task.
 
-    ``weights`` is the file that the learner writes beside its record; ``kinds`` are the kinds of templates that are
-    learned from, ``start`` records of what was learned before and is gone on from.
+    Args:
+        resolved: The resolved study.
+        number: Index of the model in the study.
+        name: Name of the trained model in tables.
+        task: Task whose training questions are used.
+        weights: File that the learner writes beside its record.
+        kinds: Kinds of templates to train on.
+        start: Records of earlier trainings to start from.
+        settings: Settings that override those of the study.
     """
+    from merkhet.engine.training_steps import TrainParams, learn
+
     model, choice = resolved.models[number], resolved.study.learning
     assert choice is not None
     stem = f"{number:02d}-{digest([name, task, *kinds])[:10]}"
-    params: dict[str, Any] = {
-        "name": name,
-        "task": task,
-        "kind": model.kind,
-        "fingerprint": model.fingerprint,
-        "dtype": model.spec.dtype,
-        "learner": choice.learner,
-        "identity": part_identity(choice.learner, resolved.home),
-        "settings": {**choice.settings, **(settings or {})},
-        "seed": resolved.study.seed,
-    }
-    params |= {key: list(value) for key, value in (("kinds", kinds), ("start", start)) if value}
-    inputs = (TRAINING, "candidates.parquet", *start)
-    # The record comes first; the weights beside it are named so that they are learned anew if they are damaged.
-    outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/{weights}")
-    aside = {"model": asdict(model.spec), "source": public(model.source)}
-    of_kind = f" ({', '.join(kinds)})" if kinds else ""
-    return Step(
-        f"learn {task}{of_kind} with {name}",
-        "learn",
-        "merkhet.engine.training_steps:learn",
-        params,
-        inputs,
-        outputs,
-        aside,
+    params = TrainParams(
+        name=name,
+        task=task,
+        kind=model.kind,
+        fingerprint=model.fingerprint,
+        dtype=model.spec.dtype,
+        learner=choice.learner,
+        identity=part_identity(choice.learner, resolved.home),
+        settings={**choice.settings, **(settings or {})},
+        seed=resolved.study.seed,
+        kinds=tuple(kinds),
+        start=tuple(start),
     )
+    inputs = (TRAINING, "candidates.parquet", *start)
+    # The record comes first; the weights beside it are named so that damaged ones are trained again.
+    outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/{weights}")
+    of_kind = f" ({', '.join(kinds)})" if kinds else ""
+    runtime = ModelRuntime(model.spec, public(model.source))
+    return Step(f"learn {task}{of_kind} with {name}", "learn", learn, params, runtime, inputs, outputs)
 
 
 def ask_step(
@@ -373,39 +460,49 @@ def ask_step(
     methods: int | None = None,
     learned: str | None = None,
     soft: Sequence[str] = (),
-    pseudowords: Mapping[str, Any] | None = None,
-) -> Step:
-    """The step that asks a model by a probe: as it is, what it has become by learning, or with words it was given.
+    pseudowords: PseudowordSettings | None = None,
+) -> Step[AskParams, AskRuntime]:
+    """Make the step that asks a model by a probe.
 
-    ``about`` tells this step from others of the same model and probe; ``methods`` is how many of the study's methods
-    are used, from the first one on.
+    Args:
+        resolved: The resolved study.
+        number: Index of the model in the study.
+        choice: The probe.
+        about: Distinguishes this step from others of the same model and probe.
+        name: Name in tables, if not the model's own.
+        tasks: Tasks to ask; all if empty.
+        kinds: Kinds of templates to ask.
+        methods: How many of the study's methods to use, from the first; all if None.
+        learned: Record of the training that made the model.
+        soft: Records of soft prompts that the model reads.
+        pseudowords: Settings of the pseudowords in the questions.
     """
     model = resolved.models[number]
     stem = f"{number:02d}-{digest([model.name, choice.probe, *([about] if about else [])])[:10]}"
     wanted = choice.methods.get(model.name) or choice.methods.get(model.kind) or []
-    params: dict[str, Any] = {
-        "name": name or model.name,
-        "kind": model.kind,
-        "fingerprint": model.fingerprint,
-        "dtype": model.spec.dtype,
-        "probe": choice.probe,
-        "identity": part_identity(choice.probe, resolved.home),
-        "methods": wanted[:methods],
-    }
-    if choice.options or choice.probe in TALKING:
-        drawn = {"seed": resolved.study.seed} if choice.probe in TALKING else {}
-        params["options"] = {**drawn, **choice.options}
-    if len({one.probe == COMPARE for one in resolved.study.probes}) > 1:
-        params["divided"] = True
-    params |= {key: list(value) for key, value in (("tasks", tasks), ("kinds", kinds), ("soft", soft)) if value}
-    params |= {key: value for key, value in (("learned", learned), ("pseudowords", pseudowords)) if value}
+    seed = {"seed": resolved.study.seed} if choice.probe in CHAT_PROBES else {}
+    params = AskParams(
+        name=name or model.name,
+        kind=model.kind,
+        fingerprint=model.fingerprint,
+        dtype=model.spec.dtype,
+        probe=choice.probe,
+        identity=part_identity(choice.probe, resolved.home),
+        methods=tuple(wanted[:methods]),
+        options={**seed, **choice.options},
+        divided=len({one.probe == COMPARE for one in resolved.study.probes}) > 1,
+        tasks=tuple(tasks),
+        kinds=tuple(kinds),
+        soft=tuple(soft),
+        learned=learned,
+        pseudowords=pseudowords,
+    )
     shown = (TRAINING,) if choice.options.get("shots") else ()
     inputs = (*QUESTIONS, *((learned,) if learned else ()), *soft, *shown)
     title = f"ask {model.name} by {choice.probe}" + (f", {about}" if about else "")
     outputs = (f".merkhet/answers/{stem}.parquet", f".merkhet/answers/{stem}.json")
-    aside: dict[str, Any] = {"model": asdict(model.spec), "source": public(model.source)}
-    aside |= {"engine": resolved.asks_on} if resolved.asks_on else {}
-    return Step(title, "ask", "merkhet.engine.ask_step:ask", params, inputs, outputs, aside)
+    runtime = AskRuntime(model.spec, public(model.source), resolved.ask_engine)
+    return Step(title, "ask", ask, params, runtime, inputs, outputs)
 
 
 def public(source: str) -> str:

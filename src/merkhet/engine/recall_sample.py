@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,19 +16,27 @@ import pyarrow.parquet as pq
 from merkhet.core.records import Answer
 from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, candidate_set_id, make_table, write_table
 from merkhet.core.schemas import question_id as identify
-from merkhet.engine.memorize_steps import METHOD, PROBE, Recalled
-from merkhet.engine.plan import StepContext
-from merkhet.engine.run_files import read_json
+from merkhet.engine.memorize_steps import METHOD, PROBE, Recalled, RecallParts
+from merkhet.engine.plan import Nothing, StepContext
+from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, read_json
 from merkhet.metrics.recall_scores import matched
 from merkhet.questions.question_files import QuestionSet, write_questions
-from merkhet.suites.lama_tk.memory_sets import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE
 
 SAMPLED = 200
 """How many statements of each set that is asked under a condition are shown."""
 _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
 
 
-def sample(context: StepContext) -> None:
+@dataclass(frozen=True)
+class SampleParams:
+    """What a sample is drawn from."""
+
+    suite: str
+    seed: int
+    recalled: RecallParts
+
+
+def sample(context: StepContext[SampleParams, Nothing]) -> None:
     """Write questions.parquet, answers.parquet and what belongs to them: some statements of every set that was asked.
 
     They are drawn by the seed and their ids, so that conditions that share statements share what is drawn of them.
@@ -36,12 +45,12 @@ def sample(context: StepContext) -> None:
     recalled = Recalled(folder)
     names = dict(zip(*(recalled.symbols()[name].to_pylist() for name in ("symbol", "name")), strict=True))
     offered = sorted(set(names.values()))
-    writer = _Writer(names, candidate_set_id("symbols", offered), params["suite"])
-    drawn = cache(lambda file: _drawn(recalled.statements(file), params["seed"]))
-    for part in [*params["parts"], *params["baselines"]]:
-        asked = drawn(part["asked"])
+    writer = _Writer(names, candidate_set_id("symbols", offered), params.suite)
+    drawn = cache(lambda file: _drawn(recalled.statements(file), params.seed))
+    for part in [*params.recalled.parts, *params.recalled.baselines]:
+        asked = drawn(part.asked)
         if asked.num_rows:
-            writer.add(part["model"], asked, matched(asked, recalled.recalls(part, asked)))
+            writer.add(part.model, asked, matched(asked, recalled.recalls(part, asked)))
     told = [remark for file in (ABOUT_FACTS, ABOUT_SETS) for remark in read_json(folder / file)["remarks"]]
     remarks = [
         "The questions and answers are a sample of what was asked; all answers are in the folder recalls.",

@@ -11,6 +11,8 @@ from merkhet.analysis.analysis_options import options_of
 from merkhet.core.compute_engines import ASKS, BUILDS, Engines, choose_engines
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import is_there
+from merkhet.core.registry import Registry
+from merkhet.engine.asker import AskEngine
 from merkhet.engine.study import Study, apply_setting, make_study, read_study
 from merkhet.engine.suite import Suite
 from merkhet.models.model_lookup import ResolvedModel, resolve_model, with_chat
@@ -55,29 +57,31 @@ class ResolvedStudy:
     cores: int | None = None
 
     @property
-    def asks_on(self) -> dict[str, Any] | None:
-        """The engine that asks and how many workers it has, as steps carry it aside; None where this process asks."""
+    def ask_engine(self) -> AskEngine | None:
+        """The cluster that asks; None where this process asks."""
         engine = self.engines.ask
         if engine.name == ASKS[0]:
             return None
-        return {"name": engine.name, "address": engine.address, "workers": self.workers, "cores": self.cores}
+        return AskEngine(engine.name, engine.address, self.workers, self.cores)
 
 
-def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStudy:
-    """The study that a request means; refuses everything that can be refused before work begins."""
-    from merkhet.suites import SUITES
+def resolve_study(request: Request, suites: Registry, *, with_models: bool = True) -> ResolvedStudy:
+    """Resolve a request: fill defaults, find the suite and the models, check every name.
 
+    Raises:
+        InputError: Anything that can be refused before work begins.
+    """
     content: dict[str, Any] = {"suite": request.what}
     home, where = Path(), f"suite {request.what}"
     if request.what.endswith((".yaml", ".yml")):
         path = Path(request.what)
         content, home, where = read_study(path), path.parent, str(path)
         if "suite" not in content:
-            raise InputError(f"{where}: the key 'suite' is missing; {did_you_mean('', SUITES)}")
+            raise InputError(f"{where}: the key 'suite' is missing; {did_you_mean('', suites)}")
     for setting in request.settings:
         apply_setting(content, setting)
     _override(content, request)
-    suite: Suite = SUITES.get(str(content["suite"]), home)
+    suite: Suite = suites.get(str(content["suite"]), home)
     given = make_study(content, where)
     asking = {"models": [BLANK]} if memorizes(given) else suite.run_defaults
     usual = {**suite.defaults, **(asking if with_models else {}), **suite.defaults_for(given.options)}
@@ -95,7 +99,7 @@ def resolve_study(request: Request, *, with_models: bool = True) -> ResolvedStud
 def _engines(request: Request, study: Study, suite: Suite, where: str) -> Engines:
     """The engines that are asked for; refuses workers that nobody would use, and an engine that cannot build this."""
     engines = choose_engines(request.engines, request.memory)
-    if engines.build.name != BUILDS[0] and study.data is None and suite.build_on is None:
+    if engines.build.name != BUILDS[0] and study.data is None and not suite.builds_on_engines:
         raise InputError(
             f"{where}: its questions are made in this process, and not on {engines.build.name}; leave that engine out"
         )
@@ -150,7 +154,7 @@ def _known_by_name(model: Any) -> str:
 
 
 def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
-    known = [*suite.options, *options_of(suite.analyses)]
+    known = [*suite.options, *options_of(suite.analysis_names())]
     for key in study.options:
         if key not in known:
             raise InputError(f"{where}: {suite.name} has no option {key!r}; {did_you_mean(key, known)}")
@@ -186,7 +190,7 @@ def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> No
         return
     from merkhet.training.pretraining_settings import study_pretraining
 
-    if suite.asking is not None:
+    if suite.trains_itself:
         raise InputError(f"{where}: {suite.name} has steps of its own, and cannot go on with pre-training ({PRETRAIN})")
     try:
         study_pretraining(study.learning.settings, home)
@@ -204,8 +208,8 @@ def _check_memorizing(study: Study, suite: Suite, where: str) -> None:
         return
     from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 
-    if suite.memorizing is None:
-        raise InputError(f"{where}: {suite.name} has nothing to memorize (learner {MEMORIZE}); the suite lama-tk has")
+    if not suite.memorizes:
+        raise InputError(f"{where}: {suite.name} has nothing to memorize (learner {MEMORIZE}); choose another suite")
     try:
         make_memorize_settings(study.learning.settings)
     except InputError as error:

@@ -1,110 +1,142 @@
-"""What a suite is: a name, what it asks by default, and a function that makes its questions."""
+"""The interface of a suite: what it asks by default, and how it builds its questions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from merkhet.core.compute_engines import Engine
-from merkhet.engine.plan import Plan, Step
+from merkhet.engine.plan import AnyStep, Plan, function_name
 from merkhet.engine.study import Study
+from merkhet.engine.suite_card import HeadlineScore, ScoringRule, SuiteCard
 from merkhet.questions.question_files import QuestionSet
 
-
-def _no_names(_study: Study, _home: Path) -> Mapping[str, str]:
-    return {}
-
-
-def _no_defaults(_options: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {}
+if TYPE_CHECKING:
+    from merkhet.analysis.types import Analysis, AnalysisInput
+    from merkhet.engine.resolve_study import ResolvedStudy
 
 
-def _no_settings(_study: Study) -> Mapping[str, Any]:
-    return {}
+AnalysisFunction: TypeAlias = "Callable[[AnalysisInput], Analysis | None]"
+"""An analysis of a run; None where it has nothing to say."""
 
 
 @dataclass(frozen=True)
-class Asking:
-    """The steps by which the models of a study learn and are asked, in an order in which they can be done.
+class AskingSteps:
+    """The steps in which the models of a study are trained and asked, in execution order."""
 
-    ``settle`` is the step that says how premises were given to each model, where questions have premises.
-    """
-
-    steps: tuple[Step, ...]
-    settle: Step | None = None
+    steps: tuple[AnyStep, ...]
+    label_premises: AnyStep | None = None
+    """Step that labels how premises were given to each model, where questions have premises."""
 
     @property
-    def asks(self) -> tuple[Step, ...]:
-        """The steps that ask."""
+    def asks(self) -> tuple[AnyStep, ...]:
+        """The steps that ask a model."""
         return tuple(step for step in self.steps if step.kind == "ask")
 
     @property
-    def learns(self) -> tuple[Step, ...]:
-        """The steps that learn."""
+    def trainings(self) -> tuple[AnyStep, ...]:
+        """The steps that train a model."""
         return tuple(step for step in self.steps if step.kind == "learn")
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite composes the rooms; it adds no machinery.
-
-    ``build`` makes the questions of a study (``home`` is the folder that its paths are relative to). ``defaults`` are
-    a study's keys where the user gives none, ``run_defaults`` those that only matter when models are asked;
-    ``options`` says which keys a study may have under ``options`` and what each means; ``file_options`` are those that
-    name a file. ``headline`` lists the (task, metric) pairs of the main table, ``named_headline`` those that stand in
-    it only where their tasks are named by the study. ``names`` may give plain names of relations for sentences.
-    ``main_methods`` are the methods that the main table shows of models which answered by several. ``analyses`` are
-    made of every run, in this order, and the sentences of those that are ``told`` are printed when it ends; a study may
-    have their options (:data:`merkhet.analysis.analysis_options.OPTIONS`) besides the suite's own. ``published``
-    are the names of files in which others publish such questions; ``read_published`` reads those in a folder, or one.
-    ``asking`` gives the steps by which models learn and are asked, where these are not the usual ones;
-    ``model_settings`` what the study's options say about all its models. ``splits_keep_pairs`` says that facts about
-    the same two entities must not be in different splits. ``scoring`` may say that scores of a task are averaged over
-    the classes of a group column (``average_over``), and that what cannot be asked counts as wrong
-    (``unusable_is_wrong``). ``defaults_for`` gives further defaults that hang on the study's options. ``memorizing``
-    gives the plan of a resolved study whose learner is memorize, with the command that it was asked for by; without it
-    models cannot memorize for the suite. ``build_on`` is ``build`` where an engine can do it, as a relational plan.
-    """
+    """A suite of questions. A suite that needs more than these fields overrides a method."""
 
     name: str
+    """Name on the command line."""
     title: str
+    """Title of reports."""
     about: str
+    """What the suite asks about, in one line."""
     build: Callable[[Study, Path], QuestionSet]
+    """Builds the questions of a study; the path is the folder that the study's paths are relative to."""
     tasks: tuple[str, ...]
+    """Tasks that a study may choose from."""
     headline: tuple[tuple[str, str], ...]
+    """(task, metric) pairs of the main table."""
     named_headline: tuple[tuple[str, str], ...] = ()
+    """Further pairs, shown only where the study names their tasks."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    defaults_for: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _no_defaults
+    """Study keys where the user gives none."""
     run_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Further defaults of studies that ask models, as opposed to ``merkhet build``."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """Keys of the study's ``options``, each with its help text."""
     file_options: tuple[str, ...] = ()
-    names: Callable[[Study, Path], Mapping[str, str]] = _no_names
+    """Options that name a file."""
     methods: str = ""
+    """Sentences for the methods section of reports."""
     citations: tuple[str, ...] = ()
-    analyses: tuple[str, ...] = ()
+    """BibTeX entries."""
+    analyses: tuple[str | AnalysisFunction, ...] = ()
+    """Analyses made of every run, in this order: registered names, or the suite's own functions."""
     told: tuple[str, ...] = ()
-    splits_keep_pairs: bool = True
+    """Analyses whose sentences are printed when a run ends."""
     main_methods: tuple[str, ...] = ()
+    """Methods that the main table shows of models that answered by several."""
     published: tuple[str, ...] = ()
-    read_published: Callable[[Path, Study, Path], QuestionSet] | None = None
-    asking: Callable[[Any], Asking] | None = None
-    model_settings: Callable[[Study], Mapping[str, Any]] = _no_settings
-    scoring: Callable[[Study], Mapping[str, Any]] = _no_settings
-    memorizing: Callable[[Any, str], Plan] | None = None
-    build_on: Callable[[Study, Path, Engine | None], QuestionSet] | None = None
+    """Names of the files in which others publish such questions; see :meth:`read_published`."""
+    splits_keep_pairs: bool = True
+    """Whether facts about the same two entities must be in one split."""
 
-    def card(self) -> dict[str, Any]:
-        """What the report says of the suite."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "about": self.about,
-            "methods": self.methods,
-            "citations": list(self.citations),
-            "analyses": list(self.analyses),
-            "told": list(self.told),
-            "main_methods": list(self.main_methods),
-            "headline": [{"task": task, "metric": metric} for task, metric in self.headline],
-        }
+    builds_on_engines = False
+    """Whether :meth:`build_on_engine` can use another engine than this process."""
+    memorizes = False
+    """Whether :meth:`memorize_plan` is there."""
+    trains_itself = False
+    """Whether :meth:`asking_steps` is overridden, so that further pre-training is not available."""
+
+    def build_on_engine(self, study: Study, home: Path, engine: Engine | None) -> QuestionSet:
+        """Build the questions of a study, on an engine where the suite can."""
+        return self.build(study, home)
+
+    def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
+        """Read published files from a folder, or one of them."""
+        raise NotImplementedError(f"{self.name} has no published files")
+
+    def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
+        """Return plain names of relations, for sentences."""
+        return {}
+
+    def defaults_for(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return further defaults that depend on the study's options."""
+        return {}
+
+    def model_settings(self, study: Study) -> Mapping[str, Any]:
+        """Return settings that the study's options imply for all its models."""
+        return {}
+
+    def scoring(self, study: Study) -> ScoringRule:
+        """Return how answers are scored."""
+        return ScoringRule()
+
+    def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
+        """Return the steps in which models are trained and asked."""
+        from merkhet.engine.planning import usual_asking_steps
+
+        return usual_asking_steps(resolved)
+
+    def memorize_plan(self, resolved: ResolvedStudy, command: str) -> Plan:
+        """Return the plan of a study in which models memorize facts."""
+        raise NotImplementedError(f"{self.name} has nothing to memorize")
+
+    def analysis_names(self) -> tuple[str, ...]:
+        """Return the names of the analyses; the suite's own as ``module:function``."""
+        return tuple(one if isinstance(one, str) else function_name(one) for one in self.analyses)
+
+    def card(self) -> SuiteCard:
+        """Return what reports say of the suite."""
+        return SuiteCard(
+            name=self.name,
+            title=self.title,
+            about=self.about,
+            methods=self.methods,
+            citations=self.citations,
+            analyses=self.analysis_names(),
+            told=self.told,
+            main_methods=self.main_methods,
+            headline=tuple(HeadlineScore(*entry) for entry in self.headline),
+        )

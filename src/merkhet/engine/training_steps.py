@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
 from merkhet.engine.ask_step import is_asked
+from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.plan import StepContext
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
@@ -22,67 +25,114 @@ from merkhet.training.text_corpus import corpus_digest
 logger = logging.getLogger("merkhet.engine")
 
 
-def learn(context: StepContext) -> None:
-    """Let a model learn from the training questions of a task (all, if none is named); those of dev say when to stop.
+@dataclass(frozen=True)
+class TrainParams:
+    """What a model is trained on, and how."""
 
-    ``kinds`` are the kinds of templates that are learned from (else all that are not soft), ``start`` records of
-    what was learned before and is gone on from. The first output is the record, learned.json; what was learned lies
-    beside it.
+    name: str
+    """Name of the trained model in tables."""
+    task: str | None
+    kind: str
+    fingerprint: str
+    dtype: str
+    learner: str
+    identity: str
+    """Name of the learner, with the hash of its file where it is a user's own."""
+    settings: Mapping[str, Any]
+    """Settings of the learner, as the study has them."""
+    seed: int
+    kinds: tuple[str, ...] = ()
+    """Kinds of templates to train on; all that are not soft if empty."""
+    start: tuple[str, ...] = ()
+    """Records of earlier trainings to start from."""
+
+
+@dataclass(frozen=True)
+class PretrainParams:
+    """How a masked model's pre-training is continued."""
+
+    name: str
+    kind: str
+    fingerprint: str
+    dtype: str
+    settings: Mapping[str, Any]
+    """Settings that affect the result."""
+    seed: int
+    corpus: str
+    """Hash of the corpus."""
+
+
+@dataclass(frozen=True)
+class PretrainRuntime(ModelRuntime):
+    """Where the model and the corpus are, and how processes share the work."""
+
+    corpus: str
+    processes: Mapping[str, Any]
+
+
+def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
+    """Train a model on the training questions of a task, or of all; the dev questions decide when to stop.
+
+    The first output is the record, learned.json; the weights lie beside it.
     """
     params = context.params
     found = read_questions(context.folder / TRAINING)
-    training, dev = (_questions(found, split, params.get("task"), params.get("kinds")) for split in ("train", "dev"))
+    training, dev = (_questions(found, split, params.task, params.kinds) for split in ("train", "dev"))
     if not training:
-        of_task = f" of the task {params['task']}" if params.get("task") else ""
-        raise InputError(f"there are no training questions{of_task} to tune {params['name']} on; ask it untuned")
-    learner: Learner = LEARNERS.get(params["learner"], context.home)
-    resolved = planned_model(context)
-    context.progress.say(f"  {params['name']}: learning from {len(training)} questions")
+        of_task = f" of the task {params.task}" if params.task else ""
+        raise InputError(f"there are no training questions{of_task} to tune {params.name} on; ask it untuned")
+    learner: Learner = LEARNERS.get(params.learner, context.home)
+    resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
+    context.progress.say(f"  {params.name}: learning from {len(training)} questions")
     model = load_model(resolved)
-    more = {"start": [context.folder / file for file in params["start"]]} if params.get("start") else {}
+    more = {"start": [context.folder / file for file in params.start]} if params.start else {}
     learned = learner(
         model,
         training,
         (context.folder / context.step.outputs[0]).parent,
         dev=dev,
-        settings=params.get("settings") or {},
-        seed=params["seed"],
+        settings=params.settings,
+        seed=params.seed,
         progress=context.progress,
         **more,
     )
-    logger.info("%s has learned: %s", params["name"], dict(learned.record))
+    logger.info("%s has learned: %s", params.name, dict(learned.record))
 
 
-def pretrain(context: StepContext) -> None:
-    """Let a masked model go on with its pre-training on a corpus; killed, it goes on from its last checkpoint.
+def pretrain(context: StepContext[PretrainParams, PretrainRuntime]) -> None:
+    """Continue the pre-training of a masked model on a corpus; resume from the last checkpoint.
 
     The first output is the record, learned.json; the model lies beside it.
     """
     from merkhet.training.pretraining import pretrain as train
 
-    params, corpus = context.params, Path(context.step.aside["corpus"])
-    resolved = planned_model(context)
-    if corpus_digest(corpus) != params["corpus"]:
+    params, corpus = context.params, Path(context.runtime.corpus)
+    resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
+    if corpus_digest(corpus) != params.corpus:
         raise MerkhetError(f"the corpus {corpus.name} has changed since this run was planned; start it again")
-    context.progress.say(f"  {params['name']}: {params['settings']['steps']} steps of pre-training on {corpus.name}")
+    context.progress.say(f"  {params.name}: {params.settings['steps']} steps of pre-training on {corpus.name}")
     learned = train(
         load_model(resolved),
         corpus,
         (context.folder / context.step.outputs[0]).parent,
-        settings={**params["settings"], **context.step.aside["together"]},
-        seed=params["seed"],
+        settings={**params.settings, **context.runtime.processes},
+        seed=params.seed,
         progress=context.progress,
         checkpoints=context.work,
     )
     for remark in learned.record["remarks"]:
         context.progress.say(f"  {remark}")
-    logger.info("%s has learned: %s", params["name"], dict(learned.record))
+    logger.info("%s has learned: %s", params.name, dict(learned.record))
 
 
-def planned_model(context: StepContext) -> ResolvedModel:
-    """The model of the step, with the very weights that it was planned with."""
-    resolved = resolve_model(ModelSpec(**context.step.aside["model"]), context.home)
-    if resolved.fingerprint != context.params["fingerprint"]:
+def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedModel:
+    """Return a model with the weights that it was planned with.
+
+    Raises:
+        MerkhetError: The weights have changed since.
+    """
+    resolved = resolve_model(spec, home)
+    if resolved.fingerprint != fingerprint:
         raise MerkhetError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
     return resolved
 

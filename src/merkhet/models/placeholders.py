@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+
+from merkhet.core.errors import InputError
 
 MARKS = ("[X]", "[Y]")
 """What stands in a prompt for the two pseudowords of a pair."""
@@ -15,3 +18,26 @@ def with_letters(prompt: str) -> str:
     for mark in MARKS:
         prompt = prompt.replace(mark, mark.strip("[]"))
     return prompt
+
+
+CENTRES = ("mask", "unknown")
+
+
+@dataclass(frozen=True)
+class PseudowordSettings:
+    """How many pairs a question is asked with, how near to the centre they lie, and what the centre is.
+
+    The ``unknown`` token is the centre in the code that was published with OntoProbe where a model calls its mask
+    otherwise than [MASK].
+    """
+
+    pairs: int = 10
+    alpha: float = 0.5
+    seed: int = 0
+    centre: str = "mask"
+
+    def __post_init__(self) -> None:
+        if self.pairs < 1 or not 0 < self.alpha < 1:
+            raise InputError("pseudowords need at least one pair, and an alpha between 0 and 1")
+        if self.centre not in CENTRES:
+            raise InputError(f"the centre of pseudowords is {self.centre!r}, and should be one of {', '.join(CENTRES)}")

@@ -10,7 +10,7 @@ in random directions, any two at least d apart. A model without a mask has them 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -21,31 +21,10 @@ from merkhet.core.records import Question
 from merkhet.models.causal import CausalModel
 from merkhet.models.extra_embeddings import own_embedding, with_words
 from merkhet.models.masked import MaskedModel
-from merkhet.models.placeholders import MARKS
+from merkhet.models.placeholders import MARKS, PseudowordSettings
 from merkhet.models.protocol import CandidateScores, FloatArray
 
-CENTRES = ("mask", "unknown")
 _TRIES = 10_000
-
-
-@dataclass(frozen=True)
-class PseudowordSettings:
-    """How many pairs a question is asked with, how near to the centre they lie, and what the centre is.
-
-    The ``unknown`` token is the centre in the code that was published with OntoProbe where a model calls its mask
-    otherwise than [MASK].
-    """
-
-    pairs: int = 10
-    alpha: float = 0.5
-    seed: int = 0
-    centre: str = "mask"
-
-    def __post_init__(self) -> None:
-        if self.pairs < 1 or not 0 < self.alpha < 1:
-            raise InputError("pseudowords need at least one pair, and an alpha between 0 and 1")
-        if self.centre not in CENTRES:
-            raise InputError(f"the centre of pseudowords is {self.centre!r}, and should be one of {', '.join(CENTRES)}")
 
 
 class WithPseudowords:

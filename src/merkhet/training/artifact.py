@@ -69,13 +69,13 @@ def make_settings(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
     return kind(**given)
 
 
-def deciding(settings: Any) -> dict[str, Any]:
-    """The settings that decide what is learned: they belong to the identity of a training, and the others do not."""
+def result_settings(settings: Any) -> dict[str, Any]:
+    """Return the settings that affect what is learned; they identify a training."""
     return {name: value for name, value in asdict(settings).items() if name not in TOGETHER}
 
 
-def together(settings: Any) -> dict[str, Any]:
-    """The other settings."""
+def process_settings(settings: Any) -> dict[str, Any]:
+    """Return the settings that say how processes share the work."""
     return {name: value for name, value in asdict(settings).items() if name in TOGETHER}
 
 

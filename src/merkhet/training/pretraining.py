@@ -22,7 +22,7 @@ from merkhet.core.progress import Progress, SilentProgress
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
 from merkhet.training import PRETRAIN
-from merkhet.training.artifact import Learned, deciding, refuse_other_files, refuse_unshared, save_learned
+from merkhet.training.artifact import Learned, refuse_other_files, refuse_unshared, result_settings, save_learned
 from merkhet.training.checkpoints import go_on_from, keep_checkpoint
 from merkhet.training.distributed.example_dropout import dropout_of
 from merkhet.training.distributed.gradient_sync import GradientSum, one_thread
@@ -82,8 +82,8 @@ def pretrain(
     content, text = corpus_digest(corpus), read_corpus(corpus, model.placer.backend)
     vocabulary = Vocabulary.of(model.tokenizer, model.model.get_input_embeddings().weight.shape[0])
     examples = Examples(text, frame_of(model.placer.backend), vocabulary, chosen, seed)
-    every.refuse_others({"model": model.fingerprint, "corpus": content, "settings": digest(deciding(chosen))})
-    identity = digest([PRETRAIN, model.fingerprint, content, deciding(chosen), seed])
+    every.refuse_others({"model": model.fingerprint, "corpus": content, "settings": digest(result_settings(chosen))})
+    identity = digest([PRETRAIN, model.fingerprint, content, result_settings(chosen), seed])
     checkpoint = checkpoints / CHECKPOINT if checkpoints else None
     with seeded(derived_seed(seed, PRETRAIN), exact=model.model.device.type == "cpu"), one_thread(chosen.parts > 1):
         training = _Pretraining(model, chosen, seed, examples, progress or SilentProgress(), every)

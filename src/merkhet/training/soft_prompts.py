@@ -23,9 +23,9 @@ from merkhet.core.records import Question
 from merkhet.models.causal import CausalModel
 from merkhet.models.extra_embeddings import own_embedding, with_words
 from merkhet.models.masked import MaskedModel
-from merkhet.models.placeholders import MARKS, SOFT_TOKEN
+from merkhet.models.placeholders import MARKS, SOFT_TOKEN, PseudowordSettings
 from merkhet.models.protocol import Model
-from merkhet.models.pseudowords import PseudowordSettings, pseudoword_embeddings
+from merkhet.models.pseudowords import pseudoword_embeddings
 from merkhet.training.artifact import RECORD, Learned, make_settings, read_learned, refuse_other_files, save_folder
 from merkhet.training.optimization import check_settings, seeded
 from merkhet.training.soft_prompt_scoring import USUAL, WAYS

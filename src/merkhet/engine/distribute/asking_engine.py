@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from merkhet.core.progress import Progress
+from merkhet.engine.asker import AskEngine
 from merkhet.engine.plan import Plan
 
 
 @contextmanager
-def asking_engine(engine: Mapping[str, Any] | None, plan: Plan, home: Path, progress: Progress) -> Iterator[None]:
+def asking_engine(engine: AskEngine | None, plan: Plan, home: Path, progress: Progress) -> Iterator[None]:
     """Have the engine of a plan's asking steps there, and end with the run what was begun for it.
 
     A cluster is looked at before any work is done; a local one is started when it is first needed.
@@ -23,7 +23,7 @@ def asking_engine(engine: Mapping[str, Any] | None, plan: Plan, home: Path, prog
     from merkhet.engine.distribute.ray_cluster import check_cluster, leave
 
     try:
-        if engine["address"] is not None:
+        if engine.address is not None:
             check_cluster(engine, plan, home, progress)
         yield
     finally:

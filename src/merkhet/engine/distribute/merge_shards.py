@@ -20,7 +20,8 @@ from merkhet.engine.ask_step import EFFORT, asked_questions
 from merkhet.engine.asker import Effort, put_together
 from merkhet.engine.distribute.shards import Shard, read_steps, shard_steps, without_shard
 from merkhet.engine.executor import INTERNAL, execute, is_recorded
-from merkhet.engine.plan import Plan, Step
+from merkhet.engine.plan import AnyStep, Plan, step_identity
+from merkhet.engine.record_step import RecordRuntime
 from merkhet.engine.run_files import SHARD_FILE, read_json
 from merkhet.engine.run_folder import Run
 
@@ -34,9 +35,9 @@ class _Part:
     folder: Path
     shard: Shard
     content: Mapping[str, Any]
-    steps: tuple[Step, ...]
+    steps: tuple[AnyStep, ...]
 
-    def own(self, step: Step) -> Step:
+    def own(self, step: AnyStep) -> AnyStep:
         """The step of this shard that stands for one of the whole."""
         return shard_steps((step,), self.shard)[0] if step.kind == "ask" else step
 
@@ -57,8 +58,8 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, progress: Progres
     home = Path(parts[0].content["home"])
     count = len(parts)
     watcher.say(f"{count} shards of {parts[0].content['study'].get('suite')}" if count > 1 else "one shard alone")
-    plan = Plan(tuple(_told(step, parts) for step in parts[0].steps))
-    execute(plan, target, home, watcher, given=lambda step, work: _give(step, work, target, home, parts))
+    plan = Plan(tuple(_with_shards(step, parts) for step in parts[0].steps))
+    execute(plan, target, home, watcher, lambda step, work: _supply(step, work, target, home, parts))
     return Run(target)
 
 
@@ -76,7 +77,7 @@ def _read_parts(folders: Sequence[Path], target: Path) -> list[_Part]:
         content = read_json(folder / SHARD_FILE)
         try:
             parts.append(_Part(folder, Shard(content["number"], content["of"]), content, read_steps(content)))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, InputError) as error:
             raise InputError(f"{folder / SHARD_FILE} is damaged. Ask this shard again, into a new folder.") from error
     return sorted(parts, key=lambda part: (part.shard.of, part.shard.number))
 
@@ -95,9 +96,9 @@ def _refuse_mixed(parts: Sequence[_Part]) -> None:
             _refuse_difference(first, part, key, "studies", partial(_of_study, key))
         for step in first.steps:
             if step.kind == "ask":
-                what = f"the fingerprint of {step.params['name']}"
+                what = f"the fingerprint of {step.params.name}"
                 _refuse_difference(first, part, what, "models", partial(_fingerprint, step.name))
-        _refuse_difference(first, part, "the plan", "studies", lambda one: _deciding(one.steps), shows=False)
+        _refuse_difference(first, part, "the plan", "studies", lambda one: _identities(one.steps), shows=False)
         _refuse_difference(first, part, "the digest of the questions", "questions", _built)
 
 
@@ -124,13 +125,13 @@ def _of_study(key: str, part: _Part) -> Any:
 
 
 def _fingerprint(name: str, part: _Part) -> str | None:
-    found = next((step.params.get("fingerprint") for step in part.steps if step.name == name), None)
+    found = next((step.params.fingerprint for step in part.steps if step.name == name), None)
     return str(found)[:12] if found else None
 
 
-def _deciding(steps: Iterable[Step]) -> list[Any]:
-    """All of a plan but what does not decide a result."""
-    return [[step.name, step.action, step.params, step.inputs, step.outputs] for step in steps]
+def _identities(steps: Iterable[AnyStep]) -> list[Any]:
+    """Identify what a plan does, without runtime settings."""
+    return [[step.name, step_identity(step), step.inputs] for step in steps]
 
 
 def _built(part: _Part) -> str | None:
@@ -162,7 +163,7 @@ def _refuse_unfinished(part: _Part) -> None:
     for step in part.steps[: len(shard_steps(part.steps, part.shard))]:
         if not is_recorded(part.own(step), part.folder):
             raise _unfinished(
-                part, f"has no whole answers of {step.params['name']}" if step.kind == "ask" else "is damaged"
+                part, f"has no whole answers of {step.params.name}" if step.kind == "ask" else "is damaged"
             )
 
 
@@ -173,23 +174,23 @@ def _unfinished(part: _Part, why: str) -> InputError:
     )
 
 
-def _told(step: Step, parts: Sequence[_Part]) -> Step:
-    """A step of the whole as it is done here; the record of the run tells of the shards."""
-    if "command" not in step.aside:
+def _with_shards(step: AnyStep, parts: Sequence[_Part]) -> AnyStep:
+    """Let the step that records the run name the shards."""
+    if not isinstance(step.runtime, RecordRuntime):
         return step
-    shards = [
+    shards = tuple(
         {"shard": str(part.shard), **{key: part.content.get(key) for key in ("command", "versions", "machine")}}
         for part in parts
-    ]
+    )
     command = without_shard(str(parts[0].content.get("command")))
-    return replace(step, aside={**step.aside, "command": command, "shards": shards})
+    return replace(step, runtime=RecordRuntime(command, shards))
 
 
-def _give(step: Step, work: Path, target: Path, home: Path, parts: Sequence[_Part]) -> bool:
-    """Give a step what the shards have of it: what they built, and their answers as blocks of unfinished work."""
+def _supply(step: AnyStep, work: Path, target: Path, home: Path, parts: Sequence[_Part]) -> bool:
+    """Supply a step with what the shards have: what they built, or their answers as blocks of unfinished work."""
     first = parts[0]
     if step.kind == "ask":
-        _give_answers(step, work, target, home, parts)
+        _supply_answers(step, work, target, home, parts)
         return False
     if step.name not in {one.name for one in shard_steps(first.steps, first.shard)}:
         return False
@@ -199,18 +200,18 @@ def _give(step: Step, work: Path, target: Path, home: Path, parts: Sequence[_Par
     return True
 
 
-def _give_answers(step: Step, work: Path, target: Path, home: Path, parts: Sequence[_Part]) -> None:
-    asked = asked_questions(target, step, home)
+def _supply_answers(step: AnyStep, work: Path, target: Path, home: Path, parts: Sequence[_Part]) -> None:
+    asked = asked_questions(target, step.params, home)
     owns = [(part, part.own(step)) for part in parts]
     answers = pa.concat_tables(read_table(ANSWERS, part.folder / own.outputs[0]) for part, own in owns)
     rows: dict[str, list[int]] = {question.question_id: [] for question in asked.questions}
     for row, question in enumerate(answers["question_id"].to_pylist()):
         if question not in rows:
-            raise MerkhetError(f"the shards have answers of {step.params['name']} to a question that is not asked")
+            raise MerkhetError(f"the shards have answers of {step.params.name} to a question that is not asked")
         rows[question].append(row)
     missing = sum(not found for found in rows.values())
     if missing:
-        raise MerkhetError(f"the shards have no answers of {step.params['name']} to {missing} questions")
+        raise MerkhetError(f"the shards have no answers of {step.params.name} to {missing} questions")
     for block, file in zip(asked.blocks, asked.parts(work), strict=True):
         order = [row for question in block for row in rows[question.question_id]]
         write_table(ANSWERS, answers.take(order), file)

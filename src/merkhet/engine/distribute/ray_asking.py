@@ -13,7 +13,7 @@ from typing import Any
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.schemas import ANSWERS, write_table
 from merkhet.engine.ask_step import Asked
-from merkhet.engine.asker import AskJob, Effort, put_together
+from merkhet.engine.asker import AskEngine, AskJob, AskParams, AskRuntime, Effort, put_together
 from merkhet.engine.distribute import ray_worker
 from merkhet.engine.distribute.ray_cluster import (
     connect,
@@ -34,15 +34,19 @@ SECONDS_TO_TELL = 15.0
 
 
 def ask_on_ray(
-    context: StepContext, job: AskJob, asked: Asked, left: Sequence[int], begin: Callable[[], None]
+    context: StepContext[AskParams, AskRuntime],
+    engine: AskEngine,
+    job: AskJob,
+    asked: Asked,
+    left: Sequence[int],
+    begin: Callable[[], None],
 ) -> Effort:
     """Ask blocks on the workers of a Ray cluster, and write the answers to each as they come.
 
     A worker is asked for its merkhet and its model before it gets a question. A block whose worker is lost is asked
     again by another; its answers are written once, by this process.
     """
-    engine = context.step.aside["engine"]
-    ray = connect(engine["address"])
+    ray = connect(engine.address)
     crowd = crowd_of(ray, engine)
     # Folders as a process elsewhere can find them.
     job = replace(job, folder=job.folder.resolve(), home=job.home.resolve())
@@ -51,7 +55,7 @@ def ask_on_ray(
     wanted = min(crowd.workers, len(left))
     threads = f"{crowd.cores} cores" if crowd.cores > 1 else "one core"
     with_gpu = ", each with a GPU" if crowd.gpus else f" of {threads}"
-    context.progress.say(f"  {context.params['name']}: on Ray, {wanted} worker{'s' * (wanted > 1)}{with_gpu}")
+    context.progress.say(f"  {context.params.name}: on Ray, {wanted} worker{'s' * (wanted > 1)}{with_gpu}")
     try:
         return asking.ask(wanted)
     except (ConnectionError, ray.exceptions.RaySystemError) as error:
@@ -80,7 +84,7 @@ class _Asking:
     def __init__(
         self,
         ray: Any,
-        context: StepContext,
+        context: StepContext[AskParams, AskRuntime],
         job: AskJob,
         asked: Asked,
         todo: deque[int],
@@ -89,7 +93,7 @@ class _Asking:
     ) -> None:
         self.ray, self.context, self.job, self.asked, self.todo = ray, context, job, asked, todo
         self.begin, self.hire = begin, hire
-        self.name = context.params["name"]
+        self.name = context.params.name
         self.parts: list[Path] = asked.parts(context.work)
         self.files = ray_worker.needed_files(job)
         self.busy: dict[Any, _Member] = {}

@@ -16,9 +16,10 @@ from typing import Any
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.progress import Progress
 from merkhet.core.version import __version__
+from merkhet.engine.asker import AskEngine, AskParams
 from merkhet.engine.plan import Plan
 from merkhet.engine.record_step import installed_versions
-from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.models.model_lookup import resolve_model
 
 logger = logging.getLogger("merkhet.engine")
 
@@ -133,7 +134,7 @@ def _reason(error: BaseException) -> str:
     return first_line(error).rstrip(".")
 
 
-def crowd_of(ray: Any, engine: Mapping[str, Any]) -> Crowd:
+def crowd_of(ray: Any, engine: AskEngine) -> Crowd:
     """How many workers a cluster has room for: one for each GPU, else one for each group of cores, unless it is said.
 
     Refuses workers with more cores than any machine of the cluster has.
@@ -142,7 +143,7 @@ def crowd_of(ray: Any, engine: Mapping[str, Any]) -> Crowd:
     gpus = int(sum(node.get("GPU", 0) for node in nodes))
     usable = [int(node.get("CPU", 0)) for node in nodes if not gpus or node.get("GPU", 0)]
     most, all_cores = max(usable, default=0), sum(usable)
-    workers, cores = engine.get("workers"), engine.get("cores")
+    workers, cores = engine.workers, engine.cores
     if most < (cores or 1):
         raise InputError(
             f"no machine of the Ray cluster has {cores or 1} cores for a worker; the largest has {most}. Give fewer "
@@ -236,13 +237,13 @@ def tell_versions(report: Mapping[str, Any], say: Any) -> None:
         say(f"  the worker on {report['node']} has {', '.join(differing)}: last digits of scores may differ")
 
 
-def check_cluster(engine: Mapping[str, Any], plan: Plan, home: Path, progress: Progress) -> None:
+def check_cluster(engine: AskEngine, plan: Plan, home: Path, progress: Progress) -> None:
     """Refuse a cluster that is not there, or a machine of it with another merkhet or other models, before any work."""
-    ray = connect(engine["address"])
+    ray = connect(engine.address)
     crowd = crowd_of(ray, engine)
     wanted = _models_of(plan, home)
     nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU" if crowd.gpus else "CPU")]
-    progress.say(f"Ray at {engine['address']}: {_counted(len(nodes), 'machine')}, {_counted(crowd.workers, 'worker')}")
+    progress.say(f"Ray at {engine.address}: {_counted(len(nodes), 'machine')}, {_counted(crowd.workers, 'worker')}")
     with _workers_on(ray, nodes) as workers:
         for greeting in ray.get([worker.greet.remote() for worker in workers]):
             refuse_stranger(greeting)
@@ -278,14 +279,14 @@ def _workers_on(ray: Any, nodes: Sequence[Mapping[str, Any]]) -> Iterator[list[A
 
 def _models_of(plan: Plan, home: Path) -> list[dict[str, Any]]:
     """The models of a plan that workers have to find by themselves, with the fingerprints that they have here."""
-    from merkhet.engine.ask_step import stays_here
+    from merkhet.engine.ask_step import reason_to_stay_local
 
     found: dict[str, dict[str, Any]] = {}
     for step in plan.steps:
-        if step.kind != "ask" or step.params.get("learned"):
+        if not isinstance(step.params, AskParams) or step.params.learned:
             continue
-        resolved = resolve_model(ModelSpec(**step.aside["model"]), home)
-        if stays_here(resolved) is None:
+        resolved = resolve_model(step.runtime.model, home)
+        if reason_to_stay_local(resolved) is None:
             found[resolved.name] = {
                 "name": resolved.name,
                 "spec": asdict(resolved.spec),

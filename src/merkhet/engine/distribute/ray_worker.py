@@ -33,8 +33,7 @@ def _found(name: str, spec: ModelSpec, home: Path, wanted: str) -> dict[str, Any
 
 def needed_files(job: AskJob) -> dict[str, str]:
     """The files of the run that a worker needs, with their hashes: what was learned, with all that lies beside it."""
-    records = [name for name in job.step.inputs if name.endswith("learned.json")]
-    files = [file for name in records for file in sorted((job.folder / name).parent.rglob("*")) if file.is_file()]
+    files = [file for name in job.artifacts for file in sorted((job.folder / name).parent.rglob("*")) if file.is_file()]
     return {str(file.relative_to(job.folder)): file_digest(file) for file in files}
 
 
@@ -56,13 +55,13 @@ def load(state: dict[str, Any], cores: int, job: AskJob) -> dict[str, Any]:
     """Look for the model of a job, and load it if it is the right one; says what is wrong otherwise."""
     if "folder" in state:
         job = replace(job, folder=Path(state["folder"].name))
-    params = job.step.params
-    if params.get("learned"):
-        job = replace(job, learned=read_learned(job.folder / params["learned"]))
-        report = {"node": platform.node(), "name": params["name"], "versions": installed_versions()}
+    params = job.params
+    if params.learned:
+        job = replace(job, learned=read_learned(job.folder / params.learned))
+        report = {"node": platform.node(), "name": params.name, "versions": installed_versions()}
     else:
-        report = _found(params["name"], ModelSpec(**job.step.aside["model"]), job.home, params["fingerprint"])
-        if report.get("fingerprint") != params["fingerprint"]:
+        report = _found(params.name, job.model, job.home, params.fingerprint)
+        if report.get("fingerprint") != params.fingerprint:
             return report
     resolved = job.resolved()
     if resolved.path is not None:
@@ -70,7 +69,7 @@ def load(state: dict[str, Any], cores: int, job: AskJob) -> dict[str, Any]:
 
         torch.set_num_threads(cores)
     state["asker"] = Asker(job, resolved)
-    return {**report, "wanted": params.get("fingerprint"), "fingerprint": params.get("fingerprint")}
+    return {**report, "wanted": params.fingerprint, "fingerprint": params.fingerprint}
 
 
 def ask(state: dict[str, Any], _cores: int, block: Sequence[Question]) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from typing import Any
 from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
 from merkhet.core.version import __version__
-from merkhet.engine.plan import Plan, Step, StepContext
+from merkhet.engine.asker import AskParams
+from merkhet.engine.plan import AnyStep, Plan, Step, StepContext, read_step, write_step
 from merkhet.engine.record_step import installed_versions, machine
 from merkhet.engine.run_files import SHARD_FILE, read_json
+from merkhet.engine.study import Study
 
 _WRITTEN = re.compile(r"(\d+)/(\d+)")
 
@@ -28,6 +30,26 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
+
+
+@dataclass(frozen=True)
+class ShardParams:
+    """What a shard's folder says of itself: the shard, the study, and the steps of the whole plan."""
+
+    number: int
+    of: int
+    merkhet: str
+    """Version."""
+    study: Mapping[str, Any]
+    home: str
+    steps: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class ShardRuntime:
+    """How the shard was started."""
+
+    command: str
 
 
 @dataclass(frozen=True)
@@ -63,7 +85,7 @@ def parse_shard(text: str) -> Shard:
     return shard
 
 
-def shard_plan(plan: Plan, shard: Shard, study: Mapping[str, Any], home: Path, command: str) -> Plan:
+def shard_plan(plan: Plan, shard: Shard, study: Study, home: Path, command: str) -> Plan:
     """What a shard does of a plan: all that comes before the questions are asked, and its share of the asking.
 
     Refuses a plan in which something is learned: every shard would learn for itself.
@@ -75,40 +97,40 @@ def shard_plan(plan: Plan, shard: Shard, study: Mapping[str, Any], home: Path, c
             f"in this study something is learned{what}, and each of {shard.of} shards would learn it anew. Ask without "
             "learning (--set learning=null), or let --engine ray ask what was learned once"
         )
-    content = {
-        **asdict(shard),
-        "merkhet": __version__,
-        "study": dict(study),
-        "home": str(home.resolve()),
-        "steps": [asdict(step) for step in plan.steps],
-    }
-    aside = {"command": command}
-    described = Step("shard", "build", "merkhet.engine.distribute.shards:describe", content, (), (SHARD_FILE,), aside)
+    params = ShardParams(
+        number=shard.number,
+        of=shard.of,
+        merkhet=__version__,
+        study=study.model_dump(mode="json"),
+        home=str(home.resolve()),
+        steps=tuple(write_step(step) for step in plan.steps),
+    )
+    described = Step("shard", "build", describe, params, ShardRuntime(command), (), (SHARD_FILE,))
     return Plan((described, *shard_steps(plan.steps, shard)))
 
 
-def shard_steps(steps: tuple[Step, ...], shard: Shard) -> tuple[Step, ...]:
+def shard_steps(steps: tuple[AnyStep, ...], shard: Shard) -> tuple[AnyStep, ...]:
     """The steps of a shard, of those of the whole: the asking ones have its share, and outputs of their own."""
     last = max((place for place, step in enumerate(steps) if step.kind == "ask"), default=-1)
     return tuple(_share(step, shard) if step.kind == "ask" else step for step in steps[: last + 1])
 
 
-def _share(step: Step, shard: Shard) -> Step:
+def _share(step: AnyStep, shard: Shard) -> AnyStep:
+    assert isinstance(step.params, AskParams)
     outputs = tuple(f".merkhet/shards/{Path(name).name}" for name in step.outputs)
-    params = {**step.params, "shard": [shard.number, shard.of]}
+    params = replace(step.params, shard=(shard.number, shard.of))
     return replace(step, name=f"{step.name}, shard {shard}", params=params, outputs=outputs)
 
 
-def describe(context: StepContext) -> None:
+def describe(context: StepContext[ShardParams, ShardRuntime]) -> None:
     """Write what the folder is: which shard of which study, and what is to be done when all are there."""
-    here = {"command": context.step.aside["command"], "versions": installed_versions(), "machine": machine()}
-    write_json(context.folder / SHARD_FILE, {**context.params, **here})
+    here = {"command": context.runtime.command, "versions": installed_versions(), "machine": machine()}
+    write_json(context.folder / SHARD_FILE, {**asdict(context.params), **here})
 
 
-def read_steps(content: Mapping[str, Any]) -> tuple[Step, ...]:
-    """The steps of the whole plan, as a shard's folder has them."""
-    found = [{**step, "inputs": tuple(step["inputs"]), "outputs": tuple(step["outputs"])} for step in content["steps"]]
-    return tuple(Step(**step) for step in found)
+def read_steps(content: Mapping[str, Any]) -> tuple[AnyStep, ...]:
+    """Read the steps of the whole plan from what a shard's folder says of itself."""
+    return tuple(read_step(step) for step in content["steps"])
 
 
 def refuse_other_shard(folder: Path, shard: Shard | None) -> None:

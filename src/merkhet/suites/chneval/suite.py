@@ -10,6 +10,7 @@ from typing import Any
 from merkhet.engine.build_step import limited
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
+from merkhet.engine.suite_card import ScoringRule
 from merkhet.questions.question_files import QuestionSet
 from merkhet.suites.chneval.build import gather
 from merkhet.suites.chneval.options import FILES as FILE_OPTIONS
@@ -35,34 +36,40 @@ def build(study: Study, home: Path) -> QuestionSet:
     return limited(question_set(gather(study, home), seed=study.seed), study)
 
 
-def read_published(place: Path, study: Study, _home: Path) -> QuestionSet:
-    """Questions from ChnEval's own files."""
-    found = question_set(read_files(place, paper=is_paper(study.options)), seed=study.seed)
-    return replace(found, about={key: value for key, value in found.about.items() if key != "filters"})
+class ChnEval(Suite):
+    """ChnEval, with what its released code does under ``compat: paper``."""
 
+    def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
+        """Read ChnEval's own files."""
+        found = question_set(read_files(place, paper=is_paper(study.options)), seed=study.seed)
+        return replace(found, about={key: value for key, value in found.about.items() if key != "filters"})
 
-def _defaults_for(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the released code does: words are masked where senses are compared, ties are wrong, k is 20 for syntax."""
-    if not is_paper(options):
-        return {}
-    masked = {"masked": ["masked"], "causal": ["word"], "encoder": ["word"]}
-    return {
-        "probes": ["fill", "rank", {"probe": "compare", "methods": masked}],
-        "metrics": ["strict-accuracy", "p@1", "p@10", "p@20"],
-    }
+    def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
+        """Return the names of word classes."""
+        return CLASSES
 
+    def defaults_for(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Mask words where senses are compared, count ties as wrong and use k = 20 for syntax, as the paper does."""
+        if not is_paper(options):
+            return {}
+        masked = {"masked": ["masked"], "causal": ["word"], "encoder": ["word"]}
+        return {
+            "probes": ["fill", "rank", {"probe": "compare", "methods": masked}],
+            "metrics": ["strict-accuracy", "p@1", "p@10", "p@20"],
+        }
 
-def _model_settings(study: Study) -> Mapping[str, Any]:
-    return {"special_tokens": False, "longest": LONGEST} if is_paper(study.options) else {}
+    def model_settings(self, study: Study) -> Mapping[str, Any]:
+        """Read clozes without special tokens and up to the paper's length, as the paper does."""
+        return {"special_tokens": False, "longest": LONGEST} if is_paper(study.options) else {}
 
-
-def _scoring(study: Study) -> Mapping[str, Any]:
-    return {"average_over": "domain", "unusable_is_wrong": not is_paper(study.options)}
+    def scoring(self, study: Study) -> ScoringRule:
+        """Average over classes; count what cannot be asked as wrong, except under ``compat: paper``."""
+        return ScoringRule(average_over="domain", unusable_is_wrong=not is_paper(study.options))
 
 
 _ALL_LAYERS = {kind: ["word@all"] for kind in ("masked", "causal", "encoder")}
 
-SUITE = Suite(
+SUITE = ChnEval(
     name="chneval",
     title="Knowledge of Chinese",
     about="function words, word senses, commonsense and encyclopedic facts in Chinese sentences",
@@ -86,15 +93,10 @@ SUITE = Suite(
     run_defaults={"models": ["minilm-mlm", "frequency", "word-overlap", "random"]},
     options=HELP,
     file_options=FILE_OPTIONS,
-    names=lambda study, home: CLASSES,
     analyses=("classes", "lengths", "layers", "objectives", "extrinsic"),
     told=("classes", "lengths", "layers", "objectives", "extrinsic"),
     main_methods=("mask", "multiple-mean", "sum", "word", "masked", "count", "uniform", "overlap"),
     published=FILES,
-    read_published=read_published,
-    defaults_for=_defaults_for,
-    model_settings=_model_settings,
-    scoring=_scoring,
     splits_keep_pairs=False,
     methods=(
         "Clozes leave one word out of a sentence: a function word, or a name of a fact of commonsense or of an "

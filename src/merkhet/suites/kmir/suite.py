@@ -101,11 +101,6 @@ def _gather(places: Sequence[str], store: Path) -> None:
         import_knowledge(places, store)
 
 
-def names(study: Study, home: Path) -> Mapping[str, str]:
-    """What relations, hierarchies and comparisons are called in sentences."""
-    return _schema(study, home).names()
-
-
 def _schema(study: Study, home: Path) -> BenchmarkSchema:
     given = study.options.get("schema")
     return read_benchmark_schema(home / str(given)) if given else _own_schema()
@@ -142,12 +137,29 @@ def _shares(study: Study) -> Mapping[str, float]:
     return {str(name): float(share) for name, share in given.items()}
 
 
-SUITE = Suite(
+class Kmir(Suite):
+    """KMIR, built on any engine."""
+
+    builds_on_engines = True
+
+    def build_on_engine(self, study: Study, home: Path, engine: Engine | None) -> QuestionSet:
+        """Build the questions as a relational plan of the engine."""
+        return build(study, home, engine)
+
+    def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
+        """Read KMIR's own files."""
+        return read_published(place)
+
+    def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
+        """Return the names of relations, hierarchies and comparisons."""
+        return _schema(study, home).names()
+
+
+SUITE = Kmir(
     name="kmir",
     title="KMIR: what a model memorizes, identifies and can reason about",
     about="triple completion, entity distinction, statement checking and predicate reasoning over ten domains",
     build=build,
-    build_on=build,
     tasks=TASKS,
     headline=tuple((task, "f1") for task in TASKS),
     defaults={
@@ -173,9 +185,7 @@ SUITE = Suite(
         "splits": "shares of the facts by split ({train: 0.6, dev: 0.1, test: 0.3})",
     },
     file_options=("schema", "rules", "sensitive"),
-    names=names,
     published=FILES,
-    read_published=lambda place, study, home: read_published(place),
     analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
     methods=(
         "Questions were made from facts by paraphrased templates, in the manner of KMIR. Completion leaves one name"

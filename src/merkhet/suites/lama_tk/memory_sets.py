@@ -15,8 +15,11 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import atomic_path, write_json
 from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
 from merkhet.core.schemas import read_table, write_table
+from merkhet.engine.build_step import BuildContents
 from merkhet.engine.plan import StepContext
-from merkhet.engine.run_files import read_json
+from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, read_json
+from merkhet.engine.study import Study
+from merkhet.suites.lama_tk.options import LamaTkOptions
 from merkhet.suites.lama_tk.questions.masked_statements import masked_statements, without_conflict
 from merkhet.suites.lama_tk.questions.order_queries import order_queries
 from merkhet.suites.lama_tk.questions.statement_sql import remarks_of
@@ -24,11 +27,7 @@ from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, subse
 from merkhet.suites.lama_tk.questions.time_queries import boundary_queries, controlled, implicit_queries
 from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 
-FACTS_FILE = ".merkhet/facts.parquet"
 KNOWN_FILE = ".merkhet/known.parquet"
-ABOUT_FACTS = ".merkhet/facts.json"
-ABOUT_SETS = ".merkhet/sets.json"
-SYMBOLS_FILE = "symbols.parquet"
 STATEMENT, UNSEEN, BOUNDARY, IMPLICIT, ORDER = "statement", "unseen", "boundary", "implicit", "order"
 TASKS = {
     "storage": (STATEMENT, UNSEEN),
@@ -38,6 +37,62 @@ TASKS = {
 """Each experiment with the tasks that are asked in it."""
 _WITHOUT = "-without-conflict"
 _IMPLICIT = {"stored": STATEMENT, IMPLICIT: IMPLICIT, ORDER: ORDER}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a set of statements is made from facts."""
+
+    kind: str
+    """Task that the statements are scored as."""
+    facts: int | None
+    """Number of facts; None for all."""
+    conflict: bool | None = None
+    """Whether statements with several right answers are kept; None where facts are chosen by their controls."""
+    static: bool = False
+    """Whether statements leave out times."""
+    others: int = 0
+    """Number of facts that are asked but not stored."""
+    relation: str | None = None
+    """Relation of the facts; any if None."""
+    masks: tuple[str, ...] = ()
+    """What may be masked; anything if empty."""
+
+
+@dataclass(frozen=True)
+class FactsParams:
+    """The study as far as its facts depend on it, and the content of all that they are read from."""
+
+    study: Study
+    contents: BuildContents
+
+
+@dataclass(frozen=True)
+class FactsRuntime:
+    """Options that decide whether the facts are enough."""
+
+    options: LamaTkOptions
+
+
+@dataclass(frozen=True)
+class SetsParams:
+    """The sets of statements to make."""
+
+    recipes: Mapping[str, Recipe]
+    stored: tuple[str, ...]
+    """Sets that are stored, and so must not be empty."""
+    entities: str
+    seed: int
+    remarks: tuple[str, ...]
+    wordings: str | None
+    """Hash of the user's wordings."""
+
+
+@dataclass(frozen=True)
+class SetsRuntime:
+    """Where the user's wordings are."""
+
+    wordings: str | None
 
 
 @dataclass(frozen=True)
@@ -60,7 +115,7 @@ class Design:
     """The conditions of a study, how each of their sets is made, and what is to be said of them."""
 
     conditions: tuple[Condition, ...]
-    recipes: Mapping[str, Mapping[str, Any]]
+    recipes: Mapping[str, Recipe]
     remarks: tuple[str, ...] = ()
 
 
@@ -69,7 +124,7 @@ def set_file(name: str) -> str:
     return f".merkhet/sets/{name}.parquet"
 
 
-def write_facts(context: StepContext, facts: TemporalFacts, more: Mapping[str, Any]) -> None:
+def write_facts(context: StepContext[FactsParams, FactsRuntime], facts: TemporalFacts, more: Mapping[str, Any]) -> None:
     """Write facts with times, their symbols and what is known of them; refuses what has none of the step's conditions.
 
     What is known is how many facts of which kind each relation has, and more.
@@ -88,7 +143,7 @@ def write_facts(context: StepContext, facts: TemporalFacts, more: Mapping[str, A
         "remarks": list(facts.remarks),
         **more,
     }
-    design(about["experiment"], context.step.aside["options"], about)
+    design(context.runtime.options, about)
     for table, file in ((facts.table, FACTS_FILE), (facts.known, KNOWN_FILE)):
         with atomic_path(context.folder / file) as path:
             pq.write_table(table, path, compression="zstd")
@@ -96,10 +151,13 @@ def write_facts(context: StepContext, facts: TemporalFacts, more: Mapping[str, A
     write_json(context.folder / ABOUT_FACTS, about)
 
 
-def told(folder: Path, step: str) -> list[str]:
-    """What is said when the facts or the sets are there: how many they are, and what is odd in them."""
-    if step == "sets":
-        return [f"  {remark}" for remark in read_json(folder / ABOUT_SETS)["remarks"]]
+def summarize_sets(folder: Path) -> list[str]:
+    """Return remarks on the sets of a run."""
+    return [f"  {remark}" for remark in read_json(folder / ABOUT_SETS)["remarks"]]
+
+
+def summarize_facts(folder: Path) -> list[str]:
+    """Count the facts of a run, with remarks on them."""
     about = read_json(folder / ABOUT_FACTS)
     line = f"{about['experiment']}: {about['facts']:,} facts with times, {about['symbols']:,} entities and times"
     if "controlled" in about:
@@ -107,7 +165,7 @@ def told(folder: Path, step: str) -> list[str]:
     return [line, *(f"  {remark}" for remark in about["remarks"])]
 
 
-def make_sets(context: StepContext) -> None:
+def make_sets(context: StepContext[SetsParams, SetsRuntime]) -> None:
     """Make the sets of statements that the conditions of a study store and ask; refuses one that stores nothing."""
     params = context.params
     about = read_json(context.folder / ABOUT_FACTS)
@@ -119,36 +177,36 @@ def make_sets(context: StepContext) -> None:
         about["labels"],
         pq.read_table(context.folder / KNOWN_FILE),
     )
-    given = context.step.aside.get("wordings")
-    maker = _Maker(facts, read_wordings(context.home / given if given else None), params["entities"], params["seed"])
+    given = context.runtime.wordings
+    maker = _Maker(facts, read_wordings(context.home / given if given else None), params.entities, params.seed)
     remarks: dict[str, None] = {}
     sizes: dict[str, int] = {}
-    for name, recipe in params["recipes"].items():
+    for name, recipe in params.recipes.items():
         table = maker.make(recipe)
         remarks |= dict.fromkeys(remarks_of(table))
         sizes[name] = table.num_rows
-        if not table.num_rows and name in params["stored"]:
-            what = " without conflict" if recipe.get("conflict") is False else ""
+        if not table.num_rows and name in params.stored:
+            what = " without conflict" if recipe.conflict is False else ""
             raise InputError(
                 f"no statement{what} can be made of these facts, so there is nothing to store. Give more "
                 "facts" + (", or --set options.conflict=[with]" if what else "")
             )
         write_table(STATEMENTS, table, context.folder / set_file(name))
     for name, size in sizes.items():
-        if sizes.get(f"{name}{_WITHOUT}") == size and name in params["stored"]:
-            count = params["recipes"][name]["facts"]
+        if sizes.get(f"{name}{_WITHOUT}") == size and name in params.stored:
+            count = params.recipes[name].facts
             remarks[f"No statement of {count:,} facts has several right answers: with conflict is without."] = None
-    write_json(context.folder / ABOUT_SETS, {"statements": sizes, "remarks": [*params["remarks"], *remarks]})
+    write_json(context.folder / ABOUT_SETS, {"statements": sizes, "remarks": [*params.remarks, *remarks]})
 
 
-def design(experiment: str, options: Mapping[str, Any], about: Mapping[str, Any]) -> Design:
+def design(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
     """The conditions of a study of some options about facts of which ``about`` is known; refuses what has none."""
-    made = {"storage": _storage, "boundary": _boundary, "implicit": _implicit}[experiment](options, about)
+    made = {"storage": _storage, "boundary": _boundary, "implicit": _implicit}[options.experiment](options, about)
     used = dict.fromkeys(name for one in made.conditions for name in (one.stored, *one.asked))
     return replace(made, recipes={name: made.recipes[name] for name in used})
 
 
-def settled(made: Design, sizes: Mapping[str, int]) -> tuple[Condition, ...]:
+def remaining_conditions(made: Design, sizes: Mapping[str, int]) -> tuple[Condition, ...]:
     """The conditions that remain once it is known how many statements each set has.
 
     Where no statement has several right answers, there is nothing to leave out; a set without statements is not asked.
@@ -161,33 +219,34 @@ def settled(made: Design, sizes: Mapping[str, int]) -> tuple[Condition, ...]:
     return tuple(found)
 
 
-def _storage(options: Mapping[str, Any], about: Mapping[str, Any]) -> Design:
+def _storage(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
     total = about["facts"]
-    sizes = list(dict.fromkeys(min(size or total, total) for size in options["sizes"]))
-    more = sorted({size for size in options["sizes"] if size and size > total})
+    sizes = list(dict.fromkeys(min(size or total, total) for size in options.sizes))
+    more = sorted({size for size in options.sizes if size and size > total})
     remarks = [f"There are {total:,} facts, so that {size:,} cannot be stored: all are." for size in more]
-    conditions, recipes = [], {}
+    conditions = []
+    recipes: dict[str, Recipe] = {}
     for size in sizes:
         others = min(*sizes, total - size)
-        for conflict in [kind == "with" for kind in options["conflict"]]:
+        for conflict in [kind == "with" for kind in options.conflict]:
             stored = f"{size}-facts" + ("" if conflict else _WITHOUT)
-            recipe = {"kind": STATEMENT, "facts": size, "conflict": conflict}
+            recipe = Recipe(STATEMENT, size, conflict)
             recipes[stored] = recipe
-            recipes[f"{stored}-{UNSEEN}"] = {**recipe, "kind": UNSEEN, "others": others}
+            recipes[f"{stored}-{UNSEEN}"] = replace(recipe, kind=UNSEEN, others=others)
             asked = (stored, *([f"{stored}-{UNSEEN}"] if others else []))
             label = f"{size:,} facts" + ("" if conflict else " without conflict")
             tells = {"facts": size, "conflict": conflict, "static": False}
             conditions.append(Condition(label, stored, asked, about=tells))
-        if options["static"]:
+        if options.static:
             stored = f"{size}-facts-static"
-            recipes[stored] = {"kind": STATEMENT, "facts": size, "conflict": True, "static": True}
+            recipes[stored] = Recipe(STATEMENT, size, conflict=True, static=True)
             tells = {"facts": size, "conflict": True, "static": True}
             conditions.append(Condition(f"{size:,} facts, static", stored, (stored,), about=tells))
     return Design(tuple(conditions), recipes, tuple(remarks))
 
 
-def _boundary(options: Mapping[str, Any], about: Mapping[str, Any]) -> Design:
-    relations, wanted = about["relations"], options["relation"]
+def _boundary(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
+    relations, wanted = about["relations"], options.relation
     lasting = {name: kinds["intervals"] for name, kinds in relations.items() if kinds["intervals"]}
     if wanted is not None and wanted not in relations:
         raise InputError(f"no fact has the relation {wanted!r} (options.relation); {did_you_mean(wanted, relations)}")
@@ -199,11 +258,10 @@ def _boundary(options: Mapping[str, Any], about: Mapping[str, Any]) -> Design:
     if not lasting:
         raise InputError("no fact has a start and an end, so there are no boundaries to ask for. Give other knowledge.")
     relation = wanted or max(lasting, key=lambda name: lasting[name])
-    count, remarks = _count(options["facts"], lasting[relation], f"facts of {relation!r}")
-    recipe = {"facts": count, "relation": relation}
+    count, remarks = _count(options.facts, lasting[relation], f"facts of {relation!r}")
     recipes = {
-        "stored": {**recipe, "kind": STATEMENT, "masks": ["start", "end"]},
-        BOUNDARY: {**recipe, "kind": BOUNDARY},
+        "stored": Recipe(STATEMENT, count, relation=relation, masks=("start", "end")),
+        BOUNDARY: Recipe(BOUNDARY, count, relation=relation),
     }
     conditions = tuple(
         Condition(
@@ -213,15 +271,15 @@ def _boundary(options: Mapping[str, Any], about: Mapping[str, Any]) -> Design:
             {"dynamic": share},
             {"facts": count, "dynamic": share, "relation": relation},
         )
-        for share in options["dynamic"]
+        for share in options.dynamic
     )
     return Design(conditions, recipes, remarks)
 
 
-def _implicit(options: Mapping[str, Any], about: Mapping[str, Any]) -> Design:
+def _implicit(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
     # Subjects are taken whole, so that there may be a few more facts than were asked for.
-    _, remarks = _count(options["facts"], about["controlled"], "facts with controls")
-    recipes = {name: {"kind": kind, "facts": options["facts"]} for name, kind in _IMPLICIT.items()}
+    _, remarks = _count(options.facts, about["controlled"], "facts with controls")
+    recipes = {name: Recipe(kind, options.facts) for name, kind in _IMPLICIT.items()}
     condition = Condition("stored", "stored", tuple(_IMPLICIT), about={"facts": about["controlled"]})
     return Design((condition,), recipes, remarks)
 
@@ -238,44 +296,44 @@ class _Maker:
     def __init__(self, facts: TemporalFacts, wordings: Wordings, entities: str, seed: int) -> None:
         self.facts, self.wordings, self.entities, self.seed = facts, wordings, entities, seed
 
-    def make(self, recipe: Mapping[str, Any]) -> pa.Table:
+    def make(self, recipe: Recipe) -> pa.Table:
         """The statements of a set, named by the task that they are scored as."""
-        kind = recipe["kind"]
+        kind = recipe.kind
         if kind == BOUNDARY:
             return boundary_queries(self._lasting(recipe), self.wordings, entities=self.entities)
         if kind in (IMPLICIT, ORDER):
-            facts = controlled(self.facts, recipe["facts"], self.seed)
+            facts = controlled(self.facts, recipe.facts, self.seed)
             if kind == ORDER:
                 return order_queries(facts, self.wordings, entities=self.entities)
             return implicit_queries(facts, self.wordings, seed=self.seed, entities=self.entities)
         return self._unseen(recipe) if kind == UNSEEN else self._stored(recipe)
 
-    def _stored(self, recipe: Mapping[str, Any]) -> pa.Table:
-        if recipe.get("relation"):
+    def _stored(self, recipe: Recipe) -> pa.Table:
+        if recipe.relation:
             facts = self._lasting(recipe)
-        elif "conflict" in recipe:
-            facts = subset(self.facts, recipe["facts"], self.seed)
+        elif recipe.conflict is not None:
+            facts = subset(self.facts, recipe.facts, self.seed)
         else:
-            facts = controlled(self.facts, recipe["facts"], self.seed)
-        made = self._statements(facts, recipe.get("masks", ()), static=recipe.get("static", False))
-        return without_conflict(made) if recipe.get("conflict") is False else made
+            facts = controlled(self.facts, recipe.facts, self.seed)
+        made = self._statements(facts, recipe.masks, static=recipe.static)
+        return without_conflict(made) if recipe.conflict is False else made
 
-    def _unseen(self, recipe: Mapping[str, Any]) -> pa.Table:
+    def _unseen(self, recipe: Recipe) -> pa.Table:
         """Statements of as many facts that are not stored; those that read like a stored one are no such statements."""
-        stored = subset(self.facts, recipe["facts"], self.seed)
-        more = subset(self.facts, recipe["facts"] + recipe["others"], self.seed)
+        stored = subset(self.facts, recipe.facts, self.seed)
+        more = subset(self.facts, (recipe.facts or 0) + recipe.others, self.seed)
         new = pc.invert(pc.is_in(more.table["fact_id"], value_set=stored.table["fact_id"].combine_chunks()))
         asked = self._statements(replace(more, table=more.table.filter(new)), ())
         known = self._statements(stored, ())["prompt"].combine_chunks()
         asked = asked.filter(pc.invert(pc.is_in(asked["prompt"], value_set=known)))
-        asked = without_conflict(asked) if recipe["conflict"] is False else asked
+        asked = without_conflict(asked) if recipe.conflict is False else asked
         named = pa.array([UNSEEN] * asked.num_rows, pa.string())
         return asked.set_column(asked.column_names.index("task"), "task", named)
 
-    def _lasting(self, recipe: Mapping[str, Any]) -> TemporalFacts:
+    def _lasting(self, recipe: Recipe) -> TemporalFacts:
         table = self.facts.table
-        own = pc.and_(pc.equal(table["relation"], recipe["relation"]), pc.invert(table["point"]))
-        return subset(replace(self.facts, table=table.filter(own)), recipe["facts"], self.seed)
+        own = pc.and_(pc.equal(table["relation"], recipe.relation), pc.invert(table["point"]))
+        return subset(replace(self.facts, table=table.filter(own)), recipe.facts, self.seed)
 
     def _statements(self, facts: TemporalFacts, masks: Sequence[str], *, static: bool = False) -> pa.Table:
         return masked_statements(facts, self.wordings, entities=self.entities, masks=tuple(masks), static=static)

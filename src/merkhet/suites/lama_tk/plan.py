@@ -1,39 +1,64 @@
-"""The plan of a study in which models memorize: facts gathered, then everything that hangs on how many they are."""
+"""The plan of a memorizing study: gather facts, then plan everything that depends on how many there are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from merkhet.analysis.cutoffs import cutoffs
+from merkhet.analysis.memory_types import MemoryAnalysis
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
 from merkhet.core.ids import derived_seed, digest
-from merkhet.core.registry import part_identity
-from merkhet.engine.build_step import data_files
-from merkhet.engine.memorize_steps import PROBE
-from merkhet.engine.plan import Plan, Step, StepContext
-from merkhet.engine.planning import QUESTIONS, calibration_step, public, report_steps
+from merkhet.engine.asker import ModelRuntime
+from merkhet.engine.memorize_steps import (
+    PROBE,
+    ExamineRecallsParams,
+    MemorizeParams,
+    MemorizeRuntime,
+    RecallParams,
+    RecallPart,
+    RecallParts,
+    RecordRecallsParams,
+    ScoreRecallsParams,
+    examine,
+    memorize,
+    recall,
+    record,
+    score,
+)
+from merkhet.engine.plan import NOTHING, AnyStep, Plan, Step, StepContext
+from merkhet.engine.planning import QUESTIONS, build_contents, calibration_step, public, report_steps, study_step
+from merkhet.engine.recall_findings import RecallFindingsParams, analyse
+from merkhet.engine.recall_sample import SampleParams, sample
+from merkhet.engine.record_step import RecordRuntime
 from merkhet.engine.resolve_study import ResolvedStudy
-from merkhet.engine.run_files import read_json
-from merkhet.engine.study import make_study, study_yaml
-from merkhet.knowledge.source_lookup import material_identity
+from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, read_json
+from merkhet.engine.study import make_study
+from merkhet.engine.suite_card import HeadlineScore, SuiteCard
 from merkhet.metrics.recall_scores import METRICS
 from merkhet.models.model_lookup import ResolvedModel
+from merkhet.suites.lama_tk.analyses.boundary import boundaries
+from merkhet.suites.lama_tk.analyses.implicit import implicit
+from merkhet.suites.lama_tk.analyses.storage import storage
 from merkhet.suites.lama_tk.build import knowledge_of
 from merkhet.suites.lama_tk.memory_sets import (
-    ABOUT_FACTS,
-    ABOUT_SETS,
-    FACTS_FILE,
     KNOWN_FILE,
-    SYMBOLS_FILE,
     TASKS,
     Condition,
     Design,
+    FactsParams,
+    FactsRuntime,
+    SetsParams,
+    SetsRuntime,
     design,
+    make_sets,
+    remaining_conditions,
     set_file,
-    settled,
+    summarize_facts,
+    summarize_sets,
     write_facts,
 )
 from merkhet.suites.lama_tk.options import LamaTkOptions, read_options
@@ -41,9 +66,15 @@ from merkhet.suites.lama_tk.questions.temporal_facts import temporal_facts
 from merkhet.suites.lama_tk.questions.time_queries import controlled
 from merkhet.suites.lama_tk.questions.wordings import read_wordings
 from merkhet.training import MEMORIZE
-from merkhet.training.artifact import deciding, together
+from merkhet.training.artifact import process_settings, result_settings
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 
+EXPERIMENT_ANALYSES: Mapping[str, tuple[MemoryAnalysis, ...]] = {
+    "storage": (storage, cutoffs),
+    "boundary": (boundaries,),
+    "implicit": (implicit, cutoffs),
+}
+"""Analyses of each experiment."""
 FREQUENCY = "frequency"
 ABOUT = (
     "What a model can store of facts with times, and what it answers from that: what it stored, and what it was never "
@@ -59,10 +90,10 @@ METHODS = (
 
 
 def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    """Gather the facts; then make sets, and for every model and condition memorize and recall; score and report.
+    """Plan to gather facts, make sets of statements, memorize and recall under every condition, score and report.
 
-    Refuses what can be refused before work begins: models that cannot memorize, options and settings that make no
-    sense.
+    Raises:
+        InputError: A model cannot memorize, or options and settings do not fit a memorizing study.
     """
     study = resolved.study
     options = read_options(study, resolved.home)
@@ -75,28 +106,17 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
         raise InputError(f"what was memorized is not scored by {unknown[0]!r}; {did_you_mean(unknown[0], METRICS)}")
     for model in resolved.models:
         _refuse_others(model)
-    first = (
-        _facts_step(resolved, options),
-        Step(
-            "study", "build", "merkhet.engine.build_step:write_study", {"yaml": study_yaml(study)}, (), ("study.yaml",)
-        ),
-    )
 
     def rest(folder: Path) -> Plan:
-        planner = _Planner(
-            resolved,
-            options,
-            command,
-            design(options.experiment, asdict(options), read_json(folder / ABOUT_FACTS)),
-        )
+        planner = _Planner(resolved, options, command, design(options, read_json(folder / ABOUT_FACTS)))
         return Plan((planner.sets_step(),), planner.rest)
 
-    return Plan(first, rest)
+    return Plan((_facts_step(resolved, options), study_step(resolved)), rest)
 
 
-def gather_facts(context: StepContext) -> None:
+def gather_facts(context: StepContext[FactsParams, FactsRuntime]) -> None:
     """Read a study's knowledge, and write what of it has times; refuses knowledge that has none."""
-    study = make_study(context.params["study"], "study")
+    study = context.params.study
     options = read_options(study, context.home)
     with knowledge_of(study, context.home) as (knowledge, remarks):
         facts = temporal_facts(
@@ -123,46 +143,31 @@ def _refuse_others(model: ResolvedModel) -> None:
     )
 
 
-def _facts_step(resolved: ResolvedStudy, options: LamaTkOptions) -> Step:
-    study, home = resolved.study, resolved.home
-    contents: dict[str, Any] = {"suite": part_identity(study.suite, home)}
-    if study.data is None:
-        contents["knowledge"] = [material_identity(place, home) for place in study.knowledge]
-    else:
-        contents["data"] = [file_digest(path) for path in data_files(resolved.suite, home / study.data)]
-    if options.wordings is not None:
-        contents["wordings"] = file_digest(options.wordings)
+def _facts_step(resolved: ResolvedStudy, options: LamaTkOptions) -> Step[FactsParams, FactsRuntime]:
+    study = resolved.study
     kept = study.model_dump(include={"suite", "data", "knowledge", "seed"})
     wanted = (
-        "granularity",
-        "relations",
-        "wordings",
-        "experiment",
+        *("granularity", "relations", "wordings", "experiment"),
         *(("facts",) if options.experiment == "implicit" else ()),
     )
     kept["options"] = {key: study.options[key] for key in wanted if key in study.options}
-    return Step(
-        "facts",
-        "build",
-        "merkhet.suites.lama_tk.plan:gather_facts",
-        {"study": kept, "contents": contents},
-        (),
-        (FACTS_FILE, KNOWN_FILE, SYMBOLS_FILE, ABOUT_FACTS),
-        {"options": asdict(options)},
-    )
+    files = {"wordings": file_digest(options.wordings)} if options.wordings is not None else {}
+    params = FactsParams(make_study(kept, "study"), build_contents(resolved, files))
+    outputs = (FACTS_FILE, KNOWN_FILE, SYMBOLS_FILE, ABOUT_FACTS)
+    return Step("facts", "build", gather_facts, params, FactsRuntime(options), (), outputs, summarize_facts)
 
 
 @dataclass(frozen=True)
 class _Memory:
-    """A model under one condition: the steps in which it memorizes and recalls, and what they leave to be scored."""
+    """A model under one condition: the steps in which it memorizes and recalls, and the parts to score."""
 
-    steps: tuple[Step, Step]
-    parts: tuple[Mapping[str, Any], ...]
+    steps: tuple[AnyStep, AnyStep]
+    parts: tuple[RecallPart, ...]
 
 
 @dataclass(frozen=True)
 class _Planner:
-    """The steps after the facts."""
+    """Plans the steps after the facts."""
 
     resolved: ResolvedStudy
     options: LamaTkOptions
@@ -170,65 +175,66 @@ class _Planner:
     made: Design
 
     def rest(self, folder: Path) -> Plan:
-        """Everything after the sets, of which it is known then how large they are."""
-        conditions = settled(self.made, read_json(folder / ABOUT_SETS)["statements"])
+        """Plan what follows the sets, whose sizes are known then."""
+        conditions = remaining_conditions(self.made, read_json(folder / ABOUT_SETS)["statements"])
         return replace(self, made=replace(self.made, conditions=conditions)).plan()
 
     def plan(self) -> Plan:
-        """Every model under every condition, and what is made of it."""
-        study, made = self.resolved.study, self.made
-        memorized = [
-            self._memory(number, condition)
-            for number in range(len(self.resolved.models))
-            for condition in made.conditions
-        ]
+        """Plan every model under every condition, and what is made of it."""
+        study, suite = self.resolved.study, self.resolved.suite
+        numbers = range(len(self.resolved.models))
+        memorized = [self._memory(number, one) for number in numbers for one in self.made.conditions]
         again = [
             self._memory(number, condition, training)
             for training in range(1, self.options.trainings)
-            for number in range(len(self.resolved.models))
-            for condition in made.conditions
+            for number in numbers
+            for condition in self.made.conditions
         ]
-        parts = [part for one in memorized for part in one.parts]
-        others = [part for one in again for part in one.parts]
-        baselines = self._baselines()
-        sets = tuple(dict.fromkeys(name for part in parts for name in (part["stored"], part["asked"])))
-        recalls = tuple(part["recalls"] for part in [*parts, *others])
+        parts = tuple(part for one in memorized for part in one.parts)
+        further = tuple(part for one in again for part in one.parts)
+        sets = tuple(dict.fromkeys(name for part in parts for name in (part.stored, part.asked)))
+        recalls = tuple(str(part.recalls) for part in (*parts, *further))
         abouts = tuple(one.steps[1].outputs[0] for one in memorized)
         records = tuple(one.steps[0].outputs[0] for one in memorized)
         card = self._card()
-        common = {"parts": parts, "baselines": baselines}
-        repeated = {"again": others} if others else {}
-        steps = (
+        recalled = RecallParts(parts, self._baselines())
+        every = replace(recalled, further=further)
+        analyses = EXPERIMENT_ANALYSES[self.options.experiment]
+        steps: tuple[AnyStep, ...] = (
             *(step for one in [*memorized, *again] for step in one.steps),
             Step(
                 "score",
                 "score",
-                "merkhet.engine.memorize_steps:score",
-                {"suite": self.resolved.suite.name, "seed": study.seed, "metrics": self._metrics(), **common},
+                score,
+                ScoreRecallsParams(suite.name, study.seed, tuple(self._metrics()), recalled),
+                NOTHING,
                 (SYMBOLS_FILE, *sets, *recalls),
                 ("scores.parquet", "scores.json"),
             ),
             Step(
                 "sample",
                 "score",
-                "merkhet.engine.recall_sample:sample",
-                {"suite": self.resolved.suite.name, "seed": study.seed, **common},
+                sample,
+                SampleParams(suite.name, study.seed, recalled),
+                NOTHING,
                 (ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, *sets, *recalls),
                 (*QUESTIONS, "answers.parquet"),
             ),
             Step(
                 "examine",
                 "analyse",
-                "merkhet.engine.memorize_steps:examine",
-                {"experiment": self.options.experiment, "seed": study.seed, **common, **repeated},
+                examine,
+                ExamineRecallsParams(self.options.experiment, study.seed, every, analyses),
+                NOTHING,
                 (SYMBOLS_FILE, "scores.parquet", *sets, *recalls, *records),
                 ("analyses.json",),
             ),
             Step(
                 "analyse",
                 "analyse",
-                "merkhet.engine.recall_findings:analyse",
-                {"headline": card["headline"], "seed": study.seed, "trainings": self.options.trainings, **common},
+                analyse,
+                RecallFindingsParams(card.headline, study.seed, self.options.trainings, recalled),
+                NOTHING,
                 (SYMBOLS_FILE, "analyses.json", *sets, *recalls),
                 ("findings.json",),
             ),
@@ -236,11 +242,11 @@ class _Planner:
             Step(
                 "record",
                 "report",
-                "merkhet.engine.memorize_steps:record",
-                {"suite": self.resolved.suite.name, "card": card, "seed": study.seed, **common},
+                record,
+                RecordRecallsParams(suite.name, card, study.seed, recalled),
+                RecordRuntime(self.command),
                 (*QUESTIONS, "answers.parquet", ABOUT_FACTS, *sets, *abouts),
                 ("run.json",),
-                {"command": self.command},
             ),
             *report_steps(self.resolved, card, ["analyses.json"]),
         )
@@ -249,65 +255,64 @@ class _Planner:
     def _metrics(self) -> list[str]:
         return [name for name in METRICS if name in self.resolved.study.metrics] or list(METRICS)
 
-    def _card(self) -> dict[str, Any]:
-        suite = self.resolved.suite
-        experiment = self.options.experiment
-        return {
-            **suite.card(),
-            "about": ABOUT,
-            "methods": METHODS,
-            "analyses": [],
-            "told": [],
-            "main_methods": [],
-            "headline": [{"task": task, "metric": self._metrics()[0]} for task in TASKS[experiment]],
-            "names": dict(suite.names(self.resolved.study, self.resolved.home)),
-            "experiment": experiment,
-        }
+    def _card(self) -> SuiteCard:
+        suite, experiment = self.resolved.suite, self.options.experiment
+        return replace(
+            suite.card(),
+            about=ABOUT,
+            methods=METHODS,
+            analyses=(),
+            told=(),
+            main_methods=(),
+            headline=tuple(HeadlineScore(task, self._metrics()[0]) for task in TASKS[experiment]),
+            names=dict(suite.relation_names(self.resolved.study, self.resolved.home)),
+            experiment=experiment,
+        )
 
-    def sets_step(self) -> Step:
-        """The step that makes the sets of statements."""
+    def sets_step(self) -> Step[SetsParams, SetsRuntime]:
+        """Make the step that makes the sets of statements."""
         made = self.made
-        given = self.resolved.study.options.get("wordings")
-        params = {
-            "recipes": {name: dict(recipe) for name, recipe in made.recipes.items()},
-            "stored": sorted({condition.stored for condition in made.conditions}),
-            "entities": self.options.entities,
-            "seed": self.resolved.study.seed,
-            "remarks": list(made.remarks),
-            "wordings": file_digest(self.options.wordings) if self.options.wordings else None,
-        }
+        params = SetsParams(
+            recipes=made.recipes,
+            stored=tuple(sorted({condition.stored for condition in made.conditions})),
+            entities=self.options.entities,
+            seed=self.resolved.study.seed,
+            remarks=made.remarks,
+            wordings=file_digest(self.options.wordings) if self.options.wordings else None,
+        )
         return Step(
             "sets",
             "build",
-            "merkhet.suites.lama_tk.memory_sets:make_sets",
+            make_sets,
             params,
+            SetsRuntime(self.resolved.study.options.get("wordings")),
             (FACTS_FILE, KNOWN_FILE, SYMBOLS_FILE, ABOUT_FACTS),
             (ABOUT_SETS, *(set_file(name) for name in made.recipes)),
-            {"wordings": given},
+            summarize_sets,
         )
 
-    def _baselines(self) -> list[dict[str, Any]]:
-        """What the baseline is asked: the same as models, once for each set that is stored."""
+    def _baselines(self) -> tuple[RecallPart, ...]:
+        """Ask the baseline what models are asked, once for each set that is stored."""
         made = self.made
         stored = {condition.stored: condition for condition in reversed(made.conditions)}
         names = {one: FREQUENCY if len(stored) == 1 else f"{FREQUENCY}, {stored[one].label}" for one in stored}
-        found = {
-            (condition.stored, asked): {
-                "model": names[condition.stored],
-                "base": FREQUENCY,
-                "stored": set_file(condition.stored),
-                "asked": set_file(asked),
-                "task": made.recipes[asked]["kind"],
-                "condition": condition.label,
-                "about": dict(condition.about),
-            }
+        parts = {
+            (condition.stored, asked): RecallPart(
+                model=names[condition.stored],
+                base=FREQUENCY,
+                stored=set_file(condition.stored),
+                asked=set_file(asked),
+                task=made.recipes[asked].kind,
+                condition=condition.label,
+                about=dict(condition.about),
+            )
             for condition in made.conditions
             for asked in condition.asked
         }
-        return list(found.values())
+        return tuple(parts.values())
 
     def _memory(self, number: int, condition: Condition, training: int = 0) -> _Memory:
-        """The steps in which a model memorizes and recalls under one condition, and what they leave to be scored.
+        """Plan how a model memorizes and recalls under one condition.
 
         The first training has the study's seed, and each further one a seed of its own.
         """
@@ -318,41 +323,47 @@ class _Planner:
         stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
         given = study.learning.settings if study.learning else {}
         settings = make_memorize_settings({**given, **condition.settings})
-        aside = {"model": asdict(model.spec), "source": public(model.source)}
-        known = {"name": name, "fingerprint": model.fingerprint}
+        source = public(model.source)
         learn = Step(
             f"memorize {name}",
             "learn",
-            "merkhet.engine.memorize_steps:memorize",
-            {**known, "kind": model.kind, "dtype": model.spec.dtype, "settings": deciding(settings), "seed": seed},
+            memorize,
+            MemorizeParams(
+                name=name,
+                fingerprint=model.fingerprint,
+                kind=model.kind,
+                dtype=model.spec.dtype,
+                settings=result_settings(settings),
+                seed=seed,
+            ),
+            MemorizeRuntime(model.spec, source, process_settings(settings)),
             (SYMBOLS_FILE, set_file(condition.stored)),
             (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors"),
-            {**aside, "together": together(settings)},
         )
         parts = tuple(
-            {
-                "model": whole,
-                "base": model.name,
-                "stored": set_file(condition.stored),
-                "asked": set_file(asked),
-                "task": self.made.recipes[asked]["kind"],
-                "recalls": f"recalls/{stem}-{self.made.recipes[asked]['kind']}.parquet",
-                "learned": learn.outputs[0],
-                "condition": condition.label,
-                "about": dict(condition.about),
-            }
+            RecallPart(
+                model=whole,
+                base=model.name,
+                stored=set_file(condition.stored),
+                asked=set_file(asked),
+                task=self.made.recipes[asked].kind,
+                condition=condition.label,
+                about=dict(condition.about),
+                recalls=f"recalls/{stem}-{self.made.recipes[asked].kind}.parquet",
+                learned=learn.outputs[0],
+            )
             for asked in condition.asked
         )
-        recall = Step(
+        ask = Step(
             f"recall {name}",
             "ask",
-            "merkhet.engine.memorize_steps:recall",
-            known,
-            (*learn.outputs, *(part["asked"] for part in parts)),
-            (f".merkhet/recalls/{stem}.json", *(part["recalls"] for part in parts)),
-            aside,
+            recall,
+            RecallParams(name, model.fingerprint),
+            ModelRuntime(model.spec, source),
+            (*learn.outputs, *(part.asked for part in parts)),
+            (f".merkhet/recalls/{stem}.json", *(str(part.recalls) for part in parts)),
         )
-        return _Memory((learn, recall), parts)
+        return _Memory((learn, ask), parts)
 
 
 def _slug(name: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from merkhet.engine.plan import Plan
+from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.questions.question_files import QuestionSet
@@ -19,12 +21,21 @@ def build(study: Study, home: Path) -> QuestionSet:
     return make_temporal_questions(study, home)
 
 
-def read_published(_place: Path, study: Study, home: Path) -> QuestionSet:
-    """Questions from a table or a folder of facts with times, which the study names as its data."""
-    return make_temporal_questions(study, home)
+class LamaTk(Suite):
+    """LAMA-TK, asked zero-shot or of models that memorize."""
+
+    memorizes = True
+
+    def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
+        """Build questions from a table or a folder of facts with times."""
+        return make_temporal_questions(study, home)
+
+    def memorize_plan(self, resolved: ResolvedStudy, command: str) -> Plan:
+        """Return the plan of a memorizing experiment."""
+        return memory_plan(resolved, command)
 
 
-SUITE = Suite(
+SUITE = LamaTk(
     name="lama-tk",
     title="LAMA-TK: language models as temporal knowledge bases",
     about=(
@@ -46,9 +57,7 @@ SUITE = Suite(
     file_options=FILE_OPTIONS,
     analyses=("consistency",),
     published=FILES,
-    read_published=read_published,
     splits_keep_pairs=False,
-    memorizing=memory_plan,
     methods=(
         "Facts with times were put into sentences, in the manner of LAMA-TK, and one thing was left out of each: the "
         "subject, the object, the start or the end (statement). Besides, the start and the end were asked for in other "

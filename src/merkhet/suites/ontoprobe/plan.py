@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from merkhet.engine.plan import Step
+from merkhet.engine.plan import NOTHING, AnyStep, Nothing, Step
 from merkhet.engine.planning import QUESTIONS, ask_step, learn_step, probes_for
 from merkhet.engine.resolve_study import ResolvedStudy
+from merkhet.engine.run_files import PREMISE_LABELS
 from merkhet.engine.study import ProbeChoice
-from merkhet.engine.suite import Asking
+from merkhet.engine.suite import AskingSteps
 from merkhet.models.model_lookup import ResolvedModel
+from merkhet.models.placeholders import PseudowordSettings
 from merkhet.suites.ontoprobe.options import (
     CHOICE,
     LEARNED_FOR,
@@ -20,19 +22,19 @@ from merkhet.suites.ontoprobe.options import (
     OntoprobeOptions,
     read_options,
 )
-from merkhet.suites.ontoprobe.premise_labels import SETTINGS_FILE
+from merkhet.suites.ontoprobe.premise_labels import PremiseParams, label_premises
 
 SOFT = "soft"
 WEIGHTS = "soft.safetensors"
 
 
-def asking(resolved: ResolvedStudy) -> Asking:
-    """Ask every model in words, then with the soft prompts that it has learned; settle the premises of all."""
-    steps: list[Step] = []
+def asking_steps(resolved: ResolvedStudy) -> AskingSteps:
+    """Ask every model by manual templates, then with the soft prompts it has learned; label the premises of all."""
+    steps: list[AnyStep] = []
     for number in range(len(resolved.models)):
         steps += _Model(resolved, number).steps()
     asks_rules = any(task in RULES or task.partition("-")[0] in RULES for task in _tasks(resolved))
-    return Asking(tuple(steps), _settle(resolved) if asks_rules else None)
+    return AskingSteps(tuple(steps), _label_step(resolved) if asks_rules else None)
 
 
 class _Model:
@@ -53,8 +55,8 @@ class _Model:
         chosen = asked | {f"{RULES[task[:-7]]}-choice" for task in asked if task[:-7] in RULES}
         self.choice = [task for task in CHOICE if task in chosen]
 
-    def steps(self) -> list[Step]:
-        steps = []
+    def steps(self) -> list[AnyStep]:
+        steps: list[AnyStep] = []
         for choice in self.probes:
             if self.memorizing:
                 # A baseline does not read the question: one template says it all.
@@ -77,9 +79,10 @@ class _Model:
                 steps += self._soft_reasoning(ranked, loss, learned, combined)
         return steps
 
-    def _soft_memorizing(self, choice: ProbeChoice, loss: str) -> tuple[list[str], list[Step]]:
+    def _soft_memorizing(self, choice: ProbeChoice, loss: str) -> tuple[list[str], list[AnyStep]]:
         """Soft prompts of every memorizing task, and the questions asked with them."""
-        files, steps = [], []
+        files: list[str] = []
+        steps: list[AnyStep] = []
         needed = set(self.memorizing)
         if any(SOFT in kind for kind in self.options.reasoning):
             needed |= {task for rule in self.rules for task in LEARNED_FOR[rule]}
@@ -93,9 +96,9 @@ class _Model:
 
     def _soft_reasoning(
         self, choice: ProbeChoice, loss: str, learned: list[str], combined: Sequence[str]
-    ) -> list[Step]:
+    ) -> list[AnyStep]:
         """Rules with soft templates, learned conjunctions, or both; the latter go on from what was memorized."""
-        steps = []
+        steps: list[AnyStep] = []
         given: dict[str, Any] = {"methods": 1, "pseudowords": self.pseudowords}
         if any(kind.startswith(SOFT) for kind in combined):
             asked = [*self.rules, PREDISPOSITION]
@@ -115,14 +118,14 @@ class _Model:
                 )
         return steps
 
-    def _ask(self, choice: ProbeChoice, about: str, **given: Any) -> Step:
+    def _ask(self, choice: ProbeChoice, about: str, **given: Any) -> AnyStep:
         return ask_step(self.resolved, self.number, choice, about, **given)
 
-    def _ask_soft(self, choice: ProbeChoice, loss: str, about: str, **given: Any) -> Step:
+    def _ask_soft(self, choice: ProbeChoice, loss: str, about: str, **given: Any) -> AnyStep:
         name = soft_name(self.model.name, loss)
         return ask_step(self.resolved, self.number, choice, f"{about}, soft ({loss})", name=name, **given)
 
-    def _learn(self, task: str, loss: str, **given: Any) -> Step:
+    def _learn(self, task: str, loss: str, **given: Any) -> AnyStep:
         settings = {**given.pop("settings", {}), "loss": loss}
         if self.options.compat:
             settings["compat"] = self.options.compat
@@ -135,17 +138,17 @@ def soft_name(model: str, loss: str) -> str:
     return f"{model}, soft" if loss == "bce" else f"{model}, soft ({loss})"
 
 
-def _settle(resolved: ResolvedStudy) -> Step:
-    """The step that says of every model which premises it knows by itself."""
-    families: dict[str, list[str]] = {}
+def _label_step(resolved: ResolvedStudy) -> Step[PremiseParams, Nothing]:
+    """Make the step that labels which premises each model knows by itself."""
+    families: dict[str, tuple[str, ...]] = {}
     methods: dict[str, str] = {}
     for model in resolved.models:
         first = _first_method(resolved, model)
         methods |= dict.fromkeys(_names(model), first) if first else {}
-        families |= {name: [name, model.name] for name in _names(model)[1:]}
-    params = {"families": families, "methods": methods}
+        families |= {name: (name, model.name) for name in _names(model)[1:]}
+    params = PremiseParams(families, methods)
     inputs = (*QUESTIONS, "answers.parquet")
-    return Step("settle", "score", "merkhet.suites.ontoprobe.premise_labels:settle", params, inputs, (SETTINGS_FILE,))
+    return Step("label premises", "score", label_premises, params, NOTHING, inputs, (PREMISE_LABELS,))
 
 
 def _names(model: ResolvedModel) -> list[str]:
@@ -162,6 +165,6 @@ def _tasks(resolved: ResolvedStudy) -> Sequence[str]:
     return resolved.study.tasks or resolved.suite.tasks
 
 
-def _pseudowords(seed: int, options: OntoprobeOptions) -> dict[str, Any]:
+def _pseudowords(seed: int, options: OntoprobeOptions) -> PseudowordSettings:
     centre = "unknown" if options.compat == "paper" else "mask"
-    return {"pairs": options.pairs, "alpha": options.alpha, "seed": seed, "centre": centre}
+    return PseudowordSettings(options.pairs, options.alpha, seed, centre)

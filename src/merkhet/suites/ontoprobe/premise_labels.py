@@ -1,4 +1,4 @@
-"""The step that settles how premises were given: shown in the text, known to this very model, or neither.
+"""Labels of premises: shown in the text, known to the model, or neither.
 
 A premise that is not shown counts as known ("IM") if it is in the better half of the premises of its rule by the
 model's own reciprocal rank of the questions that ask for it alone; the middle one of an odd number is in the better
@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.schemas import ANSWERS, SETTINGS, make_table, read_table, write_table
-from merkhet.engine.plan import StepContext
+from merkhet.engine.plan import Nothing, StepContext
 from merkhet.metrics.text_overlap import exact_match
 from merkhet.questions.question_files import read_questions
 
-SETTINGS_FILE = "settings.parquet"
 SHOWN, KNOWN, UNKNOWN, OTHER = "EX", "IM", "NO", "OT"
 _SHOWS_FIRST = {"both", "first"}
 _SHOWS_SECOND = {"both", "second"}
@@ -29,12 +29,18 @@ Ranks = Mapping[str, float]
 """For each question the mean reciprocal rank of its best right answer over repeats."""
 
 
-def settle(context: StepContext) -> None:
-    """Write settings.parquet: for every question with premises and every model that answered it, how they were given.
+@dataclass(frozen=True)
+class PremiseParams:
+    """Whose answers decide what a model knows."""
 
-    ``families`` names for each model those whose answers say what it knows (a soft prompt's model: itself and the
-    model without it), ``methods`` the method by which each is asked about premises.
-    """
+    families: Mapping[str, tuple[str, ...]]
+    """Models whose answers count for a model: for one with soft prompts, itself and the model without them."""
+    methods: Mapping[str, str]
+    """Method by which each model is asked about premises."""
+
+
+def label_premises(context: StepContext[PremiseParams, Nothing]) -> None:
+    """Write settings.parquet: how premises were given, for every question with premises and every model."""
     params = context.params
     found = read_questions(context.folder)
     premises = found.premises.to_pylist()
@@ -42,12 +48,12 @@ def settle(context: StepContext) -> None:
     templates = dict(zip(*(found.questions[name].to_pylist() for name in ("question_id", "template")), strict=True))
     table = read_table(ANSWERS, context.folder / "answers.parquet")
     right = {row["question_id"]: row["answers"] for row in found.questions.to_pylist()}
-    ranks = reciprocal_ranks(table, params["methods"], right)
+    ranks = reciprocal_ranks(table, params.methods, right)
     answered = _answered(table)
     rows = []
     for model, ids in answered.items():
         family: dict[str, float] = {}
-        for name in reversed(params["families"].get(model, [model])):
+        for name in reversed(params.families.get(model, (model,))):
             family.update(ranks.get(name, {}))
         groups: dict[tuple[str, str | None], list[dict[str, object]]] = defaultdict(list)
         for row in premises:
@@ -56,12 +62,12 @@ def settle(context: StepContext) -> None:
         for members in groups.values():
             rows += [
                 {"question_id": name, "model": model, "premises": setting}
-                for name, setting in settled(members, family).items()
+                for name, setting in premise_labels(members, family).items()
             ]
     write_table(SETTINGS, make_table(SETTINGS, rows), context.folder / context.step.outputs[0])
 
 
-def settled(premises: Sequence[Mapping[str, object]], ranks: Ranks) -> dict[str, str]:
+def premise_labels(premises: Sequence[Mapping[str, object]], ranks: Ranks) -> dict[str, str]:
     """How the premises of one rule's questions were given, by question: "EX/IM" and the like."""
     known = {}
     for column in ("first", "second"):
@@ -100,15 +106,6 @@ def reciprocal_ranks(
     return {
         model: {question: float(np.mean(values)) for question, values in own.items()} for model, own in found.items()
     }
-
-
-def read_settings(context: StepContext) -> dict[tuple[str, str], str]:
-    """The settings of a run by model and question; none where no question has premises."""
-    if SETTINGS_FILE not in context.step.inputs:
-        return {}
-    table = read_table(SETTINGS, context.folder / SETTINGS_FILE)
-    columns = (table[name].to_pylist() for name in ("model", "question_id", "premises"))
-    return {(model, question): setting for model, question, setting in zip(*columns, strict=True)}
 
 
 def _memorized(groups: set[tuple[str, ...]], ranks: Ranks, memory: str) -> set[tuple[str, ...]]:

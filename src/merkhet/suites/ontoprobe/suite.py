@@ -12,12 +12,16 @@ import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError
 from merkhet.engine.build_step import limited
+from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.study import Study
-from merkhet.engine.suite import Suite
+from merkhet.engine.suite import AskingSteps, Suite
 from merkhet.knowledge.ontology import read_ontology
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.splits import check_splits
+from merkhet.suites.ontoprobe.analyses.premise_effects import premises
+from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
+from merkhet.suites.ontoprobe.analyses.task_scores import memorizing
 from merkhet.suites.ontoprobe.options import (
     CHOICE,
     HELP,
@@ -28,7 +32,7 @@ from merkhet.suites.ontoprobe.options import (
     WAYS,
     read_options,
 )
-from merkhet.suites.ontoprobe.plan import asking
+from merkhet.suites.ontoprobe.plan import asking_steps
 from merkhet.suites.ontoprobe.published import FILES, read_published_statements
 from merkhet.suites.ontoprobe.published import MEMORIZING as PUBLISHED_TASKS
 from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_questions
@@ -64,8 +68,7 @@ def build(study: Study, home: Path) -> QuestionSet:
     return made
 
 
-def read_published(place: Path, study: Study, home: Path) -> QuestionSet:
-    """Questions from OntoProbe's own files."""
+def _read_published(place: Path, study: Study, home: Path) -> QuestionSet:
     folder = place if place.is_dir() else place.parent
     if folder.name == "memorizing" and (folder.parent / "ontology").is_dir():
         folder = folder.parent
@@ -110,11 +113,6 @@ def _questions(study: Study, statements: Statements, source: str) -> QuestionSet
     return replace(made, questions=table.filter(kept))
 
 
-def names(_study: Study, _home: Path) -> Mapping[str, str]:
-    """What tasks are called in sentences."""
-    return {**NAMES, **{f"{task}-choice": f"{text} (multiple choice)" for task, text in NAMES.items()}}
-
-
 def _patterns(study: Study, home: Path) -> Mapping[str, Mapping[str, str]] | None:
     given = study.options.get("patterns")
     return read_patterns(home / str(given)) if given else None
@@ -127,12 +125,29 @@ def _predicates(study: Study) -> Mapping[str, Sequence[str]] | None:
     return given
 
 
-def _model_settings(study: Study) -> dict[str, Any]:
-    """The published code tokenises candidates without their sentence."""
-    return {"candidates": "apart"} if read_options(study).compat == "paper" else {}
+class OntoProbe(Suite):
+    """OntoProbe, with soft prompts and premises."""
+
+    trains_itself = True
+
+    def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
+        """Read OntoProbe's own files."""
+        return _read_published(place, study, home)
+
+    def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
+        """Return the names of tasks."""
+        return {**NAMES, **{f"{task}-choice": f"{text} (multiple choice)" for task, text in NAMES.items()}}
+
+    def model_settings(self, study: Study) -> Mapping[str, Any]:
+        """Tokenize candidates without their sentence under ``compat: paper``, as the published code does."""
+        return {"candidates": "apart"} if read_options(study).compat == "paper" else {}
+
+    def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
+        """Ask by manual and soft templates, and label premises by the model's own ranks."""
+        return asking_steps(resolved)
 
 
-SUITE = Suite(
+SUITE = OntoProbe(
     name="ontoprobe",
     title="OntoProbe: do models know and understand an ontology?",
     about=(
@@ -157,13 +172,9 @@ SUITE = Suite(
     },
     options=HELP,
     file_options=("patterns",),
-    names=names,
     published=(*FILES, *(Path(name).name for name in FILES)),
-    read_published=read_published,
-    asking=asking,
     splits_keep_pairs=False,
-    model_settings=_model_settings,
-    analyses=("memorizing", "premises", "prompting"),
+    analyses=(memorizing, premises, prompting),
     methods=(
         "Statements of an ontology were asked as cloze sentences over closed lists: all classes, or all "
         "properties. Soft templates are three learned input embeddings; the model itself stays as it is, and what "

@@ -110,13 +110,6 @@ def _relation_of(row: Mapping[str, Any]) -> str:
     return str(row["template"]).rpartition("/")[0]
 
 
-def names(study: Study, home: Path) -> Mapping[str, str]:
-    """What relations and hierarchies are called in sentences."""
-    schema = _schema(study, home)
-    called = {name: one.about for name, one in schema.hierarchies.items()}
-    return called | {name: one.about for name, one in schema.relations.items()}
-
-
 def _schema(study: Study, home: Path) -> Schema:
     given = study.options.get("templates")
     return read_schema(home / str(given)) if given else _own_schema()
@@ -166,7 +159,17 @@ def _choices(study: Study) -> int:
     return choices
 
 
-SUITE = Suite(
+class Quickstart(Suite):
+    """Quickstart, for any predicates."""
+
+    def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
+        """Return the names that the schema gives to relations."""
+        schema = _schema(study, home)
+        called = {name: one.about for name, one in schema.hierarchies.items()}
+        return called | {name: one.about for name, one in schema.relations.items()}
+
+
+SUITE = Quickstart(
     name="quickstart",
     title="Quickstart: what a model knows of elements, countries, offices and everyday things",
     about="a first look at a model's knowledge: completion, statement checking and distinction",
@@ -186,7 +189,6 @@ SUITE = Suite(
         "templates": "a YAML file with your own templates",
     },
     file_options=("templates",),
-    names=names,
     methods=(
         "In completion, one name of a fact is left out and chosen among names that stand in the same place of other "
         "facts of the relation, none of which is right for the sentence. In checking, a true statement and one with "

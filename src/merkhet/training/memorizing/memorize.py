@@ -24,7 +24,7 @@ from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model
 from merkhet.models.random_init import BlankModel
 from merkhet.training import MEMORIZE
-from merkhet.training.artifact import Learned, deciding, refuse_other_files, refuse_unshared, save_folder
+from merkhet.training.artifact import Learned, refuse_other_files, refuse_unshared, result_settings, save_folder
 from merkhet.training.checkpoints import whole_rows
 from merkhet.training.distributed.gradient_sync import one_thread
 from merkhet.training.distributed.process_group import Processes
@@ -111,8 +111,10 @@ def memorize(
             checkpoints / f"packed-{every.rank}" if checkpoints else None,
         )
         content = _content(packed)
-        every.refuse_others({"model": start.fingerprint, "statements": content, "settings": digest(deciding(chosen))})
-        identity = digest([MEMORIZE, start.fingerprint, content, deciding(chosen), seed])
+        every.refuse_others(
+            {"model": start.fingerprint, "statements": content, "settings": digest(result_settings(chosen))}
+        )
+        identity = digest([MEMORIZE, start.fingerprint, content, result_settings(chosen), seed])
         training = Training(start.name, memory, packed, chosen, seed, progress, every)
         checkpoint = checkpoints / CHECKPOINT if checkpoints else None
         if checkpoint:

@@ -1,4 +1,4 @@
-"""``merkhet.run`` and ``merkhet.build``: the whole way in one call."""
+"""The Python interface: run, build and memorize in one call."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from merkhet.core.compute_engines import building_engine
-from merkhet.core.errors import InputError
+from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import refuse_foreign_folder
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.engine.distribute.asking_engine import asking_engine
 from merkhet.engine.executor import execute
-from merkhet.engine.plan import Plan, Step
-from merkhet.engine.planning import plain_plan
+from merkhet.engine.plan import Plan
 from merkhet.engine.resolve_study import Request, ResolvedStudy, memorizes, resolve_study
 from merkhet.engine.run_folder import Run
-from merkhet.questions.question_files import QuestionSet, read_questions, write_questions
+from merkhet.engine.study import apply_setting, read_study
+from merkhet.questions.question_files import QuestionSet, write_questions
+from merkhet.suites import SUITES
 
 if TYPE_CHECKING:
     from merkhet.engine.distribute.shards import ShardRun
+
+
+_SUITE_FOLDERS = Path(__file__).parent / "suites"
 
 
 def run(
@@ -49,9 +53,9 @@ def run(
     """
     where = str(data) if data is not None else None
     given = (tuple(settings), tuple(engines), workers, cores, memory)
-    resolved = resolve_study(Request(what, where, knowledge, models, tasks, limit, seed, *given))
+    resolved = resolve_study(Request(what, where, knowledge, models, tasks, limit, seed, *given), SUITES)
     folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
-    _execute(resolved, _plan(resolved, command or f"merkhet.run({what!r}, …)"), folder, progress)
+    _execute(resolved, _make_plan(resolved, command or f"merkhet.run({what!r}, …)"), folder, progress)
     return Run(folder)
 
 
@@ -74,38 +78,88 @@ def run_shard(
     share = parse_shard(shard)
     if given.get("data") is not None:
         given["data"] = str(given["data"])
-    resolved = resolve_study(Request(what, **given))
+    resolved = resolve_study(Request(what, **given), SUITES)
     usual = Path("runs") / f"{resolved.suite.name}-shard-{share.number}-of-{share.of}"
     folder = Path(out) if out is not None else usual
     refuse_other_shard(folder, share)
     command = command or f"merkhet.run_shard({what!r}, {shard!r}, …)"
-    plan = shard_plan(_plan(resolved, command), share, resolved.study.model_dump(), resolved.home, command)
+    plan = shard_plan(_make_plan(resolved, command), share, resolved.study, resolved.home, command)
     _execute(resolved, plan, folder, progress)
     return ShardRun(folder, share)
 
 
-def _plan(resolved: ResolvedStudy, command: str) -> Plan:
-    make_plan = resolved.suite.memorizing if memorizes(resolved.study) else None
-    return (make_plan or plain_plan)(resolved, command)
+def memorize(
+    what: str,
+    *,
+    data: str | Path | None = None,
+    knowledge: Sequence[str] = (),
+    models: Sequence[Any] = (),
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    command: str | None = None,
+) -> Run:
+    """Run a study in which models memorize facts, as :func:`run` does.
+
+    Args:
+        what: Name of an embedded study (storage, boundary, implicit), or a study file.
+        data: Facts with times: a table or a folder.
+        knowledge: Knowledge packs, folders or tables of facts.
+        models: Names, folders or mappings of models that memorize.
+        seed: Seed of everything that is drawn.
+        settings: ``key=value`` changes to the study.
+        out: The run's folder, ``runs/<study>`` by default.
+        progress: Receives progress.
+        command: Command to record.
+
+    Raises:
+        InputError: There is no such study, or it memorizes nothing.
+    """
+    from merkhet.training import MEMORIZE
+
+    studies = embedded_studies()
+    if what not in studies and not what.endswith((".yaml", ".yml")):
+        raise InputError(f"there is no study {what!r} that memorizes; {did_you_mean(what, studies)}, or name a file")
+    file = studies.get(what, Path(what))
+    content = read_study(file)
+    for setting in settings:
+        apply_setting(content, setting)
+    learning = content.get("learning")
+    learner = learning.get("learner") if isinstance(learning, dict) else learning
+    if learner != MEMORIZE:
+        raise InputError(f"{file} does not memorize: its learning.learner is {learner!r}. Ask it with 'merkhet run'.")
+    return run(
+        str(file),
+        data=data,
+        knowledge=knowledge,
+        models=models,
+        seed=seed,
+        settings=settings,
+        out=out if out is not None else Path("runs") / file.stem,
+        progress=progress,
+        command=command or f"merkhet.memorize({what!r}, …)",
+    )
+
+
+def embedded_studies() -> dict[str, Path]:
+    """Return name and file of each study that comes with a suite."""
+    return {path.stem: path for path in sorted(_SUITE_FOLDERS.glob("*/studies/*.yaml"))}
+
+
+def _make_plan(resolved: ResolvedStudy, command: str) -> Plan:
+    if memorizes(resolved.study):
+        return resolved.suite.memorize_plan(resolved, command)
+    from merkhet.engine.planning import plain_plan
+
+    return plain_plan(resolved, command)
 
 
 def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
     watcher = progress or SilentProgress()
-
-    def after(step: Step) -> None:
-        lines: list[str] = []
-        if step.name == "build":
-            lines = _told(resolved, read_questions(folder))
-        elif step.name in ("facts", "sets"):
-            from merkhet.suites.lama_tk.memory_sets import told
-
-            lines = told(folder, step.name)
-        for line in lines:
-            watcher.say(line)
-
-    with asking_engine(resolved.asks_on, plan, resolved.home, watcher):
-        execute(plan, folder, resolved.home, watcher, after)
-    if resolved.study.report == "none":  # A report of an earlier start tells of other scores.
+    with asking_engine(resolved.ask_engine, plan, resolved.home, watcher):
+        execute(plan, folder, resolved.home, watcher)
+    if resolved.study.report == "none":  # A report of an earlier start is about other scores.
         (folder / "report.html").unlink(missing_ok=True)
 
 
@@ -137,7 +191,7 @@ def build(
     where = str(data) if data is not None else None
     engines = (engine,) if engine else ()
     request = Request(what, where, knowledge, (), tasks, limit, seed, tuple(settings), engines, memory=memory)
-    resolved = resolve_study(request, with_models=False)
+    resolved = resolve_study(request, SUITES, with_models=False)
     questions = make_questions(resolved.suite, resolved.study, resolved.home, resolved.engines.build)
     # The card first: it marks the folder as one that may be written anew if this process does not get to the end.
     write_card(_card(resolved, questions), folder)
@@ -145,33 +199,10 @@ def build(
     return questions
 
 
-def _told(resolved: ResolvedStudy, questions: QuestionSet) -> list[str]:
-    """What is said when the questions are there: how many they are, what has none, what is odd in data of others."""
-    empty = questions.about.get("empty_domains") or ()
-    told = [_headline(resolved, questions)]
-    told += [f"No facts, and so no questions: {', '.join(empty)}"] if empty else []
-    foreign = resolved.study.data is not None and "filters" not in questions.about
-    return told + list(questions.about.get("remarks") or ())[:3] if foreign else told
-
-
-def _headline(resolved: ResolvedStudy, questions: QuestionSet) -> str:
-    count, facts = questions.questions.num_rows, questions.facts.num_rows
-    baselines = sum(model.kind == "baseline" for model in resolved.models)
-    parts = [f"{count:,} questions" + (f" from {facts:,} facts" if facts else "")]
-    parts.append(_counted(len(resolved.models) - baselines, "model"))
-    if baselines:
-        parts.append(_counted(baselines, "baseline"))
-    return f"{resolved.suite.name}: {', '.join(parts)}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")
-
-
 def _card(resolved: ResolvedStudy, questions: QuestionSet) -> dict[str, Any]:
     from merkhet.questions.data_card import make_card
 
     study = resolved.study
-    names = resolved.suite.names(study, resolved.home)
+    names = resolved.suite.relation_names(study, resolved.home)
     knowledge = study.knowledge if study.data is None else []
     return make_card(questions, suite=resolved.suite.name, seed=study.seed, knowledge=knowledge, names=names)
