@@ -10,9 +10,6 @@ from merkhet.core.compute_engines import building_engine
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import refuse_foreign_folder
 from merkhet.core.progress import Progress, SilentProgress
-from merkhet.engine.distribute.asking_engine import asking_engine
-from merkhet.engine.executor import execute
-from merkhet.engine.plan import Plan
 from merkhet.engine.resolve_study import Request, ResolvedStudy, memorizes, resolve_study
 from merkhet.engine.run_folder import Run
 from merkhet.engine.study import apply_setting, read_study
@@ -21,7 +18,7 @@ from merkhet.suites import SUITES
 
 if TYPE_CHECKING:
     from merkhet.engine.distribute.shards import ShardRun
-
+    from merkhet.engine.plan import Plan
 
 _SUITE_FOLDERS = Path(__file__).parent / "suites"
 
@@ -156,6 +153,9 @@ def _make_plan(resolved: ResolvedStudy, command: str) -> Plan:
 
 
 def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
+    from merkhet.engine.distribute.asking_engine import asking_engine
+    from merkhet.engine.executor import execute
+
     watcher = progress or SilentProgress()
     with asking_engine(resolved.ask_engine, plan, resolved.home, watcher):
         execute(plan, folder, resolved.home, watcher)

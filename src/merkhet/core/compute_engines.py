@@ -40,6 +40,18 @@ class Engines:
     ask: Engine = Engine(ASKS[0])
 
 
+@dataclass(frozen=True)
+class AskEngine:
+    """Ray cluster that asks."""
+
+    name: str
+    address: str | None
+    """Address of the cluster; None starts one on this machine."""
+    workers: int | None
+    cores: int | None
+    """Cores per worker."""
+
+
 def parse_memory(text: str) -> str:
     """An amount of memory such as ``4GB`` or ``512 MiB``; refuses what is none."""
     if not re.fullmatch(r"\d+(\.\d+)?\s*[kKMGT]i?B", text.strip()):

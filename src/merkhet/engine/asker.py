@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import MerkhetError
 from merkhet.core.records import Answer, Question
 from merkhet.core.schemas import ANSWERS, make_table
@@ -57,18 +58,6 @@ class AskParams:
     pseudowords: PseudowordSettings | None = None
     shard: tuple[int, int] | None = None
     """Number and count, where only one shard's share is asked."""
-
-
-@dataclass(frozen=True)
-class AskEngine:
-    """Ray cluster that asks."""
-
-    name: str
-    address: str | None
-    """Address of the cluster; None starts one on this machine."""
-    workers: int | None
-    cores: int | None
-    """Cores per worker."""
 
 
 @dataclass(frozen=True)

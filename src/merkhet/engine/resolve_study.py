@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.analysis.analysis_options import options_of
-from merkhet.core.compute_engines import ASKS, BUILDS, Engines, choose_engines
+from merkhet.core.compute_engines import ASKS, BUILDS, AskEngine, Engines, choose_engines
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import is_there
 from merkhet.core.registry import Registry
-from merkhet.engine.asker import AskEngine
 from merkhet.engine.study import Study, apply_setting, make_study, read_study
 from merkhet.engine.suite import Suite
 from merkhet.models.model_lookup import ResolvedModel, resolve_model, with_chat

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from merkhet.core.compute_engines import AskEngine
 from merkhet.core.progress import Progress
-from merkhet.engine.asker import AskEngine
 from merkhet.engine.plan import Plan
 
 

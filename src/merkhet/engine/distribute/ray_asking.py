@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.schemas import ANSWERS, write_table
 from merkhet.engine.ask_step import Asked
-from merkhet.engine.asker import AskEngine, AskJob, AskParams, AskRuntime, Effort, put_together
+from merkhet.engine.asker import AskJob, AskParams, AskRuntime, Effort, put_together
 from merkhet.engine.distribute import ray_worker
 from merkhet.engine.distribute.ray_cluster import (
     connect,

@@ -13,10 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.progress import Progress
 from merkhet.core.version import __version__
-from merkhet.engine.asker import AskEngine, AskParams
+from merkhet.engine.asker import AskParams
 from merkhet.engine.plan import Plan
 from merkhet.engine.record_step import installed_versions
 from merkhet.models.model_lookup import resolve_model
