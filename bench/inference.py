@@ -15,7 +15,7 @@ from measuring import Table, arguments, finish, fitted_exponent, interleave, med
 from ontology_world import World, iri_macro, make_world
 from sparql_rules import FORMS, load, run_updates
 
-FACTS, QUICK_FACTS = 1_000_000, 5_000
+FACTS, HEADLINE_FACTS, QUICK_FACTS = 1_000_000, 100_000, 5_000
 NEEDED = 20
 MERKHET, BARE, PEER = "merkhet infer", "  without ids and writing", "pyoxigraph updates"
 
@@ -123,7 +123,7 @@ def growth(sizes: list[int], place: Path, repeats: int) -> tuple[dict[int, float
 
 def main() -> None:
     options = parse(arguments(__doc__, repeats=2, peers=False))
-    facts = QUICK_FACTS if options.quick else FACTS
+    facts = QUICK_FACTS if options.quick else HEADLINE_FACTS if options.headline else FACTS
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         form, tried = faster_form(max(facts // 10, 2000), place / "trial")

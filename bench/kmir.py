@@ -11,6 +11,7 @@ from kmir_world import ENTITIES, TRIPLES
 from measuring import ROOT, Child, Ratio, Table, arguments, child_environment, finish, fitted_exponent, parse, run_child
 
 SCALES = (0.25, 1.0, 4.0, 10.0)
+HEADLINE_SCALES = (0.25, 1.0)
 QUICK_SCALES = (0.002, 0.005)
 NEEDED, MOST_SECONDS, MOST_MB = 184_348, 60, 2 * 1024**3 / 1e6
 
@@ -32,8 +33,9 @@ def build(scale: float, paraphrases: int | None, place: Path, repeats: int, *, q
 
 def main() -> None:
     options = parse(arguments(__doc__, repeats=1, peers=False))
-    scales = QUICK_SCALES if options.quick else SCALES
-    jobs = [(scale, 1) for scale in scales] + [(scales[-1] if options.quick else 1.0, None)]
+    scales = QUICK_SCALES if options.quick else HEADLINE_SCALES if options.headline else SCALES
+    jobs: list[tuple[float, int | None]] = [(scale, 1) for scale in scales]
+    jobs += [] if options.headline else [(scales[-1] if options.quick else 1.0, None)]
     timings: dict[str, list[float]] = {}
     rows, peaks, counts, growth = [], {}, {}, {}
     with tempfile.TemporaryDirectory() as temporary:

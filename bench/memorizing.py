@@ -215,7 +215,15 @@ def main() -> None:
     parser.add_argument("--gpu", action="store_true", help="on CUDA, in bfloat16")
     parser.add_argument("--batch", type=int, default=GPU.batch, help=f"on CUDA [{GPU.batch}]")
     options = parse(parser)
-    sizes = (replace(GPU, batch=options.batch),) if options.gpu else QUICK if options.quick else CPU
+    sizes = (
+        (replace(GPU, batch=options.batch),)
+        if options.gpu
+        else QUICK
+        if options.quick
+        else CPU[:1]
+        if options.headline
+        else CPU
+    )
     lines, kept, ratios, details = [], {}, {}, {}
     for size in sizes:
         timings, details[size.name] = (

@@ -28,11 +28,12 @@ PEERS = ("LM Pub Quiz", "minicons", "lm-eval")
 
 @dataclass(frozen=True)
 class Way:
-    """A way, how many prompts it is given a round, and whether its scores follow merkhet's rule."""
+    """A way, how many prompts it is given a round, whether 'make bench' measures it, and whether its scores follow merkhet's rule."""
 
     name: str
     prompts: int
     same_rule: bool = True
+    headline: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ JOBS = (
         (
             Way("merkhet multiple-mean", 200),
             Way("plain masked", 4),
-            Way("LM Pub Quiz TyQ, defaults", 2, same_rule=False),
+            Way("LM Pub Quiz TyQ, defaults", 2, same_rule=False, headline=False),
             Way("LM Pub Quiz TyQ, float32, batches of 32", 20, same_rule=False),
         ),
     ),
@@ -79,7 +80,7 @@ JOBS = (
         (
             Way("merkhet sum", 20),
             Way("plain causal", 1),
-            Way("lm-eval, defaults", 1),
+            Way("lm-eval, defaults", 1, headline=False),
             Way("lm-eval, batches of 32", 1),
         ),
     ),
@@ -92,6 +93,8 @@ JOBS = (
         ranks=False,
     ),
 )
+
+HEADLINE_JOBS = ("masks", "causal")
 
 
 @dataclass
@@ -219,8 +222,10 @@ def main() -> int:
     rows: list[list[str]] = []
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as place:
-        for job in [job for job in JOBS if not options.jobs or job.key in options.jobs]:
+        wanted = options.jobs or (HEADLINE_JOBS if options.headline else [job.key for job in JOBS])
+        for job in [job for job in JOBS if job.key in wanted]:
             ways = tuple(way for way in job.ways if peers.python or not way.name.startswith(PEERS))
+            ways = tuple(way for way in ways if way.headline or not options.headline)
             material = Path(place) / "material.json"
             if options.material:
                 content = json.loads(options.material.read_text(encoding="utf-8"))

@@ -57,7 +57,7 @@ def test_the_embedded_studies_can_be_done() -> None:
     for name in ("storage", "boundary", "implicit"):
         resolved = resolve_study(Request(str(embedded_studies()[name])), SUITES)
         assert resolved.suite.memorizes, name
-        plan = resolved.suite.memorizing(resolved, "merkhet memorize")
+        plan = resolved.suite.memorize_plan(resolved, "merkhet memorize")
         assert [step.name for step in plan.steps] == ["facts", "study"] and plan.then is not None, name
         assert resolved.study.options["experiment"] == name and resolved.study.limit is None, name
         assert resolved.models[0].kind == "blank", name
