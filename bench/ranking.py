@@ -28,7 +28,7 @@ PEERS = ("LM Pub Quiz", "minicons", "lm-eval")
 
 @dataclass(frozen=True)
 class Way:
-    """A way, how many prompts it is given a round, whether 'make bench' measures it, and whether its scores follow merkhet's rule."""
+    """A way: prompts a round, whether its scores follow merkhet's rule, and whether 'make bench' measures it."""
 
     name: str
     prompts: int

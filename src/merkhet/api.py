@@ -153,7 +153,7 @@ def _make_plan(resolved: ResolvedStudy, command: str) -> Plan:
 
 
 def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
-    from merkhet.engine.distribute.asking_engine import asking_engine
+    from merkhet.engine.distribute.ray_cluster import asking_engine
     from merkhet.engine.executor import execute
 
     watcher = progress or SilentProgress()

@@ -18,7 +18,7 @@ from merkhet.core.compute_engines import Engine, building_engine, choose_engines
 from merkhet.core.errors import InputError
 from merkhet.knowledge.database import TIME_KEY
 from merkhet.knowledge.engines.duckdb_engine import DuckTables
-from merkhet.knowledge.engines.transitive_closure import close_over
+from merkhet.knowledge.engines.relational_engine import close_over
 from merkhet.knowledge.rules import write_conclusions as rule_wording
 from merkhet.knowledge.rules.fixpoint import infer
 from merkhet.knowledge.rules.rule_files import read_rules

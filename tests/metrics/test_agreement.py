@@ -7,7 +7,7 @@ import pytest
 from all_cases import check_all
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from merkhet.metrics.agreement import agreement_interval, kappa_of
+from merkhet.metrics.association import agreement_interval, kappa_of
 
 
 def test_kappa_is_that_of_statsmodels() -> None:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merkhet.metrics.offered_agreement import mean_agreement
-from merkhet.metrics.text_overlap import bag_f1, exact_match, same_bag, word_f1
+from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, same_bag, word_f1
 
 texts = st.text(alphabet="ab .", max_size=6).map(lambda text: text.replace(".", " the "))
 lists = st.lists(texts, max_size=6).map(tuple)

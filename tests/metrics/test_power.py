@@ -11,8 +11,13 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from merkhet.metrics.bootstrap import paired_difference
-from merkhet.metrics.paired_tests import cluster_deviation, mcnemar_test, paired_details
-from merkhet.metrics.power import detectable_difference, facts_needed
+from merkhet.metrics.paired_tests import (
+    cluster_deviation,
+    detectable_difference,
+    facts_needed,
+    mcnemar_test,
+    paired_details,
+)
 
 
 def test_without_a_step_it_is_the_power_of_a_paired_t_test():

@@ -316,7 +316,7 @@ def test_the_room_is_light_to_enter():
         import merkhet.reports
         heavy = {"jinja2", "torch", "vl_convert", "rich", "pandas"} & set(sys.modules)
         assert not heavy, heavy
-        import merkhet.reports.html_report, merkhet.reports.terminal_table
+        import merkhet.reports.html_report, merkhet.reports.tables
         assert callable(merkhet.reports.html_report.render_html)
         assert callable(merkhet.reports.terminal_table.score_table)
         assert "vl_convert" not in sys.modules and "torch" not in sys.modules

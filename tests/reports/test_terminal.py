@@ -7,7 +7,7 @@ from report_runs import CHINESE, HEADLINE, HOSTILE, make_run, score
 from rich.console import Console
 
 from merkhet.core.schemas import SCORES, make_table
-from merkhet.reports.terminal_table import score_table
+from merkhet.reports.tables import score_table
 
 
 def shown(table, width=100, **options) -> str:

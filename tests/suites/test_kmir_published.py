@@ -11,9 +11,9 @@ import pytest
 import merkhet
 from merkhet.core.errors import InputError
 from merkhet.engine.build_step import data_files
+from merkhet.engine.predictions import write_predictions
 from merkhet.metrics.text_overlap import word_f1
 from merkhet.questions.question_files import read_questions
-from merkhet.suites.kmir.predictions import write_predictions
 from merkhet.suites.kmir.published import read_published
 from merkhet.suites.kmir.suite import SUITE
 

@@ -23,7 +23,7 @@ from merkhet.analysis.types import (
     told,
 )
 from merkhet.core.ids import derived_seed
-from merkhet.metrics.agreement import agreement_interval
+from merkhet.metrics.association import agreement_interval
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, NoRanksError
 from merkhet.metrics.ranks import FloatArray

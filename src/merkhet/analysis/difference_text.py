@@ -14,7 +14,7 @@ from typing import Any
 
 from merkhet.analysis.comparison import Comparison, corrected
 from merkhet.analysis.types import listed, name_label
-from merkhet.metrics import power
+from merkhet.metrics import paired_tests as power
 from merkhet.metrics.corrections import CLEAR
 
 Compared = Mapping[str, Any]

@@ -16,10 +16,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from merkhet.calibration.calibration_verdict import BAG, MODELS, RANDOM, TRAINED, judged, plural, sentences_of, verdict
+from merkhet.calibration.calibration_verdict import (
+    BAG,
+    MODELS,
+    RANDOM,
+    TRAINED,
+    about_world,
+    judged,
+    notes_of,
+    plural,
+    sentences_of,
+    verdict,
+)
 from merkhet.calibration.trained_models import FACTS, KINDS, SENSES, Known, KnownModels, one_thread
 from merkhet.calibration.world import SETS
-from merkhet.calibration.world_text import about_world, notes_of
 from merkhet.core.errors import InputError, MerkhetError, did_you_mean
 from merkhet.core.files import scratch_folder
 from merkhet.core.progress import Progress, SilentProgress

@@ -183,9 +183,9 @@ def report(
     from merkhet.cli.run_output import print_report
     from merkhet.core.files import write_text
     from merkhet.engine.combine_runs import combine_runs
+    from merkhet.engine.predictions import write_all_predictions
     from merkhet.engine.run_folder import open_run
     from merkhet.reports.html_report import render_html
-    from merkhet.suites.kmir.predictions import write_all_predictions
 
     opened = [open_run(folder) for folder in runs]
     combined = combine_runs(opened, downstream)

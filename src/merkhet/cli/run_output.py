@@ -17,7 +17,7 @@ from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import score_objects
 from merkhet.questions.question_files import QuestionSet
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.terminal_table import score_table
+from merkhet.reports.tables import score_table
 
 
 def print_run(run: Run, *, as_json: bool) -> None:

@@ -17,7 +17,6 @@ from merkhet.core.schemas import QUESTIONS, write_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
-from merkhet.questions.premise_questions import with_deciders
 from merkhet.questions.question_files import (
     ABOUT,
     QUESTION_FILES,
@@ -28,7 +27,7 @@ from merkhet.questions.question_files import (
     read_questions,
     write_questions,
 )
-from merkhet.questions.sampling import draw_questions
+from merkhet.questions.sampling import draw_questions, with_deciders
 from merkhet.questions.splits import check_splits
 
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from merkhet.core.errors import InputError, MerkhetError
-from merkhet.metrics.offered_agreement import mean_agreement
 from merkhet.metrics.ranks import BestGold, FloatArray, best_gold, none_drawn
-from merkhet.metrics.text_overlap import bag_f1, exact_match, same_bag, word_f1
+from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, same_bag, word_f1
 
 
 class NoRanksError(MerkhetError):

@@ -1,9 +1,10 @@
-"""Some of many questions: whole Q-sets, in turn from each domain and relation, drawn by a seed and their content."""
+"""Sampling of questions by seed and content, with the premise questions they depend on."""
 
 from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from merkhet.core.schemas import QUESTIONS, validate
 
@@ -37,3 +38,14 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
             params={"seed": str(seed), "limit": limit},
         ).to_arrow_table()
     return validate(QUESTIONS, found)
+
+
+def with_deciders(chosen: pa.Table, every: pa.Table, premises: pa.Table) -> pa.Table:
+    """The chosen questions, and all those that decide whether a model knows a premise of theirs."""
+    own = premises.filter(pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks()))
+    needed = {name for column in ("first", "second") for names in own[column].to_pylist() for name in names}
+    needed -= set(chosen["question_id"].to_pylist())
+    if not needed:
+        return chosen
+    more = every.filter(pc.is_in(every["question_id"], pa.array(sorted(needed))))
+    return pa.concat_tables([chosen, more])

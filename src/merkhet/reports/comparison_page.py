@@ -15,8 +15,8 @@ from merkhet.reports.analysis_sections import analysis_sections
 from merkhet.reports.answer_outcomes import outcomes
 from merkhet.reports.chart_style import drawn, line_colours
 from merkhet.reports.comparison_tables import all_groups_table, all_pairs_table, legend, split_tests
-from merkhet.reports.disagreements import MOST_PAIRS, changed_questions
 from merkhet.reports.forest_plot import difference_chart
+from merkhet.reports.question_samples import MOST_PAIRS, changed_questions
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.report_sections import main_table, sampled
 from merkhet.reports.reproduction import model_table, public_command

@@ -1,4 +1,4 @@
-"""Questions as they were asked: a small sample that is the same for the same run."""
+"""Questions as they were asked: a sample of a run, and those that two models answered differently."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from merkhet.core import SLOT
@@ -14,6 +15,7 @@ from merkhet.questions.sense_text import bracketed_words
 from merkhet.reports import formatting as show
 from merkhet.reports.answer_outcomes import RIGHT, UNUSABLE, WRONG, Outcomes
 from merkhet.reports.page_budget import fitting, weight
+from merkhet.reports.report_data import ReportData
 
 TOP = 3
 _ROOM = 500_000
@@ -158,3 +160,60 @@ def _short(text: str, limit: int = _LONG) -> str:
     slot = text.find(SLOT)
     start = max(0, min(slot - limit // 2, len(text) - limit)) if slot >= 0 else 0
     return ("…" if start else "") + text[start : start + limit] + ("…" if start + limit < len(text) else "")
+
+
+_MOST = 20
+_MOST_OF_SEVERAL = 6
+MOST_PAIRS = 6
+
+
+def changed_questions(
+    data: ReportData, judged: Outcomes, pairs: list[tuple[str, str]], tasks: set[str]
+) -> list[dict[str, Any]]:
+    """For each pair of models, how many questions both, none and only one of them got right, and some of the latter.
+
+    Questions are taken in the order of a hash of their ids, so that the choice depends on nothing else.
+    """
+    most = _MOST if len(pairs) == 1 else _MOST_OF_SEVERAL
+    ids = data.questions["question_id"].to_pylist()
+    asked = np.isin(np.array(data.questions["task"].to_pylist(), dtype=np.str_), sorted(tasks))
+    found = []
+    for model, other in pairs[:MOST_PAIRS]:
+        first, second = (_rows(judged, name, len(ids)) for name in (model, other))
+        both = asked & (first >= 0) & (second >= 0)
+        verdicts = [np.where(both, judged.verdict[rows], -2) for rows in (first, second)]
+        usable = np.isin(verdicts[0], (RIGHT, WRONG)) & np.isin(verdicts[1], (RIGHT, WRONG))
+        right = [usable & (verdict == RIGHT) for verdict in verdicts]
+        sides = []
+        for name, mine, theirs in ((model, *right), (other, *right[::-1])):
+            alone = sorted(np.flatnonzero(mine & ~theirs).tolist(), key=lambda place: question_hash(ids[place]))
+            cards = [
+                question_card(
+                    data.questions,
+                    data.answers,
+                    judged,
+                    place,
+                    {int(judged.line[row]): int(row) for row in (first[place], second[place])},
+                )
+                for place in alone[:most]
+            ]
+            sides.append({"model": show.printable(name), "count": len(alone), "questions": cards})
+        found.append(
+            {
+                "model": show.printable(model),
+                "other": show.printable(other),
+                "both": int(np.sum(right[0] & right[1])),
+                "neither": int(np.sum(usable & ~right[0] & ~right[1])),
+                "sides": sides,
+            }
+        )
+    return found
+
+
+def _rows(judged: Outcomes, model: str, count: int) -> npt.NDArray[np.int64]:
+    """The row of a model's answer to each question, by its first line that has one; -1 where there is none."""
+    rows = np.full(count, -1, dtype=np.int64)
+    for line in reversed([place for place, series in enumerate(judged.series) if series.model == model]):
+        own = np.flatnonzero((judged.line == line) & (judged.question >= 0))[::-1]
+        rows[judged.question[own]] = own
+    return rows

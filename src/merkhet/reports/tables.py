@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.reports import formatting as show
@@ -258,3 +261,25 @@ def _kept(content: Any, kind: str) -> TableCell:
     n = show.finite(found.get("n")) if isinstance(content, Mapping) and kind not in ("points", "signed") else None
     ends = f"[{show.number(low, kind)}, {show.number(high, kind)}]" if low is not None and high is not None else ""
     return TableCell(show.number(value, kind), value, low, high, n=None if n is None else round(n), interval=ends)
+
+
+def score_table(
+    scores: pa.Table,
+    headline: Iterable[Any],
+    *,
+    width: int | None = None,
+    baselines: Collection[str] = (),
+    main_methods: Collection[str] = (),
+) -> Table:
+    """Models as rows, headline scores as columns: ``41.2  [39.3, 43.0]`` in percent, chance in the last row.
+
+    The best of each column is bold; ``baselines`` are not among those compared. Where the table is wider than
+    ``width`` (the terminal's own if None), it is stacked: one block of rows for each headline score, so that no
+    number is ever cut. A model that answered by several methods has a row for each, or for ``main_methods`` alone.
+    """
+    board = scoreboard(scores, headline, baselines, main_methods)
+    if not board.columns:
+        return Table("no scores yet", box=None, pad_edge=False)
+    table = board_table(board, sizes=False)
+    table = replace(table, columns=(TableColumn("", number=False), *table.columns[1:]))
+    return as_terminal(table, Console().width if width is None else width)

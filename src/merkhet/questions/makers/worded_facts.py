@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from merkhet.core import SLOT
-from merkhet.knowledge.engines.relational_engine import Tables
-from merkhet.knowledge.engines.transitive_closure import close_over
+from merkhet.knowledge.engines.relational_engine import Tables, close_over
 from merkhet.questions.english import FORMS, number
 from merkhet.questions.makers.template_sql import forms_of, listed, quoted
 from merkhet.questions.schema import BenchmarkSchema, Relation

@@ -1,4 +1,4 @@
-"""Answers of a run in the form of KMIR's evaluator: a CSV of ``id,ret``."""
+"""Export of answers as a CSV of ``id,ret``, the form that KMIR's evaluator reads."""
 
 from __future__ import annotations
 
