@@ -26,10 +26,10 @@ if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from merkhet.core.records import Question
+from merkhet.models.chat._reply_cache import KeptReplies
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import EndpointModel
-from merkhet.models.chat.reply_cache import KeptReplies
-from merkhet.probes.chat.chat_prompts import choose_text
+from merkhet.probes.chat._chat_prompts import choose_text
 from merkhet.probes.chat.choose import choose, order_of
 
 AFTER, IN_FLIGHT, LIMIT = 0.05, 32, 1.5

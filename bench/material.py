@@ -47,7 +47,7 @@ def _frozen(value: Any) -> Any:
 
 def model_folder(name: str) -> tuple[str, Path]:
     """The kind (masked or causal) and the ordinary Hugging Face folder of a model by its alias or path."""
-    from merkhet.models.gguf import unpacked
+    from merkhet.models._gguf import unpacked
     from merkhet.models.model_lookup import ModelSpec, resolve_model
 
     resolved = resolve_model(ModelSpec(name))

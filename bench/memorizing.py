@@ -24,11 +24,11 @@ from transformers import RobertaConfig, RobertaForMaskedLM
 if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from merkhet.training.memorizing.memorize_loop import Training
+from merkhet.training.memorizing._memorize_loop import Training
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._statement_arrays import Packed
+from merkhet.training.memorizing._symbol_head import SymbolTable
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
-from merkhet.training.memorizing.memory_network import MemoryNetwork
-from merkhet.training.memorizing.statement_arrays import Packed
-from merkhet.training.memorizing.symbol_head import SymbolTable
 
 PAD, MASK = 1, 4
 

@@ -40,12 +40,12 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
     import torch
     from memorizing import PAD, Size, network, statements
 
-    from merkhet.training.distributed.process_group import joined_processes
-    from merkhet.training.memorizing.head_shards import drawn_rows
-    from merkhet.training.memorizing.memorize_loop import Training
+    from merkhet.training.distributed._process_group import joined_processes
+    from merkhet.training.memorizing._head_shards import drawn_rows
+    from merkhet.training.memorizing._memorize_loop import Training
+    from merkhet.training.memorizing._memory_network import MemoryNetwork
+    from merkhet.training.memorizing._symbol_head import SymbolTable
     from merkhet.training.memorizing.memorize_settings import MemorizeSettings
-    from merkhet.training.memorizing.memory_network import MemoryNetwork
-    from merkhet.training.memorizing.symbol_head import SymbolTable
 
     torch.set_num_threads(1)
     layers, width, symbols, batch = size

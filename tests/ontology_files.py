@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.knowledge._iris import PREFIXES
 from merkhet.knowledge.chunk import Material
-from merkhet.knowledge.iris import PREFIXES
 from merkhet.knowledge.store import KnowledgeBase
 
 HEAD = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in PREFIXES.items()) + "@prefix : <http://e.org/> .\n"

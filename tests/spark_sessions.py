@@ -23,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         pytest.skip("Spark needs Java")
     from pyspark.sql import SparkSession
 
-    from merkhet.knowledge.engines import spark_session as sessions
+    from merkhet.knowledge.engines import _spark_session as sessions
 
     folder: Path = tmp_path_factory.mktemp("spark")
     (folder / "spark-defaults.conf").write_text(JAVA_OPTIONS)

@@ -21,12 +21,12 @@ from stored_facts import world
 from merkhet.core.errors import InputError
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
-from merkhet.training.distributed.process_group import Processes, joined_processes
-from merkhet.training.memorizing.head_shards import ShardedHead, drawn_rows
+from merkhet.training.distributed._process_group import Processes, joined_processes
+from merkhet.training.memorizing._head_shards import ShardedHead, drawn_rows
+from merkhet.training.memorizing._memorize_loop import Training
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, learn, rank, spread
 from merkhet.training.memorizing.memorize import memorize
-from merkhet.training.memorizing.memorize_loop import Training
-from merkhet.training.memorizing.memory_network import MemoryNetwork
-from merkhet.training.memorizing.symbol_head import Outputs, SymbolTable, learn, rank, spread
 from merkhet.training.pretraining import pretrain
 
 TESTS = Path(__file__).resolve().parent
@@ -63,7 +63,7 @@ if os.environ.get("RANK") == {rank!r}:
     import signal
     import time
 
-    from merkhet.training.memorizing.memorize_loop import Training
+    from merkhet.training.memorizing._memorize_loop import Training
 
     usual = Training._epoch
 
@@ -181,7 +181,7 @@ def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
 
 def rows_as_drawn(every: Processes) -> bool:
     """Whether rows drawn in pieces are those of the whole table, also where pieces have odd sizes."""
-    from merkhet.training.memorizing import head_shards as shards
+    from merkhet.training.memorizing import _head_shards as shards
 
     kept, same = shards._ROWS, True
     for count, width, pieces in ((1000, 3, 16), (999, 5, 32), (37, 1, 16), (2, 3, 16), (200, 16, 1)):

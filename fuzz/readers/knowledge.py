@@ -13,11 +13,11 @@ import duckdb
 from fuzz import examples, mutations
 from fuzz.oddities import json_bombs, yaml_bombs
 from fuzz.targets import SEPARATOR, Place, Target, parts
+from merkhet.knowledge._staging import stage
 from merkhet.knowledge.database import define_macros, prepare
 from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.source_lookup import read_place
 from merkhet.knowledge.source_reader import Reading
-from merkhet.knowledge.staging import stage
 from merkhet.knowledge.store_import import import_knowledge
 
 

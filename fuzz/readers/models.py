@@ -11,13 +11,13 @@ from typing import Any
 from fuzz import mutations
 from fuzz.oddities import yaml_bombs
 from fuzz.targets import Place, Target
-from merkhet.analysis.corpus_index import documents
+from merkhet.analysis._corpus_index import documents
 from merkhet.core.text_formats import parse_yaml
+from merkhet.models.chat._reply_cache import KeptReplies
 from merkhet.models.chat.chat_messages import ChatReply, without_thoughts
 from merkhet.models.chat.chat_settings import read_settings
-from merkhet.models.chat.reply_cache import KeptReplies
 from merkhet.models.model_lookup import ModelSpec, resolve_model
-from merkhet.probes.chat.reply_parsing import chosen, decided, written
+from merkhet.probes.chat._reply_parsing import chosen, decided, written
 from merkhet.training.text_corpus import read_corpus
 
 _CONFIG = b'{"architectures": ["BertForMaskedLM"], "model_type": "bert", "vocab_size": 30, "hidden_size": 8}'

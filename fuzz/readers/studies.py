@@ -7,7 +7,7 @@ from typing import Any
 from fuzz import mutations
 from fuzz.oddities import yaml_bombs
 from fuzz.targets import Place, Target
-from merkhet.analysis.downstream_scores import read_downstream
+from merkhet.analysis._downstream_scores import read_downstream
 from merkhet.core.compute_engines import choose_engines
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.engine.study import apply_setting, make_study, read_study, study_yaml

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
+from merkhet.analysis._corpus_index import CorpusIndex
+from merkhet.analysis._prompt_names import names_in_prompts, plain_name
 from merkhet.analysis.cooccurrence import BUCKETS, bucket, cooccurrence, question_counts
-from merkhet.analysis.corpus_index import CorpusIndex
-from merkhet.analysis.prompt_names import names_in_prompts, plain_name
 from merkhet.metrics.text_overlap import word_f1
 
 

@@ -12,7 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from merkhet.analysis.corpus_index import WORDS_A_DOCUMENT, CorpusIndex, corpus_files, corpus_identity, documents, words
+from merkhet.analysis._corpus_index import (
+    WORDS_A_DOCUMENT,
+    CorpusIndex,
+    corpus_files,
+    corpus_identity,
+    documents,
+    words,
+)
 from merkhet.core.errors import InputError
 
 pytest.importorskip("tantivy")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from linguistic_runs import make_input
 
-from merkhet.analysis.downstream_scores import downstream_identity, read_downstream
+from merkhet.analysis._downstream_scores import downstream_identity, read_downstream
 from merkhet.analysis.extrinsic import extrinsic
 from merkhet.core.errors import InputError
 from merkhet.metrics.metrics import get_metric

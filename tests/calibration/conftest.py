@@ -20,7 +20,7 @@ def brief_models():
     """Models of the seed 0 that were trained for one epoch: for probes that do not listen to them."""
     with known_models(seed=0) as made:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("merkhet.calibration.trained_models.WORLDS", brief_worlds())
+            patch.setattr("merkhet.calibration._trained_models.WORLDS", brief_worlds())
             for number in range(2):
                 made.get("facts", "causal", number, 2)
         yield made

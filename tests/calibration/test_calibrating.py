@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from merkhet.calibration import calibrate
-from merkhet.calibration.calibration_verdict import BAG, RANDOM, TRAINED
-from merkhet.calibration.world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN
+from merkhet.calibration._calibration_verdict import BAG, RANDOM, TRAINED
+from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Answer
 from merkhet.probes.rank import rank_candidates

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from merkhet.calibration.fact_world import make_facts
-from merkhet.calibration.word_overlap_control import BagOfWords
+from merkhet.calibration._fact_world import make_facts
+from merkhet.calibration._word_overlap_control import BagOfWords
 from merkhet.core import SLOT
 from merkhet.core.records import Question
 from merkhet.probes.fill import fill_slots

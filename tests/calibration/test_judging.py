@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from merkhet.calibration.calibration_verdict import (
+from merkhet.calibration._calibration_verdict import (
     AT_LEAST,
     BAG,
     LEAK,
@@ -17,7 +17,7 @@ from merkhet.calibration.calibration_verdict import (
     sentences_of,
     verdict,
 )
-from merkhet.calibration.world import IN_OTHER_WORDS, MEMORIZED, SETS
+from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, SETS
 
 NOTES = {"known": 1.0, "transfer": "facts in other words", "bag": "order is lost.", "unusable": 0}
 GOOD = {

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merkhet.calibration import fact_world as facts
-from merkhet.calibration import sense_world as senses
-from merkhet.calibration.fact_world import make_facts
-from merkhet.calibration.sense_world import make_senses
-from merkhet.calibration.world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, SETS, World
+from merkhet.calibration import _fact_world as facts
+from merkhet.calibration import _sense_world as senses
+from merkhet.calibration._fact_world import make_facts
+from merkhet.calibration._sense_world import make_senses
+from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, SETS, World
 from merkhet.core import SLOT
 
 SEEDS = st.integers(0, 2**31)

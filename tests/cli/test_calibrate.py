@@ -68,7 +68,7 @@ def test_the_probe_of_the_readme_passes_and_its_card_is_kept(merkhet, tmp_path: 
 
 def test_a_probe_that_guesses_fails_with_exit_code_1(merkhet, tmp_path: Path, monkeypatch) -> None:
     """Whatever its models have learned: they are trained for one epoch only."""
-    monkeypatch.setattr("merkhet.calibration.trained_models.WORLDS", brief_worlds())
+    monkeypatch.setattr("merkhet.calibration._trained_models.WORLDS", brief_worlds())
     (tmp_path / "guessing.py").write_text(GUESSING, encoding="utf-8")
     done = merkhet("calibrate", "guessing.py:guess", *BRIEF, "--trainings", 1, "--out", "cards", check=1)
     assert "Traceback" not in done.stderr and "causal model of facts, training 1 of 1" in done.stderr

@@ -15,9 +15,9 @@ import pytest
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import ANSWERS, make_table, write_table
-from merkhet.knowledge.sparql_client import _pause_asked
-from merkhet.models.chat.http_connection import Response
-from merkhet.models.chat.response_errors import retry_after
+from merkhet.knowledge._sparql_client import _pause_asked
+from merkhet.models.chat._http_connection import Response
+from merkhet.models.chat._response_errors import retry_after
 
 torch = pytest.importorskip("torch")
 
@@ -29,7 +29,7 @@ def flip(file: Path, place: int) -> None:
 
 
 def checkpoint(folder: Path) -> Path:
-    from merkhet.training.checkpoints import write_checkpoint
+    from merkhet.training._checkpoints import write_checkpoint
 
     file = folder / "checkpoint.pt"
     write_checkpoint(file, "this", {"weights": torch.arange(4096.0), "epoch": 3})
@@ -38,7 +38,7 @@ def checkpoint(folder: Path) -> Path:
 
 def test_a_checkpoint_that_finds_no_room_says_so(tmp_path: Path) -> None:
     """A file may have no more than so many bytes here, which is what a full disk looks like."""
-    from merkhet.training.checkpoints import write_checkpoint
+    from merkhet.training._checkpoints import write_checkpoint
 
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -53,7 +53,7 @@ def test_a_checkpoint_that_finds_no_room_says_so(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_was_cut_off_is_named_and_not_gone_on_from(tmp_path: Path, caplog) -> None:
-    from merkhet.training.checkpoints import read_checkpoint
+    from merkhet.training._checkpoints import read_checkpoint
 
     file = checkpoint(tmp_path)
     assert read_checkpoint(file, "this", "model") is not None
@@ -67,7 +67,7 @@ def test_a_checkpoint_that_was_cut_off_is_named_and_not_gone_on_from(tmp_path: P
 
 
 def test_wrong_weights_in_a_checkpoint_are_noticed(tmp_path: Path, caplog) -> None:
-    from merkhet.training.checkpoints import read_checkpoint
+    from merkhet.training._checkpoints import read_checkpoint
 
     file = checkpoint(tmp_path)
     flip(file, file.read_bytes().index(torch.arange(4096.0).numpy().tobytes()[400:800]))
@@ -78,7 +78,7 @@ def test_wrong_weights_in_a_checkpoint_are_noticed(tmp_path: Path, caplog) -> No
 
 def test_wrong_bytes_in_packed_statements_are_noticed(tmp_path: Path, caplog) -> None:
     from merkhet.core.files import file_digest, write_json
-    from merkhet.training.memorizing.statement_arrays import _ABOUT, _FILES, _opened
+    from merkhet.training.memorizing._statement_arrays import _ABOUT, _FILES, _opened
 
     for name in _FILES:
         np.save(tmp_path / f"{name}.npy", np.arange(64, dtype=np.int32))

@@ -12,7 +12,7 @@ from small_packs import small_run
 
 from merkhet.core.errors import MerkhetError
 from merkhet.engine.asker import AskJob, AskParams
-from merkhet.engine.distribute import ray_worker
+from merkhet.engine.distribute import _ray_worker as ray_worker
 from merkhet.engine.run_folder import open_run
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 

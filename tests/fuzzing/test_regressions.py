@@ -16,14 +16,14 @@ from merkhet.core.text_formats import parse_json, parse_reply, parse_yaml, shown
 from merkhet.engine.study import apply_setting, make_study
 from merkhet.knowledge.source_lookup import read_place
 from merkhet.knowledge.source_reader import Reading
+from merkhet.models.chat._http_connection import Response
+from merkhet.models.chat._reply_cache import KeptReplies
 from merkhet.models.chat.chat_messages import ChatReply
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import _letters, _tokens
-from merkhet.models.chat.http_connection import Response
-from merkhet.models.chat.reply_cache import KeptReplies
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.prediction_file import read_predictions
-from merkhet.probes.chat.reply_parsing import ANSWERED, NO_ANSWER, chosen, written
+from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, chosen, written
 from merkhet.questions.question_files import read_card, read_questions
 from merkhet.questions.schema import read_benchmark_schema
 from merkhet.questions.templates import read_schema
@@ -320,7 +320,7 @@ def test_a_response_longer_than_any_machine_holds_is_a_broken_connection(head):
     import socket
     import threading
 
-    from merkhet.models.chat.http_connection import BrokenConnectionError, Connections
+    from merkhet.models.chat._http_connection import BrokenConnectionError, Connections
 
     with socket.create_server(("127.0.0.1", 0)) as server:
 

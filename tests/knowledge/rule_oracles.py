@@ -8,7 +8,7 @@ import json
 import random
 from pathlib import Path
 
-from merkhet.knowledge.iris import full_iri
+from merkhet.knowledge._iris import full_iri
 from merkhet.knowledge.rules.fixpoint import infer
 from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.knowledge.store import KnowledgeBase

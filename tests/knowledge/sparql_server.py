@@ -22,7 +22,7 @@ import pytest
 from listening import listening_port
 
 from merkhet.core.errors import MerkhetError
-from merkhet.knowledge.iris import short_name
+from merkhet.knowledge._iris import short_name
 from merkhet.knowledge.source_reader import Reading
 from merkhet.knowledge.sources.sparql import read_endpoint
 

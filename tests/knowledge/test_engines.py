@@ -17,9 +17,9 @@ from spark_sessions import LOCAL
 from merkhet.core.compute_engines import Engine, building_engine, choose_engines, parse_engine
 from merkhet.core.errors import InputError
 from merkhet.knowledge.database import TIME_KEY
-from merkhet.knowledge.engines.duckdb_engine import DuckTables
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import close_over
-from merkhet.knowledge.rules import write_conclusions as rule_wording
+from merkhet.knowledge.rules import _write_conclusions as rule_wording
 from merkhet.knowledge.rules.fixpoint import infer
 from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.store import KnowledgeBase
@@ -119,7 +119,7 @@ def test_lists_windows_and_joins_are_alike(duck, spark):
 
 @pytest.mark.cluster
 def test_rows_are_numbered_alike_over_many_parts(duck, spark, monkeypatch):
-    monkeypatch.setattr("merkhet.knowledge.engines.spark_engine._ONE_SORT", 100)
+    monkeypatch.setattr("merkhet.knowledge.engines._spark_engine._ONE_SORT", 100)
     names = [f"{number * 7919 % 1000:04d}" for number in range(1000)]
     both(duck, spark, "many", pa.table({"name": names}))
     spark.session.conf.set("spark.sql.adaptive.enabled", "false")  # It would put so few rows into one part.
@@ -162,7 +162,7 @@ def test_closure_finds_every_way_and_ends_in_circles(duck, spark):
 
 
 def test_rows_made_by_python_may_be_more_than_memory_should_hold(monkeypatch):
-    from merkhet.knowledge.engines import duckdb_engine as module
+    from merkhet.knowledge.engines import _duckdb_engine as module
 
     monkeypatch.setattr(module, "_PIECE", 2048)
     with KnowledgeBase() as knowledge:

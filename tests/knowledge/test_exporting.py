@@ -14,8 +14,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.iris import full_iri, short_name
-from merkhet.knowledge.sources.literals import read_literal
+from merkhet.knowledge._iris import full_iri, short_name
+from merkhet.knowledge.sources._literals import read_literal
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_export import _node, _triple, export_knowledge
 from merkhet.knowledge.store_import import import_knowledge

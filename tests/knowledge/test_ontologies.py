@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ontology_files import HEAD, LOW, knowledge_of, names, told, turtle
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.iris import short_name
+from merkhet.knowledge._iris import short_name
 from merkhet.knowledge.ontology import read_ontology
 from merkhet.knowledge.store import KnowledgeBase
 

@@ -10,9 +10,9 @@ from all_cases import check_all
 from ontology_files import LOW, knowledge_of, names, told, turtle
 
 from merkhet.core.errors import InputError
+from merkhet.knowledge._term_labels import instance_name, term_name, words_of
 from merkhet.knowledge.ontology import PREDICATES, read_ontology
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.knowledge.term_labels import instance_name, term_name, words_of
 
 
 def test_schema_org_has_identifiers_for_labels_and_datatypes_of_its_own(tmp_path):

@@ -19,10 +19,10 @@ from rdf_files import facts_of, names_of, read, written
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS
-from merkhet.knowledge.iris import PREFIXES
-from merkhet.knowledge.sources import ntriples
-from merkhet.knowledge.sources import triple_classifier as triples
-from merkhet.knowledge.sources.literals import read_literal
+from merkhet.knowledge._iris import PREFIXES
+from merkhet.knowledge.sources import _ntriples as ntriples
+from merkhet.knowledge.sources import _triple_classifier as triples
+from merkhet.knowledge.sources._literals import read_literal
 
 ox = pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
 

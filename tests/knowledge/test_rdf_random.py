@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from merkhet.knowledge.iris import PREFIXES, short_name
+from merkhet.knowledge._iris import PREFIXES, short_name
 from merkhet.knowledge.source_reader import Reading
 from merkhet.knowledge.sources.rdf import read_rdf
 

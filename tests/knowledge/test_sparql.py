@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sparql_server import ALL, ROWS, ask, expected, proxy, pyoxigraph, refusal, running, server, store, triples
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.sparql_client import EndpointError
+from merkhet.knowledge._sparql_client import EndpointError
 from merkhet.knowledge.sparql_queries import take_apart
 
 

@@ -27,7 +27,7 @@ from sparql_server import (
 )
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.iris import short_name
+from merkhet.knowledge._iris import short_name
 from merkhet.knowledge.source_reader import Reading
 from merkhet.knowledge.sources.sparql import read_endpoint
 from merkhet.knowledge.sparql_queries import ready_queries

@@ -75,7 +75,7 @@ def test_an_interval_that_takes_questions_for_facts_is_found_out(coverage):
     """Four questions that are known or not together, taken for four facts: too narrow, and seen."""
     import numpy as np
 
-    from merkhet.metrics.closed_form import robust_interval
+    from merkhet.metrics._closed_form import robust_interval
 
     design, generator = coverage.Design(0.7, 100, (4, 4), 0.8), np.random.default_rng(2)
     held = 0

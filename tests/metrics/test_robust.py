@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from merkhet.metrics._closed_form import clustered_variance, robust_difference, robust_interval
 from merkhet.metrics.bootstrap import clustered_interval, paired_difference
-from merkhet.metrics.closed_form import clustered_variance, robust_difference, robust_interval
 
 
 def clustered(generator, count, share, spread=0.3, most=4):

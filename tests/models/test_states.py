@@ -16,12 +16,12 @@ from tiny_models import CAUSAL, FAMILIES, MASKED
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
-from merkhet.models import word_embeddings as states
+from merkhet.models import _word_embeddings as states
+from merkhet.models._word_embeddings import WordStates, cosines
 from merkhet.models.layer_methods import expanded, layered_methods
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec
 from merkhet.models.protocol import ComparesSenses
-from merkhet.models.word_embeddings import WordStates, cosines
 
 LAYERS = 2  # Of every tiny model.
 

@@ -13,10 +13,10 @@ from writing_models import CAUSAL_WRITERS, MASKED_WRITERS, WRITERS, questions
 
 from merkhet.core.records import Question
 from merkhet.metrics.text_overlap import normalised_words
+from merkhet.models._text_generation import cut_answer, rejoined
 from merkhet.models.lm_head import logits_at
 from merkhet.models.loading import load_model
 from merkhet.models.protocol import WritesAnswers
-from merkhet.models.text_generation import cut_answer, rejoined
 
 PROMPTS = (
     "The capital of France is [MASK].",

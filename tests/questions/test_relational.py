@@ -12,7 +12,7 @@ import yaml
 
 from merkhet.core import SLOT
 from merkhet.core.schemas import FACTS, NAMES, make_table, question_id
-from merkhet.knowledge.engines.duckdb_engine import DuckTables
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.rules.fixpoint import infer
 from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.store import KnowledgeBase

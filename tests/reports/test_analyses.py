@@ -16,10 +16,10 @@ from svg_readers import Drawn
 
 from merkhet.analysis import ANALYSES
 from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.reports._plot_layout import legend_columns
 from merkhet.reports.analysis_sections import analysis_sections
 from merkhet.reports.figures import rank_bins
 from merkhet.reports.html_report import render_html
-from merkhet.reports.plot_layout import legend_columns
 
 TABLE = {
     "caption": "one of everything",

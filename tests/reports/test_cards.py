@@ -7,7 +7,7 @@ from dataclasses import replace
 from report_pages import Page
 from report_runs import make_card, make_run
 
-from merkhet.reports.calibration_section import trust, trust_sentences, warnings
+from merkhet.reports._calibration_section import trust, trust_sentences, warnings
 from merkhet.reports.html_report import render_html
 from merkhet.reports.report_data import ReportData
 

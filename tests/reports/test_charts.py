@@ -11,11 +11,11 @@ from report_runs import HOSTILE, make_run, score
 from svg_readers import Drawn, place
 
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
-from merkhet.reports.chart_specs import described_chart
-from merkhet.reports.chart_style import COLOURS, DASHES, DOTTED, GREYS, PARTS, POINTS, VERMILION
+from merkhet.reports._chart_specs import described_chart
+from merkhet.reports._chart_style import COLOURS, DASHES, DOTTED, GREYS, PARTS, POINTS, VERMILION
+from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports.figure_files import report_charts
 from merkhet.reports.figures import RANK_SHADES
-from merkhet.reports.forest_plot import difference_chart
 from merkhet.reports.formatting import distinct, file_name
 
 # Machado, Oliveira and Fernandes (2009), "A Physiologically-based Model for Simulation of Color Vision Deficiency",

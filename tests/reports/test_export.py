@@ -20,8 +20,8 @@ from svg_readers import ALLOWED
 from table_readers import HtmlTable, LatexTable, markdown_rows
 
 from merkhet.core.errors import InputError
+from merkhet.reports._svg_marks import Bar
 from merkhet.reports.figure_files import FORMATS, can_convert, report_charts, save_charts
-from merkhet.reports.svg_marks import Bar
 
 needs_converter = pytest.mark.skipif(not can_convert(), reason="vl-convert is not installed")
 SVG = "{http://www.w3.org/2000/svg}"

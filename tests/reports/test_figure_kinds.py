@@ -20,7 +20,7 @@ from merkhet.analysis.layer_accuracy import layers
 from merkhet.analysis.text_length import lengths
 from merkhet.core.schemas import SCORES, make_table
 from merkhet.reports import formatting as show
-from merkhet.reports.chart_style import cut
+from merkhet.reports._chart_style import cut
 from merkhet.reports.figure_files import can_convert, latex_figures, report_charts, save_charts
 from merkhet.suites.lama_tk.analyses.storage import storage
 from merkhet.suites.ontoprobe.analyses.premise_effects import premises

@@ -11,8 +11,8 @@ from report_runs import ARABIC, CHINESE, HOSTILE, make_run, score
 from svg_readers import ALLOWED, Drawn
 
 from merkhet.core.schemas import SCORES, make_table
-from merkhet.reports.answer_outcomes import best_ranks
-from merkhet.reports.chart_style import line_colours, short_labels
+from merkhet.reports._answer_outcomes import best_ranks
+from merkhet.reports._chart_style import line_colours, short_labels
 from merkhet.reports.figure_files import report_charts
 from merkhet.reports.figures import rank_bins, score_charts
 from merkhet.reports.html_report import render_html

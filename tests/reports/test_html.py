@@ -12,9 +12,9 @@ from report_pages import Page
 from report_runs import ARABIC, CHINESE, HOSTILE, LONG, make_run, score
 
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.reports._report_sections import comparisons
 from merkhet.reports.html_report import render_html
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.report_sections import comparisons
 
 SECTIONS = (
     *("summary", "scores", "figures", "compared", "calibration", "questions", "unusable", "methods", "reproduce"),
@@ -167,8 +167,8 @@ def section(html: str, name: str) -> str:
 
 
 def test_the_sample_has_right_and_wrong_answers_of_every_model_and_task():
-    from merkhet.reports.answer_outcomes import outcomes
-    from merkhet.reports.question_samples import sample_questions
+    from merkhet.reports._answer_outcomes import outcomes
+    from merkhet.reports._question_samples import sample_questions
     from merkhet.reports.scoreboard import scoreboard
 
     run = make_run(size=120)

@@ -9,7 +9,7 @@ from report_pages import Page
 from report_runs import make_card, make_run, score
 
 from merkhet.core.schemas import SCORES, make_table
-from merkhet.reports.citations import bibliography, in_text
+from merkhet.reports._citations import bibliography, in_text
 from merkhet.reports.html_report import render_html
 from merkhet.reports.report_data import ReportData
 from merkhet.suites import SUITES

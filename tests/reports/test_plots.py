@@ -12,7 +12,7 @@ from report_runs import ARABIC, CHINESE, HOSTILE, make_run, score
 from svg_readers import Drawn, covers
 
 from merkhet.core.schemas import SCORES, make_table
-from merkhet.reports.axis_scales import (
+from merkhet.reports._axis_scales import (
     Scale,
     log_ticks,
     number_labels,
@@ -22,11 +22,11 @@ from merkhet.reports.axis_scales import (
     tick_step,
     value_axis,
 )
-from merkhet.reports.chart_specs import described_chart
+from merkhet.reports._chart_specs import described_chart
+from merkhet.reports._forest_plot import difference_chart
+from merkhet.reports._plot_layout import PANEL, category_labels
+from merkhet.reports._text_width import shorten, text_width, wrap
 from merkhet.reports.figure_files import report_charts, save_charts
-from merkhet.reports.forest_plot import difference_chart
-from merkhet.reports.plot_layout import PANEL, category_labels
-from merkhet.reports.text_width import shorten, text_width, wrap
 
 LONG = "an-organisation-with-a-long-name/" + "a-model-with-a-long-name-" * 10
 POOL = ("m", "SmolLM2-135M", "two words", LONG, "W" * 40, CHINESE * 4, ARABIC, HOSTILE, "Ünïcödé ёжик 🦔", "")

@@ -16,7 +16,7 @@ from table_readers import HtmlTable, LatexTable, markdown_rows
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
-from merkhet.reports.latex_tables import escaped
+from merkhet.reports._latex_tables import escaped
 from merkhet.reports.tables import (
     ReportTable,
     TableCell,

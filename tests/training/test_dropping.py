@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from merkhet.training.distributed.example_dropout import dropout_of
-from merkhet.training.distributed.gradient_sync import GradientSum, nodes_of
-from merkhet.training.distributed.process_group import Processes
+from merkhet.training.distributed._example_dropout import dropout_of
+from merkhet.training.distributed._gradient_sync import GradientSum, nodes_of
+from merkhet.training.distributed._process_group import Processes
 
 
 def dropped(slots, *shape: int, seed: int = 3, p: float = 0.25, calls: int = 1) -> list[torch.Tensor]:

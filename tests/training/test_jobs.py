@@ -18,9 +18,9 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.version import __version__
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
-from merkhet.training.distributed import jobs
+from merkhet.training.distributed import _jobs as jobs
+from merkhet.training.memorizing._memorize_loop import CHECKPOINT
 from merkhet.training.memorizing.memorize import memorize
-from merkhet.training.memorizing.memorize_loop import CHECKPOINT
 
 pytestmark = [
     pytest.mark.cluster,
@@ -140,7 +140,7 @@ def test_processes_end_with_the_one_that_has_started_them(tmp_path):
 _OTHER = """
 import os, sys
 from pathlib import Path
-from merkhet.training.distributed import jobs
+from merkhet.training.distributed import _jobs as jobs
 
 if os.environ["RANK"] == "1":
     jobs.__version__ = "0.0.9"

@@ -14,13 +14,13 @@ from tiny_models import MASKED, build_models
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 from writing_models import WRITERS
 
-from merkhet.training.memorizing.device_batches import Feed
-from merkhet.training.memorizing.memorize_loop import Training
+from merkhet.training.memorizing._device_batches import Feed
+from merkhet.training.memorizing._memorize_loop import Training
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._model_body import LeanBody, PlainBody, body_of
+from merkhet.training.memorizing._statement_arrays import epoch_batches, pack
+from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, learn, rank, spread, spread_in_kernels
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
-from merkhet.training.memorizing.memory_network import MemoryNetwork
-from merkhet.training.memorizing.model_body import LeanBody, PlainBody, body_of
-from merkhet.training.memorizing.statement_arrays import epoch_batches, pack
-from merkhet.training.memorizing.symbol_head import Outputs, SymbolTable, learn, rank, spread, spread_in_kernels
 
 LEAN = ("bert", "roberta")
 OTHERS = ("albert", "distilbert", "electra")
@@ -229,7 +229,7 @@ def test_the_head_against_autograd(parts, halved):
 
 
 def test_ranks_are_counted_as_anybody_would(monkeypatch):
-    from merkhet.training.memorizing import symbol_head as head
+    from merkhet.training.memorizing import _symbol_head as head
 
     monkeypatch.setitem(head._CELLS, "cpu", 40)  # Several parts.
     generator = np.random.default_rng(4)

@@ -16,8 +16,8 @@ from tokenizers import processors
 
 from merkhet.core.errors import InputError
 from merkhet.models.loading import load_model
-from merkhet.training.pretraining_examples import NO_LABEL, Example, Examples, Frame, Vocabulary, frame_of
-from merkhet.training.pretraining_objectives import BoundaryHead, Objective, SegmentHead
+from merkhet.training._pretraining_examples import NO_LABEL, Example, Examples, Frame, Vocabulary, frame_of
+from merkhet.training._pretraining_objectives import BoundaryHead, Objective, SegmentHead
 from merkhet.training.pretraining_settings import OBJECTIVES, PretrainSettings
 from merkhet.training.text_corpus import read_corpus
 

@@ -243,7 +243,7 @@ def test_a_batch_in_parts_gives_the_same_gradients(folders, corpora, tmp_path: P
     settings = {"steps": 1, "batch_size": 8}
     trained(folders["bert-chinese"], corpora["both"], tmp_path / "out", objective, settings=settings)
     whole, made[1] = made[1][0], []
-    from merkhet.training.pretraining_objectives import Objective
+    from merkhet.training._pretraining_objectives import Objective
 
     tell, tried = Objective.losses, []
 

@@ -19,8 +19,8 @@ from merkhet.core.errors import InputError
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.training import pretraining
+from merkhet.training.memorizing._memorize_loop import CHECKPOINT
 from merkhet.training.memorizing.memorize import memorize
-from merkhet.training.memorizing.memorize_loop import CHECKPOINT
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")

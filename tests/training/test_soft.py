@@ -19,9 +19,9 @@ from merkhet.core.records import Question
 from merkhet.models.extra_embeddings import MadeWords, with_words
 from merkhet.models.loading import load_model
 from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords
-from merkhet.training import soft_prompt_training as training_module
+from merkhet.training import _soft_prompt_training as training_module
+from merkhet.training._soft_prompt_scoring import ask, score
 from merkhet.training.artifact import read_learned
-from merkhet.training.soft_prompt_scoring import ask, score
 from merkhet.training.soft_prompts import learn_soft_prompts, read_soft, soft_words_for
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -34,7 +34,7 @@ OPTIONS = {
     "corpus": Option(
         "cooccurrence",
         "a folder of .txt files or Wikipedia extracts (.jsonl, .jsonl.gz with 'text' and 'title'), or one such file",
-        "merkhet.analysis.corpus_index:corpus_identity",
+        "merkhet.analysis._corpus_index:corpus_identity",
         path=True,
     ),
     "lengths": Option(
@@ -45,7 +45,7 @@ OPTIONS = {
     "downstream": Option(
         "extrinsic",
         "a CSV file of scores on other tasks: model,task,score, or model and a column for each task",
-        "merkhet.analysis.downstream_scores:downstream_identity",
+        "merkhet.analysis._downstream_scores:downstream_identity",
         path=True,
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from merkhet.analysis.score_lookup import PRECISIONS, ScoreBook, is_layer
+from merkhet.analysis._score_lookup import PRECISIONS, ScoreBook, is_layer
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,

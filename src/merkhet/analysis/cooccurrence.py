@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.analysis.corpus_index import CorpusIndex
-from merkhet.analysis.prompt_names import names_in_prompts, plain_name
+from merkhet.analysis._corpus_index import CorpusIndex
+from merkhet.analysis._prompt_names import names_in_prompts, plain_name
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from merkhet.analysis.downstream_scores import Downstream, read_downstream
-from merkhet.analysis.score_lookup import ScoreBook
+from merkhet.analysis._downstream_scores import Downstream, read_downstream
+from merkhet.analysis._score_lookup import ScoreBook
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from merkhet.analysis.score_lookup import ScoreBook
+from merkhet.analysis._score_lookup import ScoreBook
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from merkhet.analysis._score_lookup import ScoreBook
 from merkhet.analysis.comparison import Comparison, holm
-from merkhet.analysis.score_lookup import ScoreBook
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,

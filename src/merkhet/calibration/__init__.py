@@ -12,7 +12,7 @@ from merkhet.core.progress import Progress
 from merkhet.models.model_lookup import require_models_extra
 
 if TYPE_CHECKING:
-    from merkhet.calibration.trained_models import KnownModels
+    from merkhet.calibration._trained_models import KnownModels
     from merkhet.probes.probe_support import Probe
 
 
@@ -45,7 +45,7 @@ def calibrate(
 def known_models(seed: int = 0, progress: Progress | None = None) -> Iterator[KnownModels]:
     """Models with known content for several calibrations of one seed; they are gone when the block ends."""
     try:
-        from merkhet.calibration.trained_models import KnownModels
+        from merkhet.calibration._trained_models import KnownModels
     except ImportError as error:
         if error.name in ("torch", "transformers"):
             raise require_models_extra(error) from error

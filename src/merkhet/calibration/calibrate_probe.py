@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from merkhet.calibration.calibration_verdict import (
+from merkhet.calibration._calibration_verdict import (
     BAG,
     MODELS,
     RANDOM,
@@ -28,8 +28,8 @@ from merkhet.calibration.calibration_verdict import (
     sentences_of,
     verdict,
 )
-from merkhet.calibration.trained_models import FACTS, KINDS, SENSES, Known, KnownModels, one_thread
-from merkhet.calibration.world import SETS
+from merkhet.calibration._trained_models import FACTS, KINDS, SENSES, Known, KnownModels, one_thread
+from merkhet.calibration._world import SETS
 from merkhet.core.errors import InputError, MerkhetError, did_you_mean
 from merkhet.core.files import scratch_folder
 from merkhet.core.progress import Progress, SilentProgress

@@ -150,7 +150,7 @@ def _ask_blocks(
     if engine is not None:
         why_here = reason_to_stay_local(resolved)
         if why_here is None:
-            from merkhet.engine.distribute.ray_asking import ask_on_ray
+            from merkhet.engine.distribute._ray_asking import ask_on_ray
 
             return ask_on_ray(context, engine, job, asked, left, begin)
         logger.info("%s is asked by this process and not on Ray: %s", resolved.name, why_here)

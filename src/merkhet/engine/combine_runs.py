@@ -11,10 +11,10 @@ from merkhet.analysis.analysis_options import options_of
 from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
+from merkhet.engine._run_collection import Together, distinct, put_together
 from merkhet.engine.analysis_step import analysis_input, run_analyses
 from merkhet.engine.memorize_steps import RecallPart
 from merkhet.engine.recall_findings import PartOfRun, recall_findings
-from merkhet.engine.run_collection import Together, distinct, put_together
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import classes_of
 from merkhet.engine.suite_card import HeadlineScore

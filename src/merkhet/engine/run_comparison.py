@@ -15,11 +15,11 @@ from merkhet.analysis.comparison_text import give_verdict, say_groups
 from merkhet.analysis.difference_text import from_side, is_clear
 from merkhet.analysis.types import listed, told
 from merkhet.core.errors import InputError, did_you_mean
+from merkhet.engine._comparability import remarks, say_questions, shared_questions
+from merkhet.engine._paired_answers import PairedAnswers
+from merkhet.engine._paired_recalls import PairedRecalls
+from merkhet.engine._run_collection import Together, put_together
 from merkhet.engine.combine_runs import report_data, set_against
-from merkhet.engine.comparability import remarks, say_questions, shared_questions
-from merkhet.engine.paired_answers import PairedAnswers
-from merkhet.engine.paired_recalls import PairedRecalls
-from merkhet.engine.run_collection import Together, put_together
 from merkhet.engine.run_folder import Run
 from merkhet.engine.study import GROUPS
 from merkhet.metrics.metrics import get_metric, is_metric

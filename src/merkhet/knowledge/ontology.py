@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.knowledge.class_hierarchy import Ancestry, steps_above
-from merkhet.knowledge.ontology_terms import CLASS, INSTANCE, PROPERTY, Noun, Terms, examples, make_terms
+from merkhet.knowledge._class_hierarchy import Ancestry, steps_above
+from merkhet.knowledge._ontology_terms import CLASS, INSTANCE, PROPERTY, Noun, Terms, examples, make_terms
+from merkhet.knowledge._term_labels import instance_name
 from merkhet.knowledge.rules.rulebook import ROLES
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.knowledge.term_labels import instance_name
 
 PREDICATES: Mapping[str, tuple[str, ...]] = {
     "type": (*ROLES["type"], "instance-of", "instance of"),

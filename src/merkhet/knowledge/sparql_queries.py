@@ -11,7 +11,7 @@ from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.text_formats import parse_yaml
-from merkhet.knowledge.iris import full_iri, short_name
+from merkhet.knowledge._iris import full_iri, short_name
 
 COUNT = "merkhetCount"
 """The column in which a count of rows comes back."""

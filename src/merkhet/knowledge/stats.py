@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from merkhet.knowledge import iris
-from merkhet.knowledge.engines.duckdb_engine import DuckTables
-from merkhet.knowledge.rules.contradictions import find_cycles
+from merkhet.knowledge import _iris as iris
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
+from merkhet.knowledge.rules._contradictions import find_cycles
 from merkhet.knowledge.rules.rulebook import ROLES
 from merkhet.knowledge.store import KnowledgeBase
 

@@ -10,11 +10,11 @@ import duckdb
 import pyarrow as pa
 
 from merkhet.core.schemas import FACTS, NAMES, validate
+from merkhet.knowledge._staging import merge, stage
 from merkhet.knowledge.chunk import Material, Predicate
 from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, define_macros, explained, prepare
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, locate, read_place
 from merkhet.knowledge.source_reader import Reading
-from merkhet.knowledge.staging import merge, stage
 
 
 class KnowledgeBase:

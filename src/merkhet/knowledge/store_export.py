@@ -14,8 +14,8 @@ import duckdb
 
 from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import atomic_path, disk_full, refuse_foreign_folder, unfinished_path, write_error
+from merkhet.knowledge._iris import OWN_NAMES, PREFIXES, full_iri
 from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connected
-from merkhet.knowledge.iris import OWN_NAMES, PREFIXES, full_iri
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK
 
 _FORMATS = {

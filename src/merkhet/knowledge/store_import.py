@@ -19,11 +19,11 @@ from merkhet.core.files import disk_full, file_digest, is_disk_full, sync_folder
 from merkhet.core.ids import content_id
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.version import __version__
+from merkhet.knowledge._sparql_client import shown_address
+from merkhet.knowledge._staging import Taken, merge, stage
 from merkhet.knowledge.database import connect, explained, in_use
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, locate, read_place
 from merkhet.knowledge.source_reader import Reading
-from merkhet.knowledge.sparql_client import shown_address
-from merkhet.knowledge.staging import Taken, merge, stage
 
 try:
     import fcntl

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from merkhet.metrics.closed_form import IntArray, clustered_variance
+from merkhet.metrics._closed_form import IntArray, clustered_variance
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.t_distribution import incomplete_beta, student_quantile
 
@@ -71,7 +71,7 @@ def mcnemar_test(
     .. math:: \chi^2_1 = \frac{G - 1}{G} \frac{\big(\sum_k (b_k - c_k)\big)^2}{\sum_k (b_k - c_k)^2}
 
     and so does it where questions have weights, by sums of weights in place of numbers. (Clusters of two kinds have
-    the variance of :func:`merkhet.metrics.closed_form.clustered_variance`.) 1 where the models never differ.
+    the variance of :func:`merkhet.metrics._closed_form.clustered_variance`.) 1 where the models never differ.
     """
     differences = first - second
     if not differences.any():
@@ -108,7 +108,7 @@ def cluster_deviation(differences: FloatArray, *clusters: IntArray) -> float:
 
     .. math:: s = \sqrt{G V}
 
-    with V of :func:`merkhet.metrics.closed_form.clustered_variance`. With one question a cluster it is the usual one.
+    with V of :func:`merkhet.metrics._closed_form.clustered_variance`. With one question a cluster it is the usual one.
     It does not shrink where the same facts are only asked about more often. NaN with fewer than two clusters.
     """
     facts = min((len(np.unique(own)) for own in clusters), default=0)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.ids import derived_seed
 from merkhet.core.recall_schemas import RECALLS
+from merkhet.metrics._closed_form import robust_difference, robust_interval
 from merkhet.metrics.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
-from merkhet.metrics.closed_form import robust_difference, robust_interval
 from merkhet.metrics.corrections import chance_adjusted
 from merkhet.metrics.paired_tests import PairedDetails, paired_details
 from merkhet.metrics.ranks import FloatArray, none_drawn

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 from merkhet.core import SLOT
 from merkhet.core.records import Question
+from merkhet.models._text_generation import CAUSAL_METHODS, TextWriter
+from merkhet.models._vocabulary_filter import with_the_rest_last, without_unwritable
+from merkhet.models._word_embeddings import WordStates
 from merkhet.models.batching import run_batches, usual_budget
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest
 from merkhet.models.chat.chat_settings import ChatSettings
@@ -26,11 +29,8 @@ from merkhet.models.chat.local_chat import LocalChat
 from merkhet.models.lm_head import describe_weights, log_probabilities, logits_at
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Row
-from merkhet.models.text_generation import CAUSAL_METHODS, TextWriter
 from merkhet.models.token_trie import TokenTree, plant
 from merkhet.models.tokenize_candidates import IN_PLACE, PlacedList, Placer, Windows
-from merkhet.models.vocabulary_filter import with_the_rest_last, without_unwritable
-from merkhet.models.word_embeddings import WordStates
 
 logger = logging.getLogger(__name__)
 

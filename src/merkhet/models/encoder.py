@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from merkhet.core.records import Question
+from merkhet.models._word_embeddings import WordStates, refuse_two_parts
 from merkhet.models.batching import usual_budget
 from merkhet.models.lm_head import describe_weights
 from merkhet.models.protocol import CandidateScores
 from merkhet.models.tokenize_candidates import Placer
-from merkhet.models.word_embeddings import WordStates, refuse_two_parts
 
 
 class EncoderModel:

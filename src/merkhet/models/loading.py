@@ -36,9 +36,9 @@ def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
 def _load(resolved: ResolvedModel, path: Path) -> Model:
     import transformers
 
+    from merkhet.models._gguf import unpacked
     from merkhet.models.causal import CausalModel
     from merkhet.models.encoder import EncoderModel
-    from merkhet.models.gguf import unpacked
     from merkhet.models.masked import MaskedModel
 
     transformers.utils.logging.set_verbosity_error()

@@ -14,15 +14,15 @@ import numpy as np
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
+from merkhet.models._mask_filling import SlotFiller
+from merkhet.models._text_generation import MASKED_METHODS, MaskWriter
+from merkhet.models._vocabulary_filter import with_the_rest_last, without_unwritable
+from merkhet.models._word_embeddings import WordStates
 from merkhet.models.batching import usual_budget
 from merkhet.models.lm_head import describe_weights, last_attention
-from merkhet.models.mask_filling import SlotFiller
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FilledSlot, FloatArray, IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Plan, Reads
-from merkhet.models.text_generation import MASKED_METHODS, MaskWriter
 from merkhet.models.tokenize_candidates import IN_PLACE, Placed, Placer
-from merkhet.models.vocabulary_filter import with_the_rest_last, without_unwritable
-from merkhet.models.word_embeddings import WordStates
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
     "mean": lambda values, starts: np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values))),

@@ -124,7 +124,7 @@ def write_sheet(rows: Sequence[Mapping[str, str]], path: Path, title: str) -> No
     if path.suffix == ".csv":
         write_text(path, sheet_csv(rows))
     elif path.suffix in (".html", ".htm"):
-        from merkhet.questions.review_page import render_sheet
+        from merkhet.questions._review_page import render_sheet
 
         write_text(path, render_sheet(rows, title))
     else:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from merkhet.reports import formatting as show
-from merkhet.reports.chart_specs import described_chart
-from merkhet.reports.chart_style import Figure, drawn
-from merkhet.reports.page_budget import fitting
+from merkhet.reports._chart_specs import described_chart
+from merkhet.reports._chart_style import Figure, drawn
+from merkhet.reports._page_budget import fitting
 
 _MOST_ROWS = 500
 _ROOM = 400_000

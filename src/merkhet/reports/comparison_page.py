@@ -11,15 +11,15 @@ from markupsafe import Markup
 from merkhet.core.html_page import render_page
 from merkhet.reports import figures
 from merkhet.reports import formatting as show
+from merkhet.reports._answer_outcomes import outcomes
+from merkhet.reports._chart_style import drawn, line_colours
+from merkhet.reports._forest_plot import difference_chart
+from merkhet.reports._question_samples import MOST_PAIRS, changed_questions
+from merkhet.reports._report_sections import main_table, sampled
+from merkhet.reports._reproduction import model_table, public_command
 from merkhet.reports.analysis_sections import analysis_sections
-from merkhet.reports.answer_outcomes import outcomes
-from merkhet.reports.chart_style import drawn, line_colours
 from merkhet.reports.comparison_tables import all_groups_table, all_pairs_table, legend, split_tests
-from merkhet.reports.forest_plot import difference_chart
-from merkhet.reports.question_samples import MOST_PAIRS, changed_questions
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.report_sections import main_table, sampled
-from merkhet.reports.reproduction import model_table, public_command
 from merkhet.reports.scoreboard import scoreboard
 
 Row = Mapping[str, Any]

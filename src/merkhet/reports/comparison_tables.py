@@ -12,7 +12,7 @@ from rich.text import Text
 
 from merkhet.metrics.corrections import CLEAR
 from merkhet.reports import formatting as show
-from merkhet.reports.chart_style import cut
+from merkhet.reports._chart_style import cut
 from merkhet.reports.table_model import ReportTable, TableCell, TableColumn, counts, measure, words
 
 CHANCE = "p (Holm)"

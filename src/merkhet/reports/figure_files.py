@@ -13,15 +13,15 @@ from pathlib import Path
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import atomic_path, write_text
 from merkhet.reports import formatting as show
-from merkhet.reports.answer_outcomes import outcomes
-from merkhet.reports.chart_specs import described_chart
-from merkhet.reports.chart_style import NamedChart, line_colours
+from merkhet.reports._answer_outcomes import outcomes
+from merkhet.reports._chart_specs import described_chart
+from merkhet.reports._chart_style import NamedChart, line_colours
+from merkhet.reports._forest_plot import difference_chart
+from merkhet.reports._heat_maps import heat_chart, task_heat_charts
+from merkhet.reports._plot_layout import PANEL
+from merkhet.reports._report_sections import group_names
 from merkhet.reports.figures import grouped_chart, rank_charts, score_charts
-from merkhet.reports.forest_plot import difference_chart
-from merkhet.reports.heat_maps import heat_chart, task_heat_charts
-from merkhet.reports.plot_layout import PANEL
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.report_sections import group_names
 from merkhet.reports.scoreboard import grouped_rows, scoreboard
 
 FORMATS = ("png", "pdf", "svg", "html")
@@ -108,7 +108,7 @@ def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Seque
 
 def latex_figures(charts: Sequence[NamedChart]) -> str:
     """LaTeX that includes the figures, each with its caption and a label; one wider than a panel goes over columns."""
-    from merkhet.reports.latex_tables import escaped, fitted, preamble
+    from merkhet.reports._latex_tables import escaped, fitted, preamble
 
     needed = preamble(["graphicx"], "".join(chart.caption for chart in charts))
     figures = [

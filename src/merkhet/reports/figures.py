@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from merkhet.reports import formatting as show
-from merkhet.reports.answer_outcomes import UNUSABLE, Outcomes
-from merkhet.reports.axis_scales import Axis, number_labels, percent_labels, value_axis
-from merkhet.reports.chart_style import INTERVALS, VERMILION, NamedChart, counted, cut, sentences, short_labels
-from merkhet.reports.plot_layout import (
+from merkhet.reports._answer_outcomes import UNUSABLE, Outcomes
+from merkhet.reports._axis_scales import Axis, number_labels, percent_labels, value_axis
+from merkhet.reports._chart_style import INTERVALS, VERMILION, NamedChart, counted, cut, sentences, short_labels
+from merkhet.reports._plot_layout import (
     PANEL,
     ROW,
     Key,
@@ -26,9 +26,9 @@ from merkhet.reports.plot_layout import (
     stacked_rows,
     whiskers,
 )
+from merkhet.reports._svg_marks import FONT_SIZE, INK, PADDING, Bar, Drawing, Mark, Strokes, drawing, extent
+from merkhet.reports._text_width import text_width
 from merkhet.reports.scoreboard import Cell, Column, Scoreboard, Series
-from merkhet.reports.svg_marks import FONT_SIZE, INK, PADDING, Bar, Drawing, Mark, Strokes, drawing, extent
-from merkhet.reports.text_width import text_width
 
 RANK_SHADES = ("#08306b", "#1c5a9c", "#3f85bf", "#74abd6", "#9bc2e1", "#c5daec", "#e9f0f7")
 """From dark to light, so that ranks are told apart in grey."""

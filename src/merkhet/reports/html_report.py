@@ -8,23 +8,23 @@ from typing import Any
 from markupsafe import Markup
 
 from merkhet.core.html_page import render_page
+from merkhet.reports import _heat_maps as heat
+from merkhet.reports import _report_sections as sections
 from merkhet.reports import figures
 from merkhet.reports import formatting as show
-from merkhet.reports import heat_maps as heat
-from merkhet.reports import report_sections as sections
+from merkhet.reports._answer_outcomes import Outcomes, outcomes
+from merkhet.reports._calibration_section import card_views, missing_views, trust, trust_sentences, warnings
+from merkhet.reports._chart_style import Figure, drawn, line_colours
+from merkhet.reports._citations import bibliography
+from merkhet.reports._forest_plot import difference_chart
+from merkhet.reports._methods_section import methods_text, metrics_in_words
+from merkhet.reports._page_budget import fitting_each
+from merkhet.reports._question_samples import sample_questions
+from merkhet.reports._reproduction import environment, is_shortened, model_table, public_command, study_text
+from merkhet.reports._summary import summary, tiles
 from merkhet.reports.analysis_sections import analysis_sections
-from merkhet.reports.answer_outcomes import Outcomes, outcomes
-from merkhet.reports.calibration_section import card_views, missing_views, trust, trust_sentences, warnings
-from merkhet.reports.chart_style import Figure, drawn, line_colours
-from merkhet.reports.citations import bibliography
-from merkhet.reports.forest_plot import difference_chart
-from merkhet.reports.methods_section import methods_text, metrics_in_words
-from merkhet.reports.page_budget import fitting_each
-from merkhet.reports.question_samples import sample_questions
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.reproduction import environment, is_shortened, model_table, public_command, study_text
 from merkhet.reports.scoreboard import Scoreboard, grouped_rows, scoreboard
-from merkhet.reports.summary import summary, tiles
 
 _ROOM_FOR_FIGURES, _ROOM_FOR_ANALYSES = 1_200_000, 750_000
 """Bytes of a page that figures may take, about: the report's own, and those of analyses besides."""

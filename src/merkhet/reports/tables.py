@@ -12,9 +12,10 @@ from rich.table import Table
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.reports import formatting as show
-from merkhet.reports.latex_tables import as_latex
+from merkhet.reports._latex_tables import as_latex
+from merkhet.reports._report_sections import group_names
+from merkhet.reports._table_writers import as_csv, as_html, as_markdown, as_terminal
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.report_sections import group_names
 from merkhet.reports.scoreboard import (
     LOWER_IS_BETTER,
     Cell,
@@ -29,7 +30,6 @@ from merkhet.reports.scoreboard import (
     scoreboard,
 )
 from merkhet.reports.table_model import ReportTable, Row, TableCell, TableColumn, counts, measure, spread, words
-from merkhet.reports.table_writers import as_csv, as_html, as_markdown, as_terminal
 
 __all__ = [
     "ReportTable",

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from merkhet.training.distributed.jobs import take_part
+from merkhet.training.distributed._jobs import take_part
 
 if __name__ == "__main__":
     take_part(Path(sys.argv[1]))

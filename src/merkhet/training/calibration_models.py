@@ -22,7 +22,7 @@ from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.models.lm_head import logits_at
 from merkhet.models.protocol import ANSWER_LENGTH
-from merkhet.training.optimization import refuse_no_number, schedule, seeded
+from merkhet.training._optimization import refuse_no_number, schedule, seeded
 
 KINDS = ("masked", "causal")
 LAYERS, WIDTH, HEADS = 2, 64, 4

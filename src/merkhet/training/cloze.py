@@ -29,8 +29,8 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import ANSWER_LENGTH, Model
 from merkhet.models.row_scheduler import Row
 from merkhet.models.tokenize_candidates import UnusableError
+from merkhet.training._optimization import backward_in_parts, check_settings, refuse_no_number, schedule, seeded
 from merkhet.training.artifact import Learned, make_settings, refuse_other_files, save_learned
-from merkhet.training.optimization import backward_in_parts, check_settings, refuse_no_number, schedule, seeded
 
 logger = logging.getLogger(__name__)
 

@@ -22,14 +22,14 @@ from merkhet.core.progress import Progress, SilentProgress
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
 from merkhet.training import PRETRAIN
+from merkhet.training._checkpoints import go_on_from, keep_checkpoint
+from merkhet.training._optimization import backward_in_parts, refuse_no_number, schedule, seeded
+from merkhet.training._pretraining_examples import Example, Examples, Vocabulary, frame_of
+from merkhet.training._pretraining_objectives import Objective
 from merkhet.training.artifact import Learned, refuse_other_files, refuse_unshared, result_settings, save_learned
-from merkhet.training.checkpoints import go_on_from, keep_checkpoint
-from merkhet.training.distributed.example_dropout import dropout_of
-from merkhet.training.distributed.gradient_sync import GradientSum, one_thread
-from merkhet.training.distributed.process_group import Processes
-from merkhet.training.optimization import backward_in_parts, refuse_no_number, schedule, seeded
-from merkhet.training.pretraining_examples import Example, Examples, Vocabulary, frame_of
-from merkhet.training.pretraining_objectives import Objective
+from merkhet.training.distributed._example_dropout import dropout_of
+from merkhet.training.distributed._gradient_sync import GradientSum, one_thread
+from merkhet.training.distributed._process_group import Processes
 from merkhet.training.pretraining_settings import PretrainSettings, checked, make_pretrain_settings
 from merkhet.training.text_corpus import corpus_digest, read_corpus
 
@@ -66,7 +66,7 @@ def pretrain(
             f"{model.placer.longest} tokens at most; set it to {model.placer.longest} or less"
         )
     if chosen.processes > 1 and processes is None:
-        from merkhet.training.distributed.jobs import train_together
+        from merkhet.training.distributed._jobs import train_together
 
         return train_together(
             *(PRETRAIN, model, folder),

@@ -26,10 +26,10 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.placeholders import MARKS, SOFT_TOKEN, PseudowordSettings
 from merkhet.models.protocol import Model
 from merkhet.models.pseudowords import pseudoword_embeddings
+from merkhet.training._optimization import check_settings, seeded
+from merkhet.training._soft_prompt_scoring import USUAL, WAYS
+from merkhet.training._soft_prompt_training import AS_USUAL, SoftLearning, SoftSettings, Words, make_examples
 from merkhet.training.artifact import RECORD, Learned, make_settings, read_learned, refuse_other_files, save_folder
-from merkhet.training.optimization import check_settings, seeded
-from merkhet.training.soft_prompt_scoring import USUAL, WAYS
-from merkhet.training.soft_prompt_training import AS_USUAL, SoftLearning, SoftSettings, Words, make_examples
 
 WEIGHTS = "soft.safetensors"
 LOSSES = ("bce", "nll")

@@ -12,11 +12,11 @@ import pytest
 from chat_servers import ScriptedServer, completion, running
 
 from merkhet.core.errors import InputError, MerkhetError
+from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat._response_errors import BudgetSpentError
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import EndpointError, EndpointModel
-from merkhet.models.chat.reply_cache import KeptReplies
-from merkhet.models.chat.response_errors import BudgetSpentError
 
 SECRET = "sk-Zq8-not-to-be-seen-anywhere"
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from merkhet.core.errors import InputError
-from merkhet.models.chat.reply_cache import KeptReplies
+from merkhet.models.chat._reply_cache import KeptReplies
 
 REQUEST = {"model": "m", "messages": []}
 

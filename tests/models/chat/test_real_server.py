@@ -11,9 +11,9 @@ from chat_servers import FaultyProxy, running, transformers_server
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
+from merkhet.models.chat._reply_cache import KeptReplies
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import EndpointModel
-from merkhet.models.chat.reply_cache import KeptReplies
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model
@@ -42,7 +42,7 @@ def questions() -> list[Question]:
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    from merkhet.models.gguf import unpacked
+    from merkhet.models._gguf import unpacked
 
     pytest.importorskip("uvicorn")
     found = resolve_model(ModelSpec("smollm2-135m")).path

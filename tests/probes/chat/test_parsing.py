@@ -5,7 +5,7 @@ from __future__ import annotations
 from all_cases import check_all
 
 from merkhet.models.chat.chat_messages import ChatReply, without_thoughts
-from merkhet.probes.chat.reply_parsing import ANSWERED, NO_ANSWER, REFUSED, Said, chosen, decided, written
+from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, REFUSED, Said, chosen, decided, written
 
 LETTERS = ("A", "B", "C", "D")
 CHOICES = ("Berlin", "Paris", "Rome", "I")

@@ -172,7 +172,7 @@ def test_rows_are_read_from_groups_of_any_size(tmp_path, rows):
     import pyarrow.parquet as pq
 
     from merkhet.core.schemas import ANSWERS, make_table
-    from merkhet.reports.explorer.row_reader import ParquetRows
+    from merkhet.reports.explorer._row_reader import ParquetRows
 
     table = make_table(ANSWERS, [answer(f"q_{number}", golds=[f"g {number}"]) for number in range(3000)])
     pq.write_table(pa.table(table), tmp_path / "answers.parquet", row_group_size=rows)

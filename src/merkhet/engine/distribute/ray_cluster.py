@@ -191,7 +191,7 @@ def worker_class() -> type:
                 return {**about, "merkhet": None, "problem": f"{type(error).__name__}: {error}"}
 
         def call(self, name: str, *given: object) -> object:
-            from merkhet.engine.distribute import ray_worker
+            from merkhet.engine.distribute import _ray_worker as ray_worker
 
             return getattr(ray_worker, name)(self.state, self.cores, *given)
 

@@ -10,7 +10,7 @@ import duckdb
 from merkhet.core.compute_engines import Engine
 from merkhet.core.files import disk_full
 from merkhet.knowledge.database import TIME_KEY
-from merkhet.knowledge.engines.duckdb_engine import DuckTables
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
 
 _MOST_NUMBERED = 2**30
@@ -28,7 +28,7 @@ def engine_tables(
         [(facts,)] = connection.execute("select count(*) from facts").fetchall()
         yield DuckTables(connection, wide=facts > _MOST_NUMBERED)
         return
-    from merkhet.knowledge.engines.spark_session import spark_tables
+    from merkhet.knowledge.engines._spark_session import spark_tables
 
     with spark_tables(engine) as tables:
         tables.define("time_key", ["t", "missing"], TIME_KEY)

@@ -16,16 +16,16 @@ from merkhet.core.compute_engines import Engine
 from merkhet.core.errors import InputError
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.schemas import fact_id
-from merkhet.knowledge import iris
+from merkhet.knowledge import _iris as iris
 from merkhet.knowledge.database import connected
 from merkhet.knowledge.engines.open_engine import engine_tables
 from merkhet.knowledge.engines.relational_engine import Tables
-from merkhet.knowledge.rules.contradictions import Contradiction, find_contradictions, find_cycles
-from merkhet.knowledge.rules.fact_numbering import earliest, latest, number_facts, numbers_of
-from merkhet.knowledge.rules.rule_compiler import MOST_PREMISES, Axioms, closing, codes, names_of, statements
+from merkhet.knowledge.rules._contradictions import Contradiction, find_contradictions, find_cycles
+from merkhet.knowledge.rules._fact_numbering import earliest, latest, number_facts, numbers_of
+from merkhet.knowledge.rules._rule_compiler import MOST_PREMISES, Axioms, closing, codes, names_of, statements
+from merkhet.knowledge.rules._write_conclusions import store_conclusions
 from merkhet.knowledge.rules.rule_files import Declared
 from merkhet.knowledge.rules.rulebook import KINDS, ROLES, Rule, chosen_rules
-from merkhet.knowledge.rules.write_conclusions import store_conclusions
 
 _CLOSED_BY = {"subclass": "rdfs11", "subproperty": "rdfs5"}
 _BY_SOURCE = "rules/declared by source"

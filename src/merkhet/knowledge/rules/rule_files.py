@@ -10,7 +10,7 @@ from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
-from merkhet.knowledge import iris
+from merkhet.knowledge import _iris as iris
 from merkhet.knowledge.rules.rulebook import KINDS, ROLES
 
 _PAIRS = ("subproperty", "subclass", "domain", "range", "inverse", "equivalent", "equivalent class")

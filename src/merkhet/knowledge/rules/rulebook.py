@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.knowledge import iris
+from merkhet.knowledge import _iris as iris
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "type": (iris.TYPE, "P31"),

@@ -12,9 +12,9 @@ from xml.parsers import expat
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.knowledge.chunk import Material
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, is_compressed, open_file, plain_suffix
-from merkhet.knowledge.sources.ntriples import BOM_8, BOM_16, read_line_format
-from merkhet.knowledge.sources.oxigraph_terms import Quads, load_pyoxigraph, said_by
-from merkhet.knowledge.sources.triple_classifier import Triples
+from merkhet.knowledge.sources._ntriples import BOM_8, BOM_16, read_line_format
+from merkhet.knowledge.sources._oxigraph_terms import Quads, load_pyoxigraph, said_by
+from merkhet.knowledge.sources._triple_classifier import Triples
 
 # What pyoxigraph calls a format.
 _FORMATS = {

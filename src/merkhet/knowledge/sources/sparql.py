@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
+from merkhet.knowledge._iris import full_iri, short_name
+from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, Manners, Row
+from merkhet.knowledge._sparql_paging import Paging
 from merkhet.knowledge.chunk import Gathering, Material
-from merkhet.knowledge.iris import full_iri, short_name
 from merkhet.knowledge.source_reader import Reading
-from merkhet.knowledge.sources.literals import STRING, read_literal
-from merkhet.knowledge.sparql_client import USER_AGENT, Endpoint, Manners, Row
-from merkhet.knowledge.sparql_paging import Paging
+from merkhet.knowledge.sources._literals import STRING, read_literal
 from merkhet.knowledge.sparql_queries import Query, check_languages, fill_query, find_query, iri_of, schema_queries
 
 OPTIONS = (

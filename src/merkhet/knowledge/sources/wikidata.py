@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from merkhet.core.errors import InputError, did_you_mean
+from merkhet.knowledge._iris import short_name
 from merkhet.knowledge.chunk import Gathering, Material
-from merkhet.knowledge.iris import short_name
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, read_blocks
 from merkhet.knowledge.sources.quadruples import starts_after
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
+from merkhet.models.chat._http_connection import BrokenConnectionError, Connections, Response
+from merkhet.models.chat._reply_cache import KeptReplies, key_of
+from merkhet.models.chat._response_errors import Budget, BudgetSpentError, Fault, Pace, back_off, fault_of
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, without_thoughts
 from merkhet.models.chat.chat_settings import ChatSettings
-from merkhet.models.chat.http_connection import BrokenConnectionError, Connections, Response
-from merkhet.models.chat.reply_cache import KeptReplies, key_of
-from merkhet.models.chat.response_errors import Budget, BudgetSpentError, Fault, Pace, back_off, fault_of
 from merkhet.models.protocol import CandidateScores
 
 logger = logging.getLogger("merkhet.models")

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from merkhet.models._text_generation import PaddedTexts, TextWriter
 from merkhet.models.batching import run_batches
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, Message, without_thoughts
 from merkhet.models.chat.chat_settings import ChatSettings
 from merkhet.models.row_scheduler import Row
-from merkhet.models.text_generation import PaddedTexts, TextWriter
 from merkhet.models.tokenize_candidates import UnusableError, refuse_too_long
 
 _ANSWER = "\nAnswer:"

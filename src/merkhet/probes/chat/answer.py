@@ -9,9 +9,9 @@ from merkhet.core import SLOT
 from merkhet.core.records import Answer, Question
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, Converses
 from merkhet.models.protocol import Model
-from merkhet.probes.chat.chat_prompts import answer_text, conversation
-from merkhet.probes.chat.few_shot import Examples
-from merkhet.probes.chat.reply_parsing import written
+from merkhet.probes.chat._chat_prompts import answer_text, conversation
+from merkhet.probes.chat._few_shot import Examples
+from merkhet.probes.chat._reply_parsing import written
 from merkhet.probes.probe_support import compares_senses, known_methods
 
 PROBE = METHOD = "answer"

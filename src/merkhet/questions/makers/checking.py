@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from merkhet.core import SLOT
-from merkhet.questions.makers.template_sql import quoted, sentence, usable
+from merkhet.questions.makers._template_sql import quoted, sentence, usable
 from merkhet.questions.makers.worded_facts import Workshop, balanced
 
 _SPARE = 1.3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from merkhet.core.schemas import candidate_set_id
-from merkhet.questions.makers.template_sql import (
+from merkhet.questions.makers._template_sql import (
     column,
     context,
     form_in_slot,

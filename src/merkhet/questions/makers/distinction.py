@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from merkhet.knowledge.engines.relational_engine import close_over
-from merkhet.questions.makers.template_sql import enumerated, quoted
+from merkhet.questions.makers._template_sql import enumerated, quoted
 from merkhet.questions.makers.worded_facts import Workshop, balanced
 from merkhet.questions.schema import Hierarchy
 

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
+from merkhet.questions.makers._template_sql import quoted
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
 from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.number_comparison import make_comparisons
 from merkhet.questions.makers.reasoning import make_reasoning
-from merkhet.questions.makers.template_sql import quoted
 from merkhet.questions.makers.worded_facts import MakingOptions, Workshop
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import BenchmarkSchema

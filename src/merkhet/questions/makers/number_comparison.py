@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from merkhet.knowledge.quantities import UNITS
-from merkhet.questions.makers.template_sql import enumerated, listed, quoted
+from merkhet.questions.makers._template_sql import enumerated, listed, quoted
 from merkhet.questions.makers.worded_facts import Workshop, balanced
 from merkhet.questions.schema import Comparison
 

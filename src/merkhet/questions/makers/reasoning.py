@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from merkhet.knowledge.rules.rulebook import RULES
-from merkhet.questions.makers.completion import candidate_set
-from merkhet.questions.makers.template_sql import (
+from merkhet.questions.makers._template_sql import (
     column,
     enumerated,
     form_in_slot,
@@ -14,6 +13,7 @@ from merkhet.questions.makers.template_sql import (
     sentence,
     usable,
 )
+from merkhet.questions.makers.completion import candidate_set
 from merkhet.questions.makers.worded_facts import Workshop, balanced
 from merkhet.questions.schema import Relation
 

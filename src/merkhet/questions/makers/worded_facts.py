@@ -11,7 +11,7 @@ import pyarrow as pa
 from merkhet.core import SLOT
 from merkhet.knowledge.engines.relational_engine import Tables, close_over
 from merkhet.questions.english import FORMS, number
-from merkhet.questions.makers.template_sql import forms_of, listed, quoted
+from merkhet.questions.makers._template_sql import forms_of, listed, quoted
 from merkhet.questions.schema import BenchmarkSchema, Relation
 from merkhet.questions.splits import split_sql
 

@@ -23,8 +23,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from merkhet.core.errors import InputError, MerkhetError
+from merkhet.reports.explorer._filters import Params, RequestError, one
 from merkhet.reports.explorer.explorer_views import Views
-from merkhet.reports.explorer.filters import Params, RequestError, one
 from merkhet.reports.explorer.playground import Player, read_wish
 
 logger = logging.getLogger("merkhet.explorer")

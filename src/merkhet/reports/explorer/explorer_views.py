@@ -10,10 +10,11 @@ import numpy as np
 
 from merkhet.core import SLOT
 from merkhet.questions.sense_text import bracketed_words, in_place
-from merkhet.reports.answer_outcomes import RIGHT, UNUSABLE, WRONG
-from merkhet.reports.explorer.answer_cells import UNASKED, verdict_of
-from merkhet.reports.explorer.fact_proofs import proofs
-from merkhet.reports.explorer.filters import (
+from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG
+from merkhet.reports._report_sections import sampled
+from merkhet.reports.explorer._answer_cells import UNASKED, verdict_of
+from merkhet.reports.explorer._fact_proofs import proofs
+from merkhet.reports.explorer._filters import (
     CELLS,
     Filters,
     Params,
@@ -26,7 +27,6 @@ from merkhet.reports.explorer.filters import (
 )
 from merkhet.reports.explorer.run_tables import FACETS, RunTables
 from merkhet.reports.formatting import finite
-from merkhet.reports.report_sections import sampled
 
 SORTS = ("run", "hardest", "easiest", "rank", "text", "difference")
 _NAMES = {RIGHT: "right", WRONG: "wrong", UNUSABLE: "unusable", UNASKED: None}

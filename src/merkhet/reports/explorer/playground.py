@@ -15,7 +15,7 @@ from merkhet.core.records import Answer, Question
 from merkhet.models.placeholders import MARKS, with_letters
 from merkhet.models.protocol import FillsSlots, Model, NeedsAllQuestions, WritesAnswers
 from merkhet.probes import PROBES
-from merkhet.reports.explorer.filters import RequestError
+from merkhet.reports.explorer._filters import RequestError
 from merkhet.reports.formatting import finite
 
 PLAYED = ("rank", "fill", "write")

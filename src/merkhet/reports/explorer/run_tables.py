@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from merkhet.core import SLOT
 from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS
 from merkhet.questions.sense_text import bracketed_words, in_place
-from merkhet.reports.explorer.answer_cells import COLUMNS, Bools, Cells, make_cells
-from merkhet.reports.explorer.row_reader import ParquetRows
+from merkhet.reports.explorer._answer_cells import COLUMNS, Bools, Cells, make_cells
+from merkhet.reports.explorer._row_reader import ParquetRows
 
 FACETS = ("task", "domain", "relation", "template", "rule", "split", "language")
 """What questions are filtered by; a question without a value has the empty one."""

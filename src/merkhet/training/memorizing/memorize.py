@@ -24,17 +24,17 @@ from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model
 from merkhet.models.random_init import BlankModel
 from merkhet.training import MEMORIZE
+from merkhet.training._checkpoints import whole_rows
+from merkhet.training._optimization import seeded
 from merkhet.training.artifact import Learned, refuse_other_files, refuse_unshared, result_settings, save_folder
-from merkhet.training.checkpoints import whole_rows
-from merkhet.training.distributed.gradient_sync import one_thread
-from merkhet.training.distributed.process_group import Processes
-from merkhet.training.memorizing.head_shards import drawn_rows
-from merkhet.training.memorizing.memorize_loop import CHECKPOINT, Place, Training
+from merkhet.training.distributed._gradient_sync import one_thread
+from merkhet.training.distributed._process_group import Processes
+from merkhet.training.memorizing._head_shards import drawn_rows
+from merkhet.training.memorizing._memorize_loop import CHECKPOINT, Place, Training
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._statement_arrays import Packed, pack
+from merkhet.training.memorizing._symbol_head import SymbolTable
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings, checked, make_memorize_settings
-from merkhet.training.memorizing.memory_network import MemoryNetwork
-from merkhet.training.memorizing.statement_arrays import Packed, pack
-from merkhet.training.memorizing.symbol_head import SymbolTable
-from merkhet.training.optimization import seeded
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def memorize(
     if start.kind not in ("masked", "blank"):
         raise InputError(f"{start.name} is a {start.kind} model; only masked models and random:… memorize")
     if chosen.processes > 1 and processes is None:
-        from merkhet.training.distributed.jobs import train_together
+        from merkhet.training.distributed._jobs import train_together
 
         return train_together(
             *(MEMORIZE, start, folder),

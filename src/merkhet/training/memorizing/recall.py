@@ -17,12 +17,12 @@ from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
 from merkhet.core.schemas import read_table, validate
 from merkhet.training import MEMORIZE
 from merkhet.training.artifact import RECORD
-from merkhet.training.memorizing.device_batches import Feed
+from merkhet.training.memorizing._device_batches import Feed
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._statement_arrays import length_batches, pack
+from merkhet.training.memorizing._symbol_head import TOP, SymbolTable
 from merkhet.training.memorizing.memorize import SYMBOL_FILE, TABLE_FILE, _longest
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
-from merkhet.training.memorizing.memory_network import MemoryNetwork
-from merkhet.training.memorizing.statement_arrays import length_batches, pack
-from merkhet.training.memorizing.symbol_head import TOP, SymbolTable
 
 _AT_ONCE = 1024
 
