@@ -41,7 +41,7 @@ from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, 
 LIMIT = 0.3
 """Seconds that a view may take."""
 SIZES = {"250,000 questions × 4 models": (250_000, 4), "1,000,000 questions × 1 model": (1_000_000, 1)}
-HEADLINE = {"100,000 questions × 4 models": (100_000, 4)}
+HEADLINE = {name: size for name, size in SIZES.items() if size[1] > 1}
 QUICK = {"2,000 questions × 2 models": (2_000, 2)}
 RANKED, OFFERED, CHUNK = 25, 2_000, 8_192
 TASKS, DOMAINS, RELATIONS, SPLITS = 4, 20, 120, 3
