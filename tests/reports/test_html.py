@@ -318,7 +318,7 @@ def test_the_room_is_light_to_enter():
         assert not heavy, heavy
         import merkhet.reports.html_report, merkhet.reports.tables
         assert callable(merkhet.reports.html_report.render_html)
-        assert callable(merkhet.reports.terminal_table.score_table)
+        assert callable(merkhet.reports.tables.score_table)
         assert "vl_convert" not in sys.modules and "torch" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
