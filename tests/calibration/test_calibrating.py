@@ -17,7 +17,7 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Answer
 from merkhet.probes.rank import rank_candidates
 
-DOCS = Path(__file__).parents[3] / "docs" / "calibration.md"
+DOCS = Path(__file__).parents[2] / "docs" / "calibration.md"
 TRAININGS = 2
 """One has too few facts to rule out a leak in every control."""
 
