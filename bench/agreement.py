@@ -1,4 +1,4 @@
-"""Compares gnomon's scores with those of LM Pub Quiz, minicons and lm-eval wherever the rule is the same."""
+"""Compares merkhet's scores with those of LM Pub Quiz, minicons and lm-eval wherever the rule is the same."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ranking import TOLERANCE, Way, largest_difference, make_material, start_wor
 
 RULES = {
     "minilm-mlm": {
-        "gnomon pll-l2r-sum": ("LM Pub Quiz, float32, batches of 32", "minicons PLL"),
-        "gnomon pll-sum": ("LM Pub Quiz PLL, original", "minicons PLL, original"),
-        "gnomon sentence-pll-l2r-sum": ("LM Pub Quiz sentence PLL", "minicons sentence PLL"),
-        "gnomon sentence-pll-sum": ("LM Pub Quiz sentence PLL, original",),
+        "merkhet pll-l2r-sum": ("LM Pub Quiz, float32, batches of 32", "minicons PLL"),
+        "merkhet pll-sum": ("LM Pub Quiz PLL, original", "minicons PLL, original"),
+        "merkhet sentence-pll-l2r-sum": ("LM Pub Quiz sentence PLL", "minicons sentence PLL"),
+        "merkhet sentence-pll-sum": ("LM Pub Quiz sentence PLL, original",),
     },
-    "smollm2-135m": {"gnomon sum": ("lm-eval, batches of 32",)},
+    "smollm2-135m": {"merkhet sum": ("lm-eval, batches of 32",)},
 }
 PROMPTS, CANDIDATES = 4, 60
 
@@ -43,7 +43,7 @@ def main() -> int:
                     worker.close()
                 for name in others:
                     differences[f"{own} / {name}"] = difference = largest_difference(scores[own], scores[name])
-                    rows.append([own.removeprefix("gnomon "), model, name, f"{difference:.0e}"])
+                    rows.append([own.removeprefix("merkhet "), model, name, f"{difference:.0e}"])
     unequal = [pair for pair, difference in differences.items() if not difference <= TOLERANCE]
     notes = [
         f"{len(content['prompts'])} prompts with {len(content['candidates'])} candidates; sums of log-probabilities.",

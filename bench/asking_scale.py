@@ -43,7 +43,7 @@ def main() -> None:
     sizes = [100, 400] if given.quick else given.questions
     rows = []
     for name, shape in models.items():
-        with tempfile.TemporaryDirectory(prefix="gnomon-asking-") as folder:
+        with tempfile.TemporaryDirectory(prefix="merkhet-asking-") as folder:
             save_model(shape, Path(folder))
             rows += measure(name, Path(folder), sizes)
     if given.results:
@@ -60,7 +60,7 @@ def words(count: int, seed: int) -> list[str]:
 
 
 def make_questions(count: int, candidates: int) -> list[Any]:
-    from gnomon.foundation.records import Question
+    from merkhet.core.records import Question
 
     rng = random.Random(count)
     places, people = words(1000, 1), words(count, 2)
@@ -119,8 +119,9 @@ def save_model(shape: dict[str, Any], folder: Path) -> None:
 def measure(name: str, folder: Path, sizes: list[int]) -> list[dict[str, Any]]:
     import torch
 
-    from gnomon.models import ModelSpec, load_model
-    from gnomon.probes.ranking import rank_candidates
+    from merkhet.models.loading import load_model
+    from merkhet.models.model_lookup import ModelSpec
+    from merkhet.probes.rank import rank_candidates
 
     started = time.perf_counter()
     model: Any = load_model(ModelSpec(str(folder)))

@@ -1,7 +1,7 @@
 """Measures how long questions to an endpoint take beside the time that the endpoint itself needs.
 
 A stub on this machine (bench/chat_stub.py, in a process of its own) replies after 50 ms to as many as ask at once. The
-ideal time is that of the questions in turns of 32; gnomon's includes wording, sending, keeping every reply on disk and
+ideal time is that of the questions in turns of 32; merkhet's includes wording, sending, keeping every reply on disk and
 reading it. The plain way is a pool of 32 threads, each with a new connection for every request, that keeps nothing.
 
     python bench/chat.py
@@ -25,15 +25,15 @@ from measuring import Table, arguments, finish, interleave, median_with_spread, 
 if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from gnomon.foundation.records import Question
-from gnomon.models.chat.endpoint import EndpointModel
-from gnomon.models.chat.keeping import KeptReplies
-from gnomon.models.chat.settings import read_settings
-from gnomon.probes.talking.choosing import choose, order_of
-from gnomon.probes.talking.wording import choose_text
+from merkhet.core.records import Question
+from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat.chat_settings import read_settings
+from merkhet.models.chat.endpoint import EndpointModel
+from merkhet.probes.chat._chat_prompts import choose_text
+from merkhet.probes.chat.choose import choose, order_of
 
 AFTER, IN_FLIGHT, LIMIT = 0.05, 32, 1.5
-OWN, AGAIN, PLAIN = "gnomon, choose", "gnomon, replies kept", "plain pool of threads"
+OWN, AGAIN, PLAIN = "merkhet, choose", "merkhet, replies kept", "plain pool of threads"
 
 
 def questions(count: int) -> list[Question]:

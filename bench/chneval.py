@@ -5,7 +5,7 @@
 A model of 4 layers × 256 with the vocabulary of the data is trained on text that holds none of the questions
 (chinese_text.py; ``--text`` for another), or taken from ``--model``. Then, in one process: ranks over the vocabulary,
 ranks among the class's answers and similarities of senses are compared with plain loops that read one sentence at a
-time; both are timed in turn; and at last all questions go through ``gnomon run``.
+time; both are timed in turn; and at last all questions go through ``merkhet run``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ import torch
 from chinese_text import write_text
 from measuring import Table, arguments, child_environment, finish, interleave, median_with_spread, parse, run_child
 
-from gnomon.foundation import SLOT
-from gnomon.foundation.records import Question
-from gnomon.learning.pretraining import pretrain
-from gnomon.models import load_model
-from gnomon.probes import compare_senses, fill_slots, rank_candidates
-from gnomon.questions.linguistic.making import question_set
-from gnomon.suites.chneval.published import read_published
+from merkhet.core import SLOT
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
+from merkhet.probes.compare import compare_senses
+from merkhet.probes.fill import fill_slots
+from merkhet.probes.rank import rank_candidates
+from merkhet.suites.chneval.published import read_published
+from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.training.pretraining import pretrain
 
 CANDIDATES_OF = 20
 """For so many questions of a class the first candidates are scored one by one."""
@@ -57,13 +59,13 @@ def main() -> int:
     timings, rates = _timed(model, plain, chosen, options.repeats)
     whole = None if options.no_run else _whole_run(options.data, folder, options.results)
     rows = [[name, f"{value:.1e}", f"{count:,}"] for name, (value, count) in differences.items()]
-    ratios = {f"{name}: gnomon / one at a time": rate for name, (rate, _) in rates.items()}
+    ratios = {f"{name}: merkhet / one at a time": rate for name, (rate, _) in rates.items()}
     notes = [
         f"{name}: {fast} questions a second, one at a time {slow}; {rates[name][0]} times as fast"
         for name, (_, (fast, slow)) in rates.items()
     ]
     if whole is not None:
-        notes.append(f"gnomon run chneval on all {len(asked):,} questions, all probes, all layers: {whole:.0f} s")
+        notes.append(f"merkhet run chneval on all {len(asked):,} questions, all probes, all layers: {whole:.0f} s")
     table = Table(
         "ChnEval: the largest difference from one question at a time", ["what", "difference", "checked"], rows, notes
     )
@@ -200,13 +202,13 @@ def _keep(largest: dict[str, float], counts: dict[str, int], name: str, gap: flo
 
 
 def _timed(model: Any, plain: Plain, chosen: dict[str, list[Question]], repeats: int) -> tuple[Any, Any]:
-    """Seconds a question by gnomon and by the plain way, in turn, on the same questions."""
+    """Seconds a question by merkhet and by the plain way, in turn, on the same questions."""
     clozes = [question for own in chosen.values() for question in own if not question.words]
     senses = [question for own in chosen.values() for question in own if question.words]
     ways = {
-        "clozes, gnomon": lambda: _seconds(lambda: list(fill_slots(model, clozes)), len(clozes)),
+        "clozes, merkhet": lambda: _seconds(lambda: list(fill_slots(model, clozes)), len(clozes)),
         "clozes, plain": lambda: _seconds(lambda: [plain.rank(one) for one in clozes], len(clozes)),
-        "senses, gnomon": lambda: _seconds(lambda: list(compare_senses(model, senses)), len(senses)),
+        "senses, merkhet": lambda: _seconds(lambda: list(compare_senses(model, senses)), len(senses)),
         "senses, plain": lambda: _seconds(lambda: [plain.similarities(one) for one in senses], len(senses)),
     }
     timings = interleave(ways, repeats)
@@ -214,9 +216,9 @@ def _timed(model: Any, plain: Plain, chosen: dict[str, list[Question]], repeats:
 
     rates = {}
     for name in ("clozes", "senses"):
-        fast, slow = ([1 / one for one in timings[f"{name}, {way}"]] for way in ("gnomon", "plain"))
+        fast, slow = ([1 / one for one in timings[f"{name}, {way}"]] for way in ("merkhet", "plain"))
         shown = median_with_spread(fast, 0), median_with_spread(slow, 0)
-        rates[name] = ratio(timings[f"{name}, plain"], timings[f"{name}, gnomon"]), shown
+        rates[name] = ratio(timings[f"{name}, plain"], timings[f"{name}, merkhet"]), shown
     return timings, rates
 
 
@@ -234,7 +236,7 @@ def _whole_run(data: Path, folder: Path, results: Path) -> float:
     shutil.rmtree(out, ignore_errors=True)
     command = [
         "-m",
-        "gnomon",
+        "merkhet",
         "run",
         "chneval",
         "--data",

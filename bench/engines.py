@@ -45,7 +45,7 @@ def main() -> None:
     if given.one:
         print(json.dumps(measure(given.one, given.folder, given.asked, given.memory)))
         return
-    with tempfile.TemporaryDirectory(prefix="gnomon-engines-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="merkhet-engines-") as temporary:
         results = []
         for size in given.facts:
             folder = (given.folder or Path(temporary)) / str(size)
@@ -60,7 +60,7 @@ def main() -> None:
 
 def prepare(folder: Path, size: int) -> None:
     """A knowledge base of so many facts, if it is not there yet."""
-    from gnomon.knowledge.importing import import_knowledge
+    from merkhet.knowledge.store_import import import_knowledge
 
     if (folder / "given.duckdb").is_file():
         return
@@ -84,13 +84,15 @@ def in_own_process(engine: str, folder: Path, given: argparse.Namespace) -> dict
 
 def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[str, Any]:
     """What one engine takes to infer and to make questions, and hashes of what it made."""
-    from gnomon.foundation.engines import building_engine
-    from gnomon.knowledge import KnowledgeBase
-    from gnomon.knowledge.engines.opening import engine_tables
-    from gnomon.knowledge.rules import infer, read_rules
-    from gnomon.questions.relational import MakingOptions, make_benchmark
-    from gnomon.questions.schema import read_benchmark_schema
-    from gnomon.suites import kmir
+    from merkhet.core.compute_engines import building_engine
+    from merkhet.knowledge.engines.open_engine import engine_tables
+    from merkhet.knowledge.rules.fixpoint import infer
+    from merkhet.knowledge.rules.rule_files import read_rules
+    from merkhet.knowledge.store import KnowledgeBase
+    from merkhet.questions.makers.make_questions import make_benchmark
+    from merkhet.questions.makers.worded_facts import MakingOptions
+    from merkhet.questions.schema import read_benchmark_schema
+    from merkhet.suites import kmir
 
     own = Path(kmir.__file__).parent
     where = building_engine(engine, memory)

@@ -36,11 +36,12 @@ from measuring import Table, arguments, child_environment, finish, parse, ratio
 if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from gnomon.foundation.tables import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, make_table, write_table
+from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, make_table, write_table
 
 LIMIT = 0.3
 """Seconds that a view may take."""
 SIZES = {"250,000 questions × 4 models": (250_000, 4), "1,000,000 questions × 1 model": (1_000_000, 1)}
+HEADLINE = {name: size for name, size in SIZES.items() if size[1] > 1}
 QUICK = {"2,000 questions × 2 models": (2_000, 2)}
 RANKED, OFFERED, CHUNK = 25, 2_000, 8_192
 TASKS, DOMAINS, RELATIONS, SPLITS = 4, 20, 120, 3
@@ -55,7 +56,7 @@ def texts(count: int, numbers: np.ndarray) -> pa.Array:
 
 
 def write_run(folder: Path, questions: int, models: int) -> None:
-    """A run as gnomon writes one, with answers drawn from a seed."""
+    """A run as merkhet writes one, with answers drawn from a seed."""
     draw = np.random.default_rng(0)
     numbers = np.arange(questions)
     candidates = [f"candidate {number}" for number in range(OFFERED)]
@@ -110,7 +111,7 @@ def _write_facts(folder: Path, ids: list[str]) -> None:
 
 
 def _write_answers(folder: Path, ids: pa.Array, gold: np.ndarray, candidates: pa.Array, models: int) -> None:
-    """Answers of one model after another, in pieces of the size that gnomon's own writer makes."""
+    """Answers of one model after another, in pieces of the size that merkhet's own writer makes."""
     with pq.ParquetWriter(folder / "answers.parquet", ANSWERS.schema, compression="zstd") as writer:
         for model in range(models):
             draw = np.random.default_rng([2, model])
@@ -149,7 +150,7 @@ def _answers(ids: pa.Array, gold: np.ndarray, candidates: pa.Array, model: int, 
 def explorer(folder: Path) -> Iterator[tuple[int, int, float]]:
     """The server as a user starts it: its port, its process, and the seconds until the page is there."""
     started = time.perf_counter()
-    command = [sys.executable, "-m", "gnomon", "explore", str(folder), "--port", "0"]
+    command = [sys.executable, "-m", "merkhet", "explore", str(folder), "--port", "0"]
     process = subprocess.Popen(command, env=child_environment(), stdout=subprocess.PIPE, text=True)
     try:
         said = [process.stdout.readline() for _ in range(2)]
@@ -313,7 +314,7 @@ class Page:
 def measure(
     label: str, questions: int, models: int, repeats: int
 ) -> tuple[dict[str, list[float]], dict[str, object], dict[str, tuple[list[float], list[float]]]]:
-    folder = Path(tempfile.mkdtemp(prefix="gnomon-explorer-"))
+    folder = Path(tempfile.mkdtemp(prefix="merkhet-explorer-"))
     try:
         write_run(folder, questions, models)
         size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
@@ -336,6 +337,7 @@ def measure(
 
 def main() -> None:
     options = parse(arguments(__doc__, repeats=20, peers=False))
+    sizes = QUICK if options.quick else HEADLINE if options.headline else SIZES
     timings: dict[str, list[float]] = {}
     computed: dict[str, float] = {}
     details: dict[str, object] = {"plain": {}, "processor time": computed}
@@ -346,7 +348,7 @@ def main() -> None:
         "mean of the server's processor time, which tells more than the clock where other programs run. The last "
         f"column: how many times as long a plain scan of the Parquet files took, {rounds} rounds in turn, same results."
     ]
-    for label, (questions, models) in (QUICK if options.quick else SIZES).items():
+    for label, (questions, models) in sizes.items():
         found, about, beside = measure(label, questions, models, options.repeats)
         timings |= found
         details[label] = about

@@ -29,7 +29,7 @@ QUICK_SIZES = (2_000, 5_000, 10_000)
 TRIPLES, QUICK_TRIPLES = 300_000, 2_000
 MOST_SECONDS, MOST_MB = 20, 2 * 1024**3 / 1e6
 NEEDED = 10
-GNOMON, RDFLIB, OXIGRAPH = "N-Triples: gnomon", "N-Triples: rdflib", "N-Triples: pyoxigraph"
+MERKHET, RDFLIB, OXIGRAPH = "N-Triples: merkhet", "N-Triples: rdflib", "N-Triples: pyoxigraph"
 
 
 def make(facts: int, folder: Path, *options: str) -> None:
@@ -50,17 +50,17 @@ def import_parquet(facts: int, place: Path, repeats: int, *, quick: bool) -> lis
         for number in range(repeats):
             store = Path(folder) / f"{number}.duckdb"
             file = str(Path(folder) / "facts.parquet")
-            command = [sys.executable, "-m", "gnomon", "knowledge", "import", file, "--into", str(store)]
+            command = [sys.executable, "-m", "merkhet", "knowledge", "import", file, "--into", str(store)]
             children.append(run_child(command, child_environment(), measures_memory=not quick))
             store.unlink()
     return children
 
 
 def readers(file: Path, place: Path) -> dict[str, Callable[[], float]]:
-    """Ways to read the file: gnomon into a store on disk, rdflib and pyoxigraph into memory."""
+    """Ways to read the file: merkhet into a store on disk, rdflib and pyoxigraph into memory."""
 
-    def gnomon() -> float:
-        from gnomon.knowledge.importing import import_knowledge
+    def merkhet() -> float:
+        from merkhet.knowledge.store_import import import_knowledge
 
         store = place / "kb.duckdb"
         started = time.perf_counter()
@@ -85,7 +85,7 @@ def readers(file: Path, place: Path) -> dict[str, Callable[[], float]]:
         store.bulk_load(path=str(file), format=pyoxigraph.RdfFormat.N_TRIPLES)
         return time.perf_counter() - started
 
-    return {GNOMON: gnomon, RDFLIB: rdflib, OXIGRAPH: oxigraph}
+    return {MERKHET: merkhet, RDFLIB: rdflib, OXIGRAPH: oxigraph}
 
 
 def main() -> None:
@@ -104,25 +104,25 @@ def main() -> None:
     seconds = {size: statistics.median(child.seconds for child in found) for size, found in children.items()}
     peaks = {size: max(child.peak_mb for child in found) for size, found in children.items()}
     exponent = fitted_exponent(seconds)
-    ratios: dict[str, Ratio] = {f"{other} / gnomon": ratio(read[other], read[GNOMON]) for other in (RDFLIB, OXIGRAPH)}
+    ratios: dict[str, Ratio] = {f"{other} / merkhet": ratio(read[other], read[MERKHET]) for other in (RDFLIB, OXIGRAPH)}
     rows = [
         [f"Parquet: {size:,} facts", f"{seconds[size]:.2f}", f"{size / seconds[size]:,.0f}", f"{peaks[size]:.0f}", "–"]
         for size in sizes
     ]
     for name, taken in read.items():
         median = statistics.median(taken)
-        compared = str(ratios[f"{name} / gnomon"]) if name != GNOMON else "1"
+        compared = str(ratios[f"{name} / merkhet"]) if name != MERKHET else "1"
         rows.append([name, f"{median:.2f}", f"{lines / median:,.0f}", "–", compared])
     largest = max(sizes)
     notes = [
-        f"Parquet by `gnomon knowledge import` in fresh processes: medians of {options.repeats}, the largest peak. "
+        f"Parquet by `merkhet knowledge import` in fresh processes: medians of {options.repeats}, the largest peak. "
         f"Time grows with the facts to the power of {exponent:.2f}.",
         f"Needed: 5,000,000 facts within {MOST_SECONDS} s and 2 GiB ({MOST_MB:.0f} MB); here {largest:,} in "
         f"{seconds[largest]:.1f} s and {peaks[largest]:.0f} MB.",
-        f"N-Triples ({lines:,} triples): gnomon parses, gives ids and stores on disk; the others only read into "
+        f"N-Triples ({lines:,} triples): merkhet parses, gives ids and stores on disk; the others only read into "
         f"memory. Needed: {NEEDED} times rdflib's rate.",
     ]
-    table = Table("Imports", ("what", "seconds", "facts/s", "peak MB", "× gnomon's time"), rows, notes)
+    table = Table("Imports", ("what", "seconds", "facts/s", "peak MB", "× merkhet's time"), rows, notes)
     details = {"peak_mb": peaks, "exponent": exponent, "triples": lines}
     finish("importing", options, table, {**timings, **read}, ratios, details)
 

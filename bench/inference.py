@@ -1,4 +1,4 @@
-"""Measures inference: gnomon's rules with proofs, written to the file, against pyoxigraph's SPARQL updates."""
+"""Measures inference: merkhet's rules with proofs, written to the file, against pyoxigraph's SPARQL updates."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from measuring import Table, arguments, finish, fitted_exponent, interleave, med
 from ontology_world import World, iri_macro, make_world
 from sparql_rules import FORMS, load, run_updates
 
-FACTS, QUICK_FACTS = 1_000_000, 5_000
+FACTS, HEADLINE_FACTS, QUICK_FACTS = 1_000_000, 100_000, 5_000
 NEEDED = 20
-GNOMON, BARE, PEER = "gnomon infer", "  without ids and writing", "pyoxigraph updates"
+MERKHET, BARE, PEER = "merkhet infer", "  without ids and writing", "pyoxigraph updates"
 
 
 class Compared:
     """A world on which both infer; what each came to is kept for the comparison."""
 
     def __init__(self, world: World, place: Path, form: str) -> None:
-        from gnomon.knowledge.importing import import_knowledge
+        from merkhet.knowledge.store_import import import_knowledge
 
         self.world, self.place, self.form = world, place, form
         self.store, self.given = place / "inferred.duckdb", place / "given.duckdb"
@@ -32,9 +32,9 @@ class Compared:
         self.told: dict[str, Any] = {}
         self.written: list[float] = []
 
-    def gnomon(self) -> float:
+    def merkhet(self) -> float:
         """The whole call on a fresh copy of the file: numbering, rounds, ids, proofs, contradictions, writing."""
-        from gnomon.knowledge.rules import infer
+        from merkhet.knowledge.rules.fixpoint import infer
 
         shutil.copy(self.given, self.store)
         with _stopwatch("store_conclusions") as written:
@@ -60,7 +60,7 @@ class Compared:
         store.dump(str(self.place / "peer.nt"), pyoxigraph.RdfFormat.N_TRIPLES, from_graph=pyoxigraph.DefaultGraph())
 
     def differences(self) -> tuple[int, int]:
-        """How many triples gnomon alone has, and how many the peer alone; chains and their lists are left out."""
+        """How many triples merkhet alone has, and how many the peer alone; chains and their lists are left out."""
         import duckdb
 
         connection = duckdb.connect()
@@ -87,7 +87,7 @@ class Compared:
 @contextmanager
 def _stopwatch(name: str) -> Iterator[list[float]]:
     """The seconds of each call of a function of the rules, while it is watched."""
-    from gnomon.knowledge.rules import fixpoint
+    from merkhet.knowledge.rules import fixpoint
 
     watched, seconds = getattr(fixpoint, name), []
 
@@ -111,31 +111,31 @@ def faster_form(facts: int, place: Path) -> tuple[str, dict[str, float]]:
 
 
 def growth(sizes: list[int], place: Path, repeats: int) -> tuple[dict[int, float], float]:
-    """The median seconds of gnomon's inference for worlds of each size, and the exponent fitted to them."""
+    """The median seconds of merkhet's inference for worlds of each size, and the exponent fitted to them."""
     seconds: dict[int, float] = {}
     for size in sizes:
         folder = place / str(size)
         compared = Compared(make_world(size, folder, ntriples=False), folder, "")
-        seconds[compared.world.facts] = statistics.median(compared.gnomon() for _ in range(repeats))
+        seconds[compared.world.facts] = statistics.median(compared.merkhet() for _ in range(repeats))
         shutil.rmtree(folder)
     return seconds, fitted_exponent(seconds)
 
 
 def main() -> None:
     options = parse(arguments(__doc__, repeats=2, peers=False))
-    facts = QUICK_FACTS if options.quick else FACTS
+    facts = QUICK_FACTS if options.quick else HEADLINE_FACTS if options.headline else FACTS
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         form, tried = faster_form(max(facts // 10, 2000), place / "trial")
         grown, exponent = growth([facts // 10, facts // 3, facts], place / "growth", options.repeats)
         compared = Compared(make_world(facts, place / "world"), place, form)
-        ways: dict[str, Callable[[], float]] = {GNOMON: compared.gnomon, PEER: compared.peer}
+        ways: dict[str, Callable[[], float]] = {MERKHET: compared.merkhet, PEER: compared.peer}
         timings = interleave(ways, options.repeats, warmups=0)
         ours, theirs = compared.differences()
     told = compared.told
-    timings[BARE] = [whole - own for whole, own in zip(timings[GNOMON], compared.written, strict=True)]
-    ratios = {f"{PEER} / {name}": ratio(timings[PEER], timings[name]) for name in (GNOMON, BARE)}
-    rounds = {GNOMON: told["rounds"], BARE: told["rounds"], PEER: told["peer's rounds"]}
+    timings[BARE] = [whole - own for whole, own in zip(timings[MERKHET], compared.written, strict=True)]
+    ratios = {f"{PEER} / {name}": ratio(timings[PEER], timings[name]) for name in (MERKHET, BARE)}
+    rounds = {MERKHET: told["rounds"], BARE: told["rounds"], PEER: told["peer's rounds"]}
     rows = [
         [
             name,
@@ -148,10 +148,11 @@ def main() -> None:
     ]
     notes = [
         f"{told['stated']:,} facts stated, {told['inferred']:,} inferred. Results equal: "
-        f"{'yes' if ours == theirs == 0 else f'NO ({ours} facts of gnomon alone, {theirs} of the peer alone)'}.",
-        f"gnomon's time holds ids, proofs, contradictions and writing to disk; the peer, in memory, {FORMS[form]} "
+        f"{'yes' if ours == theirs == 0 else f'NO ({ours} facts of merkhet alone, {theirs} of the peer alone)'}.",
+        f"merkhet's time holds ids, proofs, contradictions and writing to disk; the peer, in memory, {FORMS[form]} "
         f"(the faster of two forms on a tenth: {', '.join(f'{name} {value:.2f} s' for name, value in tried.items())}).",
-        f"Needed: {NEEDED} times as fast. gnomon's seconds: "
+        (f"Needed: {NEEDED} times as fast. " if facts == FACTS else "")
+        + "merkhet's seconds: "
         + ", ".join(f"{size:,} facts {value:.2f}" for size, value in grown.items())
         + f"; they grow with the facts to the power of {exponent:.2f}.",
     ]

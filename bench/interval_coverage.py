@@ -12,9 +12,8 @@ import numpy as np
 from measuring import Table, arguments, finish, parse, ratio
 from numpy.typing import NDArray
 
-from gnomon.scores import clustered_interval, paired_difference
-from gnomon.scores.bootstrap import Interval, PairedDifference
-from gnomon.scores.robust import robust_difference, robust_interval
+from merkhet.metrics._closed_form import robust_difference, robust_interval
+from merkhet.metrics.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
 
 FloatArray = NDArray[np.float64]
 RUNS, QUICK_RUNS = 2000, 20

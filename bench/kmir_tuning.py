@@ -1,4 +1,4 @@
-"""The paper's protocol on questions that `gnomon build kmir` wrote: a masked model tuned on each question type.
+"""The paper's protocol on questions that `merkhet build kmir` wrote: a masked model tuned on each question type.
 
 A second model of the same shape that was never trained learns the same: what it reaches can be had without knowing
 anything beforehand. Needs torch and transformers alone; meant for a GPU.
@@ -22,8 +22,8 @@ TASKS = ("completion", "distinction", "checking", "reasoning")
 
 def questions_of(folder: Path, task: str, split: str, limit: int | None, seed: int) -> list[Any]:
     """The questions of a task and split, at most so many, drawn by their ids."""
-    from gnomon.foundation import derived_seed
-    from gnomon.foundation.records import questions_from_rows
+    from merkhet.core.ids import derived_seed
+    from merkhet.core.records import questions_from_rows
 
     rows = pq.read_table(folder / "questions.parquet", filters=[("task", "=", task), ("split", "=", split)]).to_pylist()
     rows.sort(key=lambda row: derived_seed(seed, row["question_id"]))
@@ -36,8 +36,8 @@ def questions_of(folder: Path, task: str, split: str, limit: int | None, seed: i
 
 def mean_f1(model: Any, questions: Sequence[Any]) -> float:
     """Mean word F1 of what a model writes; a question that it cannot be asked counts as 0."""
-    from gnomon.probes import PROBES
-    from gnomon.scores import word_f1
+    from merkhet.metrics.text_overlap import word_f1
+    from merkhet.probes import PROBES
 
     answers = {answer.question_id: answer for answer in PROBES.get("write")(model, questions)}
     return sum(word_f1(answers[one.question_id].prediction or "", one.answers) for one in questions) / len(questions)
@@ -56,8 +56,9 @@ def untrained(folder: Path, place: Path) -> Path:
 
 def tune(folder: Path, questions: Path, task: str, options: argparse.Namespace) -> dict[str, Any]:
     """F1 on the test split before and after tuning on the training split of a task."""
-    from gnomon.learning import tune_cloze
-    from gnomon.models import ModelSpec, load_model, resolve_model
+    from merkhet.models.loading import load_model
+    from merkhet.models.model_lookup import ModelSpec, resolve_model
+    from merkhet.training.cloze import tune_cloze
 
     training, dev, test = (
         questions_of(questions, task, split, options.limit, options.seed) for split in ("train", "dev", "test")
@@ -82,7 +83,7 @@ def tune(folder: Path, questions: Path, task: str, options: argparse.Namespace) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="a folder with a masked model")
-    parser.add_argument("--questions", type=Path, required=True, help="what 'gnomon build kmir' wrote")
+    parser.add_argument("--questions", type=Path, required=True, help="what 'merkhet build kmir' wrote")
     parser.add_argument("--limit", type=int, help="at most so many questions of each split")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gnomon.foundation.records import Question
+    from merkhet.core.records import Question
 
 MODELS = ("minilm-mlm", "smollm2-135m")
 
 
 def quickstart_questions(sizes: Mapping[str, int]) -> list[Question]:
     """As many of the quickstart's questions of each task as asked for, spread over its relations."""
-    from gnomon.suites import build
+    from merkhet.api import build
 
     questions: list[Question] = []
     for task, count in sizes.items():
@@ -27,7 +27,7 @@ def quickstart_questions(sizes: Mapping[str, int]) -> list[Question]:
 
 
 def write_questions(questions: Sequence[Question], file: Path) -> None:
-    """Questions as JSON, which a process without gnomon can read."""
+    """Questions as JSON, which a process without merkhet can read."""
     from dataclasses import asdict
 
     file.write_text(json.dumps([asdict(question) for question in questions], ensure_ascii=False), encoding="utf-8")
@@ -35,7 +35,7 @@ def write_questions(questions: Sequence[Question], file: Path) -> None:
 
 def read_questions(file: Path) -> list[Question]:
     """The questions that were written."""
-    from gnomon.foundation.records import Question
+    from merkhet.core.records import Question
 
     rows = json.loads(file.read_text(encoding="utf-8"))
     return [Question(**{key: _frozen(value) for key, value in row.items()}) for row in rows]
@@ -47,8 +47,8 @@ def _frozen(value: Any) -> Any:
 
 def model_folder(name: str) -> tuple[str, Path]:
     """The kind (masked or causal) and the ordinary Hugging Face folder of a model by its alias or path."""
-    from gnomon.models import ModelSpec, resolve_model
-    from gnomon.models.gguf import unpacked
+    from merkhet.models._gguf import unpacked
+    from merkhet.models.model_lookup import ModelSpec, resolve_model
 
     resolved = resolve_model(ModelSpec(name))
     assert resolved.path is not None, f"{name} has no files"

@@ -127,18 +127,18 @@ def _megabytes(peak: int) -> float:
 
 
 def child_environment() -> dict[str, str]:
-    """The environment for a process that uses gnomon from this folder, and never asks the model hub."""
+    """The environment for a process that uses merkhet from this folder, and never asks the model hub."""
     given = [str(Path(place).resolve()) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     path = os.pathsep.join(dict.fromkeys([str(ROOT / "src"), *given]))
     return {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}
 
 
 def environment() -> dict[str, Any]:
-    """What the figures depend on: gnomon, Python, packages, processor, cores, system, and the date."""
-    from gnomon import __version__
+    """What the figures depend on: merkhet, Python, packages, processor, cores, system, and the date."""
+    from merkhet import __version__
 
     return {
-        "gnomon": __version__,
+        "merkhet": __version__,
         "python": platform.python_version(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "cpu": _processor(),
@@ -191,8 +191,11 @@ class Table:
 def arguments(about: str, repeats: int, models: Sequence[str] = (), peers: bool = True) -> argparse.ArgumentParser:
     """The options that every benchmark has; those that ask models have ``--models`` too."""
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=None, help=f"rounds that are timed [{repeats}; quick: 2]")
+    parser.add_argument(
+        "--repeats", type=int, default=None, help=f"rounds that are timed [{repeats}; quick and headline: 2]"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it works")
+    parser.add_argument("--headline", action="store_true", help="the sizes of 'make bench': minutes, not hours")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for the JSON file")
     if peers:
         parser.add_argument("--no-peers", action="store_true", help="without the peers' environment")
@@ -206,7 +209,7 @@ def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The options given, the number of repeats settled."""
     options = parser.parse_args()
     if options.repeats is None:
-        options.repeats = 2 if options.quick else options.usual_repeats
+        options.repeats = 2 if options.quick or options.headline else options.usual_repeats
     if options.repeats < 1:
         parser.error("--repeats should be 1 or more")
     return options

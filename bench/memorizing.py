@@ -1,4 +1,4 @@
-"""Statements learned a second: gnomon's step against the plain loop of the Hugging Face library, in turn, in one run.
+"""Statements learned a second: merkhet's step against the plain loop of the Hugging Face library, in turn, in one run.
 
 Both train the same network (RoBERTa's layout, no dropout) on the same batches in the same precision with AdamW. The
 plain loop is RobertaForMaskedLM over a vocabulary enlarged by the symbols, with logits at all positions. That both
@@ -24,11 +24,11 @@ from transformers import RobertaConfig, RobertaForMaskedLM
 if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from gnomon.learning.memorizing.head import SymbolTable
-from gnomon.learning.memorizing.network import MemoryNetwork
-from gnomon.learning.memorizing.packing import Packed
-from gnomon.learning.memorizing.settings import MemorizeSettings
-from gnomon.learning.memorizing.training import Training
+from merkhet.training.memorizing._memorize_loop import Training
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._statement_arrays import Packed
+from merkhet.training.memorizing._symbol_head import SymbolTable
+from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 PAD, MASK = 1, 4
 
@@ -114,8 +114,8 @@ class Plain:
         return loss.detach()
 
 
-class Gnomon:
-    """gnomon's own step, from the same weights."""
+class Merkhet:
+    """merkhet's own step, from the same weights."""
 
     def __init__(self, size: Size, packed: Packed, device: str, head: str, plain: Plain | None = None) -> None:
         own, table = network(size, size.words), SymbolTable(size.symbols, size.width)
@@ -162,7 +162,7 @@ def compared(size: Size, repeats: int) -> tuple[Timings, dict[str, object]]:
     """Seconds of some steps of the plain loop and of both heads on a CPU, in turn."""
     packed = statements(size, size.batch * STEPS)
     plain = Plain(size, packed, "cpu", halved=False)
-    ways = {head: Gnomon(size, packed, "cpu", head, plain) for head in ("vocabulary", "separate")}
+    ways = {head: Merkhet(size, packed, "cpu", head, plain) for head in ("vocabulary", "separate")}
     rows = [batch.rows for batch in ways["vocabulary"].batches]
     losses = [(float(plain.step(rows[number])), float(ways["vocabulary"].step(number))) for number in range(2)]
     assert all(abs(one - other) < 1e-3 for one, other in losses), f"the losses differ: {losses}"
@@ -183,7 +183,7 @@ def on_gpu(size: Size, repeats: int, plain_batch: int) -> tuple[Timings, dict[st
     details: dict[str, object] = {"device": torch.cuda.get_device_name()}
     packed = statements(size, size.batch * 2)
     for head in ("vocabulary", "separate"):
-        own = Gnomon(size, packed, "cuda", head)
+        own = Merkhet(size, packed, "cuda", head)
         timings[head], details[f"{head}, GiB"] = _timed(own.step, repeats)
         del own
         torch.cuda.empty_cache()
@@ -215,7 +215,15 @@ def main() -> None:
     parser.add_argument("--gpu", action="store_true", help="on CUDA, in bfloat16")
     parser.add_argument("--batch", type=int, default=GPU.batch, help=f"on CUDA [{GPU.batch}]")
     options = parse(parser)
-    sizes = (replace(GPU, batch=options.batch),) if options.gpu else QUICK if options.quick else CPU
+    sizes = (
+        (replace(GPU, batch=options.batch),)
+        if options.gpu
+        else QUICK
+        if options.quick
+        else CPU[:1]
+        if options.headline
+        else CPU
+    )
     lines, kept, ratios, details = [], {}, {}, {}
     for size in sizes:
         timings, details[size.name] = (
@@ -226,7 +234,7 @@ def main() -> None:
             own = ratio(timings[PLAIN], timings[name])
             ratios[f"{size.name}: {name}"] = own
             kept[f"{size.name}: {name}"] = timings[name]
-            way = "plain" if name == PLAIN else f"gnomon, head {name}"
+            way = "plain" if name == PLAIN else f"merkhet, head {name}"
             lines.append([size.name, way, median_with_spread([count / one for one in timings[name]], 0), str(own)])
     notes = ["The losses of the plain loop and of the head 'vocabulary' are the same (see the JSON file)."]
     table = Table(

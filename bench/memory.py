@@ -55,8 +55,8 @@ class Measured:
 def ways_to_measure(models: list[str], about: dict[str, Any], limit: int, place: Path) -> dict[str, Measured]:
     ways = {}
     for name in [*models, *BASELINES]:
-        run = [sys.executable, "-m", "gnomon", "run", "quickstart", "--quiet", "--limit", str(limit), "--model", name]
-        ways[f"{name}: gnomon run"] = Measured(run, place, "run")
+        run = [sys.executable, "-m", "merkhet", "run", "quickstart", "--quiet", "--limit", str(limit), "--model", name]
+        ways[f"{name}: merkhet run"] = Measured(run, place, "run")
         if name in about["models"]:
             kind, folder = about["models"][name]
             script = [sys.executable, str(ROOT / "bench" / "plain.py"), "--questions", str(place / "questions.json")]
@@ -76,7 +76,7 @@ def main() -> None:
     ratios: dict[str, Ratio] = {}
     rows = []
     for name in ways:
-        other = name.replace("gnomon run", "plain")
+        other = name.replace("merkhet run", "plain")
         compared = other != name and other in ways
         if compared:
             ratios[f"memory of {name} / plain"] = ratio(peaks[name], peaks[other])
@@ -91,9 +91,9 @@ def main() -> None:
             ]
         )
     notes = [
-        f"{about['questions']} questions with {about['candidates']:,} candidates. A run of gnomon also makes the "
+        f"{about['questions']} questions with {about['candidates']:,} candidates. A run of merkhet also makes the "
         "questions, scores, compares and reports;",
-        "the plain way gets the questions ready-made and writes bare scores. The baselines show what gnomon needs "
+        "the plain way gets the questions ready-made and writes bare scores. The baselines show what merkhet needs "
         "without a model.",
         "Median (smallest–largest); ratios of medians (smallest–largest of a round).",
     ]

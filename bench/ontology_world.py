@@ -1,6 +1,6 @@
 """An ontology of any size, made from a seed by DuckDB: classes, properties of every kind, instances and their facts.
 
-It is written twice with the same facts: ``facts.parquet`` with the names that gnomon uses, and ``facts.nt``.
+It is written twice with the same facts: ``facts.parquet`` with the names that merkhet uses, and ``facts.nt``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BASE = "http://www.wikidata.org/entity/"
-"""Names are of Wikidata's form, so that gnomon knows them by their short names: Q5, P7."""
+"""Names are of Wikidata's form, so that merkhet knows them by their short names: Q5, P7."""
 ENTITIES_FROM = 1_000_000
 PROPERTIES_FROM = 10_000
 PROPERTIES = 60
@@ -33,7 +33,7 @@ CHAINS = ((LIVES_IN, (LIVES_IN, PART_OF)), (59, (BORN_IN, PART_OF, PART_OF)))
 
 @dataclass(frozen=True)
 class World:
-    """Where an ontology was written, and how many facts it has; chains are lists in RDF and one fact in gnomon."""
+    """Where an ontology was written, and how many facts it has; chains are lists in RDF and one fact in merkhet."""
 
     parquet: Path
     ntriples: Path

@@ -31,14 +31,14 @@ def subclass_statements(data: Path) -> list[tuple[str, list[str]]]:
 
 def is_first_half(name: str) -> bool:
     """Which half of the classes a class is in: decided by its name alone."""
-    from gnomon.foundation import derived_seed
+    from merkhet.core.ids import derived_seed
 
     return derived_seed(0, "half", name) % 2 == 0
 
 
 def opaque(name: str) -> str:
     """A name that says nothing: six syllables drawn by the name."""
-    from gnomon.foundation import derived_seed
+    from merkhet.core.ids import derived_seed
 
     drawn = random.Random(derived_seed(0, "opaque", name))
     return "".join(drawn.choice("bdfgklmnprst") + drawn.choice("aeiou") for _ in range(6))
@@ -91,14 +91,15 @@ def train(
 
 def load(folder: Path, device: str) -> Any:
     """A masked model on a device."""
-    from gnomon.models import ModelSpec, load_model, resolve_model
+    from merkhet.models.loading import load_model
+    from merkhet.models.model_lookup import ModelSpec, resolve_model
 
     return load_model(resolve_model(ModelSpec(str(folder), kind="masked", dtype="float32", device=device)))
 
 
 def save(model: Any, folder: Path) -> None:
     """Save a model in half precision, in parts that travel."""
-    from gnomon.models.made_words import with_words
+    from merkhet.models.extra_embeddings import with_words
 
     with_words(model, {})
     model.model.half().save_pretrained(folder, max_shard_size="14MB")
@@ -143,8 +144,8 @@ def rule_examples(drawn: random.Random, classes: Sequence[str], pairs: int, parr
 
 def rule_follower(options: argparse.Namespace, place: Path, parrot: bool) -> None:
     """A model that has learned rdfs9, or to repeat, on one half of the classes."""
-    from gnomon.models.made_words import made_words_of
-    from gnomon.models.pseudowords import PseudowordSettings, WithPseudowords
+    from merkhet.models.extra_embeddings import made_words_of
+    from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords
 
     pairs = 200
     base = load(options.base, options.device)

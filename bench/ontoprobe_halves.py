@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gnomon.foundation.tables import FREQUENCIES, make_table
-from gnomon.questions import QuestionSet, write_questions
-from gnomon.questions.ontology import OntologyOptions, Statement, Statements, make_ontology_questions
-from gnomon.suites.ontoprobe.published import read_published_statements
+from merkhet.core.schemas import FREQUENCIES, make_table
+from merkhet.questions.question_files import QuestionSet, write_questions
+from merkhet.suites.ontoprobe.published import read_published_statements
+from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_questions
+from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -3,7 +3,7 @@
     python bench/ontoprobe_oracle.py --data ../shared/data/ontoprobe --model minilm-mlm --rows 50
 
 The oracle tokenises every sentence whole, puts masks in the place of the candidate's tokens and reads them off; it
-shares nothing between candidates and knows nothing of gnomon but the questions. Rows of equal length go through the
+shares nothing between candidates and knows nothing of merkhet but the questions. Rows of equal length go through the
 network together, so that nothing is padded. It is for models whose head is called ``cls`` or ``lm_head``.
 """
 
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gnomon.foundation.records import Question
-from gnomon.models import load_model
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
 
 METHODS = tuple(f"{masks}-{pooling}" for masks in ("multiple", "single") for pooling in ("mean", "max", "first"))
 TASKS = {

@@ -1,4 +1,4 @@
-"""Makes the virtual environment of the peers that gnomon is measured against, apart from gnomon's own."""
+"""Makes the virtual environment of the peers that merkhet is measured against, apart from merkhet's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = (("torch==2.13.0",), ("lm-eval[hf]", "lm-pub-quiz", "requests", "minicon
 """What is installed, in this order: torch is pinned and there before another package asks for it."""
 PACKAGES = ("lm_eval", "lm-pub-quiz", "minicons", "torch", "transformers", "tokenizers", "numpy")
 PAUSES = (20.0, 60.0, 120.0)
-FAILED = "GNOMON_BENCH_PEERS_FAILED"
+FAILED = "MERKHET_BENCH_PEERS_FAILED"
 """An environment variable with the reason why there are no peers, so that a failed installation is tried once."""
 
 
@@ -67,7 +67,7 @@ def peer_versions(peers: Peers) -> dict[str, str]:
 
 
 def peer_environment() -> dict[str, str]:
-    """The environment for a peer's process: nothing of gnomon's on its path, and no question to the model hub."""
+    """The environment for a peer's process: nothing of merkhet's on its path, and no question to the model hub."""
     kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
     return {**kept, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true"}
 

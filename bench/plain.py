@@ -1,4 +1,4 @@
-"""The plain way to ask, as a careful user writes it with transformers: one row for each candidate; gnomon is not used.
+"""The plain way to ask, as a careful user writes it with transformers: one row for each candidate; merkhet is not used.
 
 As a script it loads a model, asks the questions of a JSON file and writes the scores, in a process of its own.
 """

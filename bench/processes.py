@@ -40,12 +40,12 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
     import torch
     from memorizing import PAD, Size, network, statements
 
-    from gnomon.learning.memorizing.head import SymbolTable
-    from gnomon.learning.memorizing.network import MemoryNetwork
-    from gnomon.learning.memorizing.settings import MemorizeSettings
-    from gnomon.learning.memorizing.shards import drawn_rows
-    from gnomon.learning.memorizing.training import Training
-    from gnomon.learning.processes import joined_processes
+    from merkhet.training.distributed._process_group import joined_processes
+    from merkhet.training.memorizing._head_shards import drawn_rows
+    from merkhet.training.memorizing._memorize_loop import Training
+    from merkhet.training.memorizing._memory_network import MemoryNetwork
+    from merkhet.training.memorizing._symbol_head import SymbolTable
+    from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
     torch.set_num_threads(1)
     layers, width, symbols, batch = size

@@ -1,7 +1,7 @@
 """What questions and answers cost at scale: seconds, memory and disk, at two numbers of each.
 
 ``python bench/questions_scale.py`` makes a knowledge base, builds kmir's questions of some of its facts and of ten
-times as many, and has them answered by the baseline ``frequency``, which costs little: what is left is what gnomon
+times as many, and has them answered by the baseline ``frequency``, which costs little: what is left is what merkhet
 does with a million answers, whoever gives them.
 """
 
@@ -37,7 +37,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.quick:
         given.facts, given.asked = 4000, [300, 1500]
-    with tempfile.TemporaryDirectory(prefix="gnomon-questions-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="merkhet-questions-") as temporary:
         folder = (given.folder or Path(temporary)) / str(given.facts)
         prepare(folder, given.facts)
         rows = []
@@ -51,7 +51,7 @@ def main() -> None:
 
 def measure(folder: Path, asked: int) -> dict[str, Any]:
     """What building and answering take, with the most memory of each, and the steps of the second."""
-    with tempfile.TemporaryDirectory(prefix="gnomon-questions-", dir=folder) as temporary:
+    with tempfile.TemporaryDirectory(prefix="merkhet-questions-", dir=folder) as temporary:
         made, run = Path(temporary) / "questions", Path(temporary) / "run"
         few = ("--set", f"options.asked={asked}", "--set", "options.paraphrases=1")
         seconds, memory = command("build", "kmir", "--knowledge", folder / "given.duckdb", *few, "--out", made)
@@ -59,7 +59,7 @@ def measure(folder: Path, asked: int) -> dict[str, Any]:
         found["built"] = pq.read_metadata(made / "questions.parquet").num_rows
         every = ("--set", "limit=null", "--set", "options.split=null", "--set", "probes=[rank]")
         seconds, memory = command("run", "kmir", "--data", made, "--model", "frequency", *every, "--out", run)
-        steps = [(file.stem, json.loads(file.read_text())) for file in (run / ".gnomon/steps").glob("*.json")]
+        steps = [(file.stem, json.loads(file.read_text())) for file in (run / ".merkhet/steps").glob("*.json")]
         found |= {"run": seconds, "run memory": memory, "answers bytes": (run / "answers.parquet").stat().st_size}
         found["steps"] = {name.split("-")[0]: step["seconds"] for name, step in steps}
         found["answers"] = pq.read_metadata(run / "answers.parquet").num_rows
@@ -67,13 +67,13 @@ def measure(folder: Path, asked: int) -> dict[str, Any]:
 
 
 def command(*arguments: Any) -> tuple[float, int]:
-    """A command of gnomon in a process of its own: its seconds, and the most memory that it had."""
+    """A command of merkhet in a process of its own: its seconds, and the most memory that it had."""
     started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "gnomon", *map(str, arguments)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "merkhet", *map(str, arguments)], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"gnomon {arguments[0]} has failed")
+        raise SystemExit(f"merkhet {arguments[0]} has failed")
     return time.perf_counter() - started, usage.ru_maxrss * 1024
 
 

@@ -1,6 +1,6 @@
-"""Measures how fast the quickstart's questions are asked: gnomon's rank probe, the plain way, and lm-eval's scoring.
+"""Measures how fast the quickstart's questions are asked: merkhet's rank probe, the plain way, and lm-eval's scoring.
 
-All ways score the same candidates of the same questions; the scores of gnomon and of the plain way must be equal.
+All ways score the same candidates of the same questions; the scores of merkhet and of the plain way must be equal.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from peers import Peers, find_peers, peer_environment, peer_versions
 from worker import Worker
 
 if TYPE_CHECKING:
-    from gnomon.foundation.records import Question
+    from merkhet.core.records import Question
 
 SIZES = {"completion": 96, "checking": 48, "distinction": 48}
+HEADLINE_MODELS = ("minilm-mlm",)
 QUICK = {"completion": 12, "checking": 6, "distinction": 6}
 TOLERANCE = 1e-3
-GNOMON, PLAIN, PEER = "gnomon", "plain", "lm-eval"
+MERKHET, PLAIN, PEER = "merkhet", "plain", "lm-eval"
 
 Scores = list[list[float]]
 
 
 @dataclass
 class Outcome:
-    """What was measured of one model: by each way its seconds and counts; the largest differences from gnomon."""
+    """What was measured of one model: by each way its seconds and counts; the largest differences from merkhet."""
 
     name: str
     kind: str
@@ -48,17 +49,17 @@ class Outcome:
     differences: dict[str, float] = field(default_factory=dict)
 
 
-class GnomonWay:
-    """gnomon's rank probe."""
+class MerkhetWay:
+    """merkhet's rank probe."""
 
     def __init__(self, name: str) -> None:
-        from gnomon.models import load_model
+        from merkhet.models.loading import load_model
 
         self.model: Any = load_model(name)
 
     def ask(self, questions: Sequence[Question]) -> list[Any]:
         """An answer for each question."""
-        from gnomon.probes.ranking import rank_candidates
+        from merkhet.probes.rank import rank_candidates
 
         return list(rank_candidates(self.model, questions))
 
@@ -88,7 +89,7 @@ def peer_way(peers: Peers, kind: str, folder: Path, questions: Sequence[Question
 def measure(name: str, questions: list[Question], peers: Peers, repeats: int) -> Outcome:
     """All the ways on one model: counted once, compared once, then timed in turn."""
     kind, folder = model_folder(name)
-    own = GnomonWay(name)
+    own = MerkhetWay(name)
     usable = {answer.question_id for answer in own.ask(questions) if answer.unusable is None}
     asked = [question for question in questions if question.question_id in usable]
     given = [{"prompt": question.prompt, "candidates": list(question.candidates)} for question in asked]
@@ -99,13 +100,13 @@ def measure(name: str, questions: list[Question], peers: Peers, repeats: int) ->
     with peer_way(peers, kind, folder, asked) as peer:
         with Counter(own.model.model) as counter:
             scores = scores_of(own.ask(asked), asked)
-        outcome.counts[GNOMON] = counter.counts()
+        outcome.counts[MERKHET] = counter.counts()
         with Counter(network) as counter:
             expected = plain.score(network, tokenizer, kind, given)
         outcome.counts[PLAIN] = counter.counts()
         outcome.differences[PLAIN] = largest_difference(scores, expected)
         ways: dict[str, Any] = {
-            GNOMON: lambda: own.ask(asked),
+            MERKHET: lambda: own.ask(asked),
             PLAIN: lambda: plain.score(network, tokenizer, kind, given),
         }
         if peer is not None:
@@ -149,8 +150,8 @@ def table_rows(outcome: Outcome, ratios: dict[str, Ratio]) -> list[list[str]]:
                 f"{outcome.questions / middle:.1f}",
                 f"{outcome.candidates / middle:.0f}",
                 *(f"{counts[key]:,}" for key in ("rows", "tokens", "head_positions")),
-                f"{outcome.differences[way]:.1e}" if way != GNOMON else "–",
-                str(ratios[f"{outcome.name}: {way} / {GNOMON}"]) if way != GNOMON else "1",
+                f"{outcome.differences[way]:.1e}" if way != MERKHET else "–",
+                str(ratios[f"{outcome.name}: {way} / {MERKHET}"]) if way != MERKHET else "1",
             ]
         )
     return rows
@@ -172,14 +173,14 @@ def main() -> int:
     outcomes, rows = [], []
     ratios: dict[str, Ratio] = {}
     timings: dict[str, list[float]] = {}
-    for name in options.models:
+    for name in options.models if not options.headline else HEADLINE_MODELS:
         outcome = measure(name, questions, peers, options.repeats)
         gc.collect()
         outcomes.append(outcome)
         for way, seconds in outcome.timings.items():
             timings[f"{name}: {way}"] = seconds
-            if way != GNOMON:
-                ratios[f"{name}: {way} / {GNOMON}"] = ratio(seconds, outcome.timings[GNOMON])
+            if way != MERKHET:
+                ratios[f"{name}: {way} / {MERKHET}"] = ratio(seconds, outcome.timings[MERKHET])
         rows += table_rows(outcome, ratios)
         if outcome.kind == "causal" and peers.python is None:
             rows.append([f"{name}: {PEER}", f"peer not installed: {peers.reason}", *["–"] * 7])
@@ -206,7 +207,7 @@ def main() -> int:
             "tokens",
             "at the head",
             "difference",
-            "× gnomon's time",
+            "× merkhet's time",
         ),
         rows,
         notes,

@@ -1,4 +1,4 @@
-"""Measures how fast candidates are ranked: gnomon against one pass per candidate, LM Pub Quiz, minicons and lm-eval.
+"""Measures how fast candidates are ranked: merkhet against one pass per candidate, LM Pub Quiz, minicons and lm-eval.
 
 Every way runs in a process of its own and is timed in turn with the others. A slow way is given a few prompts a round,
 other ones each time, and rates are compared: all of them ask prompt by prompt, so the rate does not depend on that.
@@ -28,16 +28,17 @@ PEERS = ("LM Pub Quiz", "minicons", "lm-eval")
 
 @dataclass(frozen=True)
 class Way:
-    """A way, how many prompts it is given a round, and whether its scores follow gnomon's rule."""
+    """A way: prompts a round, whether its scores follow merkhet's rule, and whether 'make bench' measures it."""
 
     name: str
     prompts: int
     same_rule: bool = True
+    headline: bool = True
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done, on which model, and by which ways; the first is gnomon's."""
+    """What is to be done, on which model, and by which ways; the first is merkhet's."""
 
     key: str
     name: str
@@ -54,9 +55,9 @@ JOBS = (
         "minilm-mlm",
         200,
         (
-            Way("gnomon multiple-mean", 200),
+            Way("merkhet multiple-mean", 200),
             Way("plain masked", 4),
-            Way("LM Pub Quiz TyQ, defaults", 2, same_rule=False),
+            Way("LM Pub Quiz TyQ, defaults", 2, same_rule=False, headline=False),
             Way("LM Pub Quiz TyQ, float32, batches of 32", 20, same_rule=False),
         ),
     ),
@@ -66,7 +67,7 @@ JOBS = (
         "minilm-mlm",
         50,
         (
-            Way("gnomon pll-l2r-sum", 20),
+            Way("merkhet pll-l2r-sum", 20),
             Way("LM Pub Quiz, float32, batches of 32", 2),
             Way("minicons PLL", 2),
         ),
@@ -77,9 +78,9 @@ JOBS = (
         "smollm2-135m",
         50,
         (
-            Way("gnomon sum", 20),
+            Way("merkhet sum", 20),
             Way("plain causal", 1),
-            Way("lm-eval, defaults", 1),
+            Way("lm-eval, defaults", 1, headline=False),
             Way("lm-eval, batches of 32", 1),
         ),
     ),
@@ -88,10 +89,12 @@ JOBS = (
         "masked: slot over the whole vocabulary",
         "minilm-mlm",
         5000,
-        (Way("gnomon fill", 5000), Way("fill-mask pipeline", 1000)),
+        (Way("merkhet fill", 5000), Way("fill-mask pipeline", 1000)),
         ranks=False,
     ),
 )
+
+HEADLINE_JOBS = ("masks", "causal")
 
 
 @dataclass
@@ -203,7 +206,7 @@ def row_of(one: Outcome) -> list[str]:
         *(f"{one.per_prompt[key]:,.0f}" for key in ("rows", "tokens", "head_positions")),
         f"{one.peak_mb:,.0f}" + (f" + {one.gpu_mb:,.0f} GPU" if one.gpu_mb is not None else ""),
         "–" if one.difference is None else f"{one.difference:.0e}",
-        "1" if one.ratio is None or one.way.startswith("gnomon") else str(one.ratio),
+        "1" if one.ratio is None or one.way.startswith("merkhet") else str(one.ratio),
     ]
 
 
@@ -219,8 +222,10 @@ def main() -> int:
     rows: list[list[str]] = []
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as place:
-        for job in [job for job in JOBS if not options.jobs or job.key in options.jobs]:
+        wanted = options.jobs or (HEADLINE_JOBS if options.headline else [job.key for job in JOBS])
+        for job in [job for job in JOBS if job.key in wanted]:
             ways = tuple(way for way in job.ways if peers.python or not way.name.startswith(PEERS))
+            ways = tuple(way for way in ways if way.headline or not options.headline)
             material = Path(place) / "material.json"
             if options.material:
                 content = json.loads(options.material.read_text(encoding="utf-8"))
@@ -244,17 +249,17 @@ def main() -> int:
     notes = [
         "Candidates (for the vocabulary, prompts) a second: median (slowest–fastest round). For one prompt, rows and",
         "tokens (padding included) that go through the model, and positions at which its head works. Peak resident",
-        "memory of the way's process. Largest difference of a score from gnomon's.",
+        "memory of the way's process. Largest difference of a score from merkhet's.",
         "TyQ has a rule of its own: special tokens count as the candidate's, and every token is read at every mask.",
         "By default LM Pub Quiz computes in the precision of the weights (here float16), row by row. Its PLL is far",
         "slower so, and is given float32 and batches.",
         *([f"Peers not installed: {peers.reason}"] if peers.python is None else []),
-        *(f"UNEQUAL SCORES: {name} differs from gnomon by more than {TOLERANCE}" for name in unequal),
+        *(f"UNEQUAL SCORES: {name} differs from merkhet by more than {TOLERANCE}" for name in unequal),
     ]
     columns = ("way", "prompts a round", "a second", "rows", "tokens", "at the head", "peak MB", "difference")
-    table = Table(f"Ranking candidates, {options.repeats} rounds", (*columns, "× gnomon's time"), rows, notes)
+    table = Table(f"Ranking candidates, {options.repeats} rounds", (*columns, "× merkhet's time"), rows, notes)
     timings = {f"{one.job}: {one.way}": [1 / rate for rate in one.rates] for one in outcomes}
-    ratios = {f"{one.job}: {one.way} / gnomon": one.ratio for one in outcomes if one.ratio and one.ratio.value != 1}
+    ratios = {f"{one.job}: {one.way} / merkhet": one.ratio for one in outcomes if one.ratio and one.ratio.value != 1}
     details = {
         "outcomes": [asdict(one) for one in outcomes],
         "equal": not unequal,

@@ -1,4 +1,4 @@
-"""The ways that the ranking benchmark compares: gnomon, plain code and peers, each run as its own process.
+"""The ways that the ranking benchmark compares: merkhet, plain code and peers, each run as its own process.
 
 Run as a script: ``ranking_ways.py WAY MODEL_FOLDER MATERIAL.json``. The peers' ways run in the peers' environment.
 """
@@ -22,7 +22,7 @@ Material = dict[str, Any]
 
 
 def questions_of(material: Material, numbers: list[int]) -> list[Any]:
-    from gnomon.foundation.records import Question
+    from merkhet.core.records import Question
 
     candidates = tuple(material["candidates"])
     return [
@@ -33,9 +33,9 @@ def questions_of(material: Material, numbers: list[int]) -> list[Any]:
     ]
 
 
-def gnomon_ranks(folder: str, material: Material, method: str) -> tuple[Ask, Any]:
-    """gnomon's own way of scoring every candidate of every prompt."""
-    from gnomon.models import load_model
+def merkhet_ranks(folder: str, material: Material, method: str) -> tuple[Ask, Any]:
+    """merkhet's own way of scoring every candidate of every prompt."""
+    from merkhet.models.loading import load_model
 
     model = load_model(folder)
 
@@ -46,10 +46,10 @@ def gnomon_ranks(folder: str, material: Material, method: str) -> tuple[Ask, Any
     return ask, model.model  # type: ignore[attr-defined]
 
 
-def gnomon_fills(folder: str, material: Material) -> tuple[Ask, Any]:
-    """gnomon's probe ``fill``."""
-    from gnomon.models import load_model
-    from gnomon.probes import fill_slots
+def merkhet_fills(folder: str, material: Material) -> tuple[Ask, Any]:
+    """merkhet's probe ``fill``."""
+    from merkhet.models.loading import load_model
+    from merkhet.probes.fill import fill_slots
 
     model = load_model(folder)
 
@@ -179,7 +179,7 @@ def lm_eval(folder: str, material: Material, batch: int) -> tuple[Ask, Any]:
 Load = Callable[[str, Material], tuple[Ask, Any]]
 L2R = "within_word_l2r"
 WAYS: dict[str, Load] = {
-    "gnomon fill": gnomon_fills,
+    "merkhet fill": merkhet_fills,
     "plain masked": partial(plain_ranks, kind="masked"),
     "plain causal": partial(plain_ranks, kind="causal"),
     "fill-mask pipeline": pipeline_fills,
@@ -195,13 +195,13 @@ WAYS: dict[str, Load] = {
     "lm-eval, defaults": partial(lm_eval, batch=1),
     "lm-eval, batches of 32": partial(lm_eval, batch=BATCH),
 }
-"""Every way by its name; ``gnomon METHOD`` is one too."""
+"""Every way by its name; ``merkhet METHOD`` is one too."""
 
 
 def load_way(name: str, folder: str, material: Material) -> tuple[Ask, Any]:
     """What asks by this way, and the network that it asks."""
-    if name.startswith("gnomon ") and name not in WAYS:
-        return gnomon_ranks(folder, material, name.removeprefix("gnomon "))
+    if name.startswith("merkhet ") and name not in WAYS:
+        return merkhet_ranks(folder, material, name.removeprefix("merkhet "))
     return WAYS[name](folder, material)
 
 

@@ -1,6 +1,6 @@
 """Measures how fast questions are asked on Ray by one and two workers of one core, against one process on one thread.
 
-All ways ask the same model the same questions through ``gnomon.run``, in turn, and must give the same scores, byte for
+All ways ask the same model the same questions through ``merkhet.run``, in turn, and must give the same scores, byte for
 byte. A rate without loading counts from when the first worker has its model; one with loading, from when the workers
 are asked for. Ray is started before, and how long that took is said apart.
 """
@@ -27,27 +27,27 @@ WORKERS = {ALONE: 0, ONE: 1, TWO: 2}
 
 def ask(data: Path, out: Path, model: str, workers: int) -> Any:
     """A run in a new folder: in this process, or on so many workers of one core."""
-    import gnomon
+    import merkhet
 
     on_ray = {"engines": ["ray"], "workers": workers, "cores": 1} if workers else {}
-    return gnomon.run("quickstart", data=data, models=[model], out=out, **on_ray)
+    return merkhet.run("quickstart", data=data, models=[model], out=out, **on_ray)
 
 
 def main() -> int:
     options = parse(arguments(__doc__, repeats=3, models=(MODEL,), peers=False))
     if importlib.util.find_spec("ray") is None:
-        print("ray_rate: Ray is not installed (pip install 'gnomon[ray]'), nothing was measured")
+        print("ray_rate: Ray is not installed (pip install 'merkhet[ray]'), nothing was measured")
         return 0
     import torch
 
-    import gnomon
-    from gnomon.runs.ray_cluster import connect, leave
+    import merkhet
+    from merkhet.engine.distribute.ray_cluster import connect, leave
 
     torch.set_num_threads(1)
     model = options.models[0]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        gnomon.build("quickstart", out=place / "questions", limit=QUICK if options.quick else SIZE)
+        merkhet.build("quickstart", out=place / "questions", limit=QUICK if options.quick else SIZE)
         started = time.perf_counter()
         connect(None)
         starting = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""Run the headline benchmarks, all of them or those named, each in a process of its own.
+"""Run the headline benchmarks in their headline sizes, or all or those named in full, each in a process of its own.
 
 The exit code is 1 if one of them failed.
 """
@@ -52,6 +52,7 @@ def main() -> int:
             parser.error(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     chosen = options.names or list(BENCHMARKS if options.all else HEADLINE)
     common = ["--quick"] * options.quick
+    common += ["--headline"] * (not options.names and not options.all and not options.quick)
     common += ["--repeats", str(options.repeats)] if options.repeats is not None else []
     common += ["--results", str(options.results)] if options.results else []
     environment = child_environment()

@@ -1,4 +1,4 @@
-"""Measures how long gnomon's commands take from start to end, against lm-eval's help and a bare Python."""
+"""Measures how long merkhet's commands take from start to end, against lm-eval's help and a bare Python."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PEER = "lm_eval --help"
 
 
 def commands() -> dict[str, list[str]]:
-    """Each way as the command that is run, gnomon's with this interpreter."""
+    """Each way as the command that is run, merkhet's with this interpreter."""
     python = sys.executable
     return {
         BARE: [python, "-c", "pass"],
-        "import gnomon": [python, "-c", "import gnomon"],
-        "gnomon --help": [python, "-m", "gnomon", "--help"],
-        "gnomon suites": [python, "-m", "gnomon", "suites"],
-        "gnomon models": [python, "-m", "gnomon", "models"],
+        "import merkhet": [python, "-c", "import merkhet"],
+        "merkhet --help": [python, "-m", "merkhet", "--help"],
+        "merkhet suites": [python, "-m", "merkhet", "suites"],
+        "merkhet models": [python, "-m", "merkhet", "models"],
     }
 
 

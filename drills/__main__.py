@@ -36,7 +36,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     began = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="gnomon-drills-"))
+    folder = Path(tempfile.mkdtemp(prefix="merkhet-drills-"))
     forge = None if options.fresh else Forge()
     stage = Stage(folder, options.seed, options.minutes, options.kills, options.jobs, forge)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -27,7 +27,7 @@ _SHIM = r"""
 #include <sys/time.h>
 #include <time.h>
 
-/* GNOMON_DRILL_JUMPS is "AFTER:SECONDS,…": so long after the process began, the clock is off by so much. */
+/* MERKHET_DRILL_JUMPS is "AFTER:SECONDS,…": so long after the process began, the clock is off by so much. */
 static int (*real)(clockid_t, struct timespec *);
 static double begun = -1;
 
@@ -39,7 +39,7 @@ static double seconds_of(clockid_t clock) {
 }
 
 static long long jumped(void) {
-    const char *place = getenv("GNOMON_DRILL_JUMPS");
+    const char *place = getenv("MERKHET_DRILL_JUMPS");
     double since;
     long long off = 0;
     if (begun < 0) begun = seconds_of(CLOCK_MONOTONIC);
@@ -110,7 +110,7 @@ def _compiled(stage: Stage) -> Path | None:
 def _under(stage: Stage, undisturbed: Undisturbeds, job: Job, jump: str, library: Path) -> None:
     place = stage.place("clock")
     job.prepare(undisturbed.materials, place)
-    ended = stage.finish(job.arguments, place, {"LD_PRELOAD": str(library), "GNOMON_DRILL_JUMPS": JUMPS[jump]})
+    ended = stage.finish(job.arguments, place, {"LD_PRELOAD": str(library), "MERKHET_DRILL_JUMPS": JUMPS[jump]})
     problems = complaints(ended, 0) + differences(undisturbed[job].contents, made_by(job, place)) + leftovers(place)
     problems += _negative(place)
     patience = 10 * undisturbed[job].seconds + 60

@@ -133,7 +133,7 @@ def _read(stage: Stage, undisturbed: Undisturbeds, job: Job, name: str, way: str
         problems.append(f"the damage is not named: {ended.last_line!r}")
     if ended.code == 0 and name in ("questions.parquet", "answers.parquet", "run.json"):
         problems.append("the damage was not noticed")
-    stage.note("damage", "readers", f"gnomon {command[0]}: {name} {way} (exit code {ended.code})", problems, place)
+    stage.note("damage", "readers", f"merkhet {command[0]}: {name} {way} (exit code {ended.code})", problems, place)
 
 
 def _store(stage: Stage, undisturbed: Undisturbeds, job: Job, way: str) -> None:
@@ -167,11 +167,11 @@ def _store(stage: Stage, undisturbed: Undisturbeds, job: Job, way: str) -> None:
 def _unfinished(stage: Stage, undisturbed: Undisturbeds, job: Job, way: str) -> None:
     """All unfinished work of a run that was killed is damaged."""
     place = stage.place("damaged")
-    if not _stopped_when(stage, job, place, "run/.gnomon/work/*/*/**/*.*"):
+    if not _stopped_when(stage, job, place, "run/.merkhet/work/*/*/**/*.*"):
         shutil.rmtree(place)
         return
     draw = stage.draw("unfinished", job.name, way)
-    files = [one for one in (place / "run" / ".gnomon" / "work").rglob("*") if one.is_file() and _is_final(one)]
+    files = [one for one in (place / "run" / ".merkhet" / "work").rglob("*") if one.is_file() and _is_final(one)]
     for file in files:
         _damage(file, way, draw)
     # A step that was done when the kill came has no use for its work any more.
@@ -186,8 +186,8 @@ def _unfinished(stage: Stage, undisturbed: Undisturbeds, job: Job, way: str) -> 
 
 
 def _was_done(place: Path, file: Path) -> bool:
-    step = file.relative_to(place / "run" / ".gnomon" / "work").parts[0]
-    return (place / "run" / ".gnomon" / "steps" / f"{step}.json").is_file()
+    step = file.relative_to(place / "run" / ".merkhet" / "work").parts[0]
+    return (place / "run" / ".merkhet" / "steps" / f"{step}.json").is_file()
 
 
 def _is_final(file: Path) -> bool:

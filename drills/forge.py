@@ -15,11 +15,22 @@ from pathlib import Path
 
 LOADED = (
     *("torch", "transformers", "duckdb", "pyarrow.parquet", "pandas", "yaml", "rich.progress", "jinja2"),
-    *("transformers.models.bert.modeling_bert", "transformers.models.llama.modeling_llama", "gnomon", "gnomon.cli.app"),
-    *("gnomon.suites.running", "gnomon.suites.quickstart", "gnomon.suites.kmir", "gnomon.suites.lama_tk"),
-    *("gnomon.runs.scoring", "gnomon.runs.recording", "gnomon.runs.memorizing", "gnomon.runs.learning"),
-    *("gnomon.learning.cloze", "gnomon.learning.pretraining", "gnomon.learning.memorizing", "gnomon.models.masked"),
-    *("gnomon.models.causal", "gnomon.reports", "gnomon.knowledge.importing", "gnomon.knowledge.rules"),
+    *(
+        "transformers.models.bert.modeling_bert",
+        "transformers.models.llama.modeling_llama",
+        "merkhet",
+        "merkhet.cli.app",
+    ),
+    "merkhet.api",
+    *("merkhet.suites.quickstart.suite", "merkhet.suites.kmir.suite", "merkhet.suites.lama_tk.suite"),
+    *(
+        "merkhet.engine.score_step",
+        "merkhet.engine.record_step",
+        "merkhet.engine.memorize_steps",
+        "merkhet.engine.training_steps",
+    ),
+    *("merkhet.training.cloze", "merkhet.training.pretraining", "merkhet.training.memorizing", "merkhet.models.masked"),
+    *("merkhet.models.causal", "merkhet.reports", "merkhet.knowledge.store_import", "merkhet.knowledge.rules"),
 )
 
 
@@ -38,7 +49,7 @@ class Forked:
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code when it has ended; raises TimeoutExpired as subprocess does."""
         if not self.ended.wait(timeout):
-            raise subprocess.TimeoutExpired("gnomon", timeout or 0.0)
+            raise subprocess.TimeoutExpired("merkhet", timeout or 0.0)
         assert self.returncode is not None
         return self.returncode
 
@@ -139,8 +150,8 @@ def _be(request: Mapping[str, object]) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.environ.update(request["more"])  # type: ignore[call-overload]
         tempfile.tempdir = None
-        sys.argv = ["gnomon", *request["arguments"]]  # type: ignore[misc]
-        from gnomon.cli import main
+        sys.argv = ["merkhet", *request["arguments"]]  # type: ignore[misc]
+        from merkhet.cli import main
 
         main()
         code = 0

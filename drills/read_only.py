@@ -37,7 +37,7 @@ def drill(stage: Stage, undisturbed: Undisturbeds) -> None:
         elsewhere = stage.place("elsewhere")
         for command in reading_commands(place / "run", place / "other", elsewhere):
             ended = read_with(stage, command, elsewhere)
-            stage.note("read_only", "readers", f"gnomon {command[0]} of a run there", complaints(ended, 0))
+            stage.note("read_only", "readers", f"merkhet {command[0]} of a run there", complaints(ended, 0))
 
 
 def _refused(stage: Stage, name: str, arguments: list[str], place: Path) -> None:

@@ -46,7 +46,7 @@ def _writers(stage: Stage, undisturbed: Undisturbeds, job: Job, time_: int) -> N
 
 def _refused_or_done(ended: Ended) -> list[str]:
     found = complaints(ended, 0, 2)
-    if ended.code == 2 and not any(word in ended.last_line for word in ("another gnomon", "in use")):
+    if ended.code == 2 and not any(word in ended.last_line for word in ("another merkhet", "in use")):
         found.append(f"the refusal says {ended.last_line!r}")
     return found
 
@@ -74,7 +74,7 @@ def _readers(stage: Stage, undisturbed: Undisturbeds) -> None:
         problems = complaints(read, 0, 2)
         wrote = writer.wait() or writer.kill()
         problems += complaints(wrote, 0) + differences(expected.contents, made_by(job, place))
-        stage.note("rivals", "readers", f"gnomon {command[0]} beside a run (exit code {read.code})", problems, place)
+        stage.note("rivals", "readers", f"merkhet {command[0]} beside a run (exit code {read.code})", problems, place)
 
 
 def _take_away(run: Path) -> None:

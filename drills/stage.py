@@ -16,7 +16,7 @@ from pathlib import Path
 
 from drills.forge import Forge, Forked
 
-MARK = "GNOMON_DRILL"
+MARK = "MERKHET_DRILL"
 """Set for every command, so that what it has started is found wherever it went."""
 LONGEST = 300.0
 
@@ -37,7 +37,7 @@ class Ended:
 
 
 class Running:
-    """A command of gnomon in a session of its own."""
+    """A command of merkhet in a session of its own."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Running:
             return
         with open(self.said, "wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "gnomon", *arguments],
+                [sys.executable, "-m", "merkhet", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -165,7 +165,7 @@ class Stage:
         return folder
 
     def start(self, arguments: Sequence[str], place: Path, more: Mapping[str, str] | None = None) -> Running:
-        """Start a command of gnomon with a place as its current folder."""
+        """Start a command of merkhet with a place as its current folder."""
         with self.lock:
             self.count += 1
             mark = f"{os.getpid()}-{self.count}"

@@ -75,7 +75,7 @@ def leftovers(folder: Path) -> list[str]:
         if (
             unfinished
             or name.endswith(".wal")
-            or (path.parent.name == ".gnomon" and name == "work" and any(one.is_file() for one in path.rglob("*")))
+            or (path.parent.name == ".merkhet" and name == "work" and any(one.is_file() for one in path.rglob("*")))
         ):
             found.append(f"{path.relative_to(folder)} is left over")
     return found

@@ -29,9 +29,9 @@ def drill(stage: Stage, undisturbed: Undisturbeds) -> None:
     for number in range(TIMES):
         for victim in ("a worker", "the one that started them"):
             if not stage.late:
-                _kill(stage, undisturbed, TOGETHER, TOGETHER, victim, number, "gnomon.learning")
+                _kill(stage, undisturbed, TOGETHER, TOGETHER, victim, number, "merkhet.training")
     if find_spec("ray") is None:
-        stage.skip("workers on Ray", "Ray is not installed (pip install 'gnomon[ray]')")
+        stage.skip("workers on Ray", "Ray is not installed (pip install 'merkhet[ray]')")
         return
     for number in range(TIMES):
         for victim, called in (("a worker", RAY_WORKER), ("the node", RAY_NODE)):

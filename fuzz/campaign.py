@@ -148,7 +148,7 @@ class Campaign:
     def run(self, seconds: float) -> None:
         """Work until all inputs are tried, or the time is over."""
         until = time.time() + seconds
-        home = Path(tempfile.mkdtemp(prefix="gnomon-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        home = Path(tempfile.mkdtemp(prefix="merkhet-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         active: list[_Worker] = []
         number, told = 0, 0.0
         waiting = list(self.jobs)

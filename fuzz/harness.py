@@ -73,7 +73,7 @@ def _try_once(target: Target, data: bytes, folder: Path, limit: float | None, co
 
 
 def _read(target: Target, data: bytes, place: Place, limit: float | None, command: bool) -> tuple[str, str, str]:
-    from gnomon.foundation import GnomonError
+    from merkhet.core.errors import MerkhetError
 
     try:
         with _alarm(limit):
@@ -81,7 +81,7 @@ def _read(target: Target, data: bytes, place: Place, limit: float | None, comman
                 return _commanded(target.command(data, place))
             target.read(data, place)
         return ACCEPTED, "", ""
-    except GnomonError as error:
+    except MerkhetError as error:
         return REFUSED, "", str(error)[:300]
     except TooSlowError as error:
         return "slow", _frame(error), _traced(error)
@@ -93,11 +93,11 @@ def _read(target: Target, data: bytes, place: Place, limit: float | None, comman
 
 def _commanded(arguments: Sequence[str]) -> tuple[str, str, str]:
     """What the command line says: exit code 1 or 2 and one line on stderr, if it refuses."""
-    from gnomon.cli import main
+    from merkhet.cli import main
 
     out, told, before = io.StringIO(), io.StringIO(), sys.argv
     code = 0
-    sys.argv = ["gnomon", *arguments]
+    sys.argv = ["merkhet", *arguments]
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
             main()
@@ -111,7 +111,7 @@ def _commanded(arguments: Sequence[str]) -> tuple[str, str, str]:
         return ACCEPTED, "", ""
     if code not in (1, 2) or "Traceback" in text:
         return "exit code", str(code), text[-2000:]
-    errors = [line for line in lines if line.startswith("gnomon: ")]
+    errors = [line for line in lines if line.startswith("merkhet: ")]
     if not errors:
         return ("refused", "", text) if lines and lines[0].startswith("Usage:") else ("no word", str(code), text[:2000])
     if lines[-1] != errors[-1]:
@@ -161,9 +161,9 @@ def _alarm(limit: float | None) -> Iterator[None]:
 
 
 def _frame(error: BaseException) -> str:
-    """The last place of gnomon's that an error came through: what tells findings apart."""
+    """The last place of merkhet's that an error came through: what tells findings apart."""
     found = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in found if f"{os.sep}gnomon{os.sep}" in frame.filename]
+    own = [frame for frame in found if f"{os.sep}merkhet{os.sep}" in frame.filename]
     last = (own or found)[-1] if found else None
     return f"{Path(last.filename).name}:{last.name}" if last else "?"
 

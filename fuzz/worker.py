@@ -121,14 +121,14 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     own = Path(folder)
-    os.environ["GNOMON_CACHE"] = str(own / "cache")
+    os.environ["MERKHET_CACHE"] = str(own / "cache")
     os.environ["HF_HUB_OFFLINE"] = "1"
     (own / "home").mkdir(exist_ok=True)
     os.chdir(own / "home")
     if way == "guided":
         import atheris
 
-        with atheris.instrument_imports(include=["gnomon", module]):
+        with atheris.instrument_imports(include=["merkhet", module]):
             target = targets_of([module])[name]
     else:
         target = targets_of([module])[name]

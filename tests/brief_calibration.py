@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gnomon.analysis.calibration.known import WORLDS
-from gnomon.analysis.calibration.worlds import World
+from merkhet.calibration._trained_models import WORLDS
+from merkhet.calibration._world import World
 
 
 def brief_worlds() -> dict[str, Callable[[int], World]]:

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import gnomon
+import merkhet
 
 _MODELS = """
 import numpy as np
-from gnomon.foundation import derived_seed, digest
-from gnomon.models.baselines import RandomBaseline
-from gnomon.models.protocol import CandidateScores
+from merkhet.core.ids import derived_seed, digest
+from merkhet.models.baselines import RandomBaseline
+from merkhet.models.protocol import CandidateScores
 
 class Knower(RandomBaseline):
     kind = "causal"
@@ -49,7 +49,7 @@ def make_run(folder: Path, shares: Mapping[str, float], **more: Any) -> Path:
     file.write_text("\n".join([_MODELS, *lines, ""]), encoding="utf-8")
     models = [f"{file}:{name}" for name in names.values()]
     given = {"limit": 40, "settings": ["report=none"], **more}
-    return gnomon.run("quickstart", models=["random", *models], out=folder, **given).folder
+    return merkhet.run("quickstart", models=["random", *models], out=folder, **given).folder
 
 
 def changed(
@@ -63,7 +63,7 @@ def changed(
 ) -> Path:
     """A copy of a run with other questions, answers or record, or with models called by other ``names``."""
     shutil.copytree(run, folder)
-    shutil.rmtree(folder / ".gnomon" / "steps", ignore_errors=True)  # They would say that it is damaged.
+    shutil.rmtree(folder / ".merkhet" / "steps", ignore_errors=True)  # They would say that it is damaged.
     known = names or {}
 
     def named(rows: Rows) -> Rows:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # Before torch is imported: threads of tiny models wait for each other.
-settings.register_profile("gnomon", deadline=None)  # A busy machine is no failure.
-settings.load_profile("gnomon")
+settings.register_profile("merkhet", deadline=None)  # A busy machine is no failure.
+settings.load_profile("merkhet")
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(Path(__file__).parent))
@@ -68,16 +68,16 @@ def writer_folders(made_once) -> Mapping[str, Path]:
 
 
 @pytest.fixture
-def gnomon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def merkhet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run the command line in this process; return what it printed and its exit code."""
 
     def call(*arguments: object, cwd: Path = tmp_path, check: int | None = None) -> subprocess.CompletedProcess[str]:
-        from gnomon.cli import main
+        from merkhet.cli import main
 
         words = [str(argument) for argument in arguments]
         stdout, stderr, code = io.StringIO(), io.StringIO(), 0
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["gnomon", *words])
+            patch.setattr(sys, "argv", ["merkhet", *words])
             patch.setenv("HF_HUB_OFFLINE", "1")
             patch.chdir(cwd)
             with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
@@ -91,11 +91,11 @@ def gnomon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 
 @pytest.fixture
-def gnomon_process(tmp_path: Path) -> Command:
+def merkhet_process(tmp_path: Path) -> Command:
     """Run the command line in a process of its own, as a shell does."""
 
     def call(*arguments: object, cwd: Path = tmp_path, check: int | None = None) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "gnomon", *map(str, arguments)]
+        command = [sys.executable, "-m", "merkhet", *map(str, arguments)]
         environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
         done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
         return _checked(done, check)

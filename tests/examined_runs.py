@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from gnomon.analysis import AnalysisInput
-from gnomon.foundation.tables import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, make_table
-from gnomon.questions import QuestionSet
-from gnomon.scores import get_metric
-from gnomon.scores.table import score_answers
+from merkhet.analysis.types import AnalysisInput
+from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, make_table
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.score_table import score_answers
+from merkhet.questions.question_files import QuestionSet
 
 DOMAINS = {"physics": "domain-specific", "law": "domain-specific", "music": "general", "commonsense": "commonsense"}
 ABOUT = {"domains": list(DOMAINS), "knowledge_types": DOMAINS}

@@ -13,7 +13,7 @@ from typing import Any
 
 TESTS = Path(__file__).resolve().parent
 _IMPORTS = (
-    *("gnomon.suites.running", "gnomon.suites.quickstart", "gnomon.reports", "gnomon.models.loading"),
+    *("merkhet.api", "merkhet.suites.quickstart.suite", "merkhet.reports", "merkhet.models.loading"),
     *("duckdb", "pyarrow.parquet", "altair", "vl_convert", "pandas", "jinja2", "torch", "transformers"),
     "transformers.models.llama.modeling_llama",
 )
@@ -21,12 +21,12 @@ _IMPORTS = (
 _SUICIDE = """
 import json, os, signal, sys
 sys.path.insert(0, {tests!r})
-import gnomon
+import merkhet
 from killed_runs import Killed
 from pathlib import Path
 
 given = json.loads(sys.argv[1])
-gnomon.run(given.pop("study"), progress=Killed(**given.pop("killed")), **given)
+merkhet.run(given.pop("study"), progress=Killed(**given.pop("killed")), **given)
 """
 
 
@@ -68,18 +68,19 @@ def run_quietly(study: str, options: dict[str, Any]) -> None:
     """Run a study: what a process of :func:`forked_server` does."""
     import torch
 
-    import gnomon
+    import merkhet
 
     torch.set_num_threads(1)
-    gnomon.run(study, **options)
+    merkhet.run(study, **options)
 
 
 def memorize_offices(folder: Path, work: Path, progress: Any) -> Any:
     """Memorize a small world of offices in 12 epochs of 160 statements, with a checkpoint after each."""
     from stored_facts import world
 
-    from gnomon.learning.memorizing import memorize
-    from gnomon.models import ModelSpec, load_model, resolve_model
+    from merkhet.models.loading import load_model
+    from merkhet.models.model_lookup import ModelSpec, resolve_model
+    from merkhet.training.memorizing.memorize import memorize
 
     work.mkdir(exist_ok=True)
     settings = {"epochs": 12, "batch_size": 16, "learning_rate": 3e-3, "until": 0.0, "evaluate_every": 3}

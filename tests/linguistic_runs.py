@@ -6,11 +6,11 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gnomon.analysis import AnalysisInput
-from gnomon.foundation.tables import ANSWERS, CANDIDATES, QUESTIONS, make_table
-from gnomon.questions import QuestionSet
-from gnomon.scores import get_metric
-from gnomon.scores.table import score_answers
+from merkhet.analysis.types import AnalysisInput
+from merkhet.core.schemas import ANSWERS, CANDIDATES, QUESTIONS, make_table
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.score_table import score_answers
+from merkhet.questions.question_files import QuestionSet
 
 CLASSES = {"C": "和或但", "D": "很都也", "P": "在从对", "U": "的了着", "ND": "上下里"}
 CLOZES = ("syntactic", "commonsense", "encyclopedia")

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from recall_worlds import make_recalls, make_statements, make_symbols
 
-from gnomon.analysis.memory import MemoryInput, Stored
-from gnomon.scores.recall import frequency_recalls, score_recalls
+from merkhet.analysis.memory_types import MemoryInput, Stored
+from merkhet.metrics.recall_scores import frequency_recalls, score_recalls
 
 SYMBOLS = 30
 

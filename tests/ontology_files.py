@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.knowledge.iris import PREFIXES
+from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.knowledge._iris import PREFIXES
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.store import KnowledgeBase
 
 HEAD = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in PREFIXES.items()) + "@prefix : <http://e.org/> .\n"
 LOW = "rdfs:subClassOf"

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from gnomon.analysis import AnalysisInput
-from gnomon.foundation.records import Question
-from gnomon.scores import get_metric
+from merkhet.analysis.types import AnalysisInput
+from merkhet.core.records import Question
+from merkhet.metrics.metrics import get_metric
 
 TEMPLATES = {"TP": 3, "SCO": 3, "SPO": 1, "DM": 1, "RG": 1}
 RULES = {"rdfs2": "DM", "rdfs3": "RG", "rdfs5": "SPO", "rdfs7": "SPO", "rdfs9": "SCO", "rdfs11": "SCO"}

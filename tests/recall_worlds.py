@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from gnomon.foundation.statements import RECALLS, STATEMENTS, SYMBOLS
-from gnomon.foundation.tables import make_table
+from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
+from merkhet.core.schemas import make_table
 
 
 def make_statements(

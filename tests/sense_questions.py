@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from gnomon.foundation import SLOT
-from gnomon.foundation.records import Question
+from merkhet.core import SLOT
+from merkhet.core.records import Question
 
 
 def sense_question(name: str, word: str, base: str, *choices: str, words: tuple[str, ...] = ()) -> Question:

@@ -16,9 +16,9 @@ import torch
 import transformers as hf
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from gnomon.questions.files import QuestionSet
-from gnomon.questions.linguistic.making import question_set
-from gnomon.questions.linguistic.senses import word_sense_triples
+from merkhet.questions.question_files import QuestionSet
+from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.suites.chneval.questions.word_senses import word_sense_triples
 
 TOPICS = 10
 OWN = 40

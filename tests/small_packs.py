@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-import gnomon
+import merkhet
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
@@ -95,7 +95,7 @@ def write_pack(folder: Path) -> Path:
     return folder
 
 
-def run_small(pack: Path, out: Path, *models: Any, settings: Any = (), **options: Any) -> gnomon.Run:
+def run_small(pack: Path, out: Path, *models: Any, settings: Any = (), **options: Any) -> merkhet.Run:
     """Run quickstart on the pack, without a report unless the settings ask for one.
 
     Args:
@@ -103,10 +103,10 @@ def run_small(pack: Path, out: Path, *models: Any, settings: Any = (), **options
         out: The folder of the run.
         models: The models to ask; the baselines where none is named.
         settings: Further settings, such as ``["report=html"]``.
-        options: What :func:`gnomon.run` takes.
+        options: What :func:`merkhet.run` takes.
     """
     given = ["report=none", *settings]
-    return gnomon.run(
+    return merkhet.run(
         "quickstart", models=models or BASELINES, knowledge=[str(pack)], settings=given, out=out, **options
     )
 

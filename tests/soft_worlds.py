@@ -11,8 +11,8 @@ import torch
 import transformers as hf
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from gnomon.foundation.records import Question
-from gnomon.scores import expected_ranks
+from merkhet.core.records import Question
+from merkhet.metrics.ranks import expected_ranks
 
 KINDS = ("bird", "big fish", "tree", "old house", "river", "song", "small town", "metal")
 STATEMENTS = ("{name} is a {kind} .", "{name} belongs to the {kind} s .")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.foundation.engines import Engine
+from merkhet.core.compute_engines import Engine
 
 LOCAL = Engine("spark", "local[2]", "1GB")
 # Optimizing what runs often costs short tests more than it saves.
@@ -23,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         pytest.skip("Spark needs Java")
     from pyspark.sql import SparkSession
 
-    from gnomon.knowledge.engines import sessions
+    from merkhet.knowledge.engines import _spark_session as sessions
 
     folder: Path = tmp_path_factory.mktemp("spark")
     (folder / "spark-defaults.conf").write_text(JAVA_OPTIONS)

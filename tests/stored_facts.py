@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from gnomon.foundation.identity import content_id
-from gnomon.foundation.statements import STATEMENTS, SYMBOLS
-from gnomon.foundation.tables import make_table
+from merkhet.core.ids import content_id
+from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
+from merkhet.core.schemas import make_table
 
 FIRST = ("Anna", "Boris", "Carla", "Dmitri", "Elena", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Kemal", "Lucia")
 LAST = ("Okafor", "Silva", "Novak", "Tanaka", "Meyer", "Rossi", "Khan", "Dubois", "Larsen", "Petrov", "Garcia", "Chen")

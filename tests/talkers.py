@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gnomon.foundation.records import Question
-from gnomon.models.chat.talk import ChatReply, ChatRequest
+from merkhet.core.records import Question
+from merkhet.models.chat.chat_messages import ChatReply, ChatRequest
 
 
 class Talker:

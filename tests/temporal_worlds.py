@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.questions.grammar import definite
-from gnomon.questions.temporal import TemporalFacts, temporal_facts
+from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.questions.english import definite
+from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, temporal_facts
 
 Row = tuple[str, str, str, str | None, str | None]
 YEARS = [*range(-3, 0), *range(1, 4), *range(1998, 2006)]

@@ -90,7 +90,7 @@ def is_expensive(command: str) -> bool:
 
 def call(command: str, folder: Path) -> str:
     """Run a command in this process, or in a shell where it needs one; it must not fail. Return what it printed."""
-    assert command.startswith("gnomon "), command
+    assert command.startswith("merkhet "), command
     if NEEDS_A_SHELL.search(QUOTED.sub("", command)):
         full = f"{sys.executable} -m {command}"
         done = subprocess.run(full, shell=True, capture_output=True, text=True, cwd=folder, timeout=300)
@@ -102,7 +102,7 @@ def call(command: str, folder: Path) -> str:
 
 
 def call_here(words: list[str], folder: Path) -> tuple[int, str]:
-    from gnomon.cli import main
+    from merkhet.cli import main
 
     printed, code = io.StringIO(), 0
     with (
@@ -188,7 +188,7 @@ def names_part(command: str, file: str) -> bool:
 
 
 COIN = """
-from gnomon.models.baselines import RandomBaseline
+from merkhet.models.baselines import RandomBaseline
 
 class Coin(RandomBaseline):
     kind = "causal"

@@ -11,7 +11,7 @@ from typing import Any
 import transformers as hf
 from tiny_models import CHINESE_SENTENCES, FAMILIES, SENTENCES, byte_level_lines, sentencepiece_bpe
 
-from gnomon.models.placing import Placer
+from merkhet.models.tokenize_candidates import Placer
 
 OVER_BLANKS = "llama-over-blanks"
 LINES = "llama-lines"

@@ -18,15 +18,16 @@ import pyarrow as pa
 import torch
 from stored_facts import world
 
-from gnomon.foundation import InputError
-from gnomon.learning.memorizing import memorize
-from gnomon.learning.memorizing.head import Outputs, SymbolTable, learn, rank, spread
-from gnomon.learning.memorizing.network import MemoryNetwork
-from gnomon.learning.memorizing.shards import ShardedHead, drawn_rows
-from gnomon.learning.memorizing.training import Training
-from gnomon.learning.pretraining import pretrain
-from gnomon.learning.processes import Processes, joined_processes
-from gnomon.models import ModelSpec, load_model, resolve_model
+from merkhet.core.errors import InputError
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.training.distributed._process_group import Processes, joined_processes
+from merkhet.training.memorizing._head_shards import ShardedHead, drawn_rows
+from merkhet.training.memorizing._memorize_loop import Training
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, learn, rank, spread
+from merkhet.training.memorizing.memorize import memorize
+from merkhet.training.pretraining import pretrain
 
 TESTS = Path(__file__).resolve().parent
 MEMORIZE: dict[str, Any] = {
@@ -62,7 +63,7 @@ if os.environ.get("RANK") == {rank!r}:
     import signal
     import time
 
-    from gnomon.learning.memorizing.training import Training
+    from merkhet.training.memorizing._memorize_loop import Training
 
     usual = Training._epoch
 
@@ -180,7 +181,7 @@ def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
 
 def rows_as_drawn(every: Processes) -> bool:
     """Whether rows drawn in pieces are those of the whole table, also where pieces have odd sizes."""
-    from gnomon.learning.memorizing import shards
+    from merkhet.training.memorizing import _head_shards as shards
 
     kept, same = shards._ROWS, True
     for count, width, pieces in ((1000, 3, 16), (999, 5, 32), (37, 1, 16), (2, 3, 16), (200, 16, 1)):

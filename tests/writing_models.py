@@ -7,7 +7,7 @@ from dataclasses import replace
 import transformers as hf
 from tiny_models import CAUSAL, LONGEST, MASKED, SENTENCES, Family, byte_level, wordpiece
 
-from gnomon.foundation.records import Question
+from merkhet.core.records import Question
 
 FACTS = (
     ("The capital of France is [MASK].", "Paris"),

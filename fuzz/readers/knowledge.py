@@ -13,12 +13,12 @@ import duckdb
 from fuzz import examples, mutations
 from fuzz.oddities import json_bombs, yaml_bombs
 from fuzz.targets import SEPARATOR, Place, Target, parts
-from gnomon.knowledge.database import define_macros, prepare
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.knowledge.places import read_place
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.rules.declared import read_rules
-from gnomon.knowledge.taking import stage
+from merkhet.knowledge._staging import stage
+from merkhet.knowledge.database import define_macros, prepare
+from merkhet.knowledge.rules.rule_files import read_rules
+from merkhet.knowledge.source_lookup import read_place
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.store_import import import_knowledge
 
 
 @functools.cache

@@ -11,15 +11,14 @@ from typing import Any
 from fuzz import mutations
 from fuzz.oddities import yaml_bombs
 from fuzz.targets import Place, Target
-from gnomon.analysis.corpus import documents
-from gnomon.foundation.parsing import parse_yaml
-from gnomon.learning.corpus import read_corpus
-from gnomon.models import ModelSpec
-from gnomon.models.chat.keeping import KeptReplies
-from gnomon.models.chat.settings import read_settings
-from gnomon.models.chat.talk import ChatReply, without_thoughts
-from gnomon.models.resolving import resolve_model
-from gnomon.probes.talking.parsing import chosen, decided, written
+from merkhet.analysis._corpus_index import documents
+from merkhet.core.text_formats import parse_yaml
+from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat.chat_messages import ChatReply, without_thoughts
+from merkhet.models.chat.chat_settings import read_settings
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.probes.chat._reply_parsing import chosen, decided, written
+from merkhet.training.text_corpus import read_corpus
 
 _CONFIG = b'{"architectures": ["BertForMaskedLM"], "model_type": "bert", "vocab_size": 30, "hidden_size": 8}'
 _SETTINGS = (

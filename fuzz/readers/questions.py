@@ -13,20 +13,19 @@ import pyarrow.parquet as pq
 from fuzz import mutations
 from fuzz.oddities import json_bombs, yaml_bombs
 from fuzz.targets import SEPARATOR, Place, Target, parts
-from gnomon.questions import read_questions
-from gnomon.questions.files import read_card
-from gnomon.questions.linguistic.commonsense import read_wordings
-from gnomon.questions.linguistic.pairs import read_pairs
-from gnomon.questions.linguistic.senses import word_sense_triples
-from gnomon.questions.linguistic.triples import read_texts, read_triples
-from gnomon.questions.quality import sensitive_words
-from gnomon.questions.review import judge, read_sheet
-from gnomon.questions.schema import read_benchmark_schema
-from gnomon.questions.templates import read_schema
-from gnomon.suites.chneval.published import read_published as read_chneval
-from gnomon.suites.kmir.published import read_published as read_kmir
-from gnomon.suites.lama_tk.published import published_facts
-from gnomon.suites.ontoprobe.published import read_published_statements
+from merkhet.questions.quality import sensitive_words
+from merkhet.questions.question_files import read_card, read_questions
+from merkhet.questions.review import judge, read_sheet
+from merkhet.questions.schema import read_benchmark_schema
+from merkhet.questions.templates import read_schema
+from merkhet.suites.chneval.published import read_published as read_chneval
+from merkhet.suites.chneval.questions.commonsense import read_wordings
+from merkhet.suites.chneval.questions.word_pairs import read_pairs
+from merkhet.suites.chneval.questions.word_senses import word_sense_triples
+from merkhet.suites.chneval.questions.worded_triples import read_texts, read_triples
+from merkhet.suites.kmir.published import read_published as read_kmir
+from merkhet.suites.lama_tk.published import published_facts
+from merkhet.suites.ontoprobe.published import read_published_statements
 
 _SCHEMA = (
     b"domains: {chemistry: domain-specific, geography: general}\n"

@@ -11,12 +11,12 @@ from typing import Any
 
 from fuzz import mutations
 from fuzz.targets import Place, Target
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.sources.sparql import read_endpoint
-from gnomon.models.chat.endpoint import EndpointModel
-from gnomon.models.chat.keeping import KeptReplies
-from gnomon.models.chat.settings import read_settings
-from gnomon.models.chat.talk import ChatRequest
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources.sparql import read_endpoint
+from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat.chat_messages import ChatRequest
+from merkhet.models.chat.chat_settings import read_settings
+from merkhet.models.chat.endpoint import EndpointModel
 
 _TABLE = {
     "head": {"vars": ["subject", "predicate", "object"]},

@@ -7,12 +7,13 @@ from typing import Any
 from fuzz import mutations
 from fuzz.oddities import yaml_bombs
 from fuzz.targets import Place, Target
-from gnomon.analysis.downstream import read_downstream
-from gnomon.foundation.engines import choose_engines
-from gnomon.knowledge.ready_queries import fill_query, find_query, schema_queries
-from gnomon.models.predictions import read_predictions
-from gnomon.runs.study import apply_setting, make_study, read_study, study_yaml
-from gnomon.suites.resolving import Request, resolve_study
+from merkhet.analysis._downstream_scores import read_downstream
+from merkhet.core.compute_engines import choose_engines
+from merkhet.engine.resolve_study import Request, resolve_study
+from merkhet.engine.study import apply_setting, make_study, read_study, study_yaml
+from merkhet.knowledge.sparql_queries import fill_query, find_query, schema_queries
+from merkhet.models.prediction_file import read_predictions
+from merkhet.suites import SUITES
 
 _STUDY = b"""suite: quickstart
 title: Mine
@@ -62,7 +63,7 @@ def _study(data: bytes, place: Place) -> None:
 
 
 def _resolved(data: bytes, place: Place) -> None:
-    resolve_study(Request(str(place.file("study.yaml", data))))
+    resolve_study(Request(str(place.file("study.yaml", data))), SUITES)
 
 
 def _setting(data: bytes, _place: Place) -> None:

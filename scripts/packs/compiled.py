@@ -84,7 +84,7 @@ def _meta(
         "licence": "CC0-1.0",
         "sources": {
             SOURCE: {
-                "name": "public record, compiled for gnomon",
+                "name": "public record, compiled for merkhet",
                 "version": "1",
                 "licence": "CC0-1.0",
                 "licence_file": "LICENSE.txt",

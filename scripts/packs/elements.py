@@ -183,7 +183,7 @@ def _meta() -> dict[str, Any]:
                 "note": "Periodic table and physical properties. Predicted values are left out.",
             },
             "record": {
-                "name": "public record, compiled for gnomon",
+                "name": "public record, compiled for merkhet",
                 "version": "1",
                 "licence": "CC0-1.0",
                 "licence_file": "LICENSE.txt",

@@ -64,7 +64,7 @@ copyright holder.
 
 PUBLIC_RECORD_NOTICE = """\
 The hand-compiled facts of this pack (source "record") were compiled from the
-public record for gnomon. To the extent possible under law, all copyright and
+public record for merkhet. To the extent possible under law, all copyright and
 related rights in them are waived under CC0 1.0 Universal (CC0-1.0).
 """
 

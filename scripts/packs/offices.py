@@ -37,7 +37,7 @@ def _meta() -> dict[str, Any]:
         "licence": "CC0-1.0",
         "sources": {
             "record": {
-                "name": "public record, compiled for gnomon",
+                "name": "public record, compiled for merkhet",
                 "version": "2025",
                 "licence": "CC0-1.0",
                 "licence_file": "LICENSE.txt",

@@ -214,7 +214,7 @@ def _meta() -> dict[str, Any]:
                 "words.",
             },
             "record": {
-                "name": "entities of the other packs, typed for gnomon",
+                "name": "entities of the other packs, typed for merkhet",
                 "version": "1",
                 "licence": "CC0-1.0",
                 "licence_file": "LICENSE.txt",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gnomon.foundation.records import Question
-from gnomon.scores import get_metric
+from merkhet.core.records import Question
+from merkhet.metrics.metrics import get_metric
 
 TASKS = {"completion": 40, "checking": 20}
 
@@ -48,7 +48,7 @@ class Bench:
         return self
 
     def scores(self):
-        from gnomon.scores.table import score_answers
+        from merkhet.metrics.score_table import score_answers
 
         groups = {name: {"relation": question.relation} for name, question in self.questions.items()}
         metrics = [get_metric("r@1"), get_metric("mrr")]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from linguistic_runs import CLASSES, CLOZES, make_answers, make_input, make_questions, make_scores
 
-from gnomon.analysis import ANALYSES
-from gnomon.analysis.classes import classes
-from gnomon.analysis.inquiry import Line
-from gnomon.scores import get_metric
+from merkhet.analysis import ANALYSES
+from merkhet.analysis.classes import classes
+from merkhet.analysis.types import Line
+from merkhet.metrics.metrics import get_metric
 
 NAMES = ("classes", "lengths", "layers", "extrinsic", "objectives")
 

@@ -11,10 +11,9 @@ import pytest
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from gnomon.analysis import compare_models
-from gnomon.analysis.comparison import Comparison, compare_groups
-from gnomon.analysis.comparison import holm as corrected
-from gnomon.scores import get_metric
+from merkhet.analysis.comparison import Comparison, compare_groups, compare_models
+from merkhet.analysis.comparison import holm as corrected
+from merkhet.metrics.metrics import get_metric
 
 
 def compare(bench, headline=None):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from examined_runs import TASKS, make_input
 
-from gnomon.analysis.compression import checked_pairs, compression, model_pairs
-from gnomon.foundation import InputError
-from gnomon.scores import get_metric, word_f1
+from merkhet.analysis.compression import checked_pairs, compression, model_pairs
+from merkhet.core.errors import InputError
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.text_overlap import word_f1
 
 LARGE, SMALL = "bert-base-cased", "distilbert-base-cased"
 

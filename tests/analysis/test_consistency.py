@@ -6,9 +6,9 @@ from itertools import product
 import pytest
 from examined_runs import TASKS, make_input
 
-from gnomon.analysis.consistency import ALL_TASKS, consistency
-from gnomon.analysis.inquiry import Line
-from gnomon.scores import exact_match
+from merkhet.analysis.consistency import ALL_TASKS, consistency
+from merkhet.analysis.types import Line
+from merkhet.metrics.text_overlap import exact_match
 
 
 def chance_of(answer, question):

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from gnomon.analysis.cooccurrence import BUCKETS, bucket, cooccurrence, question_counts
-from gnomon.analysis.corpus import CorpusIndex
-from gnomon.analysis.naming import names_in_prompts, plain_name
-from gnomon.scores import word_f1
+from merkhet.analysis._corpus_index import CorpusIndex
+from merkhet.analysis._prompt_names import names_in_prompts, plain_name
+from merkhet.analysis.cooccurrence import BUCKETS, bucket, cooccurrence, question_counts
+from merkhet.metrics.text_overlap import word_f1
 
 
 def asked(number, prompt, template="t/0", choices=None, task="completion"):
@@ -112,7 +112,7 @@ def test_buckets_hold_what_they_say():
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     pytest.importorskip("tantivy")
-    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MERKHET_CACHE", str(tmp_path / "cache"))
     given = make_input(facts=24)
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text(corpus_text(given, times=1), encoding="utf-8")

@@ -12,15 +12,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gnomon.analysis.corpus import WORDS_A_DOCUMENT, CorpusIndex, corpus_files, corpus_identity, documents, words
-from gnomon.foundation import InputError
+from merkhet.analysis._corpus_index import (
+    WORDS_A_DOCUMENT,
+    CorpusIndex,
+    corpus_files,
+    corpus_identity,
+    documents,
+    words,
+)
+from merkhet.core.errors import InputError
 
 pytest.importorskip("tantivy")
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MERKHET_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -164,7 +171,7 @@ def test_a_place_without_texts_is_refused(tmp_path):
 
 def test_without_tantivy_the_way_to_get_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tantivy", None)
-    with pytest.raises(InputError, match=r"gnomon\[corpus\]"):
+    with pytest.raises(InputError, match=r"merkhet\[corpus\]"):
         corpus_identity(".", tmp_path)
 
 

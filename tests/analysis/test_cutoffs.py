@@ -10,10 +10,10 @@ import pytest
 from memory_runs import memory_input, one_answer, recalled
 from recall_worlds import make_statements
 
-from gnomon.analysis.cutoffs import THRESHOLDS, _answered, cutoffs
-from gnomon.foundation.statements import STATEMENTS
-from gnomon.foundation.tables import make_table
-from gnomon.reports.analyses import analysis_sections
+from merkhet.analysis.cutoffs import THRESHOLDS, _answered, cutoffs
+from merkhet.core.recall_schemas import STATEMENTS
+from merkhet.core.schemas import make_table
+from merkhet.reports.analysis_sections import analysis_sections
 
 
 def run_of(statements, share=0.9, **condition):

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from examined_runs import DOMAINS, TASKS, make_input, make_scores
 
-from gnomon.analysis.distribution import distribution
-from gnomon.analysis.domains import domains
-from gnomon.scores import get_metric
+from merkhet.analysis.distribution import distribution
+from merkhet.analysis.domains import domains
+from merkhet.metrics.metrics import get_metric
 
 
 def test_cells_are_the_scores_of_the_table_of_scores():

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from linguistic_runs import make_input
 
-from gnomon.analysis.downstream import downstream_identity, read_downstream
-from gnomon.analysis.extrinsic import extrinsic
-from gnomon.foundation import InputError
-from gnomon.scores import get_metric
+from merkhet.analysis._downstream_scores import downstream_identity, read_downstream
+from merkhet.analysis.extrinsic import extrinsic
+from merkhet.core.errors import InputError
+from merkhet.metrics.metrics import get_metric
 
 MODELS = ("BERT", "BERT-wwm", "BERT-wwm-ext", "RoBERTa-wwm-ext")
 INTRINSIC = {

@@ -7,15 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from gnomon.analysis import find_out
-from gnomon.analysis.comparison import Comparison
-from gnomon.analysis.findings import compared
+from merkhet.analysis.comparison import Comparison
+from merkhet.analysis.findings import compared, summarize_findings
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
 
 
 def find(bench, baselines=(), scores=None):
-    return find_out(
+    return summarize_findings(
         scores=bench.scores() if scores is None else scores,
         answers=bench.answers,
         questions=bench.questions,

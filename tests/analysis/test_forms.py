@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from talkers import Talker, capital, city, knows, shown
 
-from gnomon.analysis.forms import chosen_places, forms, pull
-from gnomon.analysis.inquiry import AnalysisInput
-from gnomon.foundation.records import Answer, Question
-from gnomon.models.chat.talk import ChatRequest
-from gnomon.probes.talking.answering import answer
-from gnomon.probes.talking.choosing import choose
-from gnomon.scores import get_metric
+from merkhet.analysis.answer_format import chosen_places, forms, pull
+from merkhet.analysis.types import AnalysisInput
+from merkhet.core.records import Answer, Question
+from merkhet.metrics.metrics import get_metric
+from merkhet.models.chat.chat_messages import ChatRequest
+from merkhet.probes.chat.answer import answer
+from merkhet.probes.chat.choose import choose
 
 QUESTIONS = [capital(number) for number in range(80)]
 

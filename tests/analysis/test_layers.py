@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from linguistic_runs import LAYERS, make_input, make_scores
 
-from gnomon.analysis.layers import layers
+from merkhet.analysis.layer_accuracy import layers
 
 
 def with_accuracy(given, level):

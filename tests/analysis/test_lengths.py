@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from linguistic_runs import make_input
 
-from gnomon.analysis.inquiry import Line
-from gnomon.analysis.lengths import EDGES, bucket_names, checked_lengths, lengths
-from gnomon.foundation import InputError
-from gnomon.scores import get_metric
+from merkhet.analysis.text_length import EDGES, bucket_names, checked_lengths, lengths
+from merkhet.analysis.types import Line
+from merkhet.core.errors import InputError
+from merkhet.metrics.metrics import get_metric
 
 
 def text_length(row):

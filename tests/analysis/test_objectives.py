@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from linguistic_runs import make_input
 
-from gnomon.analysis.inquiry import Line
-from gnomon.analysis.objectives import objectives, trained_by
-from gnomon.scores import get_metric
+from merkhet.analysis.objective_effects import objectives, trained_by
+from merkhet.analysis.types import Line
+from merkhet.metrics.metrics import get_metric
 
 TRAINED = {"bert": 0.4, "bert, mlm": 0.8, "bert, mlm+nsp": 0.75, "bert, mlm+sop": 0.2, "roberta": 0.5}
 

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from ontology_runs import BASELINE, COMBINED, METHODS, PARROT, REASONER, RULES, TEMPLATES, make_ontology_run
 
-from gnomon.analysis.averages import average, estimated, resampled_means
-from gnomon.analysis.inquiry import Estimate, Line, metric_label
-from gnomon.analysis.memorizing import METRICS, base_model, memorizing, soft_loss
-from gnomon.analysis.premises import GIVEN, SETTINGS, premises
-from gnomon.analysis.prompting import prompting
-from gnomon.scores import clustered_interval, get_metric
-from gnomon.scores.table import score_answers
+from merkhet.analysis.resampled_means import average, estimated, resampled_means
+from merkhet.analysis.types import Estimate, Line, metric_label
+from merkhet.metrics.bootstrap import clustered_interval
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.score_table import score_answers
+from merkhet.suites.ontoprobe.analyses.premise_effects import GIVEN, SETTINGS, premises
+from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
+from merkhet.suites.ontoprobe.analyses.task_scores import METRICS, base_model, memorizing, soft_loss
 
 SOFT = (f"{REASONER}, soft", f"{REASONER}, soft (nll)")
 NAMES = {metric_label(metric): metric for metric in METRICS}

@@ -9,11 +9,11 @@ import pytest
 from memory_runs import boundary_run, implicit_run, memory_input
 from recall_worlds import make_recalls, make_statements
 
-from gnomon.analysis.boundaries import boundaries
-from gnomon.analysis.implicit import implicit
-from gnomon.foundation.statements import STATEMENTS
-from gnomon.foundation.tables import make_table
-from gnomon.scores.recall import hit_values
+from merkhet.core.recall_schemas import STATEMENTS
+from merkhet.core.schemas import make_table
+from merkhet.metrics.recall_scores import hit_values
+from merkhet.suites.lama_tk.analyses.boundary import boundaries
+from merkhet.suites.lama_tk.analyses.implicit import implicit
 
 
 @pytest.fixture(scope="module")

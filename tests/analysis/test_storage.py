@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from memory_runs import one_answer, storage_run
 
-from gnomon.analysis.memory import MEMORY_ANALYSES, analyse_memory
-from gnomon.analysis.storage import storage
-from gnomon.foundation import load_part
-from gnomon.scores.recall import hit_values, matched
+from merkhet.analysis.memory_types import analyse_memory
+from merkhet.metrics.recall_scores import hit_values, matched
+from merkhet.suites.lama_tk.analyses.storage import storage
+from merkhet.suites.lama_tk.plan import EXPERIMENT_ANALYSES
 
 
 def costly(base, size, kind):
@@ -115,6 +115,5 @@ def test_a_run_with_other_scores_is_told_as_far_as_it_goes(given):
 
 
 def test_all_analyses_of_an_experiment_are_made(given):
-    assert [one.name for one in analyse_memory(given)] == ["storage", "cutoffs"]
-    assert list(analyse_memory(replace(given, experiment="other"))) == []
-    assert all(callable(load_part(place)) for places in MEMORY_ANALYSES.values() for place in places)
+    assert [one.name for one in analyse_memory(given, EXPERIMENT_ANALYSES["storage"])] == ["storage", "cutoffs"]
+    assert list(analyse_memory(given, ())) == []

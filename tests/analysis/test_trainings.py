@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gnomon.analysis.trainings import Trained, over_trainings, trainings
+from merkhet.analysis.training_noise import Trained, over_trainings, trainings
 
 ONE = {"facts": 60, "dynamic": 0}
 OTHER = {"facts": 60, "dynamic": 100}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gnomon.analysis.differences import detectable, facts_needed, from_side, is_clear, points, turned
-from gnomon.analysis.verdicts import AHEAD, ALIKE, MIXED, give_verdict, say_groups
+from merkhet.analysis.comparison_text import AHEAD, ALIKE, MIXED, give_verdict, say_groups
+from merkhet.analysis.difference_text import detectable, facts_needed, from_side, is_clear, points, turned
 
 
 def one(task: str, model: str, other: str, difference: float, p: float, **more: Any) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.knowledge.rules import RULES
+from merkhet.knowledge.rules.rulebook import RULES
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = {"name", "quick", "repeats", "environment", "timings", "ratios", "table", "notes", "details"}
-ENVIRONMENT = {"gnomon", "python", "packages", "cpu", "cores", "system", "date"}
+ENVIRONMENT = {"merkhet", "python", "packages", "cpu", "cores", "system", "date"}
 
 
 def run_benchmark(name: str, results: Path, *options: str, peers: bool = True) -> tuple[str, dict]:
@@ -55,14 +55,14 @@ def check_common(name: str, printed: str, found: dict) -> None:
 def test_startup_times_each_command_and_says_that_the_peer_was_left_out(tmp_path):
     printed, found = run_benchmark("startup", tmp_path)
     check_common("startup", printed, found)
-    assert set(found["timings"]) >= {"python -c pass", "import gnomon", "gnomon --help", "gnomon suites"}
+    assert set(found["timings"]) >= {"python -c pass", "import merkhet", "merkhet --help", "merkhet suites"}
     assert "peer not installed: left out (--no-peers)" in printed
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "gnomon_demo_models")),
-    reason="needs torch, transformers and gnomon-demo-models",
+    any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "merkhet_demo_models")),
+    reason="needs torch, transformers and merkhet-demo-models",
 )
 def test_quickstart_rate_finds_the_scores_of_both_ways_equal(tmp_path):
     printed, found = run_benchmark("quickstart_rate", tmp_path, "--models", "minilm-mlm", "--repeats", "1")
@@ -72,11 +72,11 @@ def test_quickstart_rate_finds_the_scores_of_both_ways_equal(tmp_path):
     assert details["equal"] is True
     assert 0 <= one["differences"]["plain"] <= details["tolerance"]
     assert one["questions"] + one["unusable"] == 24
-    # One row for each candidate by the plain way; no more rows, and the head at fewer positions, by gnomon.
+    # One row for each candidate by the plain way; no more rows, and the head at fewer positions, by merkhet.
     assert one["counts"]["plain"]["rows"] == one["candidates"]
-    assert one["counts"]["gnomon"]["rows"] <= one["candidates"]
-    assert one["counts"]["gnomon"]["head_positions"] < one["counts"]["plain"]["head_positions"]
-    assert set(found["ratios"]) == {"minilm-mlm: plain / gnomon"}
+    assert one["counts"]["merkhet"]["rows"] <= one["candidates"]
+    assert one["counts"]["merkhet"]["head_positions"] < one["counts"]["plain"]["head_positions"]
+    assert set(found["ratios"]) == {"minilm-mlm: plain / merkhet"}
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_inference_comes_to_what_the_peers_updates_come_to(tmp_path):
     assert details["form"] in details["forms tried"]
     # Every rule has something to do in this world.
     assert set(details["by rule"]) == {*RULES}
-    assert set(found["timings"]) == {"gnomon infer", "  without ids and writing", "pyoxigraph updates"}
+    assert set(found["timings"]) == {"merkhet infer", "  without ids and writing", "pyoxigraph updates"}
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_importing_tells_time_memory_and_growth(tmp_path):
     assert list(found["details"]["peak_mb"]) == ["2000", "5000", "10000"]
     assert min(found["details"]["peak_mb"].values()) > 20
     assert found["details"]["triples"] > 1900
-    assert set(found["ratios"]) == {"N-Triples: rdflib / gnomon", "N-Triples: pyoxigraph / gnomon"}
+    assert set(found["ratios"]) == {"N-Triples: rdflib / merkhet", "N-Triples: pyoxigraph / merkhet"}
 
 
 @pytest.mark.slow
@@ -113,12 +113,12 @@ def test_ranking_gives_equal_scores_by_every_way(tmp_path):
     check_common("ranking", printed, found)
     assert found["details"]["equal"] is True
     ways = {outcome["way"]: outcome for outcome in found["details"]["outcomes"]}
-    assert set(ways) == {"gnomon multiple-mean", "plain masked", "gnomon fill", "fill-mask pipeline"}
-    for own, other in (("gnomon multiple-mean", "plain masked"), ("gnomon fill", "fill-mask pipeline")):
+    assert set(ways) == {"merkhet multiple-mean", "plain masked", "merkhet fill", "fill-mask pipeline"}
+    for own, other in (("merkhet multiple-mean", "plain masked"), ("merkhet fill", "fill-mask pipeline")):
         assert ways[other]["difference"] < 1e-3
         assert ways[own]["per_prompt"]["rows"] <= ways[other]["per_prompt"]["rows"]
         assert ways[own]["per_prompt"]["head_positions"] < ways[other]["per_prompt"]["head_positions"]
-    assert ways["gnomon multiple-mean"]["per_prompt"]["rows"] < 10 < ways["plain masked"]["per_prompt"]["rows"]
+    assert ways["merkhet multiple-mean"]["per_prompt"]["rows"] < 10 < ways["plain masked"]["per_prompt"]["rows"]
     assert all(outcome["peak_mb"] > 100 for outcome in ways.values())
     assert "Peers not installed: left out (--no-peers)" in printed
 

@@ -16,16 +16,16 @@ def coin_runs(made_once, tmp_path: Path) -> Path:
     """Copy two runs without a report: ``one`` asks three models that guess, ``two`` a fourth; both ask random."""
 
     def make(folder: Path) -> None:
-        import gnomon
+        import merkhet
 
         (folder / "coins.py").write_text(
-            "from gnomon.models.baselines import RandomBaseline\n"
+            "from merkhet.models.baselines import RandomBaseline\n"
             "class Coin(RandomBaseline):\n    kind = 'causal'\n"
             + "".join(f"def {name}():\n    return Coin('{name}', seed={seed})\n" for seed, name in enumerate(COINS))
         )
         for run, names in (("one", COINS[:3]), ("two", COINS[3:])):
             models = ["random", *(f"{folder / 'coins.py'}:{name}" for name in names)]
-            gnomon.run(
+            merkhet.run(
                 "quickstart",
                 models=models,
                 limit=20,
@@ -50,11 +50,11 @@ def able_and_weak(made_once) -> Path:
 
 @pytest.fixture
 def built(made_once, tmp_path: Path) -> Path:
-    """Copy 60 questions of quickstart, as ``gnomon build`` leaves them, to ``built``."""
+    """Copy 60 questions of quickstart, as ``merkhet build`` leaves them, to ``built``."""
 
     def make(folder: Path) -> None:
-        import gnomon
+        import merkhet
 
-        gnomon.build("quickstart", limit=20, out=folder / "built")
+        merkhet.build("quickstart", limit=20, out=folder / "built")
 
     return Path(shutil.copytree(made_once("built-quickstart", make) / "built", tmp_path / "built"))

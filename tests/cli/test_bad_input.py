@@ -13,12 +13,12 @@ GOOD = {"prompt": "The capital of France is [MASK].", "answers": ["Paris"], "cho
 
 
 @pytest.fixture
-def refuse(gnomon, tmp_path: Path):
+def refuse(merkhet, tmp_path: Path):
     """Runs a command that must be refused, and returns the one line it said."""
 
     def call(*arguments: object) -> str:
         before = {path.relative_to(tmp_path) for path in tmp_path.rglob("*")}
-        done = gnomon(*arguments)
+        done = merkhet(*arguments)
         assert done.returncode == 2, done.stdout + done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
         assert done.stdout == ""
@@ -165,10 +165,10 @@ def test_a_part_in_a_file_that_does_not_import(refuse, tmp_path: Path) -> None:
     assert "mine.py cannot be imported" in line
 
 
-def test_wrong_usage_is_exit_code_2(gnomon) -> None:
-    assert gnomon("run").returncode == 2
-    assert gnomon("run", "quickstart", "--limit", "0").returncode == 2
-    assert gnomon("frobnicate").returncode == 2
+def test_wrong_usage_is_exit_code_2(merkhet) -> None:
+    assert merkhet("run").returncode == 2
+    assert merkhet("run", "quickstart", "--limit", "0").returncode == 2
+    assert merkhet("frobnicate").returncode == 2
 
 
 @pytest.fixture
@@ -183,17 +183,17 @@ def small_disk(tmp_path: Path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk(gnomon, small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk(merkhet, small_disk: Path, tmp_path: Path) -> None:
     """Said in one line; the run's folder holds no half-written file, and goes on elsewhere as if nothing had been."""
-    done = gnomon("run", "quickstart", "--model", "random", "--limit", "500", "--out", small_disk / "run")
+    done = merkhet("run", "quickstart", "--model", "random", "--limit", "500", "--out", small_disk / "run")
     assert done.returncode == 2, done.stderr
     assert "the disk is full" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
     assert not list(small_disk.rglob("*.tmp"))
 
 
-def test_a_disk_full_when_building(gnomon, small_disk: Path) -> None:
-    done = gnomon("build", "quickstart", "--out", small_disk / "made")
+def test_a_disk_full_when_building(merkhet, small_disk: Path) -> None:
+    done = merkhet("build", "quickstart", "--out", small_disk / "made")
     assert done.returncode == 2
     assert "the disk is full" in done.stderr and done.stderr.count("\n") == 1
     assert not (small_disk / "made" / "questions.parquet").exists()

@@ -1,4 +1,4 @@
-"""``gnomon calibrate`` as a user has it: a table and a verdict, an exit code, cards that are kept, clear refusals."""
+"""``merkhet calibrate`` as a user has it: a table and a verdict, an exit code, cards that are kept, clear refusals."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from brief_calibration import brief_worlds
 
-from gnomon.analysis.calibration import find_cards
+from merkhet.calibration.calibration_cards import find_cards
 
 README = Path(__file__).parents[2] / "README.md"
 BRIEF = ("--kind", "causal")
 GUESSING = '''
 import random
 
-from gnomon.foundation.records import Answer
+from merkhet.core.records import Answer
 
 
 def guess(model, questions, methods=()):
@@ -32,18 +32,18 @@ def guess(model, questions, methods=()):
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MERKHET_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
-def refuse(gnomon, tmp_path: Path):
+def refuse(merkhet, tmp_path: Path):
     """Call, and expect one line that says what is wrong, and nothing left behind."""
 
     def call(*arguments: object) -> tuple[int, str]:
         before = sorted(tmp_path.iterdir())
-        done = gnomon("calibrate", *arguments)
+        done = merkhet("calibrate", *arguments)
         lines = done.stderr.strip().splitlines()
-        assert done.stdout == "" and len(lines) == 1 and lines[0].startswith("gnomon: "), done.stderr
+        assert done.stdout == "" and len(lines) == 1 and lines[0].startswith("merkhet: "), done.stderr
         assert sorted(tmp_path.iterdir()) == before
         return done.returncode, lines[0]
 
@@ -51,26 +51,26 @@ def refuse(gnomon, tmp_path: Path):
 
 
 @pytest.mark.train
-def test_the_probe_of_the_readme_passes_and_its_card_is_kept(gnomon, tmp_path: Path) -> None:
+def test_the_probe_of_the_readme_passes_and_its_card_is_kept(merkhet, tmp_path: Path) -> None:
     """By ``file.py:function``, as JSON and into a file."""
     code = re.search(r"^# politely\.py\n.*?(?=^```$)", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (tmp_path / "politely.py").write_text(code[0], encoding="utf-8")
     probe = "politely.py:politely"
-    done = gnomon("calibrate", probe, *BRIEF, "--trainings", 2, "--json", "--out", "cards.json", check=0)
+    done = merkhet("calibrate", probe, *BRIEF, "--trainings", 2, "--json", "--out", "cards.json", check=0)
     (card,) = json.loads(done.stdout)
     assert card["probe"] == "politely" and card["kind"] == "causal" and card["passed"] is True
-    assert card["made"]["command"] == f"gnomon calibrate {probe} --kind causal --trainings 2"
+    assert card["made"]["command"] == f"merkhet calibrate {probe} --kind causal --trainings 2"
     assert json.loads((tmp_path / "cards.json").read_text(encoding="utf-8")) == [card]
     assert find_cards([probe], tmp_path) == [card]
     (tmp_path / "politely.py").write_text(f"{code[0]}\n# changed\n", encoding="utf-8")
     assert find_cards([probe], tmp_path) == []
 
 
-def test_a_probe_that_guesses_fails_with_exit_code_1(gnomon, tmp_path: Path, monkeypatch) -> None:
+def test_a_probe_that_guesses_fails_with_exit_code_1(merkhet, tmp_path: Path, monkeypatch) -> None:
     """Whatever its models have learned: they are trained for one epoch only."""
-    monkeypatch.setattr("gnomon.analysis.calibration.known.WORLDS", brief_worlds())
+    monkeypatch.setattr("merkhet.calibration._trained_models.WORLDS", brief_worlds())
     (tmp_path / "guessing.py").write_text(GUESSING, encoding="utf-8")
-    done = gnomon("calibrate", "guessing.py:guess", *BRIEF, "--trainings", 1, "--out", "cards", check=1)
+    done = merkhet("calibrate", "guessing.py:guess", *BRIEF, "--trainings", 1, "--out", "cards", check=1)
     assert "Traceback" not in done.stderr and "causal model of facts, training 1 of 1" in done.stderr
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80 and "\x1b[" not in done.stdout
@@ -104,6 +104,6 @@ def test_what_cannot_be_done_is_said_in_a_line(refuse, tmp_path: Path) -> None:
     assert wrong == []
 
 
-def test_a_number_of_trainings_below_one_is_refused(gnomon) -> None:
-    done = gnomon("calibrate", "rank", "--trainings", 0)
+def test_a_number_of_trainings_below_one_is_refused(merkhet) -> None:
+    done = merkhet("calibrate", "rank", "--trainings", 0)
     assert done.returncode == 2 and "--trainings" in done.stderr

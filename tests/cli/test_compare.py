@@ -1,4 +1,4 @@
-"""``gnomon compare`` as a user runs it: what is printed and written, exit codes, and names that want to do harm."""
+"""``merkhet compare`` as a user runs it: what is printed and written, exit codes, and names that want to do harm."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def strictly(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def test_the_verdict_the_table_and_what_its_columns_mean_fit_a_terminal(gnomon, run: Path, monkeypatch) -> None:
+def test_the_verdict_the_table_and_what_its_columns_mean_fit_a_terminal(merkhet, run: Path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    said = gnomon("compare", run, "--by", "domain", "--out", "page.html", check=0).stdout
+    said = merkhet("compare", run, "--by", "domain", "--out", "page.html", check=0).stdout
     lines = said.splitlines()
     assert lines[0].startswith("able knows more than weak: it is ahead on completion (+")
     assert max(map(len, lines)) <= 80 and "\x1b" not in said
@@ -48,18 +48,18 @@ def test_the_verdict_the_table_and_what_its_columns_mean_fit_a_terminal(gnomon, 
     assert "Page: page.html" in said
 
 
-def test_wide_terminals_have_one_table_for_a_pair(gnomon, run: Path, monkeypatch) -> None:
+def test_wide_terminals_have_one_table_for_a_pair(merkhet, run: Path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "140")
-    said = gnomon("compare", run, check=0).stdout
+    said = merkhet("compare", run, check=0).stdout
     (row,) = [line for line in said.splitlines() if line.startswith("completion R@1")]
     assert row.split()[-2:] == ["40", "40"]
 
 
-def test_json_is_a_list_and_with_options_an_object(gnomon, run: Path, tmp_path: Path) -> None:
-    plain = strictly(gnomon("compare", run, "--json", check=0).stdout)
+def test_json_is_a_list_and_with_options_an_object(merkhet, run: Path, tmp_path: Path) -> None:
+    plain = strictly(merkhet("compare", run, "--json", check=0).stdout)
     assert len(plain) == 3 and all(one.keys() == COMPARISON for one in plain)
     arguments = ("--against", "able", "--baselines", "--by", "relation", "--metric", "mrr")
-    whole = strictly(gnomon("compare", run, *arguments, "--json", "--out", "all.json", check=0).stdout)
+    whole = strictly(merkhet("compare", run, *arguments, "--json", "--out", "all.json", check=0).stdout)
     assert whole.keys() == WHOLE | {"by", "groups", "groups_verdict"}
     assert whole == strictly((tmp_path / "all.json").read_text())
     assert whole["reference"] == "able" and whole["models"] == ["random", "able", "weak"]
@@ -72,7 +72,7 @@ def test_json_is_a_list_and_with_options_an_object(gnomon, run: Path, tmp_path: 
     assert whole["runs"][0]["questions"] == 120
 
 
-def test_where_nothing_is_compared_it_exits_with_1_and_shows_the_scores(gnomon, run: Path, tmp_path: Path) -> None:
+def test_where_nothing_is_compared_it_exits_with_1_and_shows_the_scores(merkhet, run: Path, tmp_path: Path) -> None:
     for first, name in ((True, "able"), (False, "weak")):
         changed(
             run,
@@ -80,32 +80,32 @@ def test_where_nothing_is_compared_it_exits_with_1_and_shows_the_scores(gnomon, 
             questions=lambda rows, first=first: half(rows, first=first),
             answers=lambda rows, name=name: [row for row in rows if row["model"] == name],
         )
-    done = gnomon("compare", "able", "weak", "--task", "checking", "--out", "page.html", check=1)
+    done = merkhet("compare", "able", "weak", "--task", "checking", "--out", "page.html", check=1)
     assert "The runs share no question" in done.stdout and "Scores, not paired:" in done.stdout
     assert "What the columns mean" not in done.stdout
     assert "Nothing could be paired." in (tmp_path / "page.html").read_text()
-    done = gnomon("compare", "able", "--json", check=1)
+    done = merkhet("compare", "able", "--json", check=1)
     assert strictly(done.stdout) == [] and "only one model, able, answered in able" in done.stderr
 
 
-def test_what_is_no_finished_run_or_wanted_wrongly_is_refused_in_one_line(gnomon, run: Path, tmp_path: Path) -> None:
+def test_what_is_no_finished_run_or_wanted_wrongly_is_refused_in_one_line(merkhet, run: Path, tmp_path: Path) -> None:
     unfinished = tmp_path / "unfinished"
     shutil.copytree(run, unfinished)
     (unfinished / "scores.parquet").unlink()
     (tmp_path / "empty").mkdir()
     for arguments, words in (
-        (("empty",), "empty is no finished run; 'gnomon run' makes one"),
+        (("empty",), "empty is no finished run; 'merkhet run' makes one"),
         ((run, "absent"), "absent is no finished run"),
         (("unfinished",), "unfinished is no finished run; it is not finished: start the same command again"),
         ((run, run), "is named twice; name each run once"),
     ):
-        done = gnomon("compare", *arguments, check=2)
+        done = merkhet("compare", *arguments, check=2)
         assert words in done.stderr and done.stderr.count("\n") == 1 and done.stdout == ""
-    done = gnomon("compare", run, "--out", "numbers.csv", check=2)
+    done = merkhet("compare", run, "--out", "numbers.csv", check=2)
     assert "ends neither in .html (a page) nor in .json" in done.stderr and not (tmp_path / "numbers.csv").exists()
 
 
-def test_names_cannot_steer_the_terminal(gnomon, run: Path, tmp_path: Path) -> None:
+def test_names_cannot_steer_the_terminal(merkhet, run: Path, tmp_path: Path) -> None:
     """Escape sequences that clear the screen or set its title, also in the name of a folder, in tables and in words."""
     bad = "able\x1b[2J\x1b]0;title\x07\x9b31m\u202e"
     odd = changed(
@@ -114,10 +114,10 @@ def test_names_cannot_steer_the_terminal(gnomon, run: Path, tmp_path: Path) -> N
         questions=lambda rows: [{**row, "domain": f"{row['domain']}\x1b[5m[bold]"} for row in rows],
         names={"able": bad},
     )
-    done = gnomon("compare", odd, run, "--by", "domain", "--out", "page.html", check=0)
+    done = merkhet("compare", odd, run, "--by", "domain", "--out", "page.html", check=0)
     for text in (done.stdout, done.stderr, (tmp_path / "page.html").read_text()):
         assert not set("\x1b\x07\x9b\u202e") & set(text)
     assert "able�[2J" in done.stdout and "�[5m[bold]" in done.stdout
-    assert "\x1b" not in gnomon("compare", odd, "--against", "nobody", check=2).stderr
-    whole = strictly(gnomon("compare", odd, "--json", check=0).stdout)
+    assert "\x1b" not in merkhet("compare", odd, "--against", "nobody", check=2).stderr
+    whole = strictly(merkhet("compare", odd, "--json", check=0).stdout)
     assert {one["model"] for one in whole} | {one["other"] for one in whole} == {bad, "weak"}

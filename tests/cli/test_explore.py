@@ -1,4 +1,4 @@
-"""gnomon explore in a process of its own: where it is, what it refuses, how it ends."""
+"""merkhet explore in a process of its own: where it is, what it refuses, how it ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATIENCE = 120
 @contextmanager
 def started(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """The command, once it has said where its page is."""
-    command = [sys.executable, "-m", "gnomon", "explore", *map(str, arguments)]
+    command = [sys.executable, "-m", "merkhet", "explore", *map(str, arguments)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -82,8 +82,10 @@ def test_ctrl_c_ends_it_while_a_reader_waits(run):
 
 
 def test_a_signal_counts_as_soon_as_it_has_said_where_it_is(run, monkeypatch):
-    from gnomon.cli import explore
-    from gnomon.reports.explorer import Player, Views, load_tables
+    from merkhet.cli import explore_command as explore
+    from merkhet.reports.explorer.explorer_views import Views
+    from merkhet.reports.explorer.playground import Player
+    from merkhet.reports.explorer.run_tables import load_tables
 
     def say(line):
         if line.startswith("http"):
@@ -96,7 +98,7 @@ def test_a_signal_counts_as_soon_as_it_has_said_where_it_is(run, monkeypatch):
 @pytest.fixture
 def usual_ports():
     """The ports that are tried without --port, for one test at a time on this machine: two would free each other's."""
-    with open(Path(tempfile.gettempdir()) / "gnomon-usual-ports.lock", "w") as held:
+    with open(Path(tempfile.gettempdir()) / "merkhet-usual-ports.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
@@ -108,50 +110,50 @@ def test_without_a_port_the_next_free_one_is_taken(run, usual_ports):
         assert [asked(port)["questions"] for port in ports] == [1, 1]
 
 
-def refused(gnomon, *arguments: object) -> str:
-    done = gnomon("explore", *arguments)
+def refused(merkhet, *arguments: object) -> str:
+    done = merkhet("explore", *arguments)
     assert done.returncode == 2 and done.stdout == "", done.stdout + done.stderr
     assert done.stderr.count("\n") == 1
     return done.stderr
 
 
-def test_a_port_that_is_taken_is_refused_by_its_number(gnomon, run):
+def test_a_port_that_is_taken_is_refused_by_its_number(merkhet, run):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        line = refused(gnomon, run, "--port", port)
+        line = refused(merkhet, run, "--port", port)
     assert f"the port {port} cannot be had" in line and "Choose another with --port" in line
 
 
-def test_a_folder_that_is_no_run_and_one_that_is_not_there(gnomon, tmp_path):
-    assert "is no finished run; 'gnomon run' makes one" in refused(gnomon, tmp_path)
-    assert "is no finished run" in refused(gnomon, tmp_path / "nowhere")
-    (tmp_path / "begun" / ".gnomon").mkdir(parents=True)
-    assert "not finished: start the same command again" in refused(gnomon, tmp_path / "begun")
+def test_a_folder_that_is_no_run_and_one_that_is_not_there(merkhet, tmp_path):
+    assert "is no finished run; 'merkhet run' makes one" in refused(merkhet, tmp_path)
+    assert "is no finished run" in refused(merkhet, tmp_path / "nowhere")
+    (tmp_path / "begun" / ".merkhet").mkdir(parents=True)
+    assert "not finished: start the same command again" in refused(merkhet, tmp_path / "begun")
 
 
 @pytest.mark.parametrize("name", ["answers.parquet", "questions.parquet", "run.json"])
-def test_a_run_that_lacks_a_file_is_refused_by_its_name(gnomon, run, name):
+def test_a_run_that_lacks_a_file_is_refused_by_its_name(merkhet, run, name):
     (run / name).write_bytes(b"no such content")
-    assert name in refused(gnomon, run)
+    assert name in refused(merkhet, run)
     (run / name).unlink()
-    assert name in refused(gnomon, run)
+    assert name in refused(merkhet, run)
 
 
-def test_a_model_that_is_not_there_is_refused(gnomon, run):
-    assert "no-such-model" in refused(gnomon, run, "--model", "no-such-model")
+def test_a_model_that_is_not_there_is_refused(merkhet, run):
+    assert "no-such-model" in refused(merkhet, run, "--model", "no-such-model")
 
 
 @pytest.mark.slow
-def test_models_of_a_real_run_can_be_played_with_or_say_why_not(gnomon, tmp_path, model_folders):
+def test_models_of_a_real_run_can_be_played_with_or_say_why_not(merkhet, tmp_path, model_folders):
     shutil.copytree(model_folders["bert-cased"], tmp_path / "bert")
     rows = [question(prompt="The capital of France is [MASK].", answers=["Paris"], target="Paris")]
     rows[0] |= {"choices": ["Paris", "Rome"]}
     rows[0].pop("candidate_set")
     (tmp_path / "questions.jsonl").write_text(json.dumps(rows[0]) + "\n")
     chosen = ("--data", "questions.jsonl", "--model", "bert", "--model", "random")
-    gnomon("run", "quickstart", *chosen, "--out", "run", check=0)
+    merkhet("run", "quickstart", *chosen, "--out", "run", check=0)
     with started(tmp_path / "run", "--port", 0, "--model", model_folders["gpt2"]) as (_, said):
         models = asked(port_of(said))["models"]
     reasons = {one["name"]: one["reason"] for one in models}

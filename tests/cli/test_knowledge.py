@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.knowledge.rules import infer
+from merkhet.knowledge.rules.fixpoint import infer
+from merkhet.knowledge.store_import import import_knowledge
 
 FACTS = "subject,predicate,object\nHarlem,part of,Manhattan\nManhattan,part of,New York\nHarlem,part of,Manhattan\n"
 ONTOLOGY = """\
@@ -24,12 +24,12 @@ ONTOLOGY = """\
 
 
 @pytest.fixture
-def refuse(gnomon, tmp_path: Path):
+def refuse(merkhet, tmp_path: Path):
     """Runs a command that must be refused, and returns the one line it said."""
 
     def call(*arguments: object) -> str:
         before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
-        done = gnomon("knowledge", *arguments)
+        done = merkhet("knowledge", *arguments)
         assert done.returncode == 2, done.stdout + done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
         assert done.stdout == ""
@@ -56,22 +56,22 @@ def kb(made: bytes, tmp_path: Path) -> Path:
     return tmp_path / "kb.duckdb"
 
 
-def test_import_says_what_came_and_what_to_do_next(gnomon, tmp_path: Path) -> None:
+def test_import_says_what_came_and_what_to_do_next(merkhet, tmp_path: Path) -> None:
     (tmp_path / "parts.csv").write_text(FACTS)
-    done = gnomon("knowledge", "import", "parts.csv", "--into", "my kb.duckdb", check=0)
+    done = merkhet("knowledge", "import", "parts.csv", "--into", "my kb.duckdb", check=0)
     assert done.stdout.splitlines() == [
         "parts.csv (table): 3 facts, 2 new, 1 repeated, 3 new names",
-        "Store: my kb.duckdb    What is in it: gnomon knowledge info 'my kb.duckdb'",
+        "Store: my kb.duckdb    What is in it: merkhet knowledge info 'my kb.duckdb'",
     ]
     assert done.stderr == ""
-    done = gnomon("knowledge", "import", "parts.csv", "--into", "my kb.duckdb", check=0)
+    done = merkhet("knowledge", "import", "parts.csv", "--into", "my kb.duckdb", check=0)
     assert done.stdout.startswith("parts.csv (table): 3 facts, 0 new, 1 repeated\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my kb.duckdb", "parts.csv"]
 
 
-def test_import_as_json_with_bad_rows_left_out(gnomon, tmp_path: Path) -> None:
+def test_import_as_json_with_bad_rows_left_out(merkhet, tmp_path: Path) -> None:
     (tmp_path / "parts.csv").write_text(FACTS + "a,p\n" * 7)
-    done = gnomon(
+    done = merkhet(
         "knowledge", "import", "parts.csv", "elements", "--into", "kb.duckdb", "--skip-bad", "--json", check=0
     )
     told = json.loads(done.stdout)
@@ -81,83 +81,83 @@ def test_import_as_json_with_bad_rows_left_out(gnomon, tmp_path: Path) -> None:
     assert (first["source"], first["facts"], first["added"], first["bad"]) == ("table", 3, 2, 7)
     assert first["examples"][0] == "parts.csv:5: 2 cells where the header has 3"
     assert (second["source"], second["bad"]) == ("pack", 0)
-    text = gnomon("knowledge", "import", "parts.csv", "--into", "kb.duckdb", "--skip-bad", check=0).stdout
+    text = merkhet("knowledge", "import", "parts.csv", "--into", "kb.duckdb", "--skip-bad", check=0).stdout
     assert "  7 bad rows left out:\n    parts.csv:5: 2 cells" in text
     assert "    … and 2 more\n" in text
 
 
-def test_columns_constants_filters_and_options(gnomon, tmp_path: Path) -> None:
+def test_columns_constants_filters_and_options(merkhet, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("who;what;since\nAda;queen;1990\n")
     options = ["--map", "subject=who", "--map", "object=what", "--map", "start=since", "--set", "delimiter=;"]
     given = ["--constant", "predicate=held = office", "--constant", "language=de", "--predicate", "held = office"]
-    gnomon("knowledge", "import", "people.csv", *options, *given, "--into", "kb.duckdb", check=0)
-    done = gnomon("knowledge", "explain", "kb.duckdb", "Ada|held = office|queen", check=0)
+    merkhet("knowledge", "import", "people.csv", *options, *given, "--into", "kb.duckdb", check=0)
+    done = merkhet("knowledge", "explain", "kb.duckdb", "Ada|held = office|queen", check=0)
     assert done.stdout == "Ada · held = office · queen  (1990 – …)   [stated: people.csv]\n"
 
 
-def test_infer_and_explain(gnomon, kb: Path) -> None:
-    done = gnomon("knowledge", "infer", kb.name, check=0)
+def test_infer_and_explain(merkhet, kb: Path) -> None:
+    done = merkhet("knowledge", "infer", kb.name, check=0)
     assert "1 fact inferred from 4 stated, in 1 round" in done.stdout
     assert "transitive" in done.stdout and "no contradictions" in done.stdout
-    assert "Why a fact holds: gnomon knowledge explain kb.duckdb SUBJECT PREDICATE OBJECT" in done.stdout
-    told = json.loads(gnomon("knowledge", "infer", kb.name, "--json", check=0).stdout)
+    assert "Why a fact holds: merkhet knowledge explain kb.duckdb SUBJECT PREDICATE OBJECT" in done.stdout
+    told = json.loads(merkhet("knowledge", "infer", kb.name, "--json", check=0).stdout)
     assert (told["stated"], told["inferred"], told["by_rule"]) == (4, 1, {"transitive": 1})
     assert {"store", "rounds", "contradictions", "contradicted", "cycles"} < set(told)
-    lines = gnomon("knowledge", "explain", kb.name, "Harlem", "part of", "New York", check=0).stdout.splitlines()
+    lines = merkhet("knowledge", "explain", kb.name, "Harlem", "part of", "New York", check=0).stdout.splitlines()
     assert lines[0] == "Harlem · part of · Big :apple:   [by transitive]"
     assert len(lines) == 4 and lines[1].startswith("├─ ") and lines[-1].startswith("└─ ")
-    (proof,) = json.loads(gnomon("knowledge", "explain", kb.name, "Harlem|part of|New York", "--json", check=0).stdout)
+    (proof,) = json.loads(merkhet("knowledge", "explain", kb.name, "Harlem|part of|New York", "--json", check=0).stdout)
     assert proof["rule"] == "transitive"
     assert [set(one) >= {"fact_id", "subject", "predicate", "object", "source"} for one in proof["premises"]] == [
         True
     ] * 3
-    population = gnomon("knowledge", "explain", kb.name, "New York", "http://a.b/population", "8336817", check=0)
+    population = merkhet("knowledge", "explain", kb.name, "New York", "http://a.b/population", "8336817", check=0)
     assert "8336817   [stated" in population.stdout
 
 
-def test_info(gnomon, kb: Path) -> None:
-    text = gnomon("knowledge", "info", kb.name, check=0).stdout
+def test_info(merkhet, kb: Path) -> None:
+    text = merkhet("knowledge", "info", kb.name, check=0).stdout
     assert text.startswith("kb.duckdb: 5 facts (4 stated, 1 inferred) on 4 subjects by 3 predicates; 1 with a number")
     assert "inferred: 1 by transitive" in text and "names: en 4" in text and "from city.ttl (rdf)" in text
-    told = json.loads(gnomon("knowledge", "info", kb.name, "--json", check=0).stdout)
+    told = json.loads(merkhet("knowledge", "info", kb.name, "--json", check=0).stdout)
     keys = {"store", "bytes", "facts", "stated", "inferred", "numbers", "timed", "subjects", "predicates", "by_rule"}
     assert keys | {"ontology", "top_predicates", "languages", "shared_labels", "imports", "inference", "cycles"} == set(
         told
     )
     assert (told["facts"], told["inference"]["stale"]) == (5, False)
     (kb.parent / "more.csv").write_text(FACTS)
-    gnomon("knowledge", "import", "more.csv", "--into", kb.name, check=0)
-    text = gnomon("knowledge", "info", kb.name, check=0).stdout
-    assert "Facts came in after the last inference. Infer anew: gnomon knowledge infer kb.duckdb" in text
+    merkhet("knowledge", "import", "more.csv", "--into", kb.name, check=0)
+    text = merkhet("knowledge", "info", kb.name, check=0).stdout
+    assert "Facts came in after the last inference. Infer anew: merkhet knowledge infer kb.duckdb" in text
     assert "ambiguous: 2 labels" in text
 
 
-def test_export(gnomon, kb: Path, tmp_path: Path) -> None:
-    done = gnomon("knowledge", "export", kb.name, "--out", "out", check=0)
+def test_export(merkhet, kb: Path, tmp_path: Path) -> None:
+    done = merkhet("knowledge", "export", kb.name, "--out", "out", check=0)
     assert done.stdout == "5 facts, 4 names, 0 details: out\n"
-    told = json.loads(gnomon("knowledge", "export", kb.name, "--out", "out.csv", "--stated", "--json", check=0).stdout)
+    told = json.loads(merkhet("knowledge", "export", kb.name, "--out", "out.csv", "--stated", "--json", check=0).stdout)
     assert told == {"out": "out.csv", "facts": 4}
-    done = gnomon("knowledge", "export", kb.name, "--out", "o.nt", "--predicate", "http://a.b/partOf", check=0)
+    done = merkhet("knowledge", "export", kb.name, "--out", "o.nt", "--predicate", "http://a.b/partOf", check=0)
     assert done.stdout.splitlines()[0] == "3 facts, 5 names: o.nt"
     assert "a folder of tables keeps them" in done.stdout
-    gnomon("knowledge", "import", "out", "--into", "again.duckdb", check=0)
+    merkhet("knowledge", "import", "out", "--into", "again.duckdb", check=0)
     one, other = (
-        gnomon("knowledge", "explain", name, "Harlem|part of|New York", check=0).stdout
+        merkhet("knowledge", "explain", name, "Harlem|part of|New York", check=0).stdout
         for name in (kb.name, "again.duckdb")
     )
     assert one == other
 
 
-def test_lists(gnomon) -> None:
+def test_lists(merkhet) -> None:
     for command, known in (("sources", "table"), ("queries", "wikidata-facts"), ("rules", "chain")):
-        rows = json.loads(gnomon("knowledge", command, "--json", check=0).stdout)
+        rows = json.loads(merkhet("knowledge", command, "--json", check=0).stdout)
         assert all(set(row) == {"name", "about"} and row["about"] for row in rows), command
         assert known in [row["name"] for row in rows]
-        text = gnomon("knowledge", command, check=0).stdout
+        text = merkhet("knowledge", command, check=0).stdout
         assert [row["name"] for row in rows if row["name"] not in text] == [], command
 
 
-def test_what_is_refused_when_importing(refuse, gnomon, tmp_path: Path) -> None:
+def test_what_is_refused_when_importing(refuse, merkhet, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(FACTS)
     (tmp_path / "bad.csv").write_text(FACTS + "a,p\n")
     into = ["--into", "new/kb.duckdb"]
@@ -173,22 +173,22 @@ def test_what_is_refused_when_importing(refuse, gnomon, tmp_path: Path) -> None:
         held.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{held.getsockname()[1]}/sparql"
         query = ["--query", "wikidata-subclasses", "--set", "retries=0"]
-        done = gnomon("knowledge", "import", address, *query, *into)
+        done = merkhet("knowledge", "import", address, *query, *into)
         assert done.returncode == 2
-        assert done.stderr.splitlines()[-1].startswith(f"gnomon: {address} cannot be reached: Connection refused")
+        assert done.stderr.splitlines()[-1].startswith(f"merkhet: {address} cannot be reached: Connection refused")
         assert not (tmp_path / "new").exists()
-    assert gnomon("knowledge", "import", "a.csv").returncode == 2
+    assert merkhet("knowledge", "import", "a.csv").returncode == 2
 
 
 def test_what_is_refused_of_a_store(refuse, kb: Path) -> None:
     for command in ("info", "infer", ["explain", "x"], ["export", "--out", "o"]):
         name, *rest = [command] if isinstance(command, str) else command
         line = refuse(name, "absent.duckdb", *rest)
-        assert "there is no knowledge base absent.duckdb; make one with: gnomon knowledge import" in line
+        assert "there is no knowledge base absent.duckdb; make one with: merkhet knowledge import" in line
     assert "there is no rule called 'transitiv'; did you mean 'transitive'?" in refuse(
         "infer", kb.name, "--rule", "transitiv"
     )
     assert "nothing is said of 'Bronx'" in refuse("explain", kb.name, "Bronx", "part of", "New York")
     assert "facts are exported to" in refuse("export", kb.name, "--out", "out.xlsx")
     (kb.parent / "text.duckdb").write_text("no database\n" * 500)
-    assert "text.duckdb is no knowledge base of gnomon" in refuse("info", "text.duckdb")
+    assert "text.duckdb is no knowledge base of merkhet" in refuse("info", "text.duckdb")

@@ -35,8 +35,8 @@ def odd(tmp_path):
     return file
 
 
-def test_an_odd_ontology_is_asked_about_and_what_is_odd_is_said(gnomon, odd, tmp_path):
-    done = gnomon("build", "ontoprobe", "--knowledge", odd, "--out", "made", check=0)
+def test_an_odd_ontology_is_asked_about_and_what_is_odd_is_said(merkhet, odd, tmp_path):
+    done = merkhet("build", "ontoprobe", "--knowledge", odd, "--out", "made", check=0)
     said = " ".join(done.stdout.split())
     assert "circle" in said or "means the same" in said or "equivalent" in said
     assert "wild dog" in said
@@ -61,47 +61,47 @@ OF_NO_USE = (
 )
 
 
-def test_what_is_of_no_use_is_refused_in_a_line(gnomon):
+def test_what_is_of_no_use_is_refused_in_a_line(merkhet):
     wrong = []
     for arguments, said in OF_NO_USE:
-        line = gnomon("build", "ontoprobe", *arguments, "--out", "made", check=2).stderr
+        line = merkhet("build", "ontoprobe", *arguments, "--out", "made", check=2).stderr
         wrong += [(arguments, line)] if said not in line or len(line.strip().splitlines()) != 1 else []
     assert wrong == []
 
 
-def test_a_pattern_for_an_unknown_property_or_of_another_form_is_refused(gnomon, tmp_path):
+def test_a_pattern_for_an_unknown_property_or_of_another_form_is_refused(merkhet, tmp_path):
     for content, said in (
         ("parnt: '[X] is the child of [Y] .'", "parnt"),
         ("parent: 'the child of [Y] .'", "[X]"),
         ("parent: {patern: '[X] is the child of [Y] .'}", "patern"),
     ):
         (tmp_path / "patterns.yaml").write_text(content, encoding="utf-8")
-        done = gnomon("build", "ontoprobe", "--set", "options.patterns=patterns.yaml", "--out", "made", check=2)
+        done = merkhet("build", "ontoprobe", "--set", "options.patterns=patterns.yaml", "--out", "made", check=2)
         assert said in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_users_pattern_is_in_the_questions(gnomon, tmp_path):
+def test_a_users_pattern_is_in_the_questions(merkhet, tmp_path):
     (tmp_path / "patterns.yaml").write_text("spouse: '[X] is married to [Y] .'", encoding="utf-8")
-    gnomon("build", "ontoprobe", "--set", "options.patterns=patterns.yaml", "--out", "made", check=0)
+    merkhet("build", "ontoprobe", "--set", "options.patterns=patterns.yaml", "--out", "made", check=0)
     prompts = pq.read_table(tmp_path / "made" / "questions.parquet")["prompt"].to_pylist()
     assert any("to be married to something" in prompt for prompt in prompts)
     assert any("[X] is married to [Y] ." in prompt for prompt in prompts)
 
 
-def test_a_broken_published_file_is_named_with_its_row(gnomon, tmp_path):
+def test_a_broken_published_file_is_named_with_its_row(merkhet, tmp_path):
     folder = tmp_path / "memorizing"
     folder.mkdir()
     (folder / "subClassOf.jsonl").write_text('{"uuu": "card game", "xxx": ["game"]}\n{"uuu": 3}\n', encoding="utf-8")
-    done = gnomon("build", "ontoprobe", "--data", tmp_path, "--out", "made", check=2)
+    done = merkhet("build", "ontoprobe", "--data", tmp_path, "--out", "made", check=2)
     assert "subClassOf.jsonl, row 2" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_masked_model_without_a_mask_token_is_refused(gnomon, model_folders, tmp_path):
+def test_a_masked_model_without_a_mask_token_is_refused(merkhet, model_folders, tmp_path):
     folder = shutil.copytree(model_folders["bert-uncased"], tmp_path / "maskless")
     config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     config["mask_token"] = None
     (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-    done = gnomon("run", "ontoprobe", "--model", folder, "--task", "RG", "--limit", 5, "--out", "run", check=2)
+    done = merkhet("run", "ontoprobe", "--model", folder, "--task", "RG", "--limit", 5, "--out", "run", check=2)
     assert "has no mask token" in done.stderr.strip().splitlines()[-1]

@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from small_packs import run_small, small_pack, small_run
 
-import gnomon
-from gnomon.foundation import InputError, SilentProgress, atomic_path, write_text
-from gnomon.foundation.files import unfinished_path, write_error
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.runs import Plan, executor
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.core.files import atomic_path, unfinished_path, write_error, write_text
+from merkhet.core.progress import SilentProgress
+from merkhet.engine import executor
+from merkhet.engine.plan import Plan
+from merkhet.knowledge.store_import import import_knowledge
 
 
 class Told(SilentProgress):
@@ -77,11 +79,11 @@ def test_what_is_damaged_is_named_and_made_anew(run: Any, finished: Path, copied
 
 
 def test_a_wrong_byte_in_a_record_is_named(run: Any, copied: Path) -> None:
-    record = copied / ".gnomon" / "steps" / "score.json"
+    record = copied / ".merkhet" / "steps" / "score.json"
     content = record.read_text()
     key = json.loads(content)["key"]
     record.write_text(content.replace(key, key[:-1] + ("0" if key[-1] != "0" else "1")))
-    assert any(line.startswith(".gnomon/steps/score.json was damaged") for line in run(copied))
+    assert any(line.startswith(".merkhet/steps/score.json was damaged") for line in run(copied))
 
 
 def test_what_is_whole_is_not_spoken_of(run: Any, copied: Path) -> None:
@@ -89,11 +91,11 @@ def test_what_is_whole_is_not_spoken_of(run: Any, copied: Path) -> None:
 
 
 def test_a_damaged_record_is_named_and_its_step_done_anew(run: Any, finished: Path, copied: Path) -> None:
-    record = copied / ".gnomon" / "steps" / "score.json"
+    record = copied / ".merkhet" / "steps" / "score.json"
     for content in ("", "[]", '{"key": 1}', "\0\0\0", '{"outputs": 3, "key": "a"}'):
         record.write_text(content)
         said = run(copied)
-        assert any(line.startswith(".gnomon/steps/score.json was damaged") for line in said), content
+        assert any(line.startswith(".merkhet/steps/score.json was damaged") for line in said), content
         assert json.loads(record.read_text())["outputs"].keys() == {"scores.parquet", "scores.json"}, content
         assert (copied / "scores.parquet").read_bytes() == (finished / "scores.parquet").read_bytes(), content
 
@@ -108,25 +110,25 @@ def test_readers_refuse_what_the_run_has_not_written(copied: Path) -> None:
         ("study.yaml", lambda run: run.study),
     ):
         whole = (copied / name).read_bytes()
-        read(gnomon.open_run(copied))
+        read(merkhet.open_run(copied))
         flip(copied / name, 0.3)
         with pytest.raises(InputError, match=rf"{name} is damaged.* again"):
-            read(gnomon.open_run(copied))
+            read(merkhet.open_run(copied))
         (copied / name).write_bytes(whole)
 
 
 def test_a_run_without_records_can_be_read(copied: Path) -> None:
-    shutil.rmtree(copied / ".gnomon")
-    assert gnomon.open_run(copied).scores.num_rows
+    shutil.rmtree(copied / ".merkhet")
+    assert merkhet.open_run(copied).scores.num_rows
 
 
 def test_wrong_bytes_in_a_table_are_noticed(copied: Path) -> None:
     """Without the run's records too: pages have checksums."""
-    shutil.rmtree(copied / ".gnomon")
+    shutil.rmtree(copied / ".merkhet")
     column = pq.ParquetFile(copied / "answers.parquet").metadata.row_group(0).column(0)
     flip(copied / "answers.parquet", (column.dictionary_page_offset + 60) / (copied / "answers.parquet").stat().st_size)
     with pytest.raises(InputError, match=r"answers\.parquet is not a whole Parquet file"):
-        gnomon.open_run(copied).answers  # noqa: B018
+        merkhet.open_run(copied).answers  # noqa: B018
 
 
 def test_who_comes_second_leaves_the_folder_of_the_first_alone(tmp_path: Path, monkeypatch) -> None:
@@ -136,13 +138,13 @@ def test_who_comes_second_leaves_the_folder_of_the_first_alone(tmp_path: Path, m
 
     def second(folder: Path):
         handle = lock_file(folder)
-        held.append(open(folder / ".gnomon" / "lock"))  # noqa: SIM115
+        held.append(open(folder / ".merkhet" / "lock"))  # noqa: SIM115
         fcntl.flock(held[0], fcntl.LOCK_EX)
         (folder / "work of the first").touch()
         return handle
 
     monkeypatch.setattr(executor, "_lock_file", second)
-    with pytest.raises(InputError, match="another gnomon"):
+    with pytest.raises(InputError, match="another merkhet"):
         executor.execute(Plan(()), folder, tmp_path, SilentProgress())
     assert (folder / "work of the first").exists()
     held[0].close()
@@ -158,7 +160,7 @@ def test_a_lock_of_a_folder_that_is_gone_is_no_lock(tmp_path: Path, monkeypatch)
         return handle
 
     monkeypatch.setattr(executor, "_lock_file", late)
-    with pytest.raises(InputError, match="another gnomon"):
+    with pytest.raises(InputError, match="another merkhet"):
         executor.execute(Plan(()), folder, tmp_path, SilentProgress())
 
 
@@ -174,7 +176,7 @@ def test_a_line_that_the_log_has_no_room_for_is_lost_without_a_word(tmp_path: Pa
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     script = (
-        "import os, sys; from pathlib import Path; from gnomon.foundation import atomic_path\n"
+        "import os, sys; from pathlib import Path; from merkhet.core.files import atomic_path\n"
         "with atomic_path(Path(sys.argv[1])) as path:\n"
         "    path.write_text('half'); os.kill(os.getpid(), 9)\n"
     )
@@ -202,7 +204,7 @@ def test_what_a_living_process_is_writing_stays(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_in_the_temporary_folder_is_removed(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from gnomon.foundation.files import scratch_folder\n"
+        "import os, sys; from merkhet.core.files import scratch_folder\n"
         "with scratch_folder('job') as outer, scratch_folder('job') as folder:\n"
         "    assert outer.is_dir(); (folder / 'large').write_text('half')\n"
         "    if sys.argv[1] == 'kill': os.kill(os.getpid(), 9)\n"
@@ -223,11 +225,11 @@ def test_a_place_that_cannot_be_written_to_is_said_in_a_line(tmp_path: Path) -> 
 
 
 def test_work_of_a_step_that_was_done_when_a_kill_came_is_cleared_away(run: Any, copied: Path) -> None:
-    left = copied / ".gnomon" / "work" / "collect" / "0123"
+    left = copied / ".merkhet" / "work" / "collect" / "0123"
     left.mkdir(parents=True)
     (left / "00001.parquet").write_bytes(b"")
     run(copied)
-    assert not (copied / ".gnomon" / "work").exists()
+    assert not (copied / ".merkhet" / "work").exists()
 
 
 def test_a_damaged_knowledge_base_is_named_with_a_remedy(made_once: Any, tmp_path: Path) -> None:

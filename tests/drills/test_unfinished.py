@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import ANSWERS, make_table, write_table
-from gnomon.knowledge.endpoint import _pause_asked
-from gnomon.models.chat.connection import Response
-from gnomon.models.chat.faults import retry_after
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import ANSWERS, make_table, write_table
+from merkhet.knowledge._sparql_client import _pause_asked
+from merkhet.models.chat._http_connection import Response
+from merkhet.models.chat._response_errors import retry_after
 
 torch = pytest.importorskip("torch")
 
@@ -29,7 +29,7 @@ def flip(file: Path, place: int) -> None:
 
 
 def checkpoint(folder: Path) -> Path:
-    from gnomon.learning.checkpoints import write_checkpoint
+    from merkhet.training._checkpoints import write_checkpoint
 
     file = folder / "checkpoint.pt"
     write_checkpoint(file, "this", {"weights": torch.arange(4096.0), "epoch": 3})
@@ -38,7 +38,7 @@ def checkpoint(folder: Path) -> Path:
 
 def test_a_checkpoint_that_finds_no_room_says_so(tmp_path: Path) -> None:
     """A file may have no more than so many bytes here, which is what a full disk looks like."""
-    from gnomon.learning.checkpoints import write_checkpoint
+    from merkhet.training._checkpoints import write_checkpoint
 
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -53,7 +53,7 @@ def test_a_checkpoint_that_finds_no_room_says_so(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_was_cut_off_is_named_and_not_gone_on_from(tmp_path: Path, caplog) -> None:
-    from gnomon.learning.checkpoints import read_checkpoint
+    from merkhet.training._checkpoints import read_checkpoint
 
     file = checkpoint(tmp_path)
     assert read_checkpoint(file, "this", "model") is not None
@@ -67,7 +67,7 @@ def test_a_checkpoint_that_was_cut_off_is_named_and_not_gone_on_from(tmp_path: P
 
 
 def test_wrong_weights_in_a_checkpoint_are_noticed(tmp_path: Path, caplog) -> None:
-    from gnomon.learning.checkpoints import read_checkpoint
+    from merkhet.training._checkpoints import read_checkpoint
 
     file = checkpoint(tmp_path)
     flip(file, file.read_bytes().index(torch.arange(4096.0).numpy().tobytes()[400:800]))
@@ -77,8 +77,8 @@ def test_wrong_weights_in_a_checkpoint_are_noticed(tmp_path: Path, caplog) -> No
 
 
 def test_wrong_bytes_in_packed_statements_are_noticed(tmp_path: Path, caplog) -> None:
-    from gnomon.foundation import file_digest, write_json
-    from gnomon.learning.memorizing.packing import _ABOUT, _FILES, _opened
+    from merkhet.core.files import file_digest, write_json
+    from merkhet.training.memorizing._statement_arrays import _ABOUT, _FILES, _opened
 
     for name in _FILES:
         np.save(tmp_path / f"{name}.npy", np.arange(64, dtype=np.int32))
@@ -93,7 +93,7 @@ def test_wrong_bytes_in_packed_statements_are_noticed(tmp_path: Path, caplog) ->
 
 
 def test_answers_that_are_damaged_are_asked_for_again(tmp_path: Path, caplog) -> None:
-    from gnomon.runs.asking import _is_whole
+    from merkhet.engine.ask_step import _is_whole
 
     part = tmp_path / "00003.parquet"
     assert not _is_whole(part)

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from drills.jobs import JOBS
 from drills.kills import _divided
 from drills.wholeness import broken, contents, differences, leftovers
-from gnomon.knowledge.importing import import_knowledge
+from merkhet.knowledge.store_import import import_knowledge
 
 
 def write(folder: Path, seconds: float = 1.0, score: float = 0.5) -> Path:

@@ -7,7 +7,7 @@ import signal
 import time
 
 from fuzz.targets import Place, Target
-from gnomon.foundation import InputError
+from merkhet.core.errors import InputError
 
 
 class Panic(BaseException):

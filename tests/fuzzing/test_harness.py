@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-import gnomon.cli  # noqa: E402
+import merkhet.cli  # noqa: E402
 from fuzz import harness, worker  # noqa: E402
 from fuzz.campaign import Campaign  # noqa: E402
 from fuzz.targets import Target, targets_of  # noqa: E402
@@ -112,12 +112,12 @@ def test_every_reader_takes_its_first_example(tmp_path):
 @pytest.mark.parametrize(
     ("said", "code", "kind"),
     [
-        ("gnomon: no file x.\n", 2, harness.REFUSED),
-        ("gnomon: one.\nand another\n", 2, "several lines"),
+        ("merkhet: no file x.\n", 2, harness.REFUSED),
+        ("merkhet: one.\nand another\n", 2, "several lines"),
         ("Traceback (most recent call last):\n  x\n", 1, "exit code"),
         ("", 2, "no word"),
-        ("gnomon: no.\n", 7, "exit code"),
-        ("gnomon: " + "x" * 9000 + "\n", 2, "long line"),
+        ("merkhet: no.\n", 7, "exit code"),
+        ("merkhet: " + "x" * 9000 + "\n", 2, "long line"),
         ("", 0, harness.ACCEPTED),
     ],
 )
@@ -126,6 +126,6 @@ def test_what_the_command_line_says_is_judged(said, code, kind, monkeypatch, tmp
         sys.stderr.write(said)
         sys.exit(code)
 
-    monkeypatch.setattr(gnomon.cli, "main", main)
+    monkeypatch.setattr(merkhet.cli, "main", main)
     target = Target("x", lambda data, place: None, (b"x",), command=lambda data, place: ["x"])
     assert harness.try_input(target, b"x", tmp_path, command=True).kind == kind

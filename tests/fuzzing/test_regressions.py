@@ -10,24 +10,23 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from gnomon.foundation import InputError, read_yaml
-from gnomon.foundation.parsing import parse_json, parse_reply, parse_yaml, shown
-from gnomon.knowledge.places import read_place
-from gnomon.knowledge.reading import Reading
-from gnomon.models import ModelSpec
-from gnomon.models.chat.connection import Response
-from gnomon.models.chat.endpoint import _letters, _tokens
-from gnomon.models.chat.keeping import KeptReplies
-from gnomon.models.chat.settings import read_settings
-from gnomon.models.chat.talk import ChatReply
-from gnomon.models.predictions import read_predictions
-from gnomon.models.resolving import resolve_model
-from gnomon.probes.talking.parsing import ANSWERED, NO_ANSWER, chosen, written
-from gnomon.questions import read_questions
-from gnomon.questions.files import read_card
-from gnomon.questions.schema import read_benchmark_schema
-from gnomon.questions.templates import read_schema
-from gnomon.runs.study import apply_setting, make_study
+from merkhet.core.errors import InputError
+from merkhet.core.files import read_yaml
+from merkhet.core.text_formats import parse_json, parse_reply, parse_yaml, shown
+from merkhet.engine.study import apply_setting, make_study
+from merkhet.knowledge.source_lookup import read_place
+from merkhet.knowledge.source_reader import Reading
+from merkhet.models.chat._http_connection import Response
+from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat.chat_messages import ChatReply
+from merkhet.models.chat.chat_settings import read_settings
+from merkhet.models.chat.endpoint import _letters, _tokens
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.models.prediction_file import read_predictions
+from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, chosen, written
+from merkhet.questions.question_files import read_card, read_questions
+from merkhet.questions.schema import read_benchmark_schema
+from merkhet.questions.templates import read_schema
 
 DOUBLED = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
 MERGED = "m0: &m0 {k: 1}\n" + "".join(f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}]}}\n" for n in range(1, 40))
@@ -273,10 +272,10 @@ def test_a_long_reply_is_read_as_soon_as_a_short_one():
     assert said.text == "Paris, which is LONG, is the Seine"
 
 
-def test_the_command_line_says_one_line_of_a_screen_at_most(gnomon, tmp_path):
+def test_the_command_line_says_one_line_of_a_screen_at_most(merkhet, tmp_path):
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump({"suite": "x\ny" + "z" * 50_000}))
-    done = gnomon("build", file, "--out", tmp_path / "o", check=2)
+    done = merkhet("build", file, "--out", tmp_path / "o", check=2)
     assert len(done.stderr.splitlines()) == 1
     assert len(done.stderr) < 2100
     assert not (tmp_path / "o").exists()
@@ -287,7 +286,7 @@ def test_an_address_with_half_characters_is_refused():
 
 
 def test_a_position_of_thousands_of_digits_lies_outside_its_sentence():
-    from gnomon.suites.chneval.published import _at_position, _LeftOutError
+    from merkhet.suites.chneval.published import _at_position, _LeftOutError
 
     with pytest.raises(_LeftOutError):
         _at_position(["他在家", "9" * 5000], "here")
@@ -296,7 +295,7 @@ def test_a_position_of_thousands_of_digits_lies_outside_its_sentence():
 def test_half_characters_of_a_corpus_are_left_out_and_counted(tmp_path):
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    from gnomon.learning.corpus import read_corpus
+    from merkhet.training.text_corpus import read_corpus
 
     backend = Tokenizer(models.WordLevel({"a": 0, "b": 1, "[UNK]": 2}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -321,7 +320,7 @@ def test_a_response_longer_than_any_machine_holds_is_a_broken_connection(head):
     import socket
     import threading
 
-    from gnomon.models.chat.connection import BrokenConnectionError, Connections
+    from merkhet.models.chat._http_connection import BrokenConnectionError, Connections
 
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[2]
-PACKS = ROOT / "src/gnomon/knowledge/packs"
+PACKS = ROOT / "src/merkhet/knowledge/packs"
 
 Row = dict[str, str]
 

@@ -8,8 +8,8 @@ import gzip
 import pyarrow as pa
 import pytest
 
-from gnomon.foundation import InputError
-from gnomon.knowledge.reading import Reading
+from merkhet.core.errors import InputError
+from merkhet.knowledge.source_reader import Reading
 
 
 def pack(path, data):

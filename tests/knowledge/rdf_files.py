@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from gnomon.knowledge.material import Material
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.sources.rdf import read_rdf
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources.rdf import read_rdf
 
 
 def read(path: Path, **asked: Any) -> tuple[Reading, list[Material]]:

@@ -8,10 +8,11 @@ import json
 import random
 from pathlib import Path
 
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.knowledge.iris import full_iri
-from gnomon.knowledge.rules import RULES, infer
+from merkhet.knowledge._iris import full_iri
+from merkhet.knowledge.rules.fixpoint import infer
+from merkhet.knowledge.rules.rulebook import RULES
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_import import import_knowledge
 
 TYPE, SUBCLASS, SUBPROPERTY = "rdf:type", "rdfs:subClassOf", "rdfs:subPropertyOf"
 DOMAIN, RANGE, INVERSE = "rdfs:domain", "rdfs:range", "owl:inverseOf"
@@ -73,7 +74,7 @@ def both(one, other):
 
 
 def closure(stated, rules=tuple(RULES)):
-    """All (s, p, o, (start, end)) that follow; reflexive subclasses and subproperties are left out as gnomon does."""
+    """All (s, p, o, (start, end)) that follow; reflexive subclasses and subproperties are left out as merkhet does."""
     facts = {fact if len(fact) == 4 else (*fact, ALWAYS) for fact in stated}
     while True:
         new = {fact for rule in rules for fact in STEPS[rule](facts)}

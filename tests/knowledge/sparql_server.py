@@ -21,10 +21,10 @@ from urllib.parse import parse_qs
 import pytest
 from listening import listening_port
 
-from gnomon.foundation import GnomonError
-from gnomon.knowledge.iris import short_name
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.sources.sparql import read_endpoint
+from merkhet.core.errors import MerkhetError
+from merkhet.knowledge._iris import short_name
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources.sparql import read_endpoint
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
 
@@ -86,7 +86,7 @@ class Proxy(ThreadingHTTPServer):
 
     @property
     def pages(self) -> list[str]:
-        return [query for query in self.asked if "gnomonCount" not in query]
+        return [query for query in self.asked if "merkhetCount" not in query]
 
     def answer(self, query: str) -> bytes:
         headers = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
@@ -211,7 +211,7 @@ def running(server):
 
 @pytest.fixture
 def proxy(running, monkeypatch, tmp_path):
-    monkeypatch.setenv("GNOMON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MERKHET_CACHE", str(tmp_path / "cache"))
     running.reset()
     return running
 
@@ -284,7 +284,7 @@ def expected(store, query=ALL):
     return {tuple(word(row[name]) for name in ("subject", "predicate", "object")) for row in store.query(query)}
 
 
-def refusal(call, *arguments, kind=GnomonError, **options):
+def refusal(call, *arguments, kind=MerkhetError, **options):
     with pytest.raises(kind) as refused:
         call(*arguments, **options)
     assert "\n" not in str(refused.value)

@@ -11,9 +11,9 @@ from all_cases import check_all
 sys.path.insert(0, str(Path(__file__).parent))
 from packed_files import gathered, pack, refusal
 
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.sources import conceptnet
-from gnomon.knowledge.sources.conceptnet import read_assertions
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources import conceptnet
+from merkhet.knowledge.sources.conceptnet import read_assertions
 
 
 def assertion(relation, start, end, weight=1.0, **more):

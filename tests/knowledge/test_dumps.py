@@ -13,9 +13,9 @@ from all_cases import check_all
 sys.path.insert(0, str(Path(__file__).parent))
 from packed_files import gathered, pack, refusal
 
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.sources import wikidata
-from gnomon.knowledge.sources.wikidata import read_dump
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources import wikidata
+from merkhet.knowledge.sources.wikidata import read_dump
 
 GREGORIAN, JULIAN = "http://www.wikidata.org/entity/Q1985727", "http://www.wikidata.org/entity/Q1985786"
 

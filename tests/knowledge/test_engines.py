@@ -14,15 +14,17 @@ import pytest
 import yaml
 from spark_sessions import LOCAL
 
-from gnomon.foundation import InputError
-from gnomon.foundation.engines import Engine, building_engine, choose_engines, parse_engine
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.database import TIME_KEY
-from gnomon.knowledge.engines import DuckTables, close_over
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.knowledge.rules import infer, read_rules
-from gnomon.knowledge.rules import wording as rule_wording
-from gnomon.questions.splits import split_sql
+from merkhet.core.compute_engines import Engine, building_engine, choose_engines, parse_engine
+from merkhet.core.errors import InputError
+from merkhet.knowledge.database import TIME_KEY
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
+from merkhet.knowledge.engines.relational_engine import close_over
+from merkhet.knowledge.rules import _write_conclusions as rule_wording
+from merkhet.knowledge.rules.fixpoint import infer
+from merkhet.knowledge.rules.rule_files import read_rules
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_import import import_knowledge
+from merkhet.questions.splits import split_sql
 
 pytest.importorskip("pyspark", reason="the engine spark is not installed")
 if shutil.which("java") is None:
@@ -117,7 +119,7 @@ def test_lists_windows_and_joins_are_alike(duck, spark):
 
 @pytest.mark.cluster
 def test_rows_are_numbered_alike_over_many_parts(duck, spark, monkeypatch):
-    monkeypatch.setattr("gnomon.knowledge.engines.spark._ONE_SORT", 100)
+    monkeypatch.setattr("merkhet.knowledge.engines._spark_engine._ONE_SORT", 100)
     names = [f"{number * 7919 % 1000:04d}" for number in range(1000)]
     both(duck, spark, "many", pa.table({"name": names}))
     spark.session.conf.set("spark.sql.adaptive.enabled", "false")  # It would put so few rows into one part.
@@ -160,7 +162,7 @@ def test_closure_finds_every_way_and_ends_in_circles(duck, spark):
 
 
 def test_rows_made_by_python_may_be_more_than_memory_should_hold(monkeypatch):
-    from gnomon.knowledge.engines import duck as module
+    from merkhet.knowledge.engines import _duckdb_engine as module
 
     monkeypatch.setattr(module, "_PIECE", 2048)
     with KnowledgeBase() as knowledge:
@@ -281,8 +283,8 @@ def test_a_cluster_that_is_not_there_is_told_so(store):
 def test_without_the_package_the_remedy_is_named(tmp_path):
     script = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "from gnomon.foundation.engines import parse_engine\n"
+        "from merkhet.core.compute_engines import parse_engine\n"
         "try:\n    parse_engine('spark')\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=dict(os.environ))
-    assert "InputError" in done.stdout and "gnomon[spark]" in done.stdout, done
+    assert "InputError" in done.stdout and "merkhet[spark]" in done.stdout, done

@@ -13,12 +13,12 @@ from all_cases import check_all
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.exporting import _node, _triple, export_knowledge
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.knowledge.iris import full_iri, short_name
-from gnomon.knowledge.sources.literals import read_literal
+from merkhet.core.errors import InputError
+from merkhet.knowledge._iris import full_iri, short_name
+from merkhet.knowledge.sources._literals import read_literal
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_export import _node, _triple, export_knowledge
+from merkhet.knowledge.store_import import import_knowledge
 
 NASTY = "\x00\x01\x1f \"'\\\r\n\t,;|@^<>{}`%#/:é中😀\u2028\x85\ufeff"
 TEXTS = st.text(st.sampled_from(NASTY + "aQ1_") | st.characters(codec="utf-8"), min_size=1, max_size=8)
@@ -59,7 +59,7 @@ def rich(tmp_path_factory) -> Path:
     """A store with names, details, proofs, times, units and declared predicates."""
     folder = tmp_path_factory.mktemp("rich")
     (folder / "own.py").write_text(
-        "from gnomon.knowledge import Gathering\n\ndef read(path):\n    gathering = Gathering('own')\n"
+        "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('own')\n"
         "    gathering.fact('', 'Q1', 'knows', 'Q2', start='1957-03', end='1960', details={'weight': '1.5'})\n"
         "    gathering.fact('', 'Q1', 'height', value=180.5, unit='dbt:centimetre', domain='body')\n"
         "    gathering.fact('', 'Q1', 'says', '\"hi, \\\\\"you\\\\\"\\\\n\"@en', details={'rank': 'best, or | so'})\n"

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.knowledge.hierarchy import Categories, least_common
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, make_table
+from merkhet.knowledge.categories import Categories, least_common
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.store import KnowledgeBase
 
 NODES = st.integers(0, 8).map(lambda number: f"n{number}")
 GRAPHS = st.lists(st.tuples(NODES, st.sampled_from(["is-a", "type"]), NODES), min_size=1, max_size=16, unique=True)

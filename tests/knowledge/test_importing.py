@@ -20,11 +20,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import fact_id
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.database import KEY_COLUMNS, define_macros, fact_id_sql
-from gnomon.knowledge.importing import import_knowledge
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import fact_id
+from merkhet.knowledge.database import KEY_COLUMNS, define_macros, fact_id_sql
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_import import import_knowledge
 
 TABLES = ("facts", "names", "predicates", "details", "imports")
 HEADER = "subject,predicate,object\n"
@@ -194,7 +194,7 @@ def test_a_place_to_write_that_is_none(tmp_path: Path) -> None:
     write(tmp_path / "text.duckdb", "this is no database " * 1000)
     assert "is no knowledge base" in refusal([file], tmp_path / "text.duckdb")
     duckdb.connect(str(tmp_path / "other.duckdb")).execute("create table mine (x int)").close()
-    assert "no knowledge base of gnomon" in refusal([file], tmp_path / "other.duckdb")
+    assert "no knowledge base of merkhet" in refusal([file], tmp_path / "other.duckdb")
     import_knowledge([file], tmp_path / "old.duckdb")
     assert "into itself" in refusal([tmp_path / "old.duckdb"], tmp_path / "old.duckdb")
     with duckdb.connect(str(tmp_path / "old.duckdb")) as connection:
@@ -260,7 +260,7 @@ def large(tmp_path_factory) -> Path:
 
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["gnomon.knowledge.importing", "gnomon.knowledge.sources.table"])
+PROCESSES.set_forkserver_preload(["merkhet.knowledge.store_import", "merkhet.knowledge.sources.fact_table"])
 
 
 def import_and_report(place: str, into: str) -> None:
@@ -377,8 +377,8 @@ def test_a_reader_keeps_an_import_out(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """By the chunks that are alive at once, and not by seconds or by what a machine happens to have."""
-    from gnomon.knowledge import Reading, read_place
-    from gnomon.knowledge.reading import ROWS_IN_CHUNK
+    from merkhet.knowledge.source_lookup import read_place
+    from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading
 
     for name, count in (("few.csv", 60_000), ("many.csv", 240_000)):
         write(tmp_path / name, HEADER + "".join(f"s{i},p,o\n" for i in range(count)))

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.knowledge.overview import describe
+from merkhet.core.errors import InputError
+from merkhet.knowledge.stats import describe
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_import import import_knowledge
 
 HEADER = "subject,predicate,object\n"
 ALL = "subject,predicate,object,value,start,end\n"
@@ -306,7 +306,7 @@ def pack(folder: Path, names: str = "", predicates: str = "", facts: str = HEADE
 
 
 def test_aliases_of_packs_and_of_sources_without_a_label(kb, tmp_path: Path) -> None:
-    source = "from gnomon.knowledge import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
+    source = "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
     source += "    gathering.name('a', None, 'en', ['Zed', 'Ay', ''])\n    gathering.name('b', None)\n"
     source += "    gathering.name('c', ' See ', 'en', ['See', 'C'])\n    return gathering.take()\n"
     own = f"{write(tmp_path / 'own.py', source)}:read={tmp_path}"
@@ -328,7 +328,7 @@ def test_predicates_are_kept_and_replaced(kb, tmp_path: Path) -> None:
 
 def test_details_are_merged_and_replaced(kb, tmp_path: Path) -> None:
     source = (
-        "from gnomon.knowledge import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
+        "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
         "    for line in path.read_text().split():\n        subject, name, text = line.split('=')\n"
         "        gathering.fact('here', subject, 'p', 'o', details={name: text})\n    return gathering.take()\n"
     )
@@ -388,10 +388,10 @@ def test_a_store_is_imported_into_another_with_its_proofs(tmp_path: Path) -> Non
         assert few.labels() == {}
 
 
-def test_questions_are_built_from_a_store(gnomon, tmp_path: Path) -> None:
+def test_questions_are_built_from_a_store(merkhet, tmp_path: Path) -> None:
     import_knowledge(["elements"], tmp_path / "x.duckdb")
-    gnomon("build", "quickstart", "--knowledge", "x.duckdb", "--limit", "20", "--out", "made", check=0)
-    gnomon("build", "quickstart", "--knowledge", "elements", "--limit", "20", "--out", "plain", check=0)
+    merkhet("build", "quickstart", "--knowledge", "x.duckdb", "--limit", "20", "--out", "made", check=0)
+    merkhet("build", "quickstart", "--knowledge", "elements", "--limit", "20", "--out", "plain", check=0)
     one, other = (pq.read_table(tmp_path / folder / "questions.parquet") for folder in ("made", "plain"))
     assert one.num_rows > 0
     assert one.equals(other)

@@ -13,11 +13,11 @@ from all_cases import check_all
 sys.path.insert(0, str(Path(__file__).parent))
 from sparql_server import ask, proxy, running, server, serving
 
-import gnomon
-from gnomon.knowledge.ready_queries import find_query, ready_queries
-from gnomon.questions.schema import read_benchmark_schema
+import merkhet
+from merkhet.knowledge.sparql_queries import find_query, ready_queries
+from merkhet.questions.schema import read_benchmark_schema
 
-SCHEMA = read_benchmark_schema(Path(gnomon.__file__).parent / "suites/kmir/schema.yaml")
+SCHEMA = read_benchmark_schema(Path(merkhet.__file__).parent / "suites/kmir/schema.yaml")
 
 # A subject, what it is (a class by P31, an occupation by P106, a class above it by P279), a property and an object. A
 # number has its unit behind it.

@@ -10,10 +10,11 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.knowledge.numbers import UNITS, comparable_groups, convert, numbers
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, make_table
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.quantities import UNITS, comparable_groups, convert, numbers
+from merkhet.knowledge.store import KnowledgeBase
 
 PAIRS = [(one, other) for one, other in product(UNITS, UNITS) if UNITS[one].measures == UNITS[other].measures]
 
@@ -75,8 +76,8 @@ def test_what_cannot_be_converted_is_refused():
             ("m", "kg", "m measures length and kg mass: they cannot be compared"),
             ("m", None, "a number without a unit cannot be compared with one in m"),
             (None, "kg", "a number without a unit cannot be compared with one in kg"),
-            ("m", "furlong", "m cannot be told in furlong: gnomon does not know the unit 'furlong'"),
-            ("furlong", "m", "gnomon does not know the unit 'furlong'"),
+            ("m", "furlong", "m cannot be told in furlong: merkhet does not know the unit 'furlong'"),
+            ("furlong", "m", "merkhet does not know the unit 'furlong'"),
         ],
     )
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ontology_files import HEAD, LOW, knowledge_of, names, told, turtle
 
-from gnomon.foundation import InputError
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.iris import short_name
-from gnomon.knowledge.ontologies import read_ontology
+from merkhet.core.errors import InputError
+from merkhet.knowledge._iris import short_name
+from merkhet.knowledge.ontology import read_ontology
+from merkhet.knowledge.store import KnowledgeBase
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Hierarchies against a plain walk.
@@ -235,8 +235,8 @@ def test_without_identifiers_only_labels_are_names(tmp_path):
 
 
 def test_conclusions_do_not_shorten_the_way(tmp_path):
-    from gnomon.knowledge.importing import import_knowledge
-    from gnomon.knowledge.rules import infer
+    from merkhet.knowledge.rules.fixpoint import infer
+    from merkhet.knowledge.store_import import import_knowledge
 
     pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
     (tmp_path / "o.ttl").write_text(HEAD + OWL, encoding="utf-8")

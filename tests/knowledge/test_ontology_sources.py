@@ -9,10 +9,10 @@ import pytest
 from all_cases import check_all
 from ontology_files import LOW, knowledge_of, names, told, turtle
 
-from gnomon.foundation import InputError
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.naming import instance_name, term_name, words_of
-from gnomon.knowledge.ontologies import PREDICATES, read_ontology
+from merkhet.core.errors import InputError
+from merkhet.knowledge._term_labels import instance_name, term_name, words_of
+from merkhet.knowledge.ontology import PREDICATES, read_ontology
+from merkhet.knowledge.store import KnowledgeBase
 
 
 def test_schema_org_has_identifiers_for_labels_and_datatypes_of_its_own(tmp_path):
@@ -87,9 +87,9 @@ def test_wordnet_synsets_are_classes_but_for_verbs_and_instances(tmp_path):
 
 
 def test_the_whole_of_wordnet():
-    folder = os.environ.get("GNOMON_WORDNET")
+    folder = os.environ.get("MERKHET_WORDNET")
     if not folder:
-        pytest.skip("GNOMON_WORDNET does not name a folder with the database files of WordNet")
+        pytest.skip("MERKHET_WORDNET does not name a folder with the database files of WordNet")
     knowledge = KnowledgeBase.load([folder])
     found = read_ontology(knowledge)
     assert len(found.classes) > 60_000 and len(found.instances) > 6_000

@@ -7,10 +7,11 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, NAMES, fact_id, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.knowledge.proofs import Proof, fact_text, find_facts, labels_of, proof_lines, prove
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, NAMES, fact_id, make_table
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.proofs import Proof, fact_text, find_facts, labels_of, proof_lines, prove
+from merkhet.knowledge.store import KnowledgeBase
 
 
 def row(subject, predicate, object=None, rule=None, premises=None, **more):

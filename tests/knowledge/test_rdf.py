@@ -17,11 +17,12 @@ from all_cases import check_all
 sys.path.insert(0, str(Path(__file__).parent))
 from rdf_files import facts_of, names_of, read, written
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS
-from gnomon.knowledge.iris import PREFIXES
-from gnomon.knowledge.sources import ntriples, triples
-from gnomon.knowledge.sources.literals import read_literal
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS
+from merkhet.knowledge._iris import PREFIXES
+from merkhet.knowledge.sources import _ntriples as ntriples
+from merkhet.knowledge.sources import _triple_classifier as triples
+from merkhet.knowledge.sources._literals import read_literal
 
 ox = pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
 
@@ -156,7 +157,7 @@ def test_where_names_the_line_or_the_triple(tmp_path: Path) -> None:
 
 
 def test_chunks_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gnomon.knowledge.sources.rdf.ROWS_IN_CHUNK", 100)
+    monkeypatch.setattr("merkhet.knowledge.sources.rdf.ROWS_IN_CHUNK", 100)
     monkeypatch.setattr(ntriples, "_LINES_AT_ONCE", 50)
     monkeypatch.setattr(ntriples, "_KEPT", 30)
     monkeypatch.setattr(triples, "_USES_KEPT", 5)
@@ -168,7 +169,7 @@ def test_chunks_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_relative_iris_do_not_depend_on_the_machine(tmp_path: Path) -> None:
     _, chunks = read(written(tmp_path / "my file.ttl", "<> <#p> <a> . <../x> </y> <b> ."))
-    root = "gnomon://my%20file.ttl/"
+    root = "merkhet://my%20file.ttl/"
     assert set(facts_of(chunks)) == {(root, f"{root}#p", f"{root}a"), (f"{root}x", f"{root}y", f"{root}b")}
     _, chunks = read(tmp_path / "my file.ttl", options={"base": "http://e.org/o"})
     assert ("http://e.org/o", "http://e.org/o#p", "http://e.org/a") in facts_of(chunks)
@@ -353,7 +354,7 @@ def test_a_missing_file_and_a_missing_package(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(InputError, match="there is no file"):
         read(tmp_path / "absent.ttl")
     monkeypatch.setitem(__import__("sys").modules, "pyoxigraph", None)
-    with pytest.raises(InputError, match=r"reading RDF needs pyoxigraph: pip install 'gnomon\[rdf\]'"):
+    with pytest.raises(InputError, match=r"reading RDF needs pyoxigraph: pip install 'merkhet\[rdf\]'"):
         read(tmp_path / "absent.ttl")
 
 

@@ -11,9 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from rdf_files import facts_of, names_of, read, written
 
-from gnomon.foundation import InputError
-from gnomon.knowledge.iris import PREFIXES, short_name
-from gnomon.knowledge.reading import Reading
+from merkhet.core.errors import InputError
+from merkhet.knowledge._iris import PREFIXES, short_name
+from merkhet.knowledge.source_reader import Reading
 
 ox = pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gnomon.knowledge.iris import PREFIXES, short_name
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.sources.rdf import read_rdf
+from merkhet.knowledge._iris import PREFIXES, short_name
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources.rdf import read_rdf
 
 ox = pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
 

@@ -42,9 +42,11 @@ from rule_oracles import (
     triples,
 )
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import fact_id
-from gnomon.knowledge.rules import RULES, Declared, chosen_rules, infer
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import fact_id
+from merkhet.knowledge.rules.fixpoint import infer
+from merkhet.knowledge.rules.rule_files import Declared
+from merkhet.knowledge.rules.rulebook import RULES, chosen_rules
 
 FEW = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 MANY = settings(FEW, max_examples=40)
@@ -187,7 +189,7 @@ def test_long_chains(tmp_path):
 
 def test_proofs_too_long_for_one_number_are_the_same(tmp_path, monkeypatch):
     rows, _ = inferred_from(tmp_path, random_world(11, 16, 20))
-    monkeypatch.setattr("gnomon.knowledge.rules.fixpoint._PACKED_BITS", 0)
+    monkeypatch.setattr("merkhet.knowledge.rules.fixpoint._PACKED_BITS", 0)
     infer(tmp_path / "kb.duckdb")
     assert table(tmp_path / "kb.duckdb") == rows
 

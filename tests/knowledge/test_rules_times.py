@@ -33,8 +33,9 @@ from rule_oracles import (
     when,
 )
 
-from gnomon.foundation import InputError
-from gnomon.knowledge.rules import Declared, infer, read_rules
+from merkhet.core.errors import InputError
+from merkhet.knowledge.rules.fixpoint import infer
+from merkhet.knowledge.rules.rule_files import Declared, read_rules
 
 FUNCTIONAL, INVERSE_FUNCTIONAL = "owl:FunctionalProperty", "owl:InverseFunctionalProperty"
 PART_OF = ("part of", TYPE, TRANSITIVE)
@@ -373,7 +374,7 @@ def test_a_file_of_rules_that_is_not_there(tmp_path):
 
 
 def test_predicates_that_a_source_declares_are_symmetric_and_functional(tmp_path):
-    from gnomon.knowledge.importing import import_knowledge
+    from merkhet.knowledge.store_import import import_knowledge
 
     import_knowledge(["countries"], tmp_path / "kb.duckdb")
     result = infer(tmp_path / "kb.duckdb")

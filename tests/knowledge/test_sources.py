@@ -7,10 +7,11 @@ import shutil
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, write_table
-from gnomon.knowledge import KnowledgeBase, embedded_packs
-from gnomon.knowledge.places import material_identity
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, write_table
+from merkhet.knowledge.pack_catalog import embedded_packs
+from merkhet.knowledge.source_lookup import material_identity
+from merkhet.knowledge.store import KnowledgeBase
 
 TRIPLES = {("Oslo", "capital of", "Norway"), ("Rome", "capital of", "Italy")}
 PACK = "name: mine\ntitle: My facts\ndescription: About\nlicence: CC0-1.0\ndomain: work\n"
@@ -169,8 +170,8 @@ def test_an_unknown_place_gets_the_nearest_pack():
 
 
 OWN_SOURCE = """
-from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import Gathering, Material
+from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.knowledge.chunk import Gathering, Material
 
 def read(path):
     rows = [dict(zip(("subject", "predicate", "object"), line.split(";"))) for line in path.read_text().splitlines()]

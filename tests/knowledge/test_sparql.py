@@ -15,9 +15,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from sparql_server import ALL, ROWS, ask, expected, proxy, pyoxigraph, refusal, running, server, store, triples
 
-from gnomon.foundation import InputError
-from gnomon.knowledge.endpoint import EndpointError
-from gnomon.knowledge.ready_queries import take_apart
+from merkhet.core.errors import InputError
+from merkhet.knowledge._sparql_client import EndpointError
+from merkhet.knowledge.sparql_queries import take_apart
 
 
 @pytest.mark.parametrize("page", [2, 7, 64, 5000])
@@ -68,7 +68,7 @@ def test_fewer_rows_than_counted_are_refused(ask, proxy):
 
 def test_a_count_that_fails_is_left_out_with_a_word(ask, proxy, store):
     fails = ("status", 500, "Query timeout limit reached", {})
-    proxy.behave = lambda query, number: fails if "gnomonCount" in query else None
+    proxy.behave = lambda query, number: fails if "merkhetCount" in query else None
     facts, _, reading = ask()
     assert triples(facts) == expected(store)
     assert "could not be counted (HTTP 500: Query timeout limit reached)" in reading.progress.said[0]
@@ -204,7 +204,7 @@ def test_a_bad_query_is_told_by_the_server_itself(ask, proxy):
 
 def test_nothing_is_asked_twice(ask, proxy, store, tmp_path):
     first = ask(page=50)[0]
-    assert all(headers["User-Agent"] == "gnomon/0.1.0; knowledge import" for headers in proxy.headers)
+    assert all(headers["User-Agent"] == "merkhet/0.1.0; knowledge import" for headers in proxy.headers)
     requests = len(proxy.asked)
     again, _, reading = ask(page=50)
     assert again == first
@@ -324,7 +324,7 @@ def test_queries_are_cut_into_pages_wherever_their_end_is(ask, proxy, store, que
 def test_a_query_with_its_own_limit_is_asked_once(ask, proxy, store, query):
     assert triples(ask(query, page=3)[0]) == expected(store, query)
     assert proxy.pages == [query]
-    proxy.behave = lambda query, number: None if "gnomonCount" in query else ("cap", 5)
+    proxy.behave = lambda query, number: None if "merkhetCount" in query else ("cap", 5)
     assert "rows were counted and 5 came" in refusal(ask, query, cache="no")
 
 

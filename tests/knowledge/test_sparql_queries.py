@@ -26,11 +26,11 @@ from sparql_server import (
     triples,
 )
 
-from gnomon.foundation import InputError
-from gnomon.knowledge.iris import short_name
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.ready_queries import ready_queries
-from gnomon.knowledge.sources.sparql import read_endpoint
+from merkhet.core.errors import InputError
+from merkhet.knowledge._iris import short_name
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources.sparql import read_endpoint
+from merkhet.knowledge.sparql_queries import ready_queries
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ from gnomon.knowledge.sources.sparql import read_endpoint
         ("SELECT ?label { ?s ?p ?label }", "has no column ?entity;"),
         ("SELECT ?entity { ?entity ?p ?label }", "has no column ?label;"),
         ("SELECT ?x ?y { ?x ?p ?y }", "has no column ?subject;"),
-        ("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", "is a CONSTRUCT query; gnomon reads the rows of SELECT queries"),
+        ("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", "is a CONSTRUCT query; merkhet reads the rows of SELECT queries"),
         ("PREFIX ask: <http://a> ASK { ?s ?p ?o }", "is a ASK query"),
         ("SELECT ?subject ?predicate ?object { ?subject", "is no whole SELECT query"),
         ("SELECT ?entity ?label { ?entity {{lable}} ?label }", "has a place {{lable}}, which nothing fills"),

@@ -9,8 +9,12 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import KnowledgeBase, Material, Reading, embedded_packs, pack_card, read_place
+from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.pack_catalog import embedded_packs, pack_card
+from merkhet.knowledge.source_lookup import read_place
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.store import KnowledgeBase
 
 
 def material(triples, source="s", names=()):

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.knowledge.reading import Reading
-from gnomon.knowledge.sources import quadruples, wordnet
-from gnomon.knowledge.sources.quadruples import read_quadruples, starts_after
-from gnomon.knowledge.sources.wordnet import LEXICOGRAPHER_FILES, read_wordnet
+from merkhet.core.errors import InputError
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources import quadruples, wordnet
+from merkhet.knowledge.sources.quadruples import read_quadruples, starts_after
+from merkhet.knowledge.sources.wordnet import LEXICOGRAPHER_FILES, read_wordnet
 
 
 def gathered(chunks):
@@ -160,9 +160,9 @@ def test_the_largest_chunk_does_not_grow_with_wordnet(tmp_path, monkeypatch):
 
 
 def test_the_real_wordnet_is_read_whole():
-    folder = os.environ.get("GNOMON_WORDNET")
+    folder = os.environ.get("MERKHET_WORDNET")
     if not folder:
-        pytest.skip("GNOMON_WORDNET does not name a folder with the database files of WordNet")
+        pytest.skip("MERKHET_WORDNET does not name a folder with the database files of WordNet")
     pointers: Counter[str] = Counter()
     synsets, both_sides, parts = 0, set(), set()
     for part, letter in (("noun", "n"), ("verb", "v"), ("adj", "a"), ("adv", "r")):

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gnomon.foundation.records import Question
-from gnomon.models import Model, ModelSpec, NeedsAllQuestions, load_model, resolve_model
-from gnomon.models.baselines import TrainFrequencyBaseline
-from gnomon.probes import rank_candidates
+from merkhet.core.records import Question
+from merkhet.models.baselines import TrainFrequencyBaseline
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.models.protocol import Model, NeedsAllQuestions
+from merkhet.probes.rank import rank_candidates
 
 CANDIDATES = ("person", "place", "agent", "work", "game", "ship", "star")
 ROWS = [

@@ -12,8 +12,8 @@ from frozen_heap import frozen_heap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import GnomonError
-from gnomon.models.batching import fill_batches, run_batches
+from merkhet.core.errors import MerkhetError
+from merkhet.models.batching import fill_batches, run_batches
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,7 +52,7 @@ def test_a_single_row_that_does_not_fit_is_an_error() -> None:
     def forward(batch: list[int]) -> None:
         raise MemoryError
 
-    with pytest.raises(GnomonError, match="out of memory on a single row"):
+    with pytest.raises(MerkhetError, match="out of memory on a single row"):
         run_batches([1, 2, 3], 100, forward)
 
 
@@ -71,8 +71,8 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
 LIMITED = """
 import logging, resource, sys
 logging.basicConfig(level=logging.WARNING)
-from gnomon.foundation.records import Question
-from gnomon.models import load_model
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
 
 model = load_model(sys.argv[1])
 words = [w for w in model.tokenizer.get_vocab() if w.isalpha()][:2]

@@ -11,10 +11,11 @@ import pytest
 import torch
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.models import ModelSpec, load_model, resolve_model
-from gnomon.models.made_words import own_embedding, with_words
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.models.extra_embeddings import own_embedding, with_words
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
 
 ROOT = Path(__file__).parents[2]
 CANDIDATES = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States", "a metal")

@@ -11,7 +11,7 @@ import transformers as hf
 from all_cases import check_all
 from tokenised_families import PLAIN, Tokenised, load_tokenizers
 
-from gnomon.models.placing import Placer, UnusableError
+from merkhet.models.tokenize_candidates import Placer, UnusableError
 
 
 @pytest.fixture(scope="module")

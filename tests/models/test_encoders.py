@@ -11,11 +11,16 @@ from all_cases import check_all
 from sense_questions import ENGLISH, cosines_one_by_one, similarities
 from tiny_models import LONGEST
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.models import Model, ModelSpec, load_model, resolve_model
-from gnomon.models.encoders import EncoderModel
-from gnomon.probes import compare_senses, fill_slots, rank_candidates, write_answers
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.models.encoder import EncoderModel
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.models.protocol import Model
+from merkhet.probes.compare import compare_senses
+from merkhet.probes.fill import fill_slots
+from merkhet.probes.rank import rank_candidates
+from merkhet.probes.write import write_answers
 
 _SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 _LONG = {"max_position_embeddings": LONGEST + 2}

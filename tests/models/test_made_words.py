@@ -13,10 +13,10 @@ import transformers as hf
 from all_cases import check_all
 from tiny_models import FAMILIES, LONGEST, Family, build_models, wordpiece
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.models import load_model
-from gnomon.models.made_words import MadeWords, made_words_of, missing_words, own_embedding, with_words
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.models.extra_embeddings import MadeWords, made_words_of, missing_words, own_embedding, with_words
+from merkhet.models.loading import load_model
 
 DISTILBERT = Family(
     lambda texts: wordpiece(texts, True),

@@ -10,11 +10,12 @@ import pytest
 import torch
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.models import Model, load_model
-from gnomon.models.made_words import made_words_of, own_embedding, with_words
-from gnomon.models.pseudowords import PseudowordSettings, WithPseudowords, pseudoword_embeddings
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.models.extra_embeddings import made_words_of, own_embedding, with_words
+from merkhet.models.loading import load_model
+from merkhet.models.protocol import Model
+from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords, pseudoword_embeddings
 
 FAMILIES = ("bert-uncased", "bert-cased", "roberta", "albert", "xlm-roberta", "gpt2", "llama")
 CANDIDATES = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States", "a metal")
@@ -148,7 +149,7 @@ def test_settings_are_refused_in_clear_words() -> None:
 
 
 def test_more_pairs_than_there_is_room_for_are_refused(model_folders: dict[str, Path], monkeypatch) -> None:
-    monkeypatch.setattr("gnomon.models.pseudowords._TRIES", 300)
+    monkeypatch.setattr("merkhet.models.pseudowords._TRIES", 300)
     model = load_model(str(model_folders["albert"]))
     with pytest.raises(InputError, match="no room for 120 pairs of pseudowords in 16 dimensions; ask for fewer pairs"):
         pseudoword_embeddings(model, PseudowordSettings(pairs=120))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.foundation import InputError
-from gnomon.models import ModelSpec, load_model, resolve_model
+from merkhet.core.errors import InputError
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
 
 
 @pytest.fixture
@@ -103,7 +104,8 @@ def test_foreign_code_runs_only_when_asked_for(folder: Path) -> None:
 
 def test_listing_and_resolving_need_no_torch(model_folders: dict[str, Path]) -> None:
     code = (
-        "import sys; from gnomon.models import MODELS, ModelSpec, resolve_model; list(MODELS);"
+        "import sys; from merkhet.models import MODELS\n"
+        "from merkhet.models.model_lookup import ModelSpec, resolve_model; list(MODELS);"
         f"resolve_model(ModelSpec({str(model_folders['gpt2'])!r})); resolve_model(ModelSpec('smollm2-135m'));"
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )

@@ -11,9 +11,10 @@ import pytest
 import torch
 from all_cases import check_all
 
-from gnomon.foundation.records import Question
-from gnomon.models import causal, load_model
-from gnomon.models.embedded import minilm_mlm, smollm2_135m
+from merkhet.core.records import Question
+from merkhet.models import causal
+from merkhet.models.demo_models import minilm_mlm, smollm2_135m
+from merkhet.models.loading import load_model
 
 CANDIDATES = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States", "a metal")
 PROMPTS = (
@@ -173,7 +174,7 @@ def test_chinese_questions(model_folders: dict[str, Path]) -> None:
 
 
 def test_a_tree_larger_than_allowed_is_cut_into_pieces(model_folders: dict[str, Path], monkeypatch) -> None:
-    monkeypatch.setattr("gnomon.models.causal.NODES_PER_TREE", 24)
+    monkeypatch.setattr("merkhet.models.causal.NODES_PER_TREE", 24)
     check(load_model(str(model_folders["llama"])), causal_oracle)
 
 
@@ -253,7 +254,7 @@ def test_unusable_questions_say_why(model_folders: dict[str, Path]) -> None:
 
 
 def test_trees_are_tried_before_they_are_trusted(model_folders: dict[str, Path], monkeypatch) -> None:
-    from gnomon.models.causal import CausalModel
+    from merkhet.models.causal import CausalModel
 
     original = CausalModel._edges
 

@@ -13,12 +13,15 @@ from all_cases import check_all
 from sense_questions import asked, cosines_one_by_one, similarities
 from tiny_models import FAMILIES, MASKED
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.models import ModelSpec, load_model, resolve_model
-from gnomon.models.made_words import with_words
-from gnomon.probes import compare_senses, fill_slots, rank_candidates
-from gnomon.runs.study import make_study
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.engine.study import make_study
+from merkhet.models.extra_embeddings import with_words
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.probes.compare import compare_senses
+from merkhet.probes.fill import fill_slots
+from merkhet.probes.rank import rank_candidates
 
 CANDIDATES = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States")
 PROMPTS = ("The capital of France is [MASK].", "[MASK] is the capital of Germany.", "They call it [MASK], a city.")

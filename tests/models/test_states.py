@@ -14,11 +14,14 @@ from all_cases import check_all
 from sense_questions import ENGLISH, asked, cosines_one_by_one, sense_question, similarities
 from tiny_models import CAUSAL, FAMILIES, MASKED
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.models import ComparesSenses, ModelSpec, load_model, states
-from gnomon.models.layers import expanded, layered_methods
-from gnomon.models.states import WordStates, cosines
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.models import _word_embeddings as states
+from merkhet.models._word_embeddings import WordStates, cosines
+from merkhet.models.layer_methods import expanded, layered_methods
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec
+from merkhet.models.protocol import ComparesSenses
 
 LAYERS = 2  # Of every tiny model.
 

@@ -15,8 +15,8 @@ from tiny_models import FAMILIES, LONGEST, SENTENCES
 from tokenised_families import LINES, OVER_BLANKS, PLAIN, Tokenised, load_tokenizers
 from tokenizers import decoders, normalizers
 
-from gnomon.models import placing
-from gnomon.models.placing import Placed, Placer, UnusableError
+from merkhet.models import tokenize_candidates as placing
+from merkhet.models.tokenize_candidates import Placed, Placer, UnusableError
 
 WITH_UNKNOWN = ("bert-uncased", "bert-cased", "albert", "xlm-roberta", "bert-chinese", "t5-like")
 WORDS = tuple(sorted({word for sentence in SENTENCES for word in sentence.split()}))

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gnomon.foundation.records import Question
-from gnomon.models import load_model
-from gnomon.probes import rank_candidates
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
+from merkhet.probes.rank import rank_candidates
 
 KNOWN = ("Paris", "Rome", "Berlin", "Poland", "capital", "city", "France", "Italy", "Spain", "Germany", "Austria")
 QUESTION = Question("q", "t", "The capital of France is [MASK].", ("Paris",), "Paris", KNOWN)

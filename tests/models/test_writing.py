@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from writing_models import CAUSAL_WRITERS, MASKED_WRITERS, WRITERS, questions
 
-from gnomon.foundation.records import Question
-from gnomon.models import WritesAnswers, load_model
-from gnomon.models.heads import logits_at
-from gnomon.models.writing import cut_answer, rejoined
-from gnomon.scores.words import normalised_words
+from merkhet.core.records import Question
+from merkhet.metrics.text_overlap import normalised_words
+from merkhet.models._text_generation import cut_answer, rejoined
+from merkhet.models.lm_head import logits_at
+from merkhet.models.loading import load_model
+from merkhet.models.protocol import WritesAnswers
 
 PROMPTS = (
     "The capital of France is [MASK].",

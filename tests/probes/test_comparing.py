@@ -12,15 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sense_questions import CHINESE, ENGLISH, sense_question, similarities
 
-from gnomon.foundation import SLOT, InputError
-from gnomon.foundation.records import Question
-from gnomon.foundation.tables import ANSWERS, make_table
-from gnomon.models import CandidateScores, load_model
-from gnomon.models.baselines import RandomBaseline
-from gnomon.models.overlap import overlap, words_of
-from gnomon.probes import PROBES, compare_senses, fill_slots, rank_candidates, write_answers
-from gnomon.scores import get_metric
-from gnomon.scores.table import score_answers
+from merkhet.core import SLOT
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.score_table import score_answers
+from merkhet.models.baselines import RandomBaseline
+from merkhet.models.loading import load_model
+from merkhet.models.protocol import CandidateScores
+from merkhet.models.word_overlap import overlap, words_of
+from merkhet.probes import PROBES
+from merkhet.probes.compare import compare_senses
+from merkhet.probes.fill import fill_slots
+from merkhet.probes.rank import rank_candidates
+from merkhet.probes.write import write_answers
 
 CLOZE = Question("cloze", "t", "The capital of France is [MASK].", ("Paris",), "Paris", ("Paris", "Rome"))
 

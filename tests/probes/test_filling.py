@@ -8,9 +8,10 @@ import pytest
 import torch
 from all_cases import check_all
 
-from gnomon.foundation.records import Question
-from gnomon.models import load_model
-from gnomon.probes import fill_slots, rank_candidates
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
+from merkhet.probes.fill import fill_slots
+from merkhet.probes.rank import rank_candidates
 
 PROMPTS = (
     "The capital of France is [MASK].",

@@ -11,11 +11,11 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation.records import Answer, Question
-from gnomon.models.protocol import CandidateScores
-from gnomon.probes import rank_candidates, ranking
-from gnomon.scores import expected_ranks
-from gnomon.scores.ranks import expected_ranks_in, first_places
+from merkhet.core.records import Answer, Question
+from merkhet.metrics.ranks import expected_ranks, expected_ranks_in, first_places
+from merkhet.models.protocol import CandidateScores
+from merkhet.probes import rank as ranking
+from merkhet.probes.rank import rank_candidates
 
 METHODS = ("one", "two", "three")
 KEPT = 25

@@ -9,13 +9,18 @@ import pytest
 from all_cases import check_all
 from writing_models import WRITERS, questions
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.foundation.tables import ANSWERS, make_table
-from gnomon.models import CandidateScores, WrittenAnswer, load_model
-from gnomon.probes import PROBES, rank_candidates, write_answers
-from gnomon.scores import METRICS, as_metric, get_metric, word_f1
-from gnomon.scores.table import score_answers
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.metrics import METRICS
+from merkhet.metrics.metrics import as_metric, get_metric
+from merkhet.metrics.score_table import score_answers
+from merkhet.metrics.text_overlap import word_f1
+from merkhet.models.loading import load_model
+from merkhet.models.protocol import CandidateScores, WrittenAnswer
+from merkhet.probes import PROBES
+from merkhet.probes.rank import rank_candidates
+from merkhet.probes.write import write_answers
 
 RANKS = [name.replace("@k", "@2") for name in METRICS if name not in ("f1", "exact")]
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from spark_sessions import spark  # noqa: F401
 
-import gnomon.suites.quickstart
-from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.questions import read_schema
+import merkhet.suites.quickstart
+from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.questions.templates import read_schema
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,7 @@ def packs():
 
 @pytest.fixture(scope="session")
 def schema():
-    return read_schema(Path(gnomon.suites.quickstart.__file__).with_name("schema.yaml"))
+    return read_schema(Path(merkhet.suites.quickstart.__file__).with_name("schema.yaml"))
 
 
 @pytest.fixture

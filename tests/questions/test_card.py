@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from gnomon.foundation.tables import FACTS, QUESTIONS, make_table
-from gnomon.questions import QuestionSet, read_questions, write_questions
-from gnomon.questions.card import card_markdown, make_card, write_card
+from merkhet.core.schemas import FACTS, QUESTIONS, make_table
+from merkhet.questions.data_card import card_markdown, make_card, write_card
+from merkhet.questions.question_files import QuestionSet, read_questions, write_questions
 
 ABOUT = {
     "filters": [

@@ -9,12 +9,12 @@ from itertools import pairwise, product
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.questions.linguistic.choosing import can_be_asked, places
-from gnomon.questions.linguistic.commonsense import OWN_TEMPLATES, Wording, commonsense_clozes, read_wordings
-from gnomon.questions.linguistic.making import question_set
-from gnomon.questions.linguistic.oddities import MIXED
-from gnomon.questions.linguistic.pairs import Pair, Pairs, read_pairs
+from merkhet.core.errors import InputError
+from merkhet.suites.chneval.questions.cloze_selection import can_be_asked, places
+from merkhet.suites.chneval.questions.commonsense import OWN_TEMPLATES, Wording, commonsense_clozes, read_wordings
+from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.suites.chneval.questions.text_anomalies import MIXED
+from merkhet.suites.chneval.questions.word_pairs import Pair, Pairs, read_pairs
 
 PLAIN = {
     "UsedFor": Wording(("{start}是用来{end}的。", "人们用{start}来{end}。")),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gnomon.foundation.tables import QUESTIONS, make_table
-from gnomon.questions.drawing import draw_questions
+from merkhet.core.schemas import QUESTIONS, make_table
+from merkhet.questions.sampling import draw_questions
 
 
 def test_senses_are_drawn_one_by_one_and_other_sets_whole() -> None:

@@ -10,15 +10,16 @@ from itertools import compress, product
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.questions.linguistic.choosing import draw
-from gnomon.questions.linguistic.commonsense import OWN_TEMPLATES
-from gnomon.questions.linguistic.encyclopedia import encyclopedia_clozes
-from gnomon.questions.linguistic.making import Cloze, Usage, question_set
-from gnomon.questions.linguistic.oddities import FULL_WIDTH
-from gnomon.questions.linguistic.triples import (
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.suites.chneval.questions.cloze_selection import draw
+from merkhet.suites.chneval.questions.commonsense import OWN_TEMPLATES
+from merkhet.suites.chneval.questions.encyclopedia import encyclopedia_clozes
+from merkhet.suites.chneval.questions.question_rows import Cloze, Usage, question_set
+from merkhet.suites.chneval.questions.text_anomalies import FULL_WIDTH
+from merkhet.suites.chneval.questions.worded_triples import (
     Text,
     Texts,
     Triple,

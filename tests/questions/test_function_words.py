@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError, derived_seed
-from gnomon.questions.linguistic.function_words import function_word_clozes
-from gnomon.questions.linguistic.making import question_set
-from gnomon.questions.linguistic.oddities import oddities
-from gnomon.questions.linguistic.tagging import CLASSES
-from gnomon.questions.linguistic.texts import own_material
+from merkhet.core.errors import InputError
+from merkhet.core.ids import derived_seed
+from merkhet.suites.chneval.questions.function_words import function_word_clozes
+from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.suites.chneval.questions.sentences import own_material
+from merkhet.suites.chneval.questions.text_anomalies import oddities
+from merkhet.suites.chneval.questions.word_tagging import CLASSES
 
 TAGS = {"和": "c", "但": "c", "不": "d", "也": "d", "在": "p", "把": "p", "的": "u", "上": "f", "人": "n", "山": "n"}
 KINDS = {"c": "C", "d": "D", "p": "P", "u": "U", "f": "ND"}

@@ -6,8 +6,8 @@ import csv
 
 from all_cases import check_all
 
-from gnomon.knowledge import embedded_packs
-from gnomon.questions.grammar import capitalised, definite, indefinite, number, plain_statement
+from merkhet.knowledge.pack_catalog import embedded_packs
+from merkhet.questions.english import capitalised, definite, indefinite, number, plain_statement
 
 AN = """hour honest honour honor heir heirloom hourglass umbrella uncle unknown unimportant uninvited unidentified
 usher urn urchin utter ugly ulna undershirt X-ray F-15 M16 H-bomb L-shaped e-mail n-type s-block 8-ball 11 18 80 1812

@@ -1,4 +1,4 @@
-"""Sentences of raw text, and the small Chinese material that comes with gnomon."""
+"""Sentences of raw text, and the small Chinese material that comes with merkhet."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.questions.linguistic.choosing import places
-from gnomon.questions.linguistic.oddities import Counted, oddities
-from gnomon.questions.linguistic.texts import (
+from merkhet.core.errors import InputError
+from merkhet.suites.chneval.questions.cloze_selection import places
+from merkhet.suites.chneval.questions.sentences import (
     own_material,
     read_sentences,
     sentence_spans,
     split_sentences,
     text_files,
 )
+from merkhet.suites.chneval.questions.text_anomalies import Counted, oddities
 
 RELATIONS = [
     "IsA", "AtLocation", "UsedFor", "CapableOf", "Causes", "HasProperty", "MadeOf", "PartOf", "Desires",
@@ -113,7 +113,7 @@ def _table(name):
 
 
 def test_the_material_is_installed_with_the_package():
-    folder = files("gnomon.questions.linguistic") / "zh"
+    folder = files("merkhet.suites.chneval.questions") / "zh"
     for name in ("sentences.txt", "senses.tsv", "pairs.tsv", "triples.tsv", "LICENSE.txt", "README.md"):
         assert (folder / name).is_file()
     with pytest.raises(InputError, match=r"there are pairs\.tsv, senses\.tsv, sentences\.txt, triples\.tsv"):

@@ -10,10 +10,13 @@ from itertools import product
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import SLOT
-from gnomon.foundation.tables import QUESTIONS, make_table, question_id
-from gnomon.questions import MakerOptions, make_checks, make_completions, make_distinctions
-from gnomon.questions.templates import fill
+from merkhet.core import SLOT
+from merkhet.core.schemas import QUESTIONS, make_table, question_id
+from merkhet.questions.templates import fill
+from merkhet.suites.quickstart.questions.checking import make_checks
+from merkhet.suites.quickstart.questions.completion import make_completions
+from merkhet.suites.quickstart.questions.distinction import make_distinctions
+from merkhet.suites.quickstart.questions.named_facts import MakerOptions
 
 LIMIT = 600
 

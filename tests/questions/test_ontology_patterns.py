@@ -9,9 +9,14 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.questions.ontology import label_pattern, make_pattern, read_patterns, write_patterns
-from gnomon.questions.ontology.patterns import patterns_for
+from merkhet.core.errors import InputError
+from merkhet.suites.ontoprobe.questions.property_patterns import (
+    label_pattern,
+    make_pattern,
+    patterns_for,
+    read_patterns,
+    write_patterns,
+)
 
 
 def test_a_label_becomes_a_sentence() -> None:

@@ -7,21 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from gnomon.foundation import InputError
-from gnomon.questions import read_questions, write_questions
-from gnomon.questions.ontology import (
-    RULES,
-    OntologyOptions,
-    Statement,
-    Statements,
-    choice_questions,
-    gather_statements,
-    make_ontology_questions,
-    make_pattern,
-    memorizing_questions,
-    reasoning_questions,
-)
-from gnomon.questions.ontology.reasoning import Maker, draw_statements
+from merkhet.core.errors import InputError
+from merkhet.questions.question_files import read_questions, write_questions
+from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_questions
+from merkhet.suites.ontoprobe.questions.memorizing import memorizing_questions
+from merkhet.suites.ontoprobe.questions.multiple_choice import choice_questions
+from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES
+from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements, gather_statements
+from merkhet.suites.ontoprobe.questions.property_patterns import make_pattern
+from merkhet.suites.ontoprobe.questions.rule_reasoning import Maker, draw_statements, reasoning_questions
 
 
 @dataclass(frozen=True)

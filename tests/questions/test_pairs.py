@@ -6,10 +6,11 @@ import csv
 
 import pytest
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, NAMES, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.questions.linguistic.pairs import Pair, pairs_of, read_pairs
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.suites.chneval.questions.word_pairs import Pair, pairs_of, read_pairs
 
 
 def write(folder, name, text):

@@ -11,10 +11,11 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, NAMES, QUESTIONS, make_table
-from gnomon.knowledge import KnowledgeBase, Material
-from gnomon.questions.quality import apply_filters, facts_about_classes, quality_filters, sensitive_words
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, NAMES, QUESTIONS, make_table
+from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.questions.quality import apply_filters, facts_about_classes, quality_filters, sensitive_words
 
 
 def question(number, prompt="A [MASK].", answers=("b",), **others):

@@ -1,4 +1,4 @@
-"""Questions that people bring: JSON lines by hand, folders that gnomon wrote."""
+"""Questions that people bring: JSON lines by hand, folders that merkhet wrote."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import pytest
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import CANDIDATES, FACTS, FREQUENCIES, QUESTIONS, make_table
-from gnomon.questions import QuestionSet, read_questions, write_questions
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import CANDIDATES, FACTS, FREQUENCIES, QUESTIONS, make_table
+from merkhet.questions.question_files import QuestionSet, read_questions, write_questions
 
 
 def written(folder, *rows, name="questions.jsonl"):

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
-from gnomon.foundation import SLOT
-from gnomon.foundation.tables import FACTS, NAMES, make_table, question_id
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.engines import DuckTables
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.knowledge.rules import infer, read_rules
-from gnomon.questions import QuestionSet
-from gnomon.questions.relational import MakingOptions, make_benchmark
-from gnomon.questions.schema import BenchmarkSchema, read_benchmark_schema
-from gnomon.questions.splits import check_splits
+from merkhet.core import SLOT
+from merkhet.core.schemas import FACTS, NAMES, make_table, question_id
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
+from merkhet.knowledge.rules.fixpoint import infer
+from merkhet.knowledge.rules.rule_files import read_rules
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_import import import_knowledge
+from merkhet.questions.makers.make_questions import make_benchmark
+from merkhet.questions.makers.worded_facts import MakingOptions
+from merkhet.questions.question_files import QuestionSet
+from merkhet.questions.schema import BenchmarkSchema, read_benchmark_schema
+from merkhet.questions.splits import check_splits
 
 SCHEMA: dict[str, Any] = {
     "domains": {"geography": "general", "biology": "domain-specific", "law": "domain-specific"},

@@ -10,11 +10,13 @@ import test_relational
 from spark_sessions import LOCAL
 from test_relational import OPTIONS, RULES, World, made_from, rows_of, schema_of, write
 
-from gnomon.foundation import InputError
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.engines.opening import engine_tables
-from gnomon.questions.relational import MakingOptions, make_benchmark, workshop
-from gnomon.suites import build
+from merkhet.api import build
+from merkhet.core.errors import InputError
+from merkhet.knowledge.engines.open_engine import engine_tables
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.questions.makers import worded_facts as workshop
+from merkhet.questions.makers.make_questions import make_benchmark
+from merkhet.questions.makers.worded_facts import MakingOptions
 
 PARTS = ("questions", "candidates", "facts", "frequencies", "entities")
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, QUESTIONS, make_table
-from gnomon.questions import QuestionSet
-from gnomon.questions.review import COLUMNS, Sheet, draw_sample, judge, read_sheet, reviewed, sheet_csv, write_sheet
-from gnomon.questions.review_page import render_sheet
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, QUESTIONS, make_table
+from merkhet.questions._review_page import render_sheet
+from merkhet.questions.question_files import QuestionSet
+from merkhet.questions.review import COLUMNS, Sheet, draw_sample, judge, read_sheet, reviewed, sheet_csv, write_sheet
 
 
 def question(number, task="completion", template="capital/1", **others):

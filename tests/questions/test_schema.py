@@ -10,8 +10,8 @@ import pytest
 import yaml
 from all_cases import check_all
 
-from gnomon.foundation import InputError
-from gnomon.questions.schema import read_benchmark_schema
+from merkhet.core.errors import InputError
+from merkhet.questions.schema import read_benchmark_schema
 
 GOOD: dict[str, Any] = {
     "domains": {"geography": "general"},

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.questions.linguistic.making import question_set
-from gnomon.questions.linguistic.senses import word_sense_triples
-from gnomon.questions.linguistic.texts import own_material
+from merkhet.core.errors import InputError
+from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.suites.chneval.questions.sentences import own_material
+from merkhet.suites.chneval.questions.word_senses import word_sense_triples
 
 ROWS = st.lists(
     st.tuples(st.sampled_from("花口"), st.sampled_from("abc"), st.integers(0, 8)), max_size=30, unique=True

@@ -6,15 +6,11 @@ import random
 
 from all_cases import check_all
 
-from gnomon.questions import (
-    Hierarchy,
-    MakerOptions,
-    Relation,
-    answer_frequencies,
-    make_checks,
-    make_completions,
-    make_distinctions,
-)
+from merkhet.questions.templates import Hierarchy, Relation
+from merkhet.suites.quickstart.questions.checking import make_checks
+from merkhet.suites.quickstart.questions.completion import answer_frequencies, make_completions
+from merkhet.suites.quickstart.questions.distinction import make_distinctions
+from merkhet.suites.quickstart.questions.named_facts import MakerOptions
 
 IS_A = Relation("is-a", "is-a", ("{subject} is {a object}.",), transitive=True)
 NEAR = Relation("near", "near", ("{subject} is near {object}.",))

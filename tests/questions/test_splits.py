@@ -10,9 +10,9 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, QUESTIONS, make_table
-from gnomon.questions.splits import assign_splits, check_splits, split_sql
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, QUESTIONS, make_table
+from merkhet.questions.splits import assign_splits, check_splits, split_sql
 
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 

@@ -13,10 +13,10 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.foundation import InputError
-from gnomon.questions.linguistic.chinese_words import CHINESE_WORDS
-from gnomon.questions.linguistic.oddities import Counted
-from gnomon.questions.linguistic.tagging import CHINESE_TAGS, CLASSES, tagged_sentences
+from merkhet.core.errors import InputError
+from merkhet.suites.chneval.questions.chinese_words import CHINESE_WORDS
+from merkhet.suites.chneval.questions.text_anomalies import Counted
+from merkhet.suites.chneval.questions.word_tagging import CHINESE_TAGS, CLASSES, tagged_sentences
 
 ENGLISH = """\
 # sent_id = 1
@@ -119,20 +119,20 @@ def test_without_jieba_one_is_told_what_to_install(tmp_path):
     program = (
         "import sys; sys.modules['jieba'] = None\n"
         "from pathlib import Path\n"
-        "from gnomon.foundation import InputError\n"
-        "from gnomon.questions.linguistic.function_words import function_word_clozes\n"
+        "from merkhet.core.errors import InputError\n"
+        "from merkhet.suites.chneval.questions.function_words import function_word_clozes\n"
         "try: function_word_clozes(Path('a.txt'), seed=0)\n"
         "except InputError as error: print(error)\n"
     )
     result = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert result.stdout == "segmenting Chinese needs jieba: pip install 'gnomon[chinese]'\n"
+    assert result.stdout == "segmenting Chinese needs jieba: pip install 'merkhet[chinese]'\n"
 
 
 def test_jieba_says_nothing_and_leaves_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("你好吗？", encoding="utf-8")
     program = (
         "from pathlib import Path\n"
-        "from gnomon.questions.linguistic.function_words import function_word_clozes\n"
+        "from merkhet.suites.chneval.questions.function_words import function_word_clozes\n"
         "print([one.usage.word for one in function_word_clozes(Path('a.txt'), seed=0).clozes])\n"
     )
     before = {path.name for path in Path(tempfile.gettempdir()).glob("*jieba*")}

@@ -7,11 +7,11 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gnomon.suites.quickstart
-from gnomon.foundation import SLOT, InputError
-from gnomon.questions import default_relation, read_schema
-from gnomon.questions.grammar import FORMS
-from gnomon.questions.templates import fill, in_slot, places
+import merkhet.suites.quickstart
+from merkhet.core import SLOT
+from merkhet.core.errors import InputError
+from merkhet.questions.english import FORMS
+from merkhet.questions.templates import default_relation, fill, in_slot, places, read_schema
 
 NAMES = st.text(st.characters(exclude_characters="{}[]", exclude_categories=["Cs"]), min_size=1, max_size=10)
 WORDS = st.text(st.characters(exclude_characters="{}[]", exclude_categories=["Cs"]), max_size=8)
@@ -143,7 +143,7 @@ def test_a_schema_is_read_with_its_defaults(tmp_path):
 def test_the_schema_of_quickstart_is_read():
     from pathlib import Path
 
-    found = read_schema(Path(gnomon.suites.quickstart.__file__).with_name("schema.yaml"))
+    found = read_schema(Path(merkhet.suites.quickstart.__file__).with_name("schema.yaml"))
     assert {"capital", "symbol", "is-a"} <= set(found.relations)
     assert all(one.about for one in (*found.relations.values(), *found.hierarchies.values()))
     assert all(one.form in FORMS for one in found.hierarchies.values())

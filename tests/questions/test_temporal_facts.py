@@ -10,10 +10,10 @@ import pytest
 from all_cases import check_all
 from temporal_worlds import knowledge_of, moment, random_facts, random_rows
 
-from gnomon.foundation import InputError
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.questions.temporal import subset, temporal_facts, time_name
+from merkhet.core.errors import InputError
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_import import import_knowledge
+from merkhet.suites.lama_tk.questions.temporal_facts import subset, temporal_facts, time_name
 
 OBAMA = ("obama", "P39", "president", "2009-01-20", "2017-01-20")
 PARTS = {"year": 1, "month": 2, "day": 3}

@@ -10,19 +10,13 @@ import pytest
 from all_cases import check_all
 from temporal_worlds import knowledge_of, moment, random_facts, random_rows, said, year
 
-from gnomon.foundation import InputError
-from gnomon.questions.temporal import (
-    boundary_queries,
-    controlled,
-    implicit_queries,
-    masked_statements,
-    order_queries,
-    read_wordings,
-    remarks_of,
-    subset,
-    temporal_facts,
-    time_name,
-)
+from merkhet.core.errors import InputError
+from merkhet.suites.lama_tk.questions.masked_statements import masked_statements
+from merkhet.suites.lama_tk.questions.order_queries import order_queries
+from merkhet.suites.lama_tk.questions.statement_sql import remarks_of
+from merkhet.suites.lama_tk.questions.temporal_facts import subset, temporal_facts, time_name
+from merkhet.suites.lama_tk.questions.time_queries import boundary_queries, controlled, implicit_queries
+from merkhet.suites.lama_tk.questions.wordings import read_wordings
 
 WORDINGS = read_wordings()
 

@@ -10,18 +10,14 @@ import pytest
 from all_cases import check_all
 from temporal_worlds import knowledge_of, random_rows, said
 
-from gnomon.foundation import InputError, content_id
-from gnomon.foundation.statements import STATEMENTS
-from gnomon.foundation.tables import validate
-from gnomon.questions.temporal import (
-    masked_statements,
-    read_wordings,
-    remarks_of,
-    subset,
-    temporal_facts,
-    time_name,
-    without_conflict,
-)
+from merkhet.core.errors import InputError
+from merkhet.core.ids import content_id
+from merkhet.core.recall_schemas import STATEMENTS
+from merkhet.core.schemas import validate
+from merkhet.suites.lama_tk.questions.masked_statements import masked_statements, without_conflict
+from merkhet.suites.lama_tk.questions.statement_sql import remarks_of
+from merkhet.suites.lama_tk.questions.temporal_facts import subset, temporal_facts, time_name
+from merkhet.suites.lama_tk.questions.wordings import read_wordings
 
 WORDINGS = read_wordings()
 LASTING = [

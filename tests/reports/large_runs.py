@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from report_runs import make_run
 
-from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, validate
-from gnomon.reports import ReportData
+from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, validate
+from merkhet.reports.report_data import ReportData
 
 METRICS = ("accuracy", "r@5", "mrr")
 METHODS = ("multiple-mean", "pll-l2r-sum")

@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
-from gnomon.reports import ReportData
+from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.reports.report_data import ReportData
 
 HOSTILE = "<script>alert('x')</script> \"quoted\" & <b>bold</b>"
 ARABIC = "عاصمة مصر هي القاهرة"
@@ -54,7 +54,7 @@ def make_card(*, probe: str, kind: str, passed: bool = True, **more: Any) -> dic
         }
         for (content, model), value in found.items()
     ]
-    made = {"gnomon": "0.1.0", "torch": "2.9.0", "date": "2026-01-05T12:00:00", "seconds": 61.2}
+    made = {"merkhet": "0.1.0", "torch": "2.9.0", "date": "2026-01-05T12:00:00", "seconds": 61.2}
     card = {"probe": probe, "kind": kind, "method": "mean", "metric": "accuracy", "passed": passed, "rows": rows}
     return {**card, "trainings": 3, "seed": 0, "made": made, **more}
 
@@ -120,7 +120,7 @@ def make_run(
         }.values()
     )
     record = {
-        "gnomon": "0.1.0",
+        "merkhet": "0.1.0",
         "python": "3.12.3",
         "seed": 0,
         "suite": "quickstart",
@@ -146,7 +146,7 @@ def make_run(
             }
             for model in models
         ],
-        "command": "gnomon run quickstart --model SmolLM2-135M --out runs/quickstart",
+        "command": "merkhet run quickstart --model SmolLM2-135M --out runs/quickstart",
     }
     whole = ReportData(
         title="What SmolLM2 knows",
@@ -160,7 +160,7 @@ def make_run(
             "methods": "Each question is a sentence with one slot. Candidates are ranked by the mean "
             "log-probability of their tokens; ties have their expected rank. "
             "Intervals are bootstrapped, clustered by fact.",
-            "citations": ["@software{gnomon,\n  title = {gnomon},\n  year = {2026}\n}"],
+            "citations": ["@software{merkhet,\n  title = {merkhet},\n  year = {2026}\n}"],
         },
         scores=make_table(SCORES, scores),
         questions=make_table(QUESTIONS, questions),

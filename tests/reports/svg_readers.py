@@ -7,8 +7,8 @@ import math
 import re
 from xml.etree import ElementTree
 
-from gnomon.reports.chart_style import NamedChart
-from gnomon.reports.text_width import text_width
+from merkhet.reports._chart_style import NamedChart
+from merkhet.reports._text_width import text_width
 
 ALLOWED = {"svg", "title", "desc", "g", "path", "rect", "text"}
 """What a figure is made of: nothing that acts or loads."""

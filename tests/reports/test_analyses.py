@@ -14,12 +14,13 @@ from report_pages import Page
 from report_runs import HOSTILE, MODELS, make_run
 from svg_readers import Drawn
 
-from gnomon.analysis import ANALYSES
-from gnomon.foundation.tables import ANSWERS, make_table
-from gnomon.reports import render_html
-from gnomon.reports.analyses import analysis_sections
-from gnomon.reports.figures import rank_bins
-from gnomon.reports.plots import legend_columns
+from merkhet.analysis import ANALYSES
+from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.reports._plot_layout import legend_columns
+from merkhet.reports.analysis_sections import analysis_sections
+from merkhet.reports.figures import rank_bins
+from merkhet.reports.html_report import render_html
+from merkhet.suites.ontoprobe.suite import SUITE as ONTOPROBE
 
 TABLE = {
     "caption": "one of everything",
@@ -111,7 +112,7 @@ def test_every_analysis_is_a_section_with_its_tables_and_figures(found):
 @pytest.mark.slow
 def test_an_ontology_run_is_shown_with_all_its_figures():
     given = make_ontology_run()
-    found = [ANALYSES.get(name)(given).as_json() for name in ("memorizing", "premises", "prompting")]
+    found = [analysis(given).as_json() for analysis in ONTOPROBE.analyses]
     page = Page(render_html(make_run(analyses=found)))
     assert page.mistakes == []
     without = Page(render_html(make_run()))

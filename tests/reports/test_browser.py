@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from report_runs import ARABIC, CHINESE, make_card, make_run, score
 
-from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
-from gnomon.reports import ReportData, render_html
+from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.reports.html_report import render_html
+from merkhet.reports.report_data import ReportData
 
 HACKS = (
     "<script>window.hacked=1</script>",
@@ -130,8 +131,8 @@ def test_what_is_to_be_pasted_is_copied(page, tmp_path):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     for name, start, part in (
         ("Copy text", "We asked 60 questions", "\n\n"),
-        ("Copy BibTeX", "@software{gnomon,\n", "\n}\n\n@article{efron1987,\n"),
-        ("Copy command", "gnomon run quickstart", "--out runs/quickstart"),
+        ("Copy BibTeX", "@software{merkhet,\n", "\n}\n\n@article{efron1987,\n"),
+        ("Copy command", "merkhet run quickstart", "--out runs/quickstart"),
     ):
         button = page.locator(f"[data-copy='{name}'] .copy")
         assert button.inner_text() == name
@@ -145,7 +146,7 @@ def test_where_the_clipboard_is_out_of_reach_the_text_is_selected(page, tmp_path
     page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'));")
     opened(page, tmp_path)
     page.get_by_role("button", name="Copy command").click()
-    assert page.evaluate("getSelection().toString()").strip().startswith("gnomon run quickstart")
+    assert page.evaluate("getSelection().toString()").strip().startswith("merkhet run quickstart")
 
 
 def test_the_contents_lead_to_every_section(page, tmp_path):
@@ -248,7 +249,7 @@ def test_a_failed_probe_is_told_before_any_score(page, tmp_path):
 def test_a_card_shows_what_was_found_in_bars(page, tmp_path):
     opened(page, tmp_path, make_run(calibration=[make_card(probe="rank", kind="causal")]))
     card = page.locator("article.card")
-    assert "passed its calibration" in card.inner_text() and "gnomon calibrate rank" in card.inner_text()
+    assert "passed its calibration" in card.inner_text() and "merkhet calibrate rank" in card.inner_text()
     levels = [bar.bounding_box()["width"] for bar in card.locator(".track .level").all()]
     assert len(levels) == 5 and levels[0] > 5 * levels[1] > 0
 
@@ -347,5 +348,5 @@ def test_a_score_that_is_no_number_is_a_dash_and_sorts_last(page, tmp_path):
 def test_a_probe_without_a_card_says_how_to_make_one(page, tmp_path):
     opened(page, tmp_path)
     text = page.locator("#calibration").inner_text()
-    assert "The probe rank has no calibration card for causal models." in text and "gnomon calibrate rank" in text
+    assert "The probe rank has no calibration card for causal models." in text and "merkhet calibrate rank" in text
     assert "Not calibrated: rank for causal models." in page.locator("#summary").inner_text()

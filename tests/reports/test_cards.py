@@ -7,8 +7,9 @@ from dataclasses import replace
 from report_pages import Page
 from report_runs import make_card, make_run
 
-from gnomon.reports import ReportData, render_html
-from gnomon.reports.cards import trust, trust_sentences, warnings
+from merkhet.reports._calibration_section import trust, trust_sentences, warnings
+from merkhet.reports.html_report import render_html
+from merkhet.reports.report_data import ReportData
 
 
 def part(data: ReportData, name: str) -> str:
@@ -69,10 +70,10 @@ def test_methods_that_a_card_is_not_about_are_named():
     assert "methods that the card is not about: mean" in part(make_run(calibration=[card]), "calibration")
 
 
-def test_a_card_that_was_made_after_the_run_is_in_its_report(gnomon, tmp_path):
+def test_a_card_that_was_made_after_the_run_is_in_its_report(merkhet, tmp_path):
     given = ("--knowledge", "elements", "--limit", "3", "--set", "report=none")
-    gnomon("run", "quickstart", "--model", "random", *given, "--out", "run", check=0)
+    merkhet("run", "quickstart", "--model", "random", *given, "--out", "run", check=0)
     (tmp_path / "run" / "calibration.json").unlink()
-    gnomon("report", "run", "--out", "late.html", check=0)
+    merkhet("report", "run", "--out", "late.html", check=0)
     text = Page((tmp_path / "late.html").read_text(encoding="utf-8")).text
     assert "rank with masked models" in text and "rank with causal models" in text

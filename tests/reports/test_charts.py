@@ -10,13 +10,13 @@ import pytest
 from report_runs import HOSTILE, make_run, score
 from svg_readers import Drawn, place
 
-from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
-from gnomon.reports import report_charts
-from gnomon.reports.chart_style import COLOURS, DASHES, DOTTED, GREYS, PARTS, POINTS, VERMILION
-from gnomon.reports.charts import described_chart
-from gnomon.reports.differences import difference_chart
-from gnomon.reports.figures import RANK_SHADES
-from gnomon.reports.formatting import distinct, file_name
+from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.reports._chart_specs import described_chart
+from merkhet.reports._chart_style import COLOURS, DASHES, DOTTED, GREYS, PARTS, POINTS, VERMILION
+from merkhet.reports._forest_plot import difference_chart
+from merkhet.reports.figure_files import report_charts
+from merkhet.reports.figures import RANK_SHADES
+from merkhet.reports.formatting import distinct, file_name
 
 # Machado, Oliveira and Fernandes (2009), "A Physiologically-based Model for Simulation of Color Vision Deficiency",
 # IEEE TVCG 15(6), doi:10.1109/TVCG.2009.113: severity 1.0, to be applied to linear RGB.

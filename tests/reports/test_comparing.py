@@ -10,9 +10,9 @@ from compared_runs import changed, half, make_run
 from report_pages import Page
 from report_runs import ARABIC, CHINESE
 
-from gnomon import open_run
-from gnomon.reports.comparing import render_comparison
-from gnomon.runs.comparing import ComparisonChoice, compare_runs
+from merkhet import open_run
+from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
+from merkhet.reports.comparison_page import render_comparison
 
 HACKS = (
     "<script>window.hacked=1</script>",

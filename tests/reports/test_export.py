@@ -19,10 +19,9 @@ from report_runs import HOSTILE, make_run
 from svg_readers import ALLOWED
 from table_readers import HtmlTable, LatexTable, markdown_rows
 
-from gnomon.foundation import InputError
-from gnomon.reports import report_charts, save_charts
-from gnomon.reports.exporting import FORMATS, can_convert
-from gnomon.reports.marks import Bar
+from merkhet.core.errors import InputError
+from merkhet.reports._svg_marks import Bar
+from merkhet.reports.figure_files import FORMATS, can_convert, report_charts, save_charts
 
 needs_converter = pytest.mark.skipif(not can_convert(), reason="vl-convert is not installed")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -141,19 +140,19 @@ def test_every_chart_of_a_run_can_be_a_pdf_and_is_included_with_its_caption(tmp_
 def test_without_the_converter_one_is_told_what_to_install(monkeypatch, tmp_path, form):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     charts = report_charts(make_run())
-    with pytest.raises(InputError, match=re.escape("pip install 'gnomon[report]'")) as refused:
+    with pytest.raises(InputError, match=re.escape("pip install 'merkhet[report]'")) as refused:
         save_charts(charts, tmp_path / "f", ["svg", form])
     assert "\n" not in str(refused.value) and not (tmp_path / "f").exists()
     assert len(save_charts(charts[:2], tmp_path / "f", ["svg", "html"])) == 4
 
 
 def test_without_the_converter_figures_are_written_as_svg_and_html(monkeypatch, tmp_path, run, capsys):
-    from gnomon.cli.app import app
+    from merkhet.cli.app import app
 
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     app(["figures", str(run), "--out", str(tmp_path / "f")], standalone_mode=False)
     assert {path.suffix for path in (tmp_path / "f").iterdir()} == {".svg", ".html"}
-    assert "PNG and PDF need vl-convert: pip install 'gnomon[report]'" in capsys.readouterr().out.replace("\n", " ")
+    assert "PNG and PDF need vl-convert: pip install 'merkhet[report]'" in capsys.readouterr().out.replace("\n", " ")
 
 
 def test_a_chart_is_drawn_once_whatever_the_number_of_formats(monkeypatch, tmp_path):
@@ -173,16 +172,16 @@ def test_no_chart_names_anything_to_be_fetched():
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A small real run."""
-    from gnomon.suites import run as run_suite
+    from merkhet.api import run as run_suite
 
     folder = tmp_path_factory.mktemp("runs") / "run"
     run_suite("quickstart", models=["frequency", "random"], limit=12, out=folder)
     return folder
 
 
-def test_all_tables_are_written_in_all_forms(gnomon, run, tmp_path):
-    listed = json.loads(gnomon("tables", run, "--list", "--json", check=0).stdout)
-    done = gnomon("tables", run, "--out", "tables", check=0)
+def test_all_tables_are_written_in_all_forms(merkhet, run, tmp_path):
+    listed = json.loads(merkhet("tables", run, "--list", "--json", check=0).stdout)
+    done = merkhet("tables", run, "--out", "tables", check=0)
     names = [one["name"] for one in listed]
     assert {"scores", "all-scores", "by-domain-completion-r1"} <= set(names)
     written = sorted(path.name for path in (tmp_path / "tables").iterdir())
@@ -202,14 +201,14 @@ def test_all_tables_are_written_in_all_forms(gnomon, run, tmp_path):
         assert len(LatexTable(table["tex"]).rows) + 1 == len(HtmlTable(table["html"]).rows) == size
 
 
-def test_only_the_table_is_printed(gnomon, run):
-    printed = gnomon("tables", run, "--as", "csv", check=0)
+def test_only_the_table_is_printed(merkhet, run):
+    printed = merkhet("tables", run, "--as", "csv", check=0)
     assert [row[0] for row in csv.reader(io.StringIO(printed.stdout))] == ["model", "frequency", "random"]
     assert printed.stderr == ""
-    latex = gnomon("tables", run, "--as", "latex", "--table", "by-domain-completion-r1", check=0).stdout
+    latex = merkhet("tables", run, "--as", "latex", "--table", "by-domain-completion-r1", check=0).stdout
     assert LatexTable(latex).caption.startswith("completion R@1 by domain.")
-    assert "chance" in gnomon("tables", run, check=0).stdout
-    content = json.loads(gnomon("tables", run, "--json", check=0).stdout)
+    assert "chance" in merkhet("tables", run, check=0).stdout
+    content = json.loads(merkhet("tables", run, "--json", check=0).stdout)
     assert content[0]["rows"][0][0]["text"] == "frequency" and content[0]["rows"][0][1]["n"] == 12
 
 
@@ -228,7 +227,7 @@ def test_only_the_table_is_printed(gnomon, run):
     ],
 )
 def test_what_cannot_be_done_is_told(run, tmp_path, monkeypatch, capsys, arguments, said):
-    from gnomon.cli.app import app
+    from merkhet.cli.app import app
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
@@ -238,15 +237,15 @@ def test_what_cannot_be_done_is_told(run, tmp_path, monkeypatch, capsys, argumen
     assert (tmp_path / "file").read_text() == "mine" and not (tmp_path / "f").exists()
 
 
-def test_figures_are_listed_and_written(gnomon, run, tmp_path):
-    listed = json.loads(gnomon("figures", run, "--list", "--json", check=0).stdout)
+def test_figures_are_listed_and_written(merkhet, run, tmp_path):
+    listed = json.loads(merkhet("figures", run, "--list", "--json", check=0).stdout)
     names = [one["name"] for one in listed]
     assert names[0] == "scores" and "ranks-checking" in names
-    gnomon(
+    merkhet(
         "figures", run, "--out", "figures", "--as", "svg", "--figure", "scores", "--figure", "ranks-checking", check=0
     )
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["ranks-checking.svg", "scores.svg"]
     shutil.copytree(run, tmp_path / "other")
-    two = gnomon("tables", run, "other", "--as", "csv", check=0).stdout
+    two = merkhet("tables", run, "other", "--as", "csv", check=0).stdout
     models = [row[0] for row in csv.reader(io.StringIO(two))][1:]
     assert models == ["frequency (run)", "random (run)", "frequency (other)", "random (other)"]

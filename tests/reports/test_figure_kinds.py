@@ -14,17 +14,16 @@ from ontology_runs import make_ontology_run
 from report_runs import ARABIC, CHINESE, HOSTILE, make_run, score
 from svg_readers import ALLOWED, Drawn, place
 
-from gnomon.analysis.cooccurrence import cooccurrence
-from gnomon.analysis.distribution import distribution
-from gnomon.analysis.layers import layers
-from gnomon.analysis.lengths import lengths
-from gnomon.analysis.premises import premises
-from gnomon.analysis.storage import storage
-from gnomon.foundation.tables import SCORES, make_table
-from gnomon.reports import formatting as show
-from gnomon.reports import report_charts, save_charts
-from gnomon.reports.chart_style import cut
-from gnomon.reports.exporting import can_convert, latex_figures
+from merkhet.analysis.cooccurrence import cooccurrence
+from merkhet.analysis.distribution import distribution
+from merkhet.analysis.layer_accuracy import layers
+from merkhet.analysis.text_length import lengths
+from merkhet.core.schemas import SCORES, make_table
+from merkhet.reports import formatting as show
+from merkhet.reports._chart_style import cut
+from merkhet.reports.figure_files import can_convert, latex_figures, report_charts, save_charts
+from merkhet.suites.lama_tk.analyses.storage import storage
+from merkhet.suites.ontoprobe.analyses.premise_effects import premises
 
 needs_converter = pytest.mark.skipif(not can_convert(), reason="vl-convert is not installed")
 LONG = "an-organisation-with-a-long-name/" + "a-model-with-a-long-name-" * 10
@@ -36,7 +35,7 @@ def co_occurring(folder: Path):
     given = examined_runs.make_input()
     (folder / "corpus.txt").write_text(examined_runs.corpus_text(given, times=1), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GNOMON_CACHE", str(folder / "cache"))
+        patch.setenv("MERKHET_CACHE", str(folder / "cache"))
         return cooccurrence(replace(given, options={"corpus": str(folder)}))
 
 

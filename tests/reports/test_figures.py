@@ -10,12 +10,13 @@ from report_pages import Page
 from report_runs import ARABIC, CHINESE, HOSTILE, make_run, score
 from svg_readers import ALLOWED, Drawn
 
-from gnomon.foundation.tables import SCORES, make_table
-from gnomon.reports import render_html, report_charts
-from gnomon.reports.chart_style import line_colours, short_labels
-from gnomon.reports.figures import rank_bins, score_charts
-from gnomon.reports.outcomes import best_ranks
-from gnomon.reports.scoreboard import Series, scoreboard
+from merkhet.core.schemas import SCORES, make_table
+from merkhet.reports._answer_outcomes import best_ranks
+from merkhet.reports._chart_style import line_colours, short_labels
+from merkhet.reports.figure_files import report_charts
+from merkhet.reports.figures import rank_bins, score_charts
+from merkhet.reports.html_report import render_html
+from merkhet.reports.scoreboard import Series, scoreboard
 
 
 def board_of(rows, suite):

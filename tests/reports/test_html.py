@@ -11,9 +11,10 @@ import pytest
 from report_pages import Page
 from report_runs import ARABIC, CHINESE, HOSTILE, LONG, make_run, score
 
-from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
-from gnomon.reports import ReportData, render_html
-from gnomon.reports.sections import comparisons
+from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.reports._report_sections import comparisons
+from merkhet.reports.html_report import render_html
+from merkhet.reports.report_data import ReportData
 
 SECTIONS = (
     *("summary", "scores", "figures", "compared", "calibration", "questions", "unusable", "methods", "reproduce"),
@@ -44,7 +45,7 @@ def test_the_page_says_what_the_run_found(page):
         "What SmolLM2 knows",
         "knows capitals (92%)",
         "2026-01-05",
-        "gnomon 0.1.0",
+        "merkhet 0.1.0",
         "5,312",
         "60.0 [56.0, 64.0]",
         "+15.0 [+8.0, +22.0]",
@@ -53,13 +54,13 @@ def test_the_page_says_what_the_run_found(page):
         "not told apart",
         "too long",
         "mean log-probability",
-        "@software{gnomon",
+        "@software{merkhet",
         "4be1c0de" * 8,
         "9f2c" * 16,
         "134,515,008",
         "transformers",
         "4.57.1",
-        "gnomon run quickstart",
+        "merkhet run quickstart",
         "x86-64, 2 cores",
     ):
         assert words in page.text, words
@@ -117,7 +118,7 @@ def hostile() -> Page:
         record={
             **run.record,
             "command": HOSTILE,
-            "gnomon": HOSTILE,
+            "merkhet": HOSTILE,
             "machine": {HOSTILE: HOSTILE},
             "versions": HOSTILE,
             "date": HOSTILE,
@@ -166,9 +167,9 @@ def section(html: str, name: str) -> str:
 
 
 def test_the_sample_has_right_and_wrong_answers_of_every_model_and_task():
-    from gnomon.reports.outcomes import outcomes
-    from gnomon.reports.samples import sample_questions
-    from gnomon.reports.scoreboard import scoreboard
+    from merkhet.reports._answer_outcomes import outcomes
+    from merkhet.reports._question_samples import sample_questions
+    from merkhet.reports.scoreboard import scoreboard
 
     run = make_run(size=120)
     board = scoreboard(run.scores, run.suite["headline"])
@@ -312,10 +313,12 @@ def test_a_tie_for_the_first_rank_is_not_right():
 def test_the_room_is_light_to_enter():
     code = """
         import sys
-        import gnomon.reports
+        import merkhet.reports
         heavy = {"jinja2", "torch", "vl_convert", "rich", "pandas"} & set(sys.modules)
         assert not heavy, heavy
-        assert callable(gnomon.reports.render_html) and callable(gnomon.reports.score_table)
+        import merkhet.reports.html_report, merkhet.reports.tables
+        assert callable(merkhet.reports.html_report.render_html)
+        assert callable(merkhet.reports.tables.score_table)
         assert "vl_convert" not in sys.modules and "torch" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from report_pages import Page
 from report_runs import make_card, make_run, score
 
-from gnomon.foundation.tables import SCORES, make_table
-from gnomon.reports import ReportData, render_html
-from gnomon.reports.citations import bibliography, in_text
-from gnomon.suites import SUITES
+from merkhet.core.schemas import SCORES, make_table
+from merkhet.reports._citations import bibliography, in_text
+from merkhet.reports.html_report import render_html
+from merkhet.reports.report_data import ReportData
+from merkhet.suites import SUITES
 
 NAMED = {
     "kmir": "Gao et al., 2022",
@@ -38,7 +39,7 @@ def test_a_suite_is_cited_in_the_text_and_in_the_bibliography():
         suite = SUITES.get(name)
         assert in_text(suite.citations) == cited
         text = methods_of(replace(run, suite={**run.suite, "name": name, "citations": list(suite.citations)}))
-        assert f"the suite {name} ({cited}) of gnomon 0.1.0" in text
+        assert f"the suite {name} ({cited}) of merkhet 0.1.0" in text
         for entry in suite.citations:
             assert entry.split("{")[1].split(",")[0] in text
 

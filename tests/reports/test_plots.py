@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 from report_runs import ARABIC, CHINESE, HOSTILE, make_run, score
 from svg_readers import Drawn, covers
 
-from gnomon.foundation.tables import SCORES, make_table
-from gnomon.reports import report_charts
-from gnomon.reports.charts import described_chart
-from gnomon.reports.differences import difference_chart
-from gnomon.reports.exporting import save_charts
-from gnomon.reports.plots import PANEL, category_labels
-from gnomon.reports.scales import (
+from merkhet.core.schemas import SCORES, make_table
+from merkhet.reports._axis_scales import (
     Scale,
     log_ticks,
     number_labels,
@@ -27,7 +22,11 @@ from gnomon.reports.scales import (
     tick_step,
     value_axis,
 )
-from gnomon.reports.text_width import shorten, text_width, wrap
+from merkhet.reports._chart_specs import described_chart
+from merkhet.reports._forest_plot import difference_chart
+from merkhet.reports._plot_layout import PANEL, category_labels
+from merkhet.reports._text_width import shorten, text_width, wrap
+from merkhet.reports.figure_files import report_charts, save_charts
 
 LONG = "an-organisation-with-a-long-name/" + "a-model-with-a-long-name-" * 10
 POOL = ("m", "SmolLM2-135M", "two words", LONG, "W" * 40, CHINESE * 4, ARABIC, HOSTILE, "Ünïcödé ёжик 🦔", "")

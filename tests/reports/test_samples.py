@@ -5,9 +5,10 @@ import random
 from linguistic_runs import HEADLINE, make_answers, make_questions
 from report_pages import Page
 
-from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
-from gnomon.questions import QuestionSet
-from gnomon.reports import ReportData, render_html
+from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.questions.question_files import QuestionSet
+from merkhet.reports.html_report import render_html
+from merkhet.reports.report_data import ReportData
 
 
 def shown(questions, answers):

@@ -8,7 +8,7 @@ import pytest
 from large_runs import large_run
 from report_pages import Page
 
-from gnomon.reports import render_html
+from merkhet.reports.html_report import render_html
 
 MOST = 5_000_000
 
@@ -38,7 +38,7 @@ def test_answers_are_a_sample_and_the_others_are_named(large):
     assert sorted(headings) == sorted(run.questions["task"].unique().to_pylist()) and len(headings) == 12
     text = Page(html).text
     assert "This page shows a sample of the 200,000 answers" in text
-    assert "answers.parquet" in text and "gnomon explore RUN" in text
+    assert "answers.parquet" in text and "merkhet explore RUN" in text
 
 
 def test_what_finds_no_room_is_counted(large):

@@ -14,11 +14,10 @@ from report_runs import ARABIC, CHINESE, HOSTILE, LONG, make_run, score
 from rich.console import Console
 from table_readers import HtmlTable, LatexTable, markdown_rows
 
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import ANSWERS, QUESTIONS, SCORES, make_table
-from gnomon.reports import report_tables
-from gnomon.reports.latex import escaped
-from gnomon.reports.tables import (
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.reports._latex_tables import escaped
+from merkhet.reports.tables import (
     ReportTable,
     TableCell,
     TableColumn,
@@ -29,6 +28,7 @@ from gnomon.reports.tables import (
     as_terminal,
     chosen,
     comparison_report_table,
+    report_tables,
     score_report_table,
 )
 

@@ -6,8 +6,8 @@ import re
 from report_runs import CHINESE, HEADLINE, HOSTILE, make_run, score
 from rich.console import Console
 
-from gnomon.foundation.tables import SCORES, make_table
-from gnomon.reports import score_table
+from merkhet.core.schemas import SCORES, make_table
+from merkhet.reports.tables import score_table
 
 
 def shown(table, width=100, **options) -> str:

@@ -14,10 +14,11 @@ LONGEST = 300
 @pytest.fixture(scope="session")
 def kmir_few(made_once: Any) -> Path:
     """Questions of kmir on one small pack."""
-    import gnomon
+    import merkhet
 
     return (
-        made_once("kmir-few", lambda folder: gnomon.build("kmir", out=folder / "made", knowledge=["medicine"])) / "made"
+        made_once("kmir-few", lambda folder: merkhet.build("kmir", out=folder / "made", knowledge=["medicine"]))
+        / "made"
     )
 
 

@@ -45,7 +45,7 @@ def server() -> Iterator[ScriptedServer]:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
-    monkeypatch.setenv("GNOMON_CACHE", str(folder))
+    monkeypatch.setenv("MERKHET_CACHE", str(folder))
     return folder
 
 
@@ -59,9 +59,11 @@ def scores(run: Path, **wanted: str) -> dict[str, float]:
     return {row["task"]: row["value"] for row in plain if all(row[key] == value for key, value in wanted.items())}
 
 
-def test_all_types_of_kmir_by_three_probes(server: ScriptedServer, gnomon: Any, kmir_few: Path, tmp_path: Path) -> None:
+def test_all_types_of_kmir_by_three_probes(
+    server: ScriptedServer, merkhet: Any, kmir_few: Path, tmp_path: Path
+) -> None:
     model = f"chat:tester@{server.endpoint}"
-    done = gnomon(
+    done = merkhet(
         *(
             "run",
             "kmir",
@@ -84,7 +86,7 @@ def test_all_types_of_kmir_by_three_probes(server: ScriptedServer, gnomon: Any, 
     assert {row["probe"] for row in answers(tmp_path / "r") if row["model"] == "tester"} == {"choose"}
     assert set(scores(tmp_path / "r", model="tester", metric="no-answer").values()) == {0.0}
     assert "tester" in done.stdout
-    gnomon(
+    merkhet(
         *("run", "kmir", "--data", kmir_few, "--model", model, "--limit", "6", "--out", "r3", "--quiet"),
         *("--set", "probes=[choose, answer, judge]", *NO_REPORT),
         check=0,
@@ -104,26 +106,26 @@ def test_all_types_of_kmir_by_three_probes(server: ScriptedServer, gnomon: Any, 
 
 
 def test_several_orders_cancel_a_pull_to_the_first(
-    server: ScriptedServer, gnomon: Any, kmir_few: Path, tmp_path: Path
+    server: ScriptedServer, merkhet: Any, kmir_few: Path, tmp_path: Path
 ) -> None:
     probe = "probes=[{probe: choose, options: {orders: 4}}]"
     model = f"chat:tester@{server.endpoint}"
     arguments = ("run", "kmir", "--data", kmir_few, "--model", model, "--task", "distinction", "--limit", "20")
-    gnomon(*arguments, "--set", probe, "--out", "r", "--quiet", check=0)
+    merkhet(*arguments, "--set", probe, "--out", "r", "--quiet", check=0)
     assert scores(tmp_path / "r", metric="accuracy") == {"distinction": 0.25}
     report = (tmp_path / "r" / "report.html").read_text()
     assert "tester is drawn to the letter A" in report
     assert "Each question was asked in 4 orders of its choices" in report
     assert f"tester was asked at {server.endpoint} (temperature 0, seed 0)." in report
     assert "hash of all weights" not in report
-    bad = gnomon(*arguments, "--set", "probes=[{probe: choose, options: {order: 4}}]", "--out", "b", check=2)
+    bad = merkhet(*arguments, "--set", "probes=[{probe: choose, options: {order: 4}}]", "--out", "b", check=2)
     assert "the probe choose has no option 'order'; did you mean 'orders'?" in bad.stderr
-    bad = gnomon(*arguments, "--set", "probes=[{probe: choose, options: {orders: many}}]", "--out", "b", check=2)
+    bad = merkhet(*arguments, "--set", "probes=[{probe: choose, options: {orders: many}}]", "--out", "b", check=2)
     assert "orders is 'many', and should be a whole number" in bad.stderr
 
 
 def test_examples_come_from_the_training_questions(
-    server: ScriptedServer, gnomon: Any, kmir_few: Path, tmp_path: Path
+    server: ScriptedServer, merkhet: Any, kmir_few: Path, tmp_path: Path
 ) -> None:
     model = f"chat:tester@{server.endpoint}"
     arguments = (
@@ -140,7 +142,7 @@ def test_examples_come_from_the_training_questions(
         "--quiet",
         *NO_REPORT,
     )
-    gnomon(*arguments, "--set", "probes=[{probe: choose, options: {shots: 3}}]", "--out", "r", check=0)
+    merkhet(*arguments, "--set", "probes=[{probe: choose, options: {shots: 3}}]", "--out", "r", check=0)
     bodies = [one for one in server.requests if len(one["messages"]) > 1]
     assert len(bodies) == 5 and {len(one["messages"]) for one in bodies} == {7}
     shown = {one["messages"][0]["content"].split("\n\n")[1] for one in bodies}
@@ -149,7 +151,7 @@ def test_examples_come_from_the_training_questions(
         row["prompt"].replace("[MASK]", "____") for row in pq.read_table(tmp_path / "r/questions.parquet").to_pylist()
     }
     assert not shown & asked
-    none = gnomon(
+    none = merkhet(
         *("run", "quickstart", "--model", model, "--out", "q"),
         *("--set", "probes=[{probe: choose, options: {shots: 3}}]"),
         check=2,
@@ -157,11 +159,11 @@ def test_examples_come_from_the_training_questions(
     assert "quickstart has no training questions to show as examples (shots)" in none.stderr
 
 
-def test_twenty_choices_and_rules_of_ontoprobe(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+def test_twenty_choices_and_rules_of_ontoprobe(server: ScriptedServer, merkhet: Any, tmp_path: Path) -> None:
     tasks = [word for task in ("SCO-choice", "RG-choice", "rdfs9-choice", "rdfs11-choice") for word in ("--task", task)]
     model = f"chat:tester@{server.endpoint}"
     given = ("--model", model, "--limit", "10", "--set", "learning=null", *NO_REPORT)
-    gnomon("run", "ontoprobe", *tasks, *given, "--out", "r", check=0)
+    merkhet("run", "ontoprobe", *tasks, *given, "--out", "r", check=0)
     found = answers(tmp_path / "r")
     assert {row["probe"] for row in found} == {"choose"}
     names = {one["name"]: one for one in json.loads((tmp_path / "r" / "analyses.json").read_text())}
@@ -171,21 +173,21 @@ def test_twenty_choices_and_rules_of_ontoprobe(server: ScriptedServer, gnomon: A
 
 
 @pytest.mark.slow
-def test_chinese_clozes_and_questions_about_times(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+def test_chinese_clozes_and_questions_about_times(server: ScriptedServer, merkhet: Any, tmp_path: Path) -> None:
     model = f"chat:tester@{server.endpoint}"
-    gnomon("run", "chneval", "--model", model, "--limit", "4", "--out", "zh", "--quiet", *NO_REPORT, check=0)
+    merkhet("run", "chneval", "--model", model, "--limit", "4", "--out", "zh", "--quiet", *NO_REPORT, check=0)
     assert any("下列哪一个选项应填入空白处" in one["messages"][-1]["content"] for one in server.requests)
     chosen = [row for row in answers(tmp_path / "zh") if row["probe"] == "choose" and row["unusable"] is None]
     assert chosen and all(row["outcome"] == "answered" for row in chosen)
-    gnomon("run", "lama-tk", "--model", model, "--limit", "4", "--out", "tk", "--quiet", *NO_REPORT, check=0)
+    merkhet("run", "lama-tk", "--model", model, "--limit", "4", "--out", "tk", "--quiet", *NO_REPORT, check=0)
     assert {row["outcome"] for row in answers(tmp_path / "tk")} == {"answered"}
 
 
 def test_a_key_is_nowhere_but_in_the_request(
-    server: ScriptedServer, gnomon: Any, tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, merkhet: Any, tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GNOMON_TEST_KEY", SECRET)
-    chat = {"key": "GNOMON_TEST_KEY", "concurrency": 4}
+    monkeypatch.setenv("MERKHET_TEST_KEY", SECRET)
+    chat = {"key": "MERKHET_TEST_KEY", "concurrency": 4}
     study = {
         "suite": "quickstart",
         "knowledge": [str(write_pack(tmp_path / "small"))],
@@ -193,23 +195,23 @@ def test_a_key_is_nowhere_but_in_the_request(
         "models": [{"model": "tester", "endpoint": server.endpoint, "label": "a tester", "chat": chat}],
     }
     (tmp_path / "study.yaml").write_text(json.dumps(study))
-    done = gnomon("run", "study.yaml", "--out", "r", "--quiet", check=0)
+    done = merkhet("run", "study.yaml", "--out", "r", "--quiet", check=0)
     assert {one["authorization"] for one in server.headers} == {f"Bearer {SECRET}"}
     files = [file for folder in (tmp_path / "r", own_cache) for file in folder.rglob("*") if file.is_file()]
     assert len(files) > 10
     for file in files:
         assert SECRET.encode() not in file.read_bytes(), file
     assert SECRET not in done.stdout + done.stderr
-    monkeypatch.delenv("GNOMON_TEST_KEY")
-    for file in (tmp_path / "r" / ".gnomon").rglob("*.parquet"):
+    monkeypatch.delenv("MERKHET_TEST_KEY")
+    for file in (tmp_path / "r" / ".merkhet").rglob("*.parquet"):
         file.unlink()
-    missing = gnomon("run", "study.yaml", "--limit", "6", "--out", "r2", check=2)
-    assert "GNOMON_TEST_KEY, which is not set" in missing.stderr
+    missing = merkhet("run", "study.yaml", "--limit", "6", "--out", "r2", check=2)
+    assert "MERKHET_TEST_KEY, which is not set" in missing.stderr
 
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_asks_nothing_again_that_was_answered(
-    server: ScriptedServer, gnomon: Any, tmp_path: Path
+    server: ScriptedServer, merkhet: Any, tmp_path: Path
 ) -> None:
     """The server answers 50 questions, and then nothing until the process is gone."""
     answered, gone = itertools.count(1), threading.Event()
@@ -224,7 +226,7 @@ def test_a_run_that_is_killed_goes_on_and_asks_nothing_again_that_was_answered(
     given = ["run", "quickstart", "--knowledge", str(pack), "--model", f"chat:tester@{server.endpoint}", *NO_REPORT]
     given += ["--out", "r", "--quiet"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "gnomon", *given],
+        [sys.executable, "-m", "merkhet", *given],
         cwd=tmp_path,
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
         stdout=subprocess.DEVNULL,
@@ -237,33 +239,33 @@ def test_a_run_that_is_killed_goes_on_and_asks_nothing_again_that_was_answered(
     gone.set()
     assert 50 < len(server.requests) < 106
     server.respond = first_choice
-    gnomon(*given, check=0)
+    merkhet(*given, check=0)
     sent = Counter(json.dumps(one, sort_keys=True) for one in server.requests)
     # What was in flight when it was killed (eight, and one more each) was never received.
     assert sum(count - 1 for count in sent.values()) <= 16
     assert len(answers(tmp_path / "r")) == 106
     again = len(server.requests)
-    gnomon(*given, check=0)
+    merkhet(*given, check=0)
     assert len(server.requests) == again
 
 
 def test_a_budget_stops_the_run_in_clear_words_and_it_goes_on(
-    server: ScriptedServer, gnomon: Any, tmp_path: Path
+    server: ScriptedServer, merkhet: Any, tmp_path: Path
 ) -> None:
     model = {"model": "tester", "endpoint": server.endpoint, "chat": {"requests": 40}}
     study = {"suite": "quickstart", "limit": 20, "models": [model], "report": "none"}
     study["knowledge"] = [str(write_pack(tmp_path / "small"))]
     (tmp_path / "study.yaml").write_text(json.dumps(study))
-    first = gnomon("run", "study.yaml", "--out", "r", "--quiet", check=1)
+    first = merkhet("run", "study.yaml", "--out", "r", "--quiet", check=1)
     assert "tester: the budget of 40 requests is spent." in first.stderr
     assert "start again to go on" in first.stderr
     assert len(server.requests) == 40
-    gnomon("run", "study.yaml", "--out", "r", "--quiet", check=0)
+    merkhet("run", "study.yaml", "--out", "r", "--quiet", check=0)
     assert len(answers(tmp_path / "r")) == 46
     assert len(server.requests) <= 48
 
 
-def test_what_is_wrong_is_said_in_one_line(server: ScriptedServer, gnomon: Any, tmp_path: Path) -> None:
+def test_what_is_wrong_is_said_in_one_line(server: ScriptedServer, merkhet: Any, tmp_path: Path) -> None:
     given = ("--knowledge", write_pack(tmp_path / "small"), "--model", f"chat:tester@{server.endpoint}")
     for status, said, told in (
         (401, "bad key", "wants a key"),
@@ -271,13 +273,13 @@ def test_what_is_wrong_is_said_in_one_line(server: ScriptedServer, gnomon: Any, 
     ):
         content = json.dumps({"error": {"message": said}}).encode()
         server.respond = lambda body, headers, status=status, content=content: (status, {}, content)
-        done = gnomon("run", "quickstart", *given, "--limit", "3", "--out", str(status), check=2)
+        done = merkhet("run", "quickstart", *given, "--limit", "3", "--out", str(status), check=2)
         assert told in " ".join(done.stderr.split())
         assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
-def test_a_model_here_is_asked_in_all_forms_and_they_are_compared(gnomon: Any, tmp_path: Path) -> None:
+def test_a_model_here_is_asked_in_all_forms_and_they_are_compared(merkhet: Any, tmp_path: Path) -> None:
     probes = "probes=[rank, {probe: choose, options: {orders: 2}}, answer]"
     given = (
         "--model",
@@ -292,7 +294,7 @@ def test_a_model_here_is_asked_in_all_forms_and_they_are_compared(gnomon: Any, t
         "r",
         *NO_REPORT,
     )
-    gnomon("run", "quickstart", *given, "--quiet", check=0)
+    merkhet("run", "quickstart", *given, "--quiet", check=0)
     forms = next(one for one in json.loads((tmp_path / "r/analyses.json").read_text()) if one["name"] == "forms")
     pairs = [row[1] for table in forms["tables"] for row in table["rows"] if "–" in str(row[1])]
     assert pairs == [
@@ -305,14 +307,15 @@ def test_a_model_here_is_asked_in_all_forms_and_they_are_compared(gnomon: Any, t
 
 
 def test_a_model_here_may_be_of_the_kind_chat(tmp_path: Path) -> None:
-    from gnomon.suites.planning import probes_for
-    from gnomon.suites.resolving import Request, resolve_study
+    from merkhet.engine.planning import probes_for
+    from merkhet.engine.resolve_study import Request, resolve_study
+    from merkhet.suites import SUITES
 
     models = [{"model": "smollm2-135m", "kind": "chat", "chat": {"system": "Be brief."}}, {"model": "minilm-mlm"}]
-    resolved = resolve_study(Request("quickstart", models=models))
+    resolved = resolve_study(Request("quickstart", models=models), SUITES)
     talked, ranked = resolved.models
     assert (talked.kind, ranked.kind) == ("causal", "masked")
     assert [one.probe for one in probes_for(talked, resolved.study.probes)] == ["choose"]
     assert [one.probe for one in probes_for(ranked, resolved.study.probes)] == ["rank"]
-    usual = resolve_study(Request("quickstart", models=["smollm2-135m"])).models[0]
+    usual = resolve_study(Request("quickstart", models=["smollm2-135m"]), SUITES).models[0]
     assert usual.fingerprint != talked.fingerprint

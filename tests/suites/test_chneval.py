@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizerFast, GPT2Config, GPT2LMHeadModel
 
-import gnomon
-from gnomon.foundation import InputError
-from gnomon.questions.linguistic.texts import own_material
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.suites.chneval.questions.sentences import own_material
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 CLASSES = ["C", "D", "P", "U", "ND"]
@@ -46,7 +46,7 @@ def folders(tmp_path_factory) -> dict[str, str]:
 def finished(folders, tmp_path_factory):
     """One run over all kinds of models."""
     models = [*folders.values(), "frequency", "word-overlap", "random"]
-    return gnomon.run("chneval", models=models, limit=40, out=tmp_path_factory.mktemp("run") / "run")
+    return merkhet.run("chneval", models=models, limit=40, out=tmp_path_factory.mktemp("run") / "run")
 
 
 def rows_of(run, **wanted):
@@ -121,7 +121,7 @@ def test_senses_do_not_give_themselves_away_by_their_order(finished) -> None:
 @pytest.mark.slow
 def test_the_released_code_can_be_followed(folders, tmp_path) -> None:
     models = [folders["masked"], folders["causal"]]
-    paper = gnomon.run(
+    paper = merkhet.run(
         "chneval", models=models, limit=20, settings=["options.compat=paper", "report=none"], out=tmp_path / "paper"
     )
     assert {row["method"] for row in rows_of(paper, model="masked", task="semantic")} == {"masked"}
@@ -130,7 +130,7 @@ def test_the_released_code_can_be_followed(folders, tmp_path) -> None:
     (row,) = rows_of(paper, model="masked", task="commonsense", probe="fill", metric="p@1", relation=None)
     assert row["unusable"] > 0 and row["n"] + row["unusable"] == 20
     given = {"models": [folders["masked"]], "limit": 20, "tasks": ["syntactic"], "settings": ["report=none"]}
-    plain = gnomon.run("chneval", out=tmp_path / "plain", **given)
+    plain = merkhet.run("chneval", out=tmp_path / "plain", **given)
 
     def scores(run):
         answers = pq.read_table(run.folder / "answers.parquet").to_pylist()
@@ -141,7 +141,7 @@ def test_the_released_code_can_be_followed(folders, tmp_path) -> None:
     shared = with_tokens.keys() & without.keys()
     assert shared and any(abs(with_tokens[name] - without[name]) > 1e-4 for name in shared)
     with pytest.raises(InputError, match="compat is 'Paper'"):
-        gnomon.run("chneval", models=models, settings=["options.compat=Paper"], out=tmp_path / "wrong")
+        merkhet.run("chneval", models=models, settings=["options.compat=Paper"], out=tmp_path / "wrong")
 
 
 def write(folder: Path, **files: str) -> list[str]:
@@ -164,14 +164,14 @@ OWN = {
 
 
 def test_questions_are_made_of_what_a_user_has(tmp_path) -> None:
-    made = gnomon.build("chneval", settings=write(tmp_path, **OWN), out=tmp_path / "own")
+    made = merkhet.build("chneval", settings=write(tmp_path, **OWN), out=tmp_path / "own")
     rows = made.questions.to_pylist()
     assert {row["task"] for row in rows} == {"syntactic", "semantic", "commonsense", "encyclopedia"}
     (fact,) = (row for row in rows if row["task"] == "encyclopedia")
     assert (fact["target"], fact["template"]) == ("青海", "发源地")
     assert all(len(row["choices"]) == 2 and row["words"] == ["打"] for row in rows if row["task"] == "semantic")
     assert any("senses.tsv, line 7" in remark for remark in made.about["remarks"])
-    alone = gnomon.build("chneval", settings=write(tmp_path, pairs=OWN["pairs"]), out=tmp_path / "pairs")
+    alone = merkhet.build("chneval", settings=write(tmp_path, pairs=OWN["pairs"]), out=tmp_path / "pairs")
     assert {row["task"] for row in alone.questions.to_pylist()} == {"commonsense"}
 
 
@@ -194,10 +194,10 @@ def test_another_language_is_made_of_tagged_text(tmp_path) -> None:
         ]
     )
     settings = [*write(tmp_path, text=f"some.conllu|{conllu}\n\n"), "options.language=en"]
-    (row,) = gnomon.build("chneval", settings=settings, out=tmp_path / "en").questions.to_pylist()
+    (row,) = merkhet.build("chneval", settings=settings, out=tmp_path / "en").questions.to_pylist()
     assert (row["target"], row["domain"], row["language"]) == ("because", "C", "en")
     with pytest.raises(InputError, match="the embedded material is Chinese"):
-        gnomon.build("chneval", settings=["options.language=en"], out=tmp_path / "nothing")
+        merkhet.build("chneval", settings=["options.language=en"], out=tmp_path / "nothing")
 
 
 def test_options_that_make_no_sense_are_refused(tmp_path) -> None:
@@ -209,17 +209,17 @@ def test_options_that_make_no_sense_are_refused(tmp_path) -> None:
         ("options.ask=middle", "middle"),
     ):
         with pytest.raises(InputError, match=said):
-            gnomon.build("chneval", settings=[setting], out=tmp_path / "made")
+            merkhet.build("chneval", settings=[setting], out=tmp_path / "made")
 
 
-def test_published_files_with_faults_are_asked_all_the_same(gnomon, folders, tmp_path) -> None:
+def test_published_files_with_faults_are_asked_all_the_same(merkhet, folders, tmp_path) -> None:
     published = tmp_path / "published" / "syntax"
     published.mkdir(parents=True)
     lines = ["他也来了。\t1", "他也走了。\t9", "我也喜欢😀。\t1", "他也來说话。\t1", "他也会ＡＢＣ。\t1"]
     (published / "adverb.txt").write_text("\n".join(lines), encoding="utf-8")
     blocks = "他打电话。\t1\n我打给你。\t1\n她打我。\t1\n\n他打人。\t1\n\n别打人。\t1\n她打我。\t1\n"
     (published.parent / "semantic.txt").write_text(blocks, encoding="utf-8")
-    done = gnomon(
+    done = merkhet(
         "run",
         "chneval",
         "--data",
@@ -235,9 +235,9 @@ def test_published_files_with_faults_are_asked_all_the_same(gnomon, folders, tmp
     said = " ".join(done.stderr.split())
     assert "3 lines that cannot be asked are left out" in said
     assert "adverb.txt, line 2: 9 of 5 characters" in said
-    done = gnomon("build", "chneval", "--data", published.parent, "--out", "made", check=0)
+    done = merkhet("build", "chneval", "--data", published.parent, "--out", "made", check=0)
     assert "semantic.txt, line 5: 1 line; semantic.txt, line 7: 2 lines" in " ".join(done.stdout.split())
-    one = gnomon("build", "chneval", "--data", published / "adverb.txt", "--out", "one", "--json", check=0)
+    one = merkhet("build", "chneval", "--data", published / "adverb.txt", "--out", "one", "--json", check=0)
     assert json.loads(one.stdout)["by_task"] == {"syntactic": 4}
 
 
@@ -246,7 +246,7 @@ def test_objectives_are_compared(folders, tmp_path) -> None:
     corpus = tmp_path / "corpus.txt"
     lines = own_material("sentences.txt").read_text(encoding="utf-8").splitlines()
     corpus.write_text("\n\n".join("\n".join(lines[i : i + 6]) for i in range(0, len(lines), 6)), encoding="utf-8")
-    run = gnomon.run(
+    run = merkhet.run(
         "chneval",
         models=[folders["masked"]],
         limit=12,

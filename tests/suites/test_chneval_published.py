@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.foundation import SLOT, InputError
-from gnomon.questions.linguistic.making import question_set
-from gnomon.suites.chneval.published import read_published
+from merkhet.core import SLOT
+from merkhet.core.errors import InputError
+from merkhet.suites.chneval.published import read_published
+from merkhet.suites.chneval.questions.question_rows import question_set
 
 
 def written(folder: Path, **files: str) -> Path:

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-import gnomon
-from gnomon.foundation import InputError, file_digest
-from gnomon.questions import QuestionSet, read_questions
-from gnomon.questions.splits import check_splits
-from gnomon.suites.planning import plain_plan
-from gnomon.suites.resolving import Request, resolve_study
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.core.files import file_digest
+from merkhet.engine.planning import plain_plan
+from merkhet.engine.resolve_study import Request, resolve_study
+from merkhet.questions.question_files import QuestionSet, read_questions
+from merkhet.questions.splits import check_splits
+from merkhet.suites import SUITES
 
 AXIOMS = {"SymmetricOP", "TransitiveOP", "EquivalentOP", "InverseOP", "Sub-relation", "SubOP(OPChain)", "comparison"}
 TASKS = {"completion", "distinction", "checking", "reasoning"}
@@ -23,7 +25,7 @@ TASKS = {"completion", "distinction", "checking", "reasoning"}
 @pytest.fixture(scope="module")
 def packs(made_once: Any) -> tuple[Path, QuestionSet]:
     """Questions of all packs."""
-    folder = made_once("kmir-questions", lambda folder: gnomon.build("kmir", out=folder / "made")) / "made"
+    folder = made_once("kmir-questions", lambda folder: merkhet.build("kmir", out=folder / "made")) / "made"
     return folder, read_questions(folder)
 
 
@@ -63,20 +65,20 @@ def test_the_packs_give_a_whole_benchmark(packs: tuple[Path, QuestionSet]) -> No
 
 @pytest.mark.slow
 def test_what_was_built_twice_is_the_same(kmir_few: Path, tmp_path: Path) -> None:
-    gnomon.build("kmir", out=tmp_path / "again", knowledge=["medicine"])
+    merkhet.build("kmir", out=tmp_path / "again", knowledge=["medicine"])
     for name in ("questions", "candidates", "entities"):
         assert file_digest(tmp_path / "again" / f"{name}.parquet") == file_digest(kmir_few / f"{name}.parquet")
 
 
 def test_a_limit_takes_whole_q_sets(tmp_path: Path) -> None:
-    made = gnomon.build("kmir", out=tmp_path / "some", knowledge=["elements"], tasks=["completion"], limit=60)
+    made = merkhet.build("kmir", out=tmp_path / "some", knowledge=["elements"], tasks=["completion"], limit=60)
     sets = Counter(made.questions["qset"].to_pylist())
     assert made.questions.num_rows == 60
     assert sum(count > 1 for count in sets.values()) > len(sets) / 2
 
 
 def test_a_domain_without_facts_is_named_and_has_a_dash(kmir_few: Path, tmp_path: Path) -> None:
-    run = gnomon.run("kmir", data=kmir_few, models=["random"], limit=20, out=tmp_path / "run")
+    run = merkhet.run("kmir", data=kmir_few, models=["random"], limit=20, out=tmp_path / "run")
     about = run.questions.about
     assert {"physics", "law", "music"} <= set(about["empty_domains"])
     assert "medicine" not in about["empty_domains"]
@@ -88,7 +90,7 @@ def test_a_domain_without_facts_is_named_and_has_a_dash(kmir_few: Path, tmp_path
 
 def test_a_run_asks_the_test_split_and_baselines_once(kmir_few: Path, tmp_path: Path) -> None:
     given = {"models": ["random", "frequency"], "limit": 30, "settings": ["report=none"]}
-    run = gnomon.run("kmir", data=kmir_few, out=tmp_path / "run", **given)
+    run = merkhet.run("kmir", data=kmir_few, out=tmp_path / "run", **given)
     assert set(run.questions.questions["split"].to_pylist()) == {"test"}
     lines = {(row["model"], row["probe"]) for row in run.scores.to_pylist()}
     assert lines == {("random", "rank"), ("frequency", "rank")}
@@ -97,10 +99,10 @@ def test_a_run_asks_the_test_split_and_baselines_once(kmir_few: Path, tmp_path: 
 
 def test_another_split_may_be_asked_and_one_that_is_not_there_is_refused(kmir_few: Path, tmp_path: Path) -> None:
     settings = ["options.split=dev", "report=none"]
-    run = gnomon.run("kmir", data=kmir_few, models=["random"], limit=5, settings=settings, out=tmp_path / "dev")
+    run = merkhet.run("kmir", data=kmir_few, models=["random"], limit=5, settings=settings, out=tmp_path / "dev")
     assert set(run.questions.questions["split"].to_pylist()) == {"dev"}
     with pytest.raises(InputError, match="no questions of the split 'final'; there are: dev, test, train"):
-        gnomon.run("kmir", data=kmir_few, models=["random"], settings=["options.split=final"], out=tmp_path / "final")
+        merkhet.run("kmir", data=kmir_few, models=["random"], settings=["options.split=final"], out=tmp_path / "final")
 
 
 def test_models_learn_each_task_by_itself_and_are_asked_again(
@@ -108,7 +110,7 @@ def test_models_learn_each_task_by_itself_and_are_asked_again(
 ) -> None:
     folder = writer_folders["bert"]
     settings = ["learning.limit=12", "learning.settings.epochs=1", "probes=[write]", "report=none"]
-    run = gnomon.run(
+    run = merkhet.run(
         "kmir",
         data=kmir_few,
         models=[str(folder), "random"],
@@ -138,14 +140,14 @@ def test_learning_from_splits_that_leak_is_refused(writer_folders: dict[str, Pat
     asked: dict[str, Any] = {"data": file, "models": [str(writer_folders["bert"])], "tasks": ["completion"]}
     settings = ["learning.settings.epochs=1", "probes=[write]", "report=none"]
     with pytest.raises(InputError, match="f_1") as error:
-        gnomon.run("kmir", **asked, settings=settings, out=tmp_path / "run")
+        merkhet.run("kmir", **asked, settings=settings, out=tmp_path / "run")
     assert "train" in str(error.value) and "test" in str(error.value)
-    run = gnomon.run("kmir", **asked, settings=[*settings, "options.leaks=true"], out=tmp_path / "run")
+    run = merkhet.run("kmir", **asked, settings=[*settings, "options.leaks=true"], out=tmp_path / "run")
     assert run.questions.questions.num_rows == 1
 
 
 def test_a_plan_with_learning_reads_what_an_earlier_step_has_written() -> None:
-    resolved = resolve_study(Request("kmir", models=["minilm-mlm", "random"], settings=["learning=cloze"]))
+    resolved = resolve_study(Request("kmir", models=["minilm-mlm", "random"], settings=["learning=cloze"]), SUITES)
     written: set[str] = set()
     kinds = Counter()
     for step in plain_plan(resolved, "test").steps:
@@ -174,9 +176,9 @@ def test_own_facts_need_own_words(tmp_path: Path) -> None:
     (tmp_path / "schema.yaml").write_text(json.dumps(schema))
     knowledge = [str(tmp_path / "rivers.csv")]
     with pytest.raises(InputError, match=r"the predicate 'flows into' has no templates.*options\.schema"):
-        gnomon.build("kmir", out=tmp_path / "none", knowledge=knowledge)
+        merkhet.build("kmir", out=tmp_path / "none", knowledge=knowledge)
     settings = [f"options.schema={tmp_path / 'schema.yaml'}", "options.splits={test: 1.0}"]
-    made = gnomon.build("kmir", out=tmp_path / "some", knowledge=knowledge, settings=settings)
+    made = merkhet.build("kmir", out=tmp_path / "some", knowledge=knowledge, settings=settings)
     rows_made = made.questions.to_pylist()
     assert made.facts.num_rows == len(rivers)
     assert {row["target"]: row["answers"] for row in rows_made if row["task"] == "completion"} == {
@@ -198,6 +200,6 @@ def test_wrong_options_are_refused_in_one_line(tmp_path: Path) -> None:
         ("learning=kloze", "there is no learner called 'kloze'"),
     ):
         with pytest.raises(InputError) as error:
-            gnomon.build("kmir", out=tmp_path / "out", knowledge=["elements"], settings=[setting])
+            merkhet.build("kmir", out=tmp_path / "out", knowledge=["elements"], settings=[setting])
         assert words in str(error.value) and "\n" not in str(error.value)
         assert not (tmp_path / "out").exists()

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import gnomon
-from gnomon.foundation import InputError
-from gnomon.questions import read_questions
-from gnomon.runs.predictions import write_predictions
-from gnomon.scores import word_f1
-from gnomon.suites.building import data_files
-from gnomon.suites.kmir import SUITE
-from gnomon.suites.kmir.published import read_published
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.engine.build_step import data_files
+from merkhet.engine.predictions import write_predictions
+from merkhet.metrics.text_overlap import word_f1
+from merkhet.questions.question_files import read_questions
+from merkhet.suites.kmir.published import read_published
+from merkhet.suites.kmir.suite import SUITE
 
 
 def row(qid, query, answer, kind="Triple Completion", **others):
@@ -159,7 +159,7 @@ def test_a_place_without_its_files_is_refused(tmp_path: Path) -> None:
 def test_built_questions_stand_before_published_files(official: Path) -> None:
     assert [path.name for path in data_files(SUITE, official)] == list(SUITE.published)
     assert data_files(SUITE, official / SUITE.published[1]) == [official / SUITE.published[1]]
-    gnomon.build("kmir", data=official, out=official.parent / "built")
+    merkhet.build("kmir", data=official, out=official.parent / "built")
     for name in SUITE.published:
         (official.parent / "built" / name).write_text("broken")
     assert next(path.name for path in data_files(SUITE, official.parent / "built")) == "questions.parquet"
@@ -187,7 +187,7 @@ def test_predictions_are_scored_like_the_evaluator_does(official: Path, tmp_path
     }
     file = predictions(tmp_path / "mine.csv", *given.items(), ("unheard-of", ["x"]))
     settings = ["probes=[write]", "metrics=[f1, exact]", "options.split=null", "report=none"]
-    run = gnomon.run("kmir", data=official, models=[str(file)], settings=settings, out=tmp_path / "run")
+    run = merkhet.run("kmir", data=official, models=[str(file)], settings=settings, out=tmp_path / "run")
     texts = {"test/8": ["vertebrate!"], "dev/a3": ["yes"], "dev/a2": ["d"], "test/7": given["test/7"]}
     expected: dict[str, list[float]] = {}
     for identity, question in run.questions.by_id().items():
@@ -206,14 +206,14 @@ def test_predictions_are_scored_like_the_evaluator_does(official: Path, tmp_path
 
 def test_answers_are_written_as_predictions_and_read_again(official: Path, tmp_path: Path) -> None:
     settings = ["probes=[write]", "metrics=[f1]", "options.split=null", "report=none"]
-    run = gnomon.run("kmir", data=official, models=["random"], settings=settings, out=tmp_path / "run")
+    run = merkhet.run("kmir", data=official, models=["random"], settings=settings, out=tmp_path / "run")
     assert write_predictions(run, "random", tmp_path / "out.csv") == 7
     with open(tmp_path / "out.csv", encoding="utf-8") as handle:
         rows = {line["id"]: json.loads(line["ret"]) for line in csv.DictReader(handle)}
     assert set(rows) == {"train/a1", "dev/a1", "a2", "a3", "7", "8", "12"}
     answers = {answer["question_id"]: answer["prediction"] for answer in run.answers.to_pylist()}
     assert rows["7"] == [answers["test/7"]] and rows["dev/a1"] == [answers["dev/a1"]]
-    again = gnomon.run(
+    again = merkhet.run(
         "kmir", data=official, models=[str(tmp_path / "out.csv")], settings=settings, out=tmp_path / "again"
     )
     assert [score["value"] for score in again.scores.to_pylist()] == [
@@ -242,5 +242,5 @@ def test_wrong_predictions_are_refused_by_row(official: Path, tmp_path: Path) ->
         file = tmp_path / "mine.csv"
         file.write_text(text)
         with pytest.raises(InputError) as refused:
-            gnomon.run("kmir", data=official, models=[str(file)], settings=settings, out=tmp_path / f"run-{number}")
+            merkhet.run("kmir", data=official, models=[str(file)], settings=settings, out=tmp_path / f"run-{number}")
         assert said in str(refused.value) and "\n" not in str(refused.value)

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import gnomon
-from gnomon.knowledge import KnowledgeBase
-from gnomon.knowledge.embedded import declared_predicates, embedded_packs
-from gnomon.knowledge.importing import import_knowledge
-from gnomon.knowledge.rules import infer, read_rules
-from gnomon.knowledge.rules.rulebook import RULES
-from gnomon.questions.schema import read_benchmark_schema
+import merkhet
+from merkhet.knowledge.pack_catalog import declared_predicates, embedded_packs
+from merkhet.knowledge.rules.fixpoint import infer
+from merkhet.knowledge.rules.rule_files import read_rules
+from merkhet.knowledge.rules.rulebook import RULES
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_import import import_knowledge
+from merkhet.questions.schema import read_benchmark_schema
 
-FOLDER = Path(gnomon.__file__).parent / "suites/kmir"
+FOLDER = Path(merkhet.__file__).parent / "suites/kmir"
 SCHEMA = read_benchmark_schema(FOLDER / "schema.yaml")
 PACKS = tuple(name for name in embedded_packs() if name not in ("names-zh", "ontology"))
 WORDED = {predicate: relation for relation in SCHEMA.relations.values() for predicate in relation.predicates}

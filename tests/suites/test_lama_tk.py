@@ -10,14 +10,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import gnomon
-from gnomon.foundation import InputError
-from gnomon.foundation.tables import FACTS, read_table
-from gnomon.knowledge import KnowledgeBase
-from gnomon.questions import read_questions
-from gnomon.runs import make_study
-from gnomon.suites.lama_tk.making import knowledge_of
-from gnomon.suites.lama_tk.options import read_options
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, read_table
+from merkhet.engine.study import make_study
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.questions.question_files import read_questions
+from merkhet.suites.lama_tk.build import knowledge_of
+from merkhet.suites.lama_tk.options import read_options
 
 HEADER = ("subject_id", "subject", "relation", "object", "start", "end")
 ROWS = [
@@ -41,7 +41,7 @@ def written(file: Path, rows=ROWS, header=HEADER) -> Path:
 
 
 def made(file: Path, folder: Path, *settings: str, **others):
-    return gnomon.build("lama-tk", data=file, out=folder, settings=settings, **others)
+    return merkhet.build("lama-tk", data=file, out=folder, settings=settings, **others)
 
 
 def offered(found) -> dict[str, tuple[str, ...]]:
@@ -50,9 +50,9 @@ def offered(found) -> dict[str, tuple[str, ...]]:
 
 @pytest.fixture(scope="module")
 def offices(tmp_path_factory) -> Path:
-    """Questions about all offices that come with gnomon, ten names a question."""
+    """Questions about all offices that come with merkhet, ten names a question."""
     folder = tmp_path_factory.mktemp("offices") / "q"
-    gnomon.build("lama-tk", out=folder, settings=["options.candidates=10"])
+    merkhet.build("lama-tk", out=folder, settings=["options.candidates=10"])
     return folder
 
 
@@ -60,7 +60,7 @@ def offices(tmp_path_factory) -> Path:
 def finished(long_models, tmp_path_factory):
     """One run over a tiny model and two baselines."""
     models = [str(long_models["causal"]), "frequency", "random"]
-    return gnomon.run(
+    return merkhet.run(
         "lama-tk",
         models=models,
         limit=24,
@@ -182,7 +182,7 @@ def test_the_order_of_rows_changes_nothing_and_the_seed_what_is_offered(tmp_path
 
 
 def test_a_limit_draws_whole_facts_so_that_every_mask_is_asked(offices, tmp_path) -> None:
-    drawn = gnomon.build("lama-tk", out=tmp_path / "q", limit=40, settings=["options.candidates=10"])
+    drawn = merkhet.build("lama-tk", out=tmp_path / "q", limit=40, settings=["options.candidates=10"])
     masks = Counter(row["template"].split("/")[2] for row in drawn.questions.to_pylist() if row["task"] == "statement")
     assert masks == dict.fromkeys(("subject", "object", "start", "end"), 10)
     assert Counter(drawn.questions["task"].to_pylist()) == dict.fromkeys(
@@ -227,7 +227,7 @@ def test_the_report_and_the_main_table_show_the_four_tasks(finished) -> None:
 
 
 def test_too_many_questions_are_made_only_if_somebody_says_so(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("gnomon.suites.lama_tk.making.MOST", 30)
+    monkeypatch.setattr("merkhet.suites.lama_tk.build.MOST", 30)
     with pytest.raises(InputError, match=r"own.tsv makes \d+ questions, .* --limit 1000"):
         made(written(tmp_path / "own.tsv"), tmp_path / "q")
     assert made(tmp_path / "own.tsv", tmp_path / "q", limit=1000).questions.num_rows > 30

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import gnomon
-from gnomon.foundation import InputError
-from gnomon.suites.building import data_files
-from gnomon.suites.lama_tk import SUITE
-from gnomon.suites.lama_tk.published import published_facts
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.engine.build_step import data_files
+from merkhet.suites.lama_tk.published import published_facts
+from merkhet.suites.lama_tk.suite import SUITE
 
 
 def table(file: Path, *lines: str) -> Path:
@@ -50,7 +50,7 @@ def test_facts_of_yago(shared) -> None:
 
 @pytest.mark.slow
 def test_real_positions_are_asked(shared, tmp_path) -> None:
-    found = gnomon.build("lama-tk", data=shared / "data" / "temporal", limit=40, out=tmp_path / "q")
+    found = merkhet.build("lama-tk", data=shared / "data" / "temporal", limit=40, out=tmp_path / "q")
     assert found.questions.num_rows == 160
     assert all(not row["choices"] or len(row["choices"]) == 100 for row in rows_of(found))
     assert any("no end" in remark for remark in found.about["remarks"])
@@ -110,7 +110,7 @@ def test_rows_that_are_no_facts_are_counted_and_the_others_kept(tmp_path) -> Non
         "Ed\tEnvoy\t1995\t1999",
         "Flo\tEnvoy\t2001\t",
     )
-    found = gnomon.build("lama-tk", data=file, out=tmp_path / "q", tasks=["statement"])
+    found = merkhet.build("lama-tk", data=file, out=tmp_path / "q", tasks=["statement"])
     assert {fact["subject"] for fact in found.facts.to_pylist()} == {"Ann", "Ed"}
     card = (tmp_path / "q" / "CARD.md").read_text(encoding="utf-8")
     assert "3 rows are no facts and were left out; the first is own.tsv:" in card
@@ -131,11 +131,11 @@ def test_a_table_that_cannot_be_asked_about_is_refused(tmp_path) -> None:
         (["subject,position,start,end", "Ann,Envoy,1990,"], "has times that can be asked about"),
     ):
         with pytest.raises(InputError, match=message):
-            gnomon.build("lama-tk", data=table(tmp_path / "own.csv", *lines), out=tmp_path / "q")
+            merkhet.build("lama-tk", data=table(tmp_path / "own.csv", *lines), out=tmp_path / "q")
         assert not (tmp_path / "q").exists()
 
 
 def test_a_folder_without_such_files_is_refused(tmp_path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"holds no questions.parquet"):
-        gnomon.build("lama-tk", data=tmp_path / "empty", out=tmp_path / "q")
+        merkhet.build("lama-tk", data=tmp_path / "empty", out=tmp_path / "q")

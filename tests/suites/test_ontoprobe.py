@@ -7,10 +7,10 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-import gnomon
-from gnomon.foundation import InputError
-from gnomon.runs import make_study
-from gnomon.suites.ontoprobe.options import MEMORIZING, RULES, read_options
+import merkhet
+from merkhet.core.errors import InputError
+from merkhet.engine.study import make_study
+from merkhet.suites.ontoprobe.options import MEMORIZING, RULES, read_options
 
 PLACES = ("town", "city", "village", "harbour", "river", "lake", "island", "forest")
 KINDS = {"place": PLACES, "person": ("writer", "painter", "singer", "judge", "actor"), "work": ("book", "song", "film")}
@@ -63,7 +63,7 @@ def settings(**more):
 
 
 def run(ontology, out, models, *tasks, **more):
-    return gnomon.run(
+    return merkhet.run(
         "ontoprobe", knowledge=[str(ontology)], models=models, tasks=tasks, settings=settings(**more), out=out
     )
 
@@ -130,7 +130,7 @@ def test_what_soft_prompts_learn_from_is_not_asked(finished):
 
 def test_the_report_has_the_papers_tables_and_the_losses(finished):
     assert [analysis["name"] for analysis in finished.analyses] == ["memorizing", "premises", "prompting"]
-    learned = list((finished.folder / ".gnomon" / "learned").glob("*/learned.json"))
+    learned = list((finished.folder / ".merkhet" / "learned").glob("*/learned.json"))
     assert len(learned) == len(MEMORIZING)
     for file in learned:
         record = json.loads(file.read_text())
@@ -148,7 +148,7 @@ def test_soft_conjunctions_go_on_from_what_was_memorized_and_causal_models_learn
     for model in ("masked", "causal"):
         kinds = {row["template"] for row in rows(done, task="rdfs9", model=f"{model}, soft") if row["template"]}
         assert kinds == {"rdfs9/soft-manual", "rdfs9/manual-soft", "rdfs9/soft-soft"}
-    records = [json.loads(file.read_text()) for file in (done.folder / ".gnomon/learned").glob("*/learned.json")]
+    records = [json.loads(file.read_text()) for file in (done.folder / ".merkhet/learned").glob("*/learned.json")]
     conjunctions = [record for record in records if "<s5>" in record["tokens"]]
     assert sorted(len(record["start"]) for record in conjunctions) == [0, 0, 6, 6]
     assert all(record["settings"]["pseudowords"] == 2 for record in conjunctions)
@@ -161,9 +161,9 @@ def test_a_rule_brings_the_questions_that_say_what_the_model_knows(ontology, tmp
 
 
 def test_built_questions_are_asked_as_they_are(ontology, tmp_path):
-    gnomon.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "built", settings=["options.premises=6"])
+    merkhet.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "built", settings=["options.premises=6"])
     given = ["learning=null", "options.pairs=2", "report=none"]
-    again = gnomon.run(
+    again = merkhet.run(
         "ontoprobe", data=tmp_path / "built", models=["random"], tasks=["rdfs5"], settings=given, out=tmp_path / "a"
     )
     direct = run(ontology, tmp_path / "b", ["random"], "rdfs5", learning="null")
@@ -173,8 +173,8 @@ def test_built_questions_are_asked_as_they_are(ontology, tmp_path):
 
 
 def test_a_limit_leaves_what_is_learned_from(ontology, tmp_path):
-    few = gnomon.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "few", limit=5)
-    whole = gnomon.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "whole")
+    few = merkhet.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "few", limit=5)
+    whole = merkhet.build("ontoprobe", knowledge=[str(ontology)], out=tmp_path / "whole")
 
     def learned_from(made):
         return {row["question_id"] for row in made.questions.to_pylist() if row["split"] != "test"}
@@ -225,7 +225,7 @@ def test_the_published_frequency_baseline_is_reproduced(shared, tmp_path):
         "DM": (43.3, 60.0, None, 50.9),
         "RG": (10.7, 53.6, None, 31.2),
     }
-    done = gnomon.run(
+    done = merkhet.run(
         "ontoprobe",
         data=shared / "data" / "ontoprobe",
         models=["train-frequency"],

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.foundation import InputError
-from gnomon.questions.ontology import RULES, OntologyOptions, make_ontology_questions
-from gnomon.suites.ontoprobe.published import FILES, published_files, read_published_statements
+from merkhet.core.errors import InputError
+from merkhet.suites.ontoprobe.published import FILES, published_files, read_published_statements
+from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_questions
+from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES
 
 
 def lines(rows) -> str:

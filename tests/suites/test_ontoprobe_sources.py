@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "knowledge"))
 from sparql_server import serving
 
-import gnomon as package
+import merkhet as package
 
 CLASSES = {
     "Q1": ("work", None),
@@ -41,10 +41,10 @@ def wikidata() -> bytes:
     return "\n".join(lines).encode()
 
 
-def test_wikidata_by_sparql_becomes_questions(gnomon, tmp_path):
+def test_wikidata_by_sparql_becomes_questions(merkhet, tmp_path):
     with serving(wikidata()) as address:
         for query, more in (("ontoprobe-classes", ["--set", "class=Q1"]), ("ontoprobe-properties", [])):
-            gnomon("knowledge", "import", address, "--query", query, *more, "--into", "w.duckdb", check=0)
+            merkhet("knowledge", "import", address, "--query", query, *more, "--into", "w.duckdb", check=0)
     made = package.build("ontoprobe", knowledge=[str(tmp_path / "w.duckdb")], out=tmp_path / "made")
     asked = {(row["task"], row["prompt"]): row["answers"] for row in made.questions.to_pylist()}
     assert asked["TP", "Emma is a particular [MASK] ."] == ["novel", "book", "work"]
@@ -54,7 +54,7 @@ def test_wikidata_by_sparql_becomes_questions(gnomon, tmp_path):
     assert not any(task == "RG" for task, _ in asked)
 
 
-def test_a_query_without_its_class_is_refused(gnomon):
+def test_a_query_without_its_class_is_refused(merkhet):
     given = ("http://127.0.0.1:9/query", "--query", "ontoprobe-classes", "--into", "w.duckdb")
-    done = gnomon("knowledge", "import", *given, check=2)
+    done = merkhet("knowledge", "import", *given, check=2)
     assert "needs the option 'class'" in done.stderr

@@ -7,15 +7,16 @@ from pathlib import Path
 
 from small_packs import run_small, small_pack, write_pack
 
-import gnomon
-from gnomon.suites.planning import plain_plan
-from gnomon.suites.resolving import Request, resolve_study
+import merkhet
+from merkhet.engine.planning import plain_plan
+from merkhet.engine.resolve_study import Request, resolve_study
+from merkhet.suites import SUITES
 
 
 def card(**options: object) -> dict[str, object]:
-    resolved = resolve_study(Request("quickstart", models=["random"], **options))
+    resolved = resolve_study(Request("quickstart", models=["random"], **options), SUITES)
     steps = {step.name: step for step in plain_plan(resolved, "test").steps}
-    return dict(steps["record"].params["card"])
+    return dict(steps["record"].params.card.as_json())
 
 
 def test_the_headline_is_the_suites_own() -> None:
@@ -34,7 +35,7 @@ def test_a_metric_that_is_not_asked_for_is_replaced() -> None:
 
 
 def test_every_step_reads_what_an_earlier_one_has_written() -> None:
-    resolved = resolve_study(Request("quickstart", models=["random", "frequency"]))
+    resolved = resolve_study(Request("quickstart", models=["random", "frequency"]), SUITES)
     written: set[str] = set()
     for step in plain_plan(resolved, "test").steps:
         assert set(step.inputs) <= written, step.name
@@ -54,9 +55,9 @@ def test_relation_names_travel_with_built_questions(tmp_path: Path) -> None:
         "relations: {capital: {about: seats of power, templates: ['The seat of {the subject} is {object}.']}}"
     )
     settings = [f"options.templates={tmp_path / 'words.yaml'}"]
-    gnomon.build("quickstart", knowledge=[str(tmp_path / "facts.csv")], settings=settings, out=tmp_path / "made")
+    merkhet.build("quickstart", knowledge=[str(tmp_path / "facts.csv")], settings=settings, out=tmp_path / "made")
     given = {"models": ["random"], "settings": ["report=none"]}
-    run = gnomon.run("quickstart", data=tmp_path / "made", out=tmp_path / "run", **given)
+    run = merkhet.run("quickstart", data=tmp_path / "made", out=tmp_path / "run", **given)
     assert run.record["card"]["names"]["capital"] == "seats of power"
 
 
@@ -69,7 +70,7 @@ def test_a_metric_in_a_loose_file_is_scored_anew_when_the_file_changes(tmp_path:
         (tmp_path / "own.py").write_text(
             f"import numpy as np\ndef half(responses):\n    return np.full(len(responses.answers), {number})\n"
         )
-        run = gnomon.run(str(tmp_path / "study.yaml"), out=tmp_path / "run")
+        run = merkhet.run(str(tmp_path / "study.yaml"), out=tmp_path / "run")
         values.append({score["value"] for score in json.loads((run.folder / "scores.json").read_text())})
     assert values == [{0.25}, {0.75}]
 
@@ -85,7 +86,7 @@ def test_paths_in_a_study_are_relative_to_it_and_those_given_to_where_one_stands
         "suite: quickstart\nknowledge: [facts.csv]\nmodels: [random]\nreport: none\n"
     )
     monkeypatch.chdir(tmp_path / "here")
-    own = gnomon.run("../there/study.yaml", out=tmp_path / "own")
-    given = gnomon.run("../there/study.yaml", knowledge=["facts.csv"], out=tmp_path / "given")
+    own = merkhet.run("../there/study.yaml", out=tmp_path / "own")
+    given = merkhet.run("../there/study.yaml", knowledge=["facts.csv"], out=tmp_path / "given")
     assert "Paris" in own.questions.questions["target"].to_pylist()
     assert "Rome" in given.questions.questions["target"].to_pylist()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gnomon.knowledge import KnowledgeBase
-from gnomon.questions import MakerOptions
-from gnomon.runs import Study, make_study
-from gnomon.suites import quickstart
+from merkhet.engine.study import Study, make_study
+from merkhet.knowledge.store import KnowledgeBase
+from merkhet.suites.quickstart import suite as quickstart
+from merkhet.suites.quickstart.questions.named_facts import MakerOptions
 
 PACKS = ["elements", "countries", "offices", "taxonomy"]
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from chat_servers import ScriptedServer, completion, running
 
-from gnomon.foundation import GnomonError, InputError
-from gnomon.models.chat.endpoint import EndpointError, EndpointModel
-from gnomon.models.chat.keeping import KeptReplies
-from gnomon.models.chat.pacing import BudgetSpentError
-from gnomon.models.chat.settings import read_settings
-from gnomon.models.chat.talk import ChatReply, ChatRequest
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat._response_errors import BudgetSpentError
+from merkhet.models.chat.chat_messages import ChatReply, ChatRequest
+from merkhet.models.chat.chat_settings import read_settings
+from merkhet.models.chat.endpoint import EndpointError, EndpointModel
 
 SECRET = "sk-Zq8-not-to-be-seen-anywhere"
 
@@ -229,8 +229,8 @@ def test_an_endpoint_without_log_probabilities_is_seen_to_give_none(tmp_path: Pa
 @pytest.mark.parametrize(
     ("status", "message", "told"),
     [
-        (401, f"Incorrect API key provided: {SECRET}.", "does not take the key in GNOMON_TEST_KEY"),
-        (403, "forbidden", "does not take the key in GNOMON_TEST_KEY"),
+        (401, f"Incorrect API key provided: {SECRET}.", "does not take the key in MERKHET_TEST_KEY"),
+        (403, "forbidden", "does not take the key in MERKHET_TEST_KEY"),
         (404, "The model `tester` does not exist", "has no model 'tester': The model `tester` does not exist"),
         (400, "strange things", r"refuses what it was sent: strange things \(400\)"),
         (429, "You exceeded your current quota, check your plan and billing details", "billing"),
@@ -239,11 +239,11 @@ def test_an_endpoint_without_log_probabilities_is_seen_to_give_none(tmp_path: Pa
 def test_what_the_user_must_mend_is_said_at_once_and_without_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, message: str, told: str
 ) -> None:
-    monkeypatch.setenv("GNOMON_TEST_KEY", SECRET)
+    monkeypatch.setenv("MERKHET_TEST_KEY", SECRET)
     content = json.dumps({"error": {"message": message}}).encode()
     with running(ScriptedServer(lambda body, headers: (status, {}, content))) as server:
-        with pytest.raises(GnomonError, match=told) as caught:
-            list(model_at(server, tmp_path, key="GNOMON_TEST_KEY", concurrency=1).reply(asked(3)))
+        with pytest.raises(MerkhetError, match=told) as caught:
+            list(model_at(server, tmp_path, key="MERKHET_TEST_KEY", concurrency=1).reply(asked(3)))
         assert len(server.requests) == 1
         assert server.headers[0]["authorization"] == f"Bearer {SECRET}"
     assert SECRET not in str(caught.value)
@@ -259,9 +259,9 @@ def test_an_endpoint_that_wants_a_key_where_none_is_named(tmp_path: Path) -> Non
 
 
 def test_a_key_may_stand_in_another_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GNOMON_TEST_KEY", SECRET)
+    monkeypatch.setenv("MERKHET_TEST_KEY", SECRET)
     with running(ScriptedServer(echo)) as server:
-        list(model_at(server, tmp_path, key="GNOMON_TEST_KEY", key_header="api-key").reply(asked(1)))
+        list(model_at(server, tmp_path, key="MERKHET_TEST_KEY", key_header="api-key").reply(asked(1)))
         assert server.headers[0]["api-key"] == SECRET
         assert "authorization" not in server.headers[0]
 

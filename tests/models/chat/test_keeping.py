@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from gnomon.foundation import InputError
-from gnomon.models.chat.keeping import KeptReplies
+from merkhet.core.errors import InputError
+from merkhet.models.chat._reply_cache import KeptReplies
 
 REQUEST = {"model": "m", "messages": []}
 
@@ -16,7 +16,7 @@ def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path):
     # SQLite says the same of a file that may not grow as of a disk without room.
     [(pages,)] = kept.store.execute("pragma page_count")
     kept.store.execute(f"pragma max_page_count = {pages}")
-    with pytest.raises(InputError, match=r"replies.sqlite: the disk is full.*GNOMON_CACHE"):
+    with pytest.raises(InputError, match=r"replies.sqlite: the disk is full.*MERKHET_CACHE"):
         kept.keep("second", "here", REQUEST, {"text": "long " * 10_000})
     assert kept.find(["first", "second"]) == {"first": {"text": "yes"}}
     kept.close()
@@ -32,7 +32,7 @@ def test_a_damaged_file_is_named(tmp_path):
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
     kept = KeptReplies(tmp_path / "replies.sqlite")
     kept.store.execute("pragma query_only = true")
-    with pytest.raises(InputError, match=r"cannot be written to .* GNOMON_CACHE"):
+    with pytest.raises(InputError, match=r"cannot be written to .* MERKHET_CACHE"):
         kept.keep("first", "here", REQUEST, {"text": "yes"})
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=r"folder cannot be written to"):

@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 from chat_servers import FaultyProxy, running, transformers_server
 
-from gnomon.foundation import InputError
-from gnomon.foundation.records import Question
-from gnomon.models import Model, ModelSpec, load_model, resolve_model
-from gnomon.models.chat.endpoint import EndpointModel
-from gnomon.models.chat.keeping import KeptReplies
-from gnomon.models.chat.settings import read_settings
-from gnomon.probes.talking.answering import answer
-from gnomon.probes.talking.choosing import choose
-from gnomon.probes.talking.judging import judge
+from merkhet.core.errors import InputError
+from merkhet.core.records import Question
+from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat.chat_settings import read_settings
+from merkhet.models.chat.endpoint import EndpointModel
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.models.protocol import Model
+from merkhet.probes.chat.answer import answer
+from merkhet.probes.chat.choose import choose
+from merkhet.probes.chat.judge import judge
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +42,7 @@ def questions() -> list[Question]:
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    from gnomon.models.gguf import unpacked
+    from merkhet.models._gguf import unpacked
 
     pytest.importorskip("uvicorn")
     found = resolve_model(ModelSpec("smollm2-135m")).path
@@ -116,7 +118,7 @@ def test_letters_of_the_model_here_are_its_own_probabilities(here: Model) -> Non
     """Against one pass of the network over the templated text."""
     import torch
 
-    from gnomon.models.chat.talk import ChatRequest
+    from merkhet.models.chat.chat_messages import ChatRequest
 
     messages = (("user", "Which is the capital of France?\nA. Rome\nB. Paris\nReply with the letter alone."),)
     (reply,) = here.reply([ChatRequest(messages, 1, ("A", "B"))])  # type: ignore[attr-defined]

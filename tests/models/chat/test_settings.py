@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gnomon.foundation import InputError
-from gnomon.models.chat.settings import from_short_form, read_settings
+from merkhet.core.errors import InputError
+from merkhet.models.chat.chat_settings import from_short_form, read_settings
 
 HERE = "http://localhost:8000/v1"
 
@@ -45,9 +45,9 @@ def test_a_key_in_a_study_is_refused_and_not_repeated(given: Any) -> None:
 
 
 def test_a_variable_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GNOMON_TEST_KEY", raising=False)
-    with pytest.raises(InputError, match="GNOMON_TEST_KEY, which is not set: export GNOMON_TEST_KEY=…"):
-        read_settings("m", HERE, {"key": "GNOMON_TEST_KEY"}).secret()
+    monkeypatch.delenv("MERKHET_TEST_KEY", raising=False)
+    with pytest.raises(InputError, match="MERKHET_TEST_KEY, which is not set: export MERKHET_TEST_KEY=…"):
+        read_settings("m", HERE, {"key": "MERKHET_TEST_KEY"}).secret()
 
 
 def test_a_key_goes_only_to_the_endpoint_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:

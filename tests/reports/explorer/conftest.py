@@ -52,7 +52,7 @@ class Client:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         sent = {
             "Origin": f"http://127.0.0.1:{self.port}",
-            "X_Gnomon_Token": self.server.token,
+            "X_Merkhet_Token": self.server.token,
             "Content_Type": "application/json",
             **headers,
         }
@@ -65,7 +65,10 @@ class Client:
 
 @contextmanager
 def serve(folder: Path, playables: Any = ()) -> Iterator[Client]:
-    from gnomon.reports.explorer import Player, Views, load_tables, open_server
+    from merkhet.reports.explorer.explorer_server import open_server
+    from merkhet.reports.explorer.explorer_views import Views
+    from merkhet.reports.explorer.playground import Player
+    from merkhet.reports.explorer.run_tables import load_tables
 
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     views = Views(load_tables(folder), folder, record["card"]["title"], record)

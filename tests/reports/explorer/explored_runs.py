@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gnomon.foundation.tables import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, make_table, write_table
+from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, SCORES, make_table, write_table
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\' " & </title>'
 ARABIC = "عاصمة مصر هي القاهرة"
@@ -105,7 +105,7 @@ def write_run(
     title: str = "Where things lie",
     models: Sequence[Mapping[str, Any]] = (),
 ) -> Path:
-    """A folder as gnomon leaves one after a run, without the parts that the explorer does not read."""
+    """A folder as merkhet leaves one after a run, without the parts that the explorer does not read."""
     if questions is None or answers is None:
         questions, answers = make_rows()
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,8 @@ import math
 import pytest
 from explored_runs import PLACES, answer, question, write_run
 
-from gnomon.foundation import InputError
-from gnomon.reports.explorer import load_tables
+from merkhet.core.errors import InputError
+from merkhet.reports.explorer.run_tables import load_tables
 
 
 def test_a_run_without_answers(explorer, tmp_path):
@@ -171,8 +171,8 @@ def test_rows_are_read_from_groups_of_any_size(tmp_path, rows):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from gnomon.foundation.tables import ANSWERS, make_table
-    from gnomon.reports.explorer.rows import ParquetRows
+    from merkhet.core.schemas import ANSWERS, make_table
+    from merkhet.reports.explorer._row_reader import ParquetRows
 
     table = make_table(ANSWERS, [answer(f"q_{number}", golds=[f"g {number}"]) for number in range(3000)])
     pq.write_table(pa.table(table), tmp_path / "answers.parquet", row_group_size=rows)

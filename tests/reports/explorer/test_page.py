@@ -8,10 +8,10 @@ from held_requests import settle
 from plain_views import PlainRun
 from playwright.sync_api import expect
 
-from gnomon.foundation.records import Question
-from gnomon.models import load_model
-from gnomon.probes import PROBES
-from gnomon.reports.explorer import Playable
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
+from merkhet.probes import PROBES
+from merkhet.reports.explorer.playground import Playable
 
 pytestmark = pytest.mark.browser
 
@@ -342,7 +342,7 @@ def test_an_explorer_that_has_ended_is_said_to_have_ended(page, explorer, tmp_pa
     expect(page.locator(".total")).to_have_text("180 questions")
     page.route("**/api/**", lambda route: route.abort())
     page.get_by_role("searchbox").fill("x")
-    expect(page.locator(".failure").first).to_contain_text("It may have been ended: start “gnomon explore” again.")
+    expect(page.locator(".failure").first).to_contain_text("It may have been ended: start “merkhet explore” again.")
     page.problems.clear()
 
 

@@ -10,9 +10,9 @@ import pytest
 from held_requests import DEADLINE, HeldRequests, chosen, settle, stop_clock
 from playwright.sync_api import expect
 
-from gnomon.foundation import GnomonError
-from gnomon.models import load_model
-from gnomon.reports.explorer import Playable
+from merkhet.core.errors import MerkhetError
+from merkhet.models.loading import load_model
+from merkhet.reports.explorer.playground import Playable
 
 pytestmark = pytest.mark.browser
 
@@ -24,7 +24,7 @@ def loading():
 
     def load():
         assert free.wait(DEADLINE)
-        raise GnomonError("its files are gone")
+        raise MerkhetError("its files are gone")
 
     load.free = free
     yield load

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from gnomon.foundation import GnomonError
-from gnomon.foundation.records import Question
-from gnomon.models import Model, ModelSpec, load_model
-from gnomon.probes import PROBES
-from gnomon.reports.explorer import Playable
+from merkhet.core.errors import MerkhetError
+from merkhet.core.records import Question
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec
+from merkhet.models.protocol import Model
+from merkhet.probes import PROBES
+from merkhet.reports.explorer.playground import Playable
 
 SENTENCE = "The capital of France is [MASK]."
 FILLED = {"text": SENTENCE, "candidates": "Paris, Berlin, Rome", "models": [{"name": "bert"}]}
@@ -152,8 +154,8 @@ def test_content_that_is_no_object_is_refused(playing, content):
         ({"Origin": "https://127.0.0.1:{port}"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": ""}, 403),
-        ({"X_Gnomon_Token": ""}, 403),
-        ({"X_Gnomon_Token": "guess"}, 403),
+        ({"X_Merkhet_Token": ""}, 403),
+        ({"X_Merkhet_Token": "guess"}, 403),
         ({"Content_Type": "text/plain"}, 415),
         ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
         ({"Content_Type": ""}, 415),
@@ -175,7 +177,7 @@ def test_content_that_is_no_json_is_refused(playing, body):
 
 
 def test_there_is_nothing_else_to_post_to(playing):
-    headers = {"Origin": playing.url[:-1], "X_Gnomon_Token": playing.server.token, "Content_Type": "application/json"}
+    headers = {"Origin": playing.url[:-1], "X_Merkhet_Token": playing.server.token, "Content_Type": "application/json"}
     for target in ("/", "/api/run", "/api/questions", "/nowhere"):
         assert playing.ask(target, method="POST", body=b"{}", **headers)[0] == 404
 
@@ -188,7 +190,7 @@ def held() -> Iterator[tuple[Callable[[], Model], threading.Event, threading.Eve
     def load() -> Model:
         begun.set()
         assert free.wait(30)
-        raise GnomonError("its files are gone")
+        raise MerkhetError("its files are gone")
 
     try:
         yield load, begun, free

@@ -84,7 +84,7 @@ def test_a_foreign_page_cannot_ask_for_a_view(served, site):
     assert served.ask("/api/run", Sec_Fetch_Site=site)[0] == 403
 
 
-@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "GNOMON"])
+@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "MERKHET"])
 @pytest.mark.parametrize("target", ["/", "/api/play", "/api/run"])
 def test_other_methods_are_refused(served, method, target):
     status, headers, _ = served.ask(target, method=method)
@@ -197,7 +197,7 @@ def _quoted(text: str) -> str:
 def test_the_database_can_read_no_file_and_stays_so(made_up, tmp_path):
     import duckdb
 
-    from gnomon.reports.explorer import load_tables
+    from merkhet.reports.explorer.run_tables import load_tables
 
     (tmp_path / "secret.txt").write_text(SECRET)
     tables = load_tables(made_up)

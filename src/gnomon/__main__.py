@@ -1,5 +1,0 @@
-"""``python -m gnomon`` is ``gnomon``."""
-
-from gnomon.cli import main
-
-main()

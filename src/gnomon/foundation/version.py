@@ -1,3 +1,0 @@
-"""The version of gnomon."""
-
-__version__ = "0.1.0"

@@ -1,9 +1,0 @@
-"""``torchrun … -m gnomon.learning JOB``: one of the processes that train together."""
-
-import sys
-from pathlib import Path
-
-from gnomon.learning.jobs import take_part
-
-if __name__ == "__main__":
-    take_part(Path(sys.argv[1]))

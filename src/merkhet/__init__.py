@@ -1,0 +1,45 @@
+"""merkhet measures what a language model knows.
+
+``merkhet.run("quickstart", models=["minilm-mlm"], out="runs/first")`` asks, scores and reports;
+``run.scores.to_pandas()`` is the table. Everything is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from merkhet.core.lazy import lazy_names
+from merkhet.core.version import __version__
+
+if TYPE_CHECKING:
+    from merkhet.api import build, run
+    from merkhet.core.errors import InputError, MerkhetError
+    from merkhet.engine.run_folder import Run, open_run
+    from merkhet.knowledge.store import KnowledgeBase
+    from merkhet.models.loading import load_model
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "MerkhetError": "merkhet.core.errors",
+        "InputError": "merkhet.core.errors",
+        "KnowledgeBase": "merkhet.knowledge.store",
+        "Run": "merkhet.engine.run_folder",
+        "build": "merkhet.api",
+        "load_model": "merkhet.models.loading",
+        "open_run": "merkhet.engine.run_folder",
+        "run": "merkhet.api",
+    },
+)
+
+__all__ = [
+    "InputError",
+    "KnowledgeBase",
+    "MerkhetError",
+    "Run",
+    "__version__",
+    "build",
+    "load_model",
+    "open_run",
+    "run",
+]

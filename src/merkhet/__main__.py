@@ -1,0 +1,5 @@
+"""``python -m merkhet`` is ``merkhet``."""
+
+from merkhet.cli import main
+
+main()

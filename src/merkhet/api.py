@@ -1,0 +1,208 @@
+"""The Python interface: run, build and memorize in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from merkhet.core.compute_engines import building_engine
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.files import refuse_foreign_folder
+from merkhet.core.progress import Progress, SilentProgress
+from merkhet.engine.resolve_study import Request, ResolvedStudy, memorizes, resolve_study
+from merkhet.engine.run_folder import Run
+from merkhet.engine.study import apply_setting, read_study
+from merkhet.questions.question_files import QuestionSet, write_questions
+from merkhet.suites import SUITES
+
+if TYPE_CHECKING:
+    from merkhet.engine.distribute.shards import ShardRun
+    from merkhet.engine.plan import Plan
+
+_SUITE_FOLDERS = Path(__file__).parent / "suites"
+
+
+def run(
+    what: str,
+    *,
+    data: str | Path | None = None,
+    knowledge: Sequence[str] = (),
+    models: Sequence[Any] = (),
+    tasks: Sequence[str] = (),
+    limit: int | None = None,
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    command: str | None = None,
+    engines: Sequence[str] = (),
+    workers: int | None = None,
+    cores: int | None = None,
+    memory: str | None = None,
+) -> Run:
+    """Run a suite or a study and return the finished run.
+
+    ``models`` may be names, folders, mappings or loaded models. ``out`` is the run's folder (``runs/<suite>`` by
+    default): called again with the same folder, what has not changed is reused. ``engines`` say where it is done
+    (``spark``, ``ray``, or the address of a cluster); on Ray by so many ``workers`` of so many ``cores`` each. Building
+    uses at most so much ``memory`` (``4GB``), and the disk for the rest.
+    """
+    where = str(data) if data is not None else None
+    given = (tuple(settings), tuple(engines), workers, cores, memory)
+    resolved = resolve_study(Request(what, where, knowledge, models, tasks, limit, seed, *given), SUITES)
+    folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
+    _execute(resolved, _make_plan(resolved, command or f"merkhet.run({what!r}, …)"), folder, progress)
+    return Run(folder)
+
+
+def run_shard(
+    what: str,
+    shard: str,
+    *,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    command: str | None = None,
+    **given: Any,
+) -> ShardRun:
+    """Ask one shard of a suite or study (``3/8``), with the options that :func:`run` has.
+
+    Make all questions and ask this shard's share of them; ``merge_runs`` merges the shards. ``out`` is
+    ``runs/<suite>-shard-3-of-8`` by default.
+    """
+    from merkhet.engine.distribute.shards import ShardRun, parse_shard, refuse_other_shard, shard_plan
+
+    share = parse_shard(shard)
+    if given.get("data") is not None:
+        given["data"] = str(given["data"])
+    resolved = resolve_study(Request(what, **given), SUITES)
+    usual = Path("runs") / f"{resolved.suite.name}-shard-{share.number}-of-{share.of}"
+    folder = Path(out) if out is not None else usual
+    refuse_other_shard(folder, share)
+    command = command or f"merkhet.run_shard({what!r}, {shard!r}, …)"
+    plan = shard_plan(_make_plan(resolved, command), share, resolved.study, resolved.home, command)
+    _execute(resolved, plan, folder, progress)
+    return ShardRun(folder, share)
+
+
+def memorize(
+    what: str,
+    *,
+    data: str | Path | None = None,
+    knowledge: Sequence[str] = (),
+    models: Sequence[Any] = (),
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    command: str | None = None,
+) -> Run:
+    """Run a study in which models memorize facts, as :func:`run` does.
+
+    Args:
+        what: Name of an embedded study (storage, boundary, implicit), or a study file.
+        data: Facts with times: a table or a folder.
+        knowledge: Knowledge packs, folders or tables of facts.
+        models: Names, folders or mappings of models that memorize.
+        seed: Seed of everything that is drawn.
+        settings: ``key=value`` changes to the study.
+        out: The run's folder, ``runs/<study>`` by default.
+        progress: Receives progress.
+        command: Command to record.
+
+    Raises:
+        InputError: There is no such study, or it memorizes nothing.
+    """
+    from merkhet.training import MEMORIZE
+
+    studies = embedded_studies()
+    if what not in studies and not what.endswith((".yaml", ".yml")):
+        raise InputError(f"there is no study {what!r} that memorizes; {did_you_mean(what, studies)}, or name a file")
+    file = studies.get(what, Path(what))
+    content = read_study(file)
+    for setting in settings:
+        apply_setting(content, setting)
+    learning = content.get("learning")
+    learner = learning.get("learner") if isinstance(learning, dict) else learning
+    if learner != MEMORIZE:
+        raise InputError(f"{file} does not memorize: its learning.learner is {learner!r}. Ask it with 'merkhet run'.")
+    return run(
+        str(file),
+        data=data,
+        knowledge=knowledge,
+        models=models,
+        seed=seed,
+        settings=settings,
+        out=out if out is not None else Path("runs") / file.stem,
+        progress=progress,
+        command=command or f"merkhet.memorize({what!r}, …)",
+    )
+
+
+def embedded_studies() -> dict[str, Path]:
+    """Return name and file of each study that comes with a suite."""
+    return {path.stem: path for path in sorted(_SUITE_FOLDERS.glob("*/studies/*.yaml"))}
+
+
+def _make_plan(resolved: ResolvedStudy, command: str) -> Plan:
+    if memorizes(resolved.study):
+        return resolved.suite.memorize_plan(resolved, command)
+    from merkhet.engine.planning import plain_plan
+
+    return plain_plan(resolved, command)
+
+
+def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
+    from merkhet.engine.distribute.ray_cluster import asking_engine
+    from merkhet.engine.executor import execute
+
+    watcher = progress or SilentProgress()
+    with asking_engine(resolved.ask_engine, plan, resolved.home, watcher):
+        execute(plan, folder, resolved.home, watcher)
+    if resolved.study.report == "none":  # A report of an earlier start is about other scores.
+        (folder / "report.html").unlink(missing_ok=True)
+
+
+def build(
+    what: str,
+    *,
+    out: str | Path,
+    data: str | Path | None = None,
+    knowledge: Sequence[str] = (),
+    tasks: Sequence[str] = (),
+    limit: int | None = None,
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+    engine: str | None = None,
+    memory: str | None = None,
+) -> QuestionSet:
+    """Make the questions of a suite or study and write them to a folder that ``run(..., data=folder)`` reads.
+
+    ``engine`` is what makes them (``spark``, or the address of a cluster), with at most so much ``memory``.
+    """
+    from merkhet.engine.build_step import make_questions
+    from merkhet.questions.data_card import write_card
+
+    folder = Path(out)
+    refuse_foreign_folder(folder, "card.json")
+    if data is not None and folder.resolve() == Path(data).resolve():
+        raise InputError(f"{folder} is where the questions come from. Choose another folder with --out.")
+    building_engine(engine, memory)
+    where = str(data) if data is not None else None
+    engines = (engine,) if engine else ()
+    request = Request(what, where, knowledge, (), tasks, limit, seed, tuple(settings), engines, memory=memory)
+    resolved = resolve_study(request, SUITES, with_models=False)
+    questions = make_questions(resolved.suite, resolved.study, resolved.home, resolved.engines.build)
+    # The card first: it marks the folder as one that may be written anew if this process does not get to the end.
+    write_card(_card(resolved, questions), folder)
+    write_questions(questions, folder)
+    return questions
+
+
+def _card(resolved: ResolvedStudy, questions: QuestionSet) -> dict[str, Any]:
+    from merkhet.questions.data_card import make_card
+
+    study = resolved.study
+    names = resolved.suite.relation_names(study, resolved.home)
+    knowledge = study.knowledge if study.data is None else []
+    return make_card(questions, suite=resolved.suite.name, seed=study.seed, knowledge=knowledge, names=names)

@@ -1,0 +1,42 @@
+"""The command line: thin; it parses, calls and prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Threads that wait for each other by spinning bring a busy machine to a tenth of its speed. Read when torch is loaded.
+SPINS = ("GOMP_SPINCOUNT", "1000")
+_LONGEST = 2000
+_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line; errors that a user can mend are one line and exit code 1 or 2."""
+    os.environ.setdefault(*SPINS)
+    from merkhet.cli.app import app
+    from merkhet.core.errors import MerkhetError
+
+    try:
+        app()
+    except MerkhetError as error:
+        sys.stderr.write(f"merkhet: {_one_line(error)}\n")
+        sys.exit(error.exit_code)
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:  # Typer turns an interrupt into this exit code and says nothing.
+            sys.stderr.write("merkhet: stopped. The same command again goes on where it was.\n")
+        raise
+    except BrokenPipeError:
+        sys.stderr.close()  # Whoever read our output has gone; there is nobody to tell.
+        sys.exit(1)
+
+
+def _one_line(error: Exception) -> str:
+    """What an error says, in one line that a screen holds: of what it quotes, the middle may be left out."""
+    from merkhet.reports.formatting import printable
+
+    text = " ".join(printable(error).splitlines())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+
+
+__all__ = ["main"]

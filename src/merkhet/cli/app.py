@@ -1,0 +1,249 @@
+"""The commands. What they need is imported when they run, so that help is quick."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from merkhet.cli.arguments import (
+    BuildEngine,
+    Cores,
+    Data,
+    Downstream,
+    EngineOption,
+    Json,
+    Knowledge,
+    Limit,
+    Memory,
+    Model,
+    Quiet,
+    Seed,
+    Set,
+    Task,
+    What,
+    Workers,
+)
+from merkhet.cli.calibrate_command import calibrate
+from merkhet.cli.compare_command import compare
+from merkhet.cli.explore_command import explore
+from merkhet.cli.knowledge_commands import knowledge_app
+from merkhet.cli.memorize_command import memorize
+from merkhet.cli.merge_command import merge
+from merkhet.cli.review_command import review
+from merkhet.cli.tables_and_figures import figures, tables
+
+app = typer.Typer(
+    name="merkhet",
+    help="Measure what a language model knows: knowledge in, questions asked, scores with error bars out.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # Plain help needs a third of the time.
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from merkhet import __version__
+
+        typer.echo(f"merkhet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    what: What,
+    out: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The run's folder [default: runs/SUITE].", show_default=False)
+    ] = None,
+    data: Data = None,
+    knowledge: Knowledge = None,
+    model: Model = None,
+    task: Task = None,
+    limit: Limit = None,
+    seed: Seed = None,
+    settings: Set = None,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Let models given with --model run the code that comes with them."),
+    ] = False,
+    engine: EngineOption = None,
+    workers: Workers = None,
+    cores: Cores = None,
+    memory: Memory = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Ask only the I-th of N shares of the questions; 'merkhet merge' joins them."),
+    ] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Ask models the questions of a suite or study, score the answers and write a report.
+
+    Stopped and started again with the same folder, it goes on where it was.
+    """
+    from merkhet.cli.startup import skip_pandas
+
+    skip_pandas()
+    from merkhet.api import run as run_suite
+    from merkhet.api import run_shard
+    from merkhet.cli.merge_command import print_shard
+    from merkhet.cli.progress_bars import make_progress
+    from merkhet.cli.run_output import print_run
+
+    models = [{"model": name, "trust_remote_code": True} if trust_remote_code else name for name in model or []]
+    with make_progress(plain=quiet or json) as progress:
+        given: dict[str, Any] = {
+            "data": data,
+            "knowledge": knowledge or (),
+            "models": models,
+            "tasks": task or (),
+            "limit": limit,
+            "seed": seed,
+            "settings": settings or (),
+            "engines": engine or (),
+            "workers": workers,
+            "cores": cores,
+            "memory": memory,
+        }
+        command = shlex.join(["merkhet", *sys.argv[1:]])
+        if shard is None:
+            finished = run_suite(what, **given, out=out, progress=progress, command=command)
+        else:
+            asked = run_shard(what, shard, **given, out=out, progress=progress, command=command)
+    if shard is None:
+        print_run(finished, as_json=json)
+    else:
+        print_shard(asked, as_json=json)
+
+
+@app.command()
+def build(
+    what: What,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the questions.", show_default=False)],
+    data: Data = None,
+    knowledge: Knowledge = None,
+    task: Task = None,
+    limit: Limit = None,
+    seed: Seed = None,
+    settings: Set = None,
+    engine: BuildEngine = None,
+    memory: Memory = None,
+    json: Json = False,
+) -> None:
+    """Make the questions of a suite or study without asking them."""
+    from merkhet.cli.startup import skip_pandas
+
+    skip_pandas()
+    from merkhet.api import build as build_suite
+    from merkhet.cli.run_output import print_build
+
+    made = build_suite(
+        what,
+        out=out,
+        data=data,
+        knowledge=knowledge or (),
+        tasks=task or (),
+        limit=limit,
+        seed=seed,
+        settings=settings or (),
+        engine=engine,
+        memory=memory,
+    )
+    print_build(made, out, as_json=json)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file [default: report.html in the first run].", show_default=False),
+    ] = None,
+    predictions: Annotated[
+        bool, typer.Option("--predictions", help="Write predictions-MODEL.csv (id,ret) of every model into its run.")
+    ] = False,
+    downstream: Downstream = None,
+    json: Json = False,
+) -> None:
+    """Write the report of a run anew, or one report of several runs of the same suite."""
+    from merkhet.cli.run_output import print_report
+    from merkhet.core.files import write_text
+    from merkhet.engine.combine_runs import combine_runs
+    from merkhet.engine.predictions import write_all_predictions
+    from merkhet.engine.run_folder import open_run
+    from merkhet.reports.html_report import render_html
+
+    opened = [open_run(folder) for folder in runs]
+    combined = combine_runs(opened, downstream)
+    file = out or runs[0] / ("report.html" if len(runs) == 1 else "report-combined.html")
+    write_text(file, render_html(combined))
+    written = [path for run in opened for path in write_all_predictions(run)] if predictions else []
+    print_report(combined, file, written, as_json=json)
+
+
+# In the order of use, which is that of the help.
+for _command in (merge, tables, figures, explore, compare, calibrate, memorize, review):
+    app.command()(_command)
+app.add_typer(knowledge_app)
+
+
+@app.command()
+def suites(json: Json = False) -> None:
+    """List the suites."""
+    from merkhet.cli.list_commands import list_parts
+    from merkhet.suites import SUITES
+
+    list_parts(SUITES, as_json=json)
+
+
+@app.command()
+def models(json: Json = False) -> None:
+    """List the models that have an alias."""
+    from merkhet.cli.list_commands import list_parts
+    from merkhet.models import MODELS
+
+    others = (
+        "Any folder, .gguf file or hub name is a model too; chat:NAME@URL is one behind an endpoint, random:2x128 one "
+        "that memorizes from nothing."
+    )
+    list_parts(MODELS, others, as_json=json)
+
+
+@app.command()
+def probes(json: Json = False) -> None:
+    """List the probes."""
+    from merkhet.cli.list_commands import list_parts
+    from merkhet.probes import PROBES
+
+    list_parts(PROBES, as_json=json)
+
+
+@app.command()
+def metrics(json: Json = False) -> None:
+    """List the metrics."""
+    from merkhet.cli.list_commands import list_parts
+    from merkhet.metrics import METRICS
+
+    list_parts(METRICS, as_json=json)
+
+
+@app.command()
+def packs(json: Json = False) -> None:
+    """List the embedded knowledge packs."""
+    from merkhet.cli.list_commands import list_packs
+
+    list_packs(as_json=json)

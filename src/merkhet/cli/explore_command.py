@@ -1,0 +1,215 @@
+"""The command that shows a finished run as a local page, question by question."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from merkhet.engine.run_folder import Run
+    from merkhet.models.model_lookup import ModelSpec
+    from merkhet.models.protocol import Model
+    from merkhet.reports.explorer.explorer_server import ExplorerServer
+    from merkhet.reports.explorer.explorer_views import Views
+    from merkhet.reports.explorer.playground import Playable, Player
+
+
+def explore(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.", show_default=False)],
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, metavar="N", help="The port [default: 8765, or the next that is free]."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME_OR_FOLDER", help="A further model to play with. May be given several times."),
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Let models that are played with run the code they come with.")
+    ] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Look at a run in a browser: filter and search its questions, compare two models, play with a sentence.
+
+    The page is served on this machine only (127.0.0.1), and shows this run only. Ctrl-C ends it.
+    """
+    from merkhet.engine.run_folder import open_run
+    from merkhet.reports.explorer.explorer_views import Views
+    from merkhet.reports.explorer.playground import Player
+    from merkhet.reports.explorer.run_tables import load_tables
+
+    opened = open_run(run)
+    for name in ("questions.parquet", "answers.parquet", "candidates.parquet", "facts.parquet"):
+        opened.whole(name)
+    players = [*_of_run(opened, trust_remote_code), *_further(model or (), trust_remote_code)]
+    card = opened.record.get("card") or {}
+    title = str((opened.study.title if _has_study(opened) else None) or card.get("title") or opened.folder.name)
+    # The last of one name counts: what is named on the command line, before what the run had.
+    views = Views(load_tables(opened.folder), opened.folder, title, opened.record)
+    serve(views, Player(list({one.name: one for one in players}.values())), port, open_page=open_page)
+    # Nothing is left to be saved, and threads may still wait for a page or load a model.
+    os._exit(0)
+
+
+def serve(views: Views, player: Player, port: int | None, *, open_page: bool = False) -> None:
+    """Serve until the process is told to end; says where the page is."""
+    from merkhet.reports.explorer.explorer_server import open_server
+
+    server = open_server(views, player, port)
+    about = views.run()
+    counts = (about["questions"], "question"), (about["answers"], "answer")
+    models = _counted(len({way["model"] for way in about["ways"]}), "model")
+    with _shut_down_by_signals(server):
+        typer.echo(f"{', '.join(_counted(*pair) for pair in counts)} by {models}: {views.folder}")
+        typer.echo(f"{server.url}    Ctrl-C ends it")
+        sys.stdout.flush()
+        if open_page:
+            import webbrowser
+
+            threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
+        server.serve_forever(poll_interval=0.1)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+@contextmanager
+def _shut_down_by_signals(server: ExplorerServer) -> Iterator[None]:
+    """Shut the server down on SIGINT and SIGTERM, and close it at the end; one before it serves counts as well."""
+
+    def end(*_: Any) -> None:
+        # Shutting down waits for the loop that this very thread is in.
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        server.server_close()
+
+
+def _has_study(run: Run) -> bool:
+    return (run.folder / "study.yaml").is_file()
+
+
+def _of_run(run: Run, trusted: bool) -> list[Playable]:
+    """The models of a run as they can be played with: found and loaded only when they are wanted."""
+    from merkhet.reports.explorer.playground import Playable
+
+    specs = _study_specs(run) if _has_study(run) else {}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in run.record.get("models") or ():
+        found.setdefault((str(entry.get("name")), str(entry.get("fingerprint"))), entry)
+    several = [name for name, _ in found]
+    players = []
+    for (name, fingerprint), entry in found.items():
+        kind, learned = str(entry.get("kind") or ""), entry.get("learned")
+        label = name if several.count(name) == 1 else f"{name} ({fingerprint[:8]})"
+        if reason := _no_play(name, kind, entry, specs):
+            players.append(Playable(label, kind, None, reason))
+        elif isinstance(learned, dict):
+            players.append(Playable(label, kind, _learned_loader(run.folder, label, kind, fingerprint)))
+        else:
+            spec = _at_source(_trusting(specs[name], trusted), str(entry.get("source") or ""))
+            players.append(Playable(label, kind, _loader(spec, fingerprint)))
+    return players
+
+
+def _no_play(name: str, kind: str, entry: dict[str, Any], specs: dict[str, ModelSpec]) -> str:
+    """Why a model of a run cannot be played with; nothing if it can."""
+    learned = entry.get("learned")
+    if kind == "baseline":
+        return "a baseline counts or guesses; it does not read sentences"
+    if kind == "predictions":
+        return "answers from a file, not a model"
+    if isinstance(learned, dict):
+        return "it recalls stored symbols, not words" if learned.get("learner") == "memorize" else ""
+    if name not in specs:
+        base = name.rpartition(",")[0]
+        return f"it was asked with what the run had learned; play with {base}" if base in specs else "unknown here"
+    if ":" in specs[name].model and not Path(specs[name].model).exists():
+        return f"it is made by code; to run that, start with --model {specs[name].model}"
+    return ""
+
+
+def _study_specs(run: Run) -> dict[str, ModelSpec]:
+    """The models of a run's study by the names they have in the run, read as its suite reads them."""
+    from merkhet.suites import SUITES
+
+    study = run.study
+    settings = SUITES.get(study.suite).model_settings(study) if study.suite in SUITES else {}
+    specs = {}
+    for choice in study.models:
+        spec = dataclasses.replace(choice.spec(), **settings)
+        names = (spec.label, spec.model, Path(spec.model).name.removesuffix(".gguf").removesuffix(".csv"))
+        specs.update({name: spec for name in names if name})
+    return specs
+
+
+def _further(names: Sequence[str], trusted: bool) -> list[Playable]:
+    """Models named on the command line; refuses at once what is not there."""
+    from merkhet.models.model_lookup import ModelSpec, resolve_model
+    from merkhet.reports.explorer.playground import Playable
+
+    players = []
+    for name in names:
+        spec = ModelSpec(name, trust_remote_code=trusted)
+        resolved = resolve_model(spec)
+        players.append(Playable(resolved.name, resolved.kind, _loader(spec, resolved.fingerprint)))
+    return players
+
+
+def _trusting(spec: ModelSpec, trusted: bool) -> ModelSpec:
+    """A run may come from anybody: code that comes with a model runs only if the reader says so."""
+    return dataclasses.replace(spec, trust_remote_code=trusted)
+
+
+def _at_source(spec: ModelSpec, source: str) -> ModelSpec:
+    """A study names folders from its own place, which a run does not know; where they were found, it does."""
+    found = bool(source) and not Path(spec.model).exists() and Path(source).exists()
+    return dataclasses.replace(spec, model=source) if found else spec
+
+
+def _loader(spec: ModelSpec, fingerprint: str) -> Callable[[], Model]:
+    def load() -> Model:
+        from merkhet.core.errors import MerkhetError
+        from merkhet.models.loading import load_model
+        from merkhet.models.model_lookup import resolve_model
+
+        resolved = resolve_model(spec)
+        if resolved.fingerprint != fingerprint:
+            raise MerkhetError(
+                f"{spec.model} is no longer the model that was asked in this run (its files have another hash); "
+                "to play with it as it is now, start with --model"
+            )
+        return load_model(resolved)
+
+    return load
+
+
+def _learned_loader(folder: Path, name: str, kind: str, fingerprint: str) -> Callable[[], Model]:
+    def load() -> Model:
+        from merkhet.core.errors import MerkhetError
+        from merkhet.models.loading import load_model
+        from merkhet.models.model_lookup import ModelSpec
+        from merkhet.training.artifact import read_learned
+
+        for file in sorted((folder / ".merkhet" / "learned").glob("*/learned.json")):
+            learned = read_learned(file)
+            if learned.fingerprint == fingerprint:
+                return load_model(ModelSpec(str(learned.folder), label=name, kind=kind))
+        raise MerkhetError(f"what {name} has learned is no longer in the run's folder")
+
+    return load

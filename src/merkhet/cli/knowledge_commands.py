@@ -1,0 +1,200 @@
+"""The commands on knowledge bases: import, infer, explain, info and export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from merkhet.cli.arguments import BuildEngine, Memory
+
+knowledge_app = typer.Typer(
+    name="knowledge",
+    help="Bring knowledge into one store, and what follows from it by rules, with proofs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Plain lines instead of bars.")]
+Store = Annotated[Path, typer.Argument(metavar="KB", help="A knowledge base, a .duckdb file.", show_default=False)]
+Pairs = list[str] | None
+
+
+@knowledge_app.command("import")
+def import_(
+    places: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PLACE...",
+            help="Files, folders, packs, addresses of SPARQL endpoints, other knowledge bases, or SOURCE=PLACE.",
+            show_default=False,
+        ),
+    ],
+    into: Annotated[
+        Path,
+        typer.Option(
+            "--into", "--out", metavar="KB", help="The store, a .duckdb file; made if need be.", show_default=False
+        ),
+    ],
+    language: Annotated[
+        Pairs, typer.Option(metavar="CODE", help="Names in these languages alone. May be given several times.")
+    ] = None,
+    predicate: Annotated[
+        Pairs, typer.Option(metavar="NAME", help="Facts of these predicates alone. May be given several times.")
+    ] = None,
+    columns: Annotated[
+        Pairs,
+        typer.Option(
+            "--map", metavar="COLUMN=GIVEN", help="For tables: which column of the file it is (subject=person)."
+        ),
+    ] = None,
+    constant: Annotated[
+        Pairs,
+        typer.Option(metavar="COLUMN=TEXT", help="For tables: the same text in every row (predicate='held office')."),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(metavar="NAME_OR_FILE", help="For endpoints: a ready query's name, or a .rq file.")
+    ] = None,
+    settings: Annotated[
+        Pairs, typer.Option("--set", metavar="KEY=VALUE", help="An option of the source. May be given several times.")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out bad rows, counted, instead of refusing all.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Bring facts, names and ontologies into a knowledge base: all or nothing, and twice is the same as once."""
+    from merkhet.cli.knowledge_output import print_imports
+    from merkhet.cli.progress_bars import make_progress
+    from merkhet.knowledge.store_import import import_knowledge
+
+    options = _pairs(settings, "--set")
+    options |= {f"map.{name}": column for name, column in _pairs(columns, "--map").items()}
+    options |= {f"constant.{name}": text for name, text in _pairs(constant, "--constant").items()}
+    options |= {"query": query} if query else {}
+    with make_progress(plain=quiet or json) as progress:
+        done = import_knowledge(
+            places,
+            into,
+            languages=language or (),
+            predicates=predicate or (),
+            options=options,
+            skip_bad=skip_bad,
+            progress=progress,
+        )
+    print_imports(done, into, as_json=json)
+
+
+@knowledge_app.command()
+def infer(
+    store: Store,
+    rules: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A YAML file that declares rules; the ontology's hold anyway.")
+    ] = None,
+    rule: Annotated[Pairs, typer.Option(metavar="NAME", help="These rules alone. May be given several times.")] = None,
+    engine: BuildEngine = None,
+    memory: Memory = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add every fact that follows by the rules and is not stated, each with its proof; report contradictions."""
+    from merkhet.cli.knowledge_output import print_inference
+    from merkhet.cli.progress_bars import make_progress
+    from merkhet.core.compute_engines import building_engine
+    from merkhet.knowledge.rules.fixpoint import infer as infer_facts
+    from merkhet.knowledge.rules.rule_files import read_rules
+
+    where = building_engine(engine, memory)
+    declared = read_rules(rules) if rules else None
+    with make_progress(plain=quiet or json) as progress:
+        result = infer_facts(store, rules=rule or (), declared=declared, engine=where, progress=progress)
+    print_inference(result, store, as_json=json)
+
+
+@knowledge_app.command()
+def explain(
+    store: Store,
+    fact: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FACT", help="An id, or subject, predicate and object, as ids or names.", show_default=False
+        ),
+    ],
+    language: Annotated[str, typer.Option(metavar="CODE", help="The language of names.")] = "en",
+    json: Json = False,
+) -> None:
+    """Print why a fact holds: its proof, down to what was stated."""
+    from merkhet.cli.knowledge_output import print_proofs
+
+    print_proofs(store, fact, language, as_json=json)
+
+
+@knowledge_app.command()
+def info(store: Store, json: Json = False) -> None:
+    """Print what a knowledge base holds and where it came from."""
+    from merkhet.cli.knowledge_output import print_info
+
+    print_info(store, as_json=json)
+
+
+@knowledge_app.command()
+def export(
+    store: Store,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="PLACE", help="A folder, or a .parquet, .csv, .tsv, .jsonl or .nt file.", show_default=False
+        ),
+    ],
+    predicate: Annotated[
+        Pairs, typer.Option(metavar="NAME", help="Facts of these predicates alone. May be given several times.")
+    ] = None,
+    stated: Annotated[bool, typer.Option("--stated", help="Without what was inferred.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the facts out again: tables for any tool, or N-Triples."""
+    from merkhet.cli.knowledge_output import print_export
+    from merkhet.knowledge.store_export import export_knowledge
+
+    written = export_knowledge(store, out, inferred=not stated, predicates=tuple(predicate or ()))
+    print_export(written, out, as_json=json)
+
+
+@knowledge_app.command()
+def sources(json: Json = False) -> None:
+    """List what can be imported."""
+    from merkhet.cli.list_commands import list_parts
+    from merkhet.knowledge import SOURCES
+
+    list_parts(SOURCES, "The name of a file tells its source; SOURCE=PLACE says it.", as_json=json)
+
+
+@knowledge_app.command()
+def queries(json: Json = False) -> None:
+    """List the ready queries for SPARQL endpoints."""
+    from merkhet.cli.knowledge_output import print_queries
+
+    print_queries(as_json=json)
+
+
+@knowledge_app.command()
+def rules(json: Json = False) -> None:
+    """List the rules that infer facts."""
+    from merkhet.cli.knowledge_output import print_rules
+
+    print_rules(as_json=json)
+
+
+def _pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    from merkhet.core.errors import InputError
+
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"{option} {text!r} should have the form NAME=VALUE")
+        found[name.strip()] = value
+    return found

@@ -1,0 +1,63 @@
+"""``merkhet merge``: the shards of a run, put together."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merkhet.cli.arguments import Json, Quiet
+
+if TYPE_CHECKING:
+    from merkhet.engine.distribute.shards import ShardRun
+
+
+def merge(
+    shards: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Folders that 'merkhet run --shard' has made.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The folder for the whole run.", show_default=False)],
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Put the shards of a run together, score the answers and write a report, as one process would have.
+
+    Refuses shards that are missing, given twice, unfinished, or of different studies.
+    """
+    from merkhet.cli.progress_bars import make_progress
+    from merkhet.cli.run_output import print_run
+    from merkhet.engine.distribute.merge_shards import merge_runs
+
+    with make_progress(plain=quiet or json) as progress:
+        finished = merge_runs(shards, out, progress)
+    print_run(finished, as_json=json)
+
+
+def print_shard(asked: ShardRun, *, as_json: bool) -> None:
+    """That a shard was asked, and how all of them are put together."""
+    from merkhet.cli.run_output import print_lines
+
+    shard = asked.shard
+    content = {"folder": str(asked.folder), "shard": shard.number, "of": shard.of, "asked": asked.asked}
+    together = f"merkhet merge {_all_shards(asked)} --out RUN"
+    lines = [
+        f"Shard {shard} is asked: {asked.folder}. Scores are made when all {shard.of} are put together:",
+        f"  {together}",
+    ]
+    print_lines(lines, {**content, "merge": together}, as_json=as_json)
+
+
+def _all_shards(asked: ShardRun) -> str:
+    """The folders of all shards as they are probably called: like this one, with other numbers."""
+    name, number = asked.folder.name, str(asked.shard.number)
+    usual = f"shard-{number}-of-"
+    if usual in name:
+        name = name.replace(usual, "shard-*-of-")
+    elif name.endswith(number):
+        name = f"{name.removesuffix(number)}*"
+    else:
+        return "RUN…"
+    return shlex.quote(str(asked.folder.parent / name)).replace("'", "") if " " not in str(asked.folder) else "RUN…"

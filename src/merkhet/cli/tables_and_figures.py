@@ -1,0 +1,203 @@
+"""The tables and figures of runs, for papers and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merkhet.cli.arguments import Json
+
+if TYPE_CHECKING:
+    from merkhet.reports.report_data import ReportData
+    from merkhet.reports.tables import ReportTable
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False)]
+_ENDINGS = {"terminal": "txt", "csv": "csv", "markdown": "md", "latex": "tex", "html": "html"}
+_WIDTH = 120
+"""The width of a table for a terminal that is written into a file."""
+
+
+def tables(
+    runs: Runs,
+    form: Annotated[
+        list[str] | None,
+        typer.Option("--as", metavar="FORM", help="terminal, csv, markdown, latex or html; with --out several."),
+    ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="This table [default: scores; with --out all]; several.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write the tables into a folder, in all forms or those of --as."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the tables there are.")] = False,
+    json: Json = False,
+) -> None:
+    """Print the scores of a run as a table for a paper or a program, or write all its tables into a folder."""
+    from merkhet.cli.run_output import print_lines
+    from merkhet.core.errors import InputError, did_you_mean
+    from merkhet.reports.tables import chosen, report_tables
+
+    forms = list(dict.fromkeys(form or ()))
+    for name in forms:
+        if name not in _ENDINGS:
+            raise InputError(f"--as {name}: there is no such form of a table; {did_you_mean(name, _ENDINGS)}")
+    found = report_tables(_combined(runs))
+    if list_:
+        _print_names([(one.name, one.title) for one in found], as_json=json)
+        return
+    if out is not None:
+        kept = chosen(found, table or ())
+        written = _write(kept, out, forms or list(_ENDINGS))
+        line = f"Tables: {out} ({_many(len(kept), 'table')}, {_many(len(written), 'file')})"
+        print_lines([line], [str(path) for path in written], as_json=json)
+        return
+    if not found:
+        raise InputError("there are no scores in this run, so there is no table to print")
+    kept = chosen(found, table or ["scores" if found[0].name == "scores" else found[0].name])
+    if len(forms) > 1:
+        raise InputError("several forms of a table cannot be printed at once: give one --as, or a folder with --out")
+    if json:
+        _print_content(kept)
+        return
+    if forms == ["csv"] and len(kept) > 1:
+        raise InputError("CSV has one table: name one with --table, or write each into a file with --out FOLDER")
+    _print(kept, forms[0] if forms else "terminal")
+
+
+def figures(
+    runs: Runs,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The folder for the figures.", show_default=False)
+    ] = None,
+    form: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="svg, html, png or pdf [default: all of them]; several. png and pdf need merkhet[report].",
+        ),
+    ] = None,
+    figure: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="This figure [default: all of them]; several.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the figures there are.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the figures of a run as PNG, PDF and SVG for papers, and as HTML that opens without a network."""
+    from merkhet.cli.run_output import print_lines
+    from merkhet.core.errors import InputError, did_you_mean
+    from merkhet.reports.figure_files import (
+        CONVERTED,
+        FORMATS,
+        NEEDS_CONVERTER,
+        can_convert,
+        chosen,
+        report_charts,
+        save_charts,
+    )
+
+    left_out = CONVERTED if form is None and not can_convert() else frozenset()
+    forms = list(dict.fromkeys(form or [name for name in FORMATS if name not in left_out]))
+    for name in forms:
+        if name not in FORMATS:
+            raise InputError(f"--as {name}: there is no such form of a figure; {did_you_mean(name, FORMATS)}")
+    if out is None and not list_:
+        raise InputError("name a folder for the figures with --out FOLDER, or see which there are with --list")
+    charts = report_charts(_combined(runs))
+    if list_:
+        _print_names([(chart.name, chart.caption) for chart in charts], as_json=json)
+        return
+    kept = chosen(charts, figure or ())
+    if not kept:
+        raise InputError("there is nothing to draw in this run: no score, no rank and no analysis has a value")
+    folder = out or Path()
+    written = save_charts(kept, folder, forms)
+    lines = [f"Figures: {folder} ({_many(len(kept), 'figure')}, {_many(len(written), 'file')})"]
+    if left_out:
+        lines.append(f"Written as SVG and HTML. {NEEDS_CONVERTER}")
+    print_lines(lines, [str(path) for path in written], as_json=json)
+
+
+def _combined(runs: Sequence[Path]) -> ReportData:
+    from merkhet.engine.combine_runs import combine_runs
+    from merkhet.engine.run_folder import open_run
+
+    return combine_runs([open_run(folder) for folder in runs])
+
+
+def _print(tables: Sequence[ReportTable], form: str) -> None:
+    """Nothing but the tables, so that what is printed can go into a file."""
+    from rich.console import Console
+
+    from merkhet.reports.tables import as_terminal
+
+    if form != "terminal":
+        typer.echo("\n".join(_texts(form)(one) for one in tables), nl=False)
+        return
+    console = Console(highlight=False, markup=False)
+    for place, one in enumerate(tables):
+        if place:
+            console.print()
+        console.print(one.title, style="bold")
+        console.print(as_terminal(one, console.width))
+        if one.note:
+            console.print(one.note, style="dim")
+
+
+def _write(tables: Sequence[ReportTable], folder: Path, forms: Sequence[str]) -> list[Path]:
+    from merkhet.core.errors import InputError
+    from merkhet.core.files import write_text
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder. Choose another place with --out.")
+    written = []
+    for one in tables:
+        for form in forms:
+            written.append(folder / f"{one.name}.{_ENDINGS[form]}")
+            write_text(written[-1], _texts(form)(one))
+    return written
+
+
+def _texts(form: str) -> Any:
+    from merkhet.reports.tables import as_csv, as_html, as_latex, as_markdown
+
+    return {"csv": as_csv, "markdown": as_markdown, "latex": as_latex, "html": as_html, "terminal": _plain}[form]
+
+
+def _plain(table: ReportTable) -> str:
+    import io
+
+    from rich.console import Console
+
+    from merkhet.reports.tables import as_terminal
+
+    out = io.StringIO()
+    console = Console(file=out, width=_WIDTH, highlight=False, markup=False)
+    for part in (table.title, as_terminal(table, _WIDTH), table.note):
+        if part:
+            console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _print_names(names: Sequence[tuple[str, str]], *, as_json: bool) -> None:
+    from merkhet.cli.run_output import print_lines
+
+    wide = max((len(name) for name, _ in names), default=0)
+    lines = [f"{name.ljust(wide)}  {title}" for name, title in names] or ["There are none: this run has no scores."]
+    print_lines(lines, [{"name": name, "title": title} for name, title in names], as_json=as_json)
+
+
+def _print_content(tables: Sequence[ReportTable]) -> None:
+    from dataclasses import asdict
+
+    from merkhet.cli.run_output import print_lines
+
+    print_lines((), [asdict(one) for one in tables], as_json=True)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,50 @@
+"""The tables of memorizing: symbols for entities and times, statements with one of them masked, what was recalled."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from merkhet.core.schemas import TableKind
+
+_TEXT = pa.string()
+
+SYMBOLS = TableKind(
+    "symbols",
+    pa.schema([("symbol", _TEXT), ("name", _TEXT), ("kind", _TEXT)]),
+    required=frozenset({"symbol", "name", "kind"}),
+    unique="symbol",
+)
+"""One output of a model that stores facts a row: an entity or a time."""
+
+STATEMENTS = TableKind(
+    "statements",
+    pa.schema(
+        [
+            *[(name, _TEXT) for name in ("statement_id", "task", "relation", "template", "mask")],
+            *[(name, _TEXT) for name in ("prompt", "bare_prompt", "target")],
+            ("answers", pa.list_(_TEXT)),
+            ("conflict", pa.bool_()),
+            *[(name, _TEXT) for name in ("cardinality", "fact_id")],
+        ]
+    ),
+    required=frozenset({"statement_id", "task", "relation", "mask", "prompt", "target", "answers", "conflict"}),
+    unique="statement_id",
+)
+"""Sentences with one thing masked; target and answers are symbols."""
+
+RECALLS = TableKind(
+    "recalls",
+    pa.schema(
+        [
+            ("statement_id", _TEXT),
+            *[(name, pa.int32()) for name in ("target_above", "target_ties")],
+            *[(name, pa.int32()) for name in ("best_above", "best_ties", "best_golds", "among")],
+            ("top", pa.list_(pa.struct([("symbol", _TEXT), ("score", pa.float32())]))),
+        ]
+    ),
+    required=frozenset(
+        {"statement_id", "target_above", "target_ties", "best_above", "best_ties", "best_golds", "among"}
+    ),
+    unique="statement_id",
+)
+"""How a model ranked the symbols for a statement: those above the target and its ties, the same for the best answer."""

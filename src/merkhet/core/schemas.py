@@ -1,0 +1,412 @@
+"""The tables that travel between rooms: declared Arrow schemas, with readers and writers that validate.
+
+Arrow in memory, Parquet on disk, so that any tool can read any stage. JSON lines are read too, for tables that
+people write by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from merkhet.core import SLOT
+from merkhet.core.errors import InputError, did_you_mean, first_line
+from merkhet.core.files import atomic_path
+from merkhet.core.ids import content_id
+from merkhet.core.text_formats import parse_json, shown
+
+_STRINGS = pa.list_(pa.string())
+_RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
+_GROUP_ROWS, _GROUP_BYTES = 8192, 2**23
+"""How many rows, and bytes in memory, a row group has at most."""
+PARQUET_FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What reading a file raises that is not a whole Parquet file: names of columns may be no text."""
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """One kind of table: its columns, which of them must be filled, what identifies a row, what else must hold.
+
+    ``open`` tables may carry further columns (the group columns of scores). ``defaults`` fill columns that a
+    hand-written row leaves out; ``identify`` makes a row's id from its content.
+    """
+
+    name: str
+    schema: pa.Schema
+    required: frozenset[str]
+    unique: str | None = None
+    open: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    identify: Callable[[Mapping[str, Any]], str] | None = None
+    check: Callable[[pa.Table, Callable[[int], str]], None] | None = None
+
+
+def fact_id(row: Mapping[str, Any]) -> str:
+    """A fact is what it says and when it held; where it came from does not change its id."""
+    columns = ("subject", "predicate", "object", "value", "unit", "start", "end")
+    return content_id("f", *(row.get(column) for column in columns))
+
+
+def question_id(row: Mapping[str, Any]) -> str:
+    """A question is what is asked and what counts as right; its split or domain does not change its id."""
+    columns = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
+    words = [list(row["words"])] if row.get("words") else []
+    return content_id("q", *(row.get(column) for column in columns), *words)
+
+
+def candidate_set_id(name: str, candidates: Sequence[str]) -> str:
+    """A candidate set's id keeps its name for the reader and changes with its content."""
+    return f"{name}-{content_id('c', list(candidates))[2:12]}"
+
+
+def _check_facts(table: pa.Table, where: Callable[[int], str]) -> None:
+    has_object, has_value = pc.is_valid(table["object"]), pc.is_valid(table["value"])
+    row = _first(pc.equal(has_object, has_value))
+    if row is not None:
+        raise InputError(f"{where(row)}: a fact has either an object or a value, and this one has both or neither")
+    row = _first(pc.fill_null(pc.greater(_day(table["start"], 0), _day(table["end"], 99)), False))
+    if row is not None:
+        fact = table.slice(row, 1).to_pylist()[0]
+        raise InputError(f"{where(row)}: end {fact['end']} is before start {fact['start']} for {fact['subject']!r}")
+
+
+def _day(times: pa.ChunkedArray, missing: int) -> pa.Array:
+    """Years and dates (1957, 1957-03, 0476-09-04) as numbers that can be compared; null where there is none."""
+    found = pc.extract_regex(times, r"^\+?(?P<year>-?\d{1,9})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?")
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    parts = []
+    for name in ("year", "month", "day"):
+        text = pc.struct_field(found, name)
+        parts.append(pc.cast(pc.if_else(pc.equal(text, ""), str(missing), text), pa.int64()))
+    return pc.add(pc.multiply(parts[0], 10_000), pc.add(pc.multiply(parts[1], 100), parts[2]))
+
+
+def _check_questions(table: pa.Table, where: Callable[[int], str]) -> None:
+    slots = pc.count_substring(table["prompt"], SLOT)
+    row = _first(pc.not_equal(slots, 1))
+    if row is not None:
+        count, prompt = slots[row].as_py(), table["prompt"][row].as_py()
+        found = "no slot" if count == 0 else f"{count} slots"
+        raise InputError(f"{where(row)}: the prompt {prompt!r} has {found}; write {SLOT} exactly once, for the answer")
+    row = _first(pc.equal(pc.list_value_length(table["answers"]), 0))
+    if row is not None:
+        raise InputError(f"{where(row)}: 'answers' is empty; name every right answer")
+    row = _first(pc.equal(pc.is_valid(table["choices"]), pc.is_valid(table["candidate_set"])))
+    if row is not None:
+        raise InputError(f"{where(row)}: a question has either 'choices' or a 'candidate_set'; give one of them")
+    if table["words"].null_count < table.num_rows:
+        _check_words(table, where)
+
+
+def _check_words(table: pa.Table, where: Callable[[int], str]) -> None:
+    """Where a question has words, each of its choices is a sentence with a slot, and every slot has its word."""
+    for row, words in enumerate(table["words"].to_pylist()):
+        if words is None:
+            continue
+        choices = table["choices"][row].as_py()
+        if choices is None or any(text.count(SLOT) != 1 for text in choices):
+            raise InputError(
+                f"{where(row)}: the question compares senses (it has 'words'), so each of its 'choices' is a sentence "
+                f"with {SLOT} exactly once"
+            )
+        if len(words) not in (1, 1 + len(choices)) or not all(word and word.strip() for word in words):
+            raise InputError(
+                f"{where(row)}: 'words' holds {len(words)} words; give one for all slots, or one for the prompt and "
+                "one for each choice"
+            )
+
+
+def _strings(*names: str) -> list[tuple[str, pa.DataType]]:
+    return [(name, pa.string()) for name in names]
+
+
+FACTS = TableKind(
+    "facts",
+    pa.schema(
+        [
+            *_strings("fact_id", "subject", "predicate", "object"),
+            ("value", pa.float64()),
+            *_strings("unit", "start", "end", "domain", "source", "rule"),
+            ("premises", _STRINGS),
+        ]
+    ),
+    required=frozenset({"fact_id", "subject", "predicate"}),
+    unique="fact_id",
+    identify=fact_id,
+    check=_check_facts,
+)
+NAMES = TableKind(
+    "names",
+    pa.schema([*_strings("entity", "language", "label"), ("aliases", _STRINGS), ("kind", pa.string())]),
+    required=frozenset({"entity", "language", "label"}),
+    defaults={"language": "en", "aliases": []},
+)
+QUESTIONS = TableKind(
+    "questions",
+    pa.schema(
+        [
+            *_strings("question_id", "suite", "task", "language", "prompt"),
+            ("answers", _STRINGS),
+            ("target", pa.string()),
+            ("choices", _STRINGS),
+            ("candidate_set", pa.string()),
+            ("facts", _STRINGS),
+            *_strings("qset", "domain", "rule", "template", "split"),
+            ("words", _STRINGS),
+        ]
+    ),
+    required=frozenset({"question_id", "suite", "task", "language", "prompt", "answers", "target"}),
+    unique="question_id",
+    defaults={"suite": "own", "task": "completion", "language": "en", "facts": []},
+    identify=question_id,
+    check=_check_questions,
+)
+CANDIDATES = TableKind(
+    "candidates",
+    pa.schema([("candidate_set", pa.string()), ("candidates", _STRINGS)]),
+    required=frozenset({"candidate_set", "candidates"}),
+    unique="candidate_set",
+)
+FREQUENCIES = TableKind(
+    "frequencies",
+    pa.schema([*_strings("task", "relation", "answer"), ("count", pa.int64())]),
+    required=frozenset({"task", "relation", "answer", "count"}),
+)
+ENTITIES = TableKind(
+    "entities",
+    pa.schema([("question_id", pa.string()), ("entities", _STRINGS)]),
+    required=frozenset({"question_id", "entities"}),
+    unique="question_id",
+)
+PREMISES = TableKind(
+    "premises",
+    pa.schema([*_strings("question_id", "shown"), ("first", _STRINGS), ("second", _STRINGS), ("memory", pa.string())]),
+    required=frozenset({"question_id", "shown", "first", "second", "memory"}),
+    unique="question_id",
+    defaults={"first": [], "second": [], "memory": "half"},
+)
+ANSWERS = TableKind(
+    "answers",
+    pa.schema(
+        [
+            *_strings("question_id", "model", "probe", "method"),
+            ("repeat", pa.int32()),
+            ("prediction", pa.string()),
+            ("ranked", _RANKED),
+            ("golds", _STRINGS),
+            ("gold_ranks", pa.list_(pa.float64())),
+            ("gold_ties", pa.list_(pa.int32())),
+            ("among", pa.int64()),
+            ("unusable", pa.string()),
+            ("seconds", pa.float64()),
+            ("outcome", pa.string()),
+            ("replies", _STRINGS),
+            ("positions", pa.list_(pa.int32())),
+            ("right_positions", pa.list_(pa.int32())),
+            ("letters", _STRINGS),
+            ("right_letters", _STRINGS),
+        ]
+    ),
+    required=frozenset({"question_id", "model", "probe", "method"}),
+)
+SETTINGS = TableKind(
+    "settings",
+    pa.schema(_strings("question_id", "model", "premises")),
+    required=frozenset({"question_id", "model", "premises"}),
+)
+SCORES = TableKind(
+    "scores",
+    pa.schema(
+        [
+            *_strings("model", "suite", "task", "probe", "method", "metric"),
+            *[(name, pa.float64()) for name in ("value", "low", "high")],
+            ("n", pa.int64()),
+            ("unusable", pa.int64()),
+            ("chance", pa.float64()),
+            ("adjusted", pa.float64()),
+        ]
+    ),
+    required=frozenset({"model", "suite", "task", "probe", "method", "metric", "n", "unusable"}),
+    open=True,
+)
+
+TABLE_KINDS = {
+    kind.name: kind
+    for kind in (FACTS, NAMES, QUESTIONS, CANDIDATES, FREQUENCIES, ENTITIES, PREMISES, ANSWERS, SETTINGS, SCORES)
+}
+
+
+def make_table(
+    kind: TableKind, rows: Sequence[Mapping[str, Any]], where: Callable[[int], str] | None = None
+) -> pa.Table:
+    """A table of this kind from rows, ids and defaults filled in; refuses what the kind refuses.
+
+    ``where`` names a row (counted from 0) in an error; without it, by its number.
+    """
+    where = where or (lambda row: f"{kind.name}, row {row + 1}")
+    known = set(kind.schema.names)
+    filled = []
+    for number, row in enumerate(rows):
+        row = {**kind.defaults, **{key: value for key, value in row.items() if value is not None}}
+        unknown = [] if kind.open else [key for key in row if key not in known]
+        if unknown:
+            raise _unknown_column(kind, unknown[0], where(number))
+        if kind.identify and kind.unique and not row.get(kind.unique):
+            row[kind.unique] = kind.identify(row)
+        filled.append(row)
+    extra = sorted({key for row in filled for key in row} - known) if kind.open else []
+    schema = pa.schema([*kind.schema, *[pa.field(name, pa.string()) for name in extra]])
+    columns = [_column(column.type, column.name, filled, where) for column in schema]
+    return validate(kind, pa.Table.from_arrays(columns, schema=schema), where)
+
+
+def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | None = None) -> pa.Table:
+    """The table with the kind's column order and types; refuses what does not fit, naming the row."""
+    where = where or (lambda row: f"{kind.name}, row {row + 1}")
+    origin = where(0).rpartition(", row")[0] or kind.name
+    unknown = [name for name in table.column_names if name not in kind.schema.names]
+    if unknown and not kind.open:
+        raise _unknown_column(kind, unknown[0], origin)
+    columns = []
+    for column in kind.schema:
+        if column.name in table.column_names:
+            try:
+                columns.append(table[column.name].cast(column.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                kept = table[column.name].type
+                raise InputError(f"{origin}: column {column.name!r} holds {kept}, not {column.type}") from error
+        elif column.name in kind.required:
+            raise InputError(f"{origin}: the column {column.name!r} is missing from the table of {kind.name}")
+        else:
+            columns.append(pa.nulls(table.num_rows, column.type))
+        if column.name in kind.required and columns[-1].null_count:
+            row = _first(pc.is_null(columns[-1]))
+            raise InputError(f"{where(row or 0)}: {column.name!r} is empty, and every row of {kind.name} needs it")
+    checked = pa.Table.from_arrays(columns, schema=kind.schema)
+    for name in unknown:
+        checked = checked.append_column(name, table[name])
+    if kind.unique:
+        _refuse_repeats(kind, checked, where)
+    if kind.check and checked.num_rows:
+        kind.check(checked, where)
+    return checked
+
+
+def write_table(kind: TableKind, table: pa.Table, path: Path) -> None:
+    """Write a table as Parquet, whole or not at all, after validation; a few of its rows can be read quickly."""
+    checked = validate(kind, table)
+    fitting = _GROUP_BYTES * checked.num_rows // max(1, checked.nbytes)
+    with atomic_path(path) as temporary:
+        pq.write_table(
+            checked,
+            temporary,
+            compression="zstd",
+            row_group_size=max(1, min(_GROUP_ROWS, fitting)),
+            write_page_checksum=True,
+        )
+
+
+def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None = None) -> pa.Table:
+    """Read a table from Parquet or JSON lines; refuses a broken file or row in one line that names it.
+
+    ``complete`` may fill in what hand-written rows leave out, before they get their ids.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
+    if path.suffix == ".jsonl":
+        return _read_json_lines(kind, path, complete)
+    if path.suffix != ".parquet":
+        raise InputError(f"{path}: a table of {kind.name} is read from .parquet or .jsonl")
+    try:
+        table = pq.read_table(path, page_checksum_verification=True)
+    except PARQUET_FAULTS as error:
+        reason = first_line(error).rstrip(".")
+        raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
+    return validate(kind, table, lambda row: f"{path}, row {row + 1}")
+
+
+def _read_json_lines(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    with open(path, "rb") as handle:
+        for number, line in enumerate(handle, 1):
+            if not line.strip():
+                continue
+            rows.append(_parse_line(kind, line, f"{path}, row {number}"))
+            lines.append(number)
+    if complete:
+        complete(rows)
+    for row in rows:
+        if kind.identify and kind.unique and not row.get(kind.unique):
+            row[kind.unique] = kind.identify(row)
+    if not rows:
+        return kind.schema.empty_table()
+
+    def where(row: int) -> str:
+        return f"{path}, row {lines[row]}"
+
+    columns = [name for name in kind.schema.names if any(name in row for row in rows)]
+    arrays = [_column(kind.schema.field(name).type, name, rows, where) for name in columns]
+    fields = [kind.schema.field(name) for name in columns]
+    return validate(kind, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), where)
+
+
+def _parse_line(kind: TableKind, line: bytes, where: str) -> dict[str, Any]:
+    row = parse_json(line.rstrip(), where, "Mend the row.")
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: a row is a JSON object, and this is {type(row).__name__}")
+    unknown = [key for key in row if key not in kind.schema.names]
+    if unknown:
+        raise _unknown_column(kind, unknown[0], where)
+    return {**kind.defaults, **{key: value for key, value in row.items() if value is not None}}
+
+
+def _unknown_column(kind: TableKind, name: str, where: str) -> InputError:
+    hint = did_you_mean(str(name), kind.schema.names)
+    return InputError(f"{where}: there is no column {name!r} in a table of {kind.name}; {hint}")
+
+
+def _column(kind: pa.DataType, name: str, rows: Sequence[Mapping[str, Any]], where: Callable[[int], str]) -> pa.Array:
+    values = [row.get(name) for row in rows]
+    try:
+        for value in values:
+            _refuse_silent_change(kind, value)
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        for number, value in enumerate(values):
+            try:
+                _refuse_silent_change(kind, value)
+                pa.array([value], kind)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise InputError(f"{where(number)}: {name!r} is {shown(value)}, and should be {kind}") from error
+        raise
+
+
+def _refuse_silent_change(kind: pa.DataType, value: Any) -> None:
+    """Refuse what Arrow would take and change: a text as a list of its letters, a fraction as a whole number."""
+    if pa.types.is_list(kind) and isinstance(value, str):
+        raise TypeError("a text is no list")
+    if pa.types.is_integer(kind) and isinstance(value, float) and value != int(value):
+        raise TypeError("a fraction is no whole number")
+
+
+def _refuse_repeats(kind: TableKind, table: pa.Table, where: Callable[[int], str]) -> None:
+    ids = table[kind.unique]
+    if len(pc.unique(ids)) == len(ids):
+        return
+    seen: dict[str, int] = {}
+    for row, identity in enumerate(ids.to_pylist()):
+        if identity in seen:
+            raise InputError(f"{where(row)}: repeats {where(seen[identity])} ({kind.unique} {identity}). Remove one.")
+        seen[identity] = row
+
+
+def _first(mask: pa.ChunkedArray | pa.Array) -> int | None:
+    found = pc.index(mask, True).as_py()
+    return None if found < 0 else found

@@ -1,0 +1,1 @@
+"""Runs beyond one process: Ray clusters, shards and merging."""

@@ -1,0 +1,140 @@
+"""The steps that end a run: the record of how it was made, and the report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from merkhet.core.files import file_digest, write_json, write_text
+from merkhet.core.schemas import ANSWERS, SCORES, read_table
+from merkhet.core.version import __version__
+from merkhet.engine.plan import Nothing, StepContext
+from merkhet.engine.run_files import CALIBRATION, read_json
+from merkhet.engine.study import Study
+from merkhet.engine.suite_card import SuiteCard
+from merkhet.questions.question_files import read_questions
+
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "tantivy")
+
+
+@dataclass(frozen=True)
+class RecordParams:
+    """What run.json says of the study."""
+
+    suite: str
+    card: SuiteCard
+    seed: int
+
+
+@dataclass(frozen=True)
+class RecordRuntime:
+    """How the run was started."""
+
+    command: str
+    shards: tuple[Mapping[str, Any], ...] = ()
+    """Shards that the run was merged from: number, command, versions and machine of each."""
+
+
+@dataclass(frozen=True)
+class CalibrationParams:
+    """Calibration cards of the run's probes, as they were found."""
+
+    cards: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class ReportParams:
+    """What the report shows beside the tables of the run."""
+
+    title: str
+    study: Study
+    card: SuiteCard
+
+
+def record(context: StepContext[RecordParams, RecordRuntime]) -> None:
+    """Write run.json: versions, machine, seeds, and hashes of the questions and of every model's weights."""
+    questions = read_questions(context.folder)
+    tasks = Counter(questions.questions["task"].to_pylist())
+    facts = {fact for row in questions.questions["facts"].to_pylist() for fact in row or []}
+    asked = {
+        "count": questions.questions.num_rows,
+        "by_task": dict(sorted(tasks.items())),
+        "facts": len(facts),
+        "knowledge": questions.facts.num_rows,
+        "digest": file_digest(context.folder / "questions.parquet"),
+    }
+    models = [read_json(context.folder / name) for name in context.step.inputs if name.startswith(".merkhet/")]
+    content = run_record(context.params, context.runtime, asked, models)
+    write_json(context.folder / "run.json", content)
+
+
+def run_record(
+    params: RecordParams, runtime: RecordRuntime, asked: Mapping[str, Any], models: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Make the content of run.json: versions, machine, seed, what was asked and of which models."""
+    return {
+        "merkhet": __version__,
+        "suite": params.suite,
+        "card": params.card.as_json(),
+        "seed": params.seed,
+        "command": runtime.command,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": installed_versions(),
+        "machine": machine(),
+        "questions": dict(asked),
+        "models": [dict(model) for model in models],
+        **({"shards": [dict(shard) for shard in runtime.shards]} if runtime.shards else {}),
+    }
+
+
+def calibrations(context: StepContext[CalibrationParams, Nothing]) -> None:
+    """Write calibration.json: the calibration cards of the probes that the run asks by, as they were found."""
+    write_json(context.folder / CALIBRATION, [dict(card) for card in context.params.cards])
+
+
+def report(context: StepContext[ReportParams, Nothing]) -> None:
+    """Write report.html from what the run holds."""
+    from merkhet.reports.html_report import render_html
+    from merkhet.reports.report_data import ReportData
+
+    folder, params = context.folder, context.params
+    questions = read_questions(folder)
+    data = ReportData(
+        title=params.title,
+        study=params.study.model_dump(),
+        record=read_json(folder / "run.json"),
+        suite=params.card.as_json(),
+        scores=read_table(SCORES, folder / "scores.parquet"),
+        questions=questions.questions,
+        candidates=questions.candidate_sets(),
+        answers=read_table(ANSWERS, folder / "answers.parquet"),
+        findings=read_json(folder / "findings.json"),
+        analyses=read_json(folder / "analyses.json") if "analyses.json" in context.step.inputs else (),
+        calibration=read_json(folder / CALIBRATION),
+    )
+    write_text(folder / context.step.outputs[0], render_html(data))
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of the packages that can change a number, as far as they are there."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """What the run was made on, without names."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"system": platform.system(), "architecture": platform.machine(), "cores": cores, "platform": sys.platform}

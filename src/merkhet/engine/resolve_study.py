@@ -1,0 +1,234 @@
+"""From what a user gives to a study that is complete and can be done: defaults filled, every name checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from merkhet.analysis.analysis_options import options_of
+from merkhet.core.compute_engines import ASKS, BUILDS, AskEngine, Engines, choose_engines
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.files import is_there
+from merkhet.core.registry import Registry
+from merkhet.engine.study import Study, apply_setting, make_study, read_study
+from merkhet.engine.suite import Suite
+from merkhet.models.model_lookup import ResolvedModel, resolve_model, with_chat
+from merkhet.probes import PROBES
+from merkhet.training import LEARNERS, MEMORIZE, PRETRAIN
+
+BLANK = "random:2x128"
+"""What memorizes where a study names no model."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for: a suite or a study file, and what is to be different from it."""
+
+    what: str
+    data: str | None = None
+    knowledge: Sequence[str] = ()
+    models: Sequence[Any] = ()
+    tasks: Sequence[str] = ()
+    limit: int | None = None
+    seed: int | None = None
+    settings: Sequence[str] = ()
+    engines: Sequence[str] = ()
+    workers: int | None = None
+    cores: int | None = None
+    memory: str | None = None
+
+
+@dataclass(frozen=True)
+class ResolvedStudy:
+    """A study with its suite, the folder that its paths are relative to, and its models found and hashed.
+
+    ``engines`` say where it is done; on Ray by so many ``workers`` of so many ``cores``, or by as many as fit.
+    """
+
+    suite: Suite
+    study: Study
+    home: Path
+    models: tuple[ResolvedModel, ...]
+    engines: Engines = field(default_factory=Engines)
+    workers: int | None = None
+    cores: int | None = None
+
+    @property
+    def ask_engine(self) -> AskEngine | None:
+        """The cluster that asks; None where this process asks."""
+        engine = self.engines.ask
+        if engine.name == ASKS[0]:
+            return None
+        return AskEngine(engine.name, engine.address, self.workers, self.cores)
+
+
+def resolve_study(request: Request, suites: Registry, *, with_models: bool = True) -> ResolvedStudy:
+    """Resolve a request: fill defaults, find the suite and the models, check every name.
+
+    Raises:
+        InputError: Anything that can be refused before work begins.
+    """
+    content: dict[str, Any] = {"suite": request.what}
+    home, where = Path(), f"suite {request.what}"
+    if request.what.endswith((".yaml", ".yml")):
+        path = Path(request.what)
+        content, home, where = read_study(path), path.parent, str(path)
+        if "suite" not in content:
+            raise InputError(f"{where}: the key 'suite' is missing; {did_you_mean('', suites)}")
+    for setting in request.settings:
+        apply_setting(content, setting)
+    _override(content, request)
+    suite: Suite = suites.get(str(content["suite"]), home)
+    given = make_study(content, where)
+    asking = {"models": [BLANK]} if memorizes(given) else suite.run_defaults
+    usual = {**suite.defaults, **(asking if with_models else {}), **suite.defaults_for(given.options)}
+    chosen = {key: getattr(given, key) for key in given.model_fields_set}
+    if given.learning is not None and "learner" not in given.learning.model_fields_set:
+        # Settings alone are those of the suite's own learner.
+        chosen["learning"] = {**usual.get("learning", {}), **given.learning.model_dump(exclude_unset=True)}
+    study = make_study({**usual, **chosen}, where)
+    _check(study, suite, home, where)
+    engines = _engines(request, study, suite, where)
+    models = _resolve_models(suite, study, home) if with_models else ()
+    return ResolvedStudy(suite, study, home, models, engines, request.workers, request.cores)
+
+
+def _engines(request: Request, study: Study, suite: Suite, where: str) -> Engines:
+    """The engines that are asked for; refuses workers that nobody would use, and an engine that cannot build this."""
+    engines = choose_engines(request.engines, request.memory)
+    if engines.build.name != BUILDS[0] and study.data is None and not suite.builds_on_engines:
+        raise InputError(
+            f"{where}: its questions are made in this process, and not on {engines.build.name}; leave that engine out"
+        )
+    here = engines.ask.name == ASKS[0]
+    for option, count in (("--workers", request.workers), ("--cores-per-worker", request.cores)):
+        if count is not None and here:
+            raise InputError(f"{option} is for asking on Ray; add --engine ray, or leave it out")
+        if count is not None and count < 1:
+            raise InputError(f"{option} is {count}, and should be 1 or more")
+    if memorizes(study) and not here:
+        raise InputError(
+            f"{where}: what a model has memorized is asked where it was, and not on {engines.ask.name}; leave that out"
+        )
+    return engines
+
+
+def _override(content: dict[str, Any], request: Request) -> None:
+    given: Mapping[str, Any] = {
+        "data": str(Path(request.data).resolve()) if request.data else None,
+        "knowledge": [_from_here(place) for place in request.knowledge] or None,
+        "models": [_model_content(model) for model in request.models] or None,
+        "tasks": list(request.tasks) or None,
+        "limit": request.limit,
+        "seed": request.seed,
+    }
+    content.update({key: value for key, value in given.items() if value is not None})
+
+
+def _from_here(place: str) -> str:
+    """A path given on the command line is relative to where the user stands, not to the study."""
+    return str(Path(place).resolve()) if is_there(Path(place)) else place
+
+
+def _model_content(model: Any) -> Any:
+    if isinstance(model, str):
+        return _from_here(model)
+    if isinstance(model, Mapping):
+        return dict(model)
+    return _known_by_name(model)
+
+
+def _known_by_name(model: Any) -> str:
+    """A model given as an object is known by its name for the rest of this process."""
+    from merkhet.models import MODELS
+    from merkhet.models.protocol import Model
+
+    if not isinstance(model, Model):
+        raise InputError(f"a model is a name, a folder, a mapping or a Model, and this is {type(model).__name__}")
+    MODELS.remove(model.name)
+    MODELS.add(model.name, lambda: model)
+    return model.name
+
+
+def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
+    known = [*suite.options, *options_of(suite.analysis_names())]
+    for key in study.options:
+        if key not in known:
+            raise InputError(f"{where}: {suite.name} has no option {key!r}; {did_you_mean(key, known)}")
+    for task in study.tasks:
+        if study.data is None and task not in suite.tasks:
+            raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.tasks)}")
+    for choice in study.probes:
+        PROBES.check(choice.probe)
+        if choice.options:
+            from merkhet.probes.probe_support import check_options
+
+            try:
+                check_options(choice.probe, PROBES.get(choice.probe, home), choice.options)
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from error
+    if study.shots and study.data is None and "split" not in suite.options:
+        raise InputError(f"{where}: {suite.name} has no training questions to show as examples (shots)")
+    if study.learning is not None:
+        LEARNERS.check(study.learning.learner)
+        _check_pretraining(study, suite, home, where)
+        _check_memorizing(study, suite, where)
+    if study.metrics:
+        from merkhet.metrics.metrics import get_metric
+
+        for name in study.metrics:
+            get_metric(name, home)
+    if study.data is not None and not is_there(home / study.data):
+        raise InputError(f"{where}: there is no folder or file {study.data} (data)")
+
+
+def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> None:
+    if study.learning is None or study.learning.learner != PRETRAIN:
+        return
+    from merkhet.training.pretraining_settings import study_pretraining
+
+    if suite.trains_itself:
+        raise InputError(f"{where}: {suite.name} has steps of its own, and cannot go on with pre-training ({PRETRAIN})")
+    try:
+        study_pretraining(study.learning.settings, home)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def memorizes(study: Study) -> bool:
+    """Whether models store facts in a study, instead of being asked as they are."""
+    return study.learning is not None and study.learning.learner == MEMORIZE
+
+
+def _check_memorizing(study: Study, suite: Suite, where: str) -> None:
+    if study.learning is None or not memorizes(study):
+        return
+    from merkhet.training.memorizing.memorize_settings import make_memorize_settings
+
+    if not suite.memorizes:
+        raise InputError(f"{where}: {suite.name} has nothing to memorize (learner {MEMORIZE}); choose another suite")
+    try:
+        make_memorize_settings(study.learning.settings)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedModel, ...]:
+    if not study.models:
+        raise InputError("no model is named: give one with --model, or under 'models' in the study")
+    settings = suite.model_settings(study)
+    specs = [replace(choice.spec(), **settings) for choice in study.models]
+    resolved = tuple(resolve_model(with_chat(spec, study.chat, study.seed), home) for spec in specs)
+    seen: set[str] = set()
+    for model in resolved:
+        if model.name in seen:
+            raise InputError(f"two models are called {model.name!r}; give one of them another 'label' in the study")
+        seen.add(model.name)
+        if model.kind == "blank" and not memorizes(study):
+            raise InputError(
+                f"{model.name} has random weights and knows nothing yet; it can store facts ('merkhet memorize'), and "
+                "cannot be asked as it is"
+            )
+    return resolved

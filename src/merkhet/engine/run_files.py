@@ -1,0 +1,38 @@
+"""Names and JSON files of a run's folder that several steps share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from merkhet.core.errors import InputError, first_line
+from merkhet.core.schemas import SETTINGS, read_table
+from merkhet.engine.plan import StepContext
+
+CALIBRATION = "calibration.json"
+SYMBOLS_FILE = "symbols.parquet"
+FACTS_FILE = ".merkhet/facts.parquet"
+ABOUT_FACTS = ".merkhet/facts.json"
+ABOUT_SETS = ".merkhet/sets.json"
+PREMISE_LABELS = "settings.parquet"
+SHARD_FILE = ".merkhet/shard.json"
+
+
+def read_json(file: Path) -> Any:
+    """Read a JSON file of a run; refuse one that is missing or broken."""
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{file} cannot be read ({first_line(error)}). Make the run again, or fetch it anew."
+        ) from error
+
+
+def read_premise_labels(context: StepContext[Any, Any]) -> dict[tuple[str, str], str]:
+    """Read how premises were given, by model and question; empty where no question has premises."""
+    if PREMISE_LABELS not in context.step.inputs:
+        return {}
+    table = read_table(SETTINGS, context.folder / PREMISE_LABELS)
+    columns = (table[name].to_pylist() for name in ("model", "question_id", "premises"))
+    return {(model, question): label for model, question, label in zip(*columns, strict=True)}

@@ -1,0 +1,185 @@
+"""A study: one YAML file that says what is asked of which models, checked before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.files import read_yaml
+from merkhet.core.text_formats import parse_yaml, shown
+from merkhet.models.model_lookup import ModelSpec
+
+
+class ModelChoice(BaseModel):
+    """A model of a study; see ModelSpec for what the keys mean."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    label: str | None = None
+    kind: Literal["masked", "causal", "encoder", "chat"] | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    device: str = "auto"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    candidates: Literal["in place", "apart"] = "in place"
+    special_tokens: bool = True
+    longest: int | None = Field(default=None, ge=1)
+    endpoint: str | None = None
+    chat: dict[str, Any] | None = None
+
+    def spec(self) -> ModelSpec:
+        """The same for the models room."""
+        return ModelSpec(**self.model_dump())
+
+
+class ProbeChoice(BaseModel):
+    """A probe of a study, with the methods to use (else each model's usual one) and the probe's own options."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    probe: str
+    methods: dict[str, list[str]] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class LearningChoice(BaseModel):
+    """What models learn before they are asked a second time: the learner, its settings, how many questions a task."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    learner: str = "cloze"
+    settings: dict[str, Any] = Field(default_factory=dict)
+    limit: int | None = Field(default=None, ge=1)
+
+
+class Study(BaseModel):
+    """What is asked of which models, how it is scored, and what is reported."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    suite: str
+    title: str | None = None
+    data: str | None = None
+    knowledge: list[str] = Field(default_factory=list)
+    tasks: list[str] = Field(default_factory=list)
+    limit: int | None = Field(default=None, ge=1)
+    seed: int = 0
+    models: list[ModelChoice] = Field(default_factory=list)
+    probes: list[ProbeChoice] = Field(default_factory=list)
+    learning: LearningChoice | None = None
+    metrics: list[str] = Field(default_factory=list)
+    groups: list[str] = Field(default_factory=lambda: ["domain", "relation"])
+    options: dict[str, Any] = Field(default_factory=dict)
+    chat: dict[str, Any] = Field(default_factory=dict)
+    report: Literal["html", "none"] = "html"
+
+    @property
+    def trains(self) -> bool:
+        """Whether questions of the splits train and dev are needed: to learn from them, or to show some as examples."""
+        return self.learning is not None or self.shots > 0
+
+    @property
+    def shots(self) -> int:
+        """How many examples are shown at most."""
+        return max((int(choice.options.get("shots") or 0) for choice in self.probes), default=0)
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _models(cls, value: Any) -> Any:
+        return _named(value, "model")
+
+    @field_validator("probes", mode="before")
+    @classmethod
+    def _probes(cls, value: Any) -> Any:
+        return _named(value, "probe")
+
+    @field_validator("learning", mode="before")
+    @classmethod
+    def _learning(cls, value: Any) -> Any:
+        return {"learner": value} if isinstance(value, str) else value
+
+    @field_validator("knowledge", "tasks", "metrics", "groups", mode="before")
+    @classmethod
+    def _lists(cls, value: Any) -> Any:
+        return _listed(value)
+
+
+GROUPS = ("domain", "relation", "template", "rule", "split", "language", "mask", "conflict")
+"""What scores can be grouped by: columns of questions, and what :mod:`merkhet.engine.score_step` works out of them."""
+
+
+def make_study(content: Mapping[str, Any], where: str) -> Study:
+    """A study from its content; refuses an unknown key or a wrong value in one line, with a suggestion."""
+    try:
+        study = Study.model_validate(dict(content))
+    except ValidationError as error:
+        raise InputError(f"{where}: {_explain(error)}") from error
+    for group in study.groups:
+        if group not in GROUPS:
+            raise InputError(f"{where}: scores cannot be grouped by {group!r}; {did_you_mean(group, GROUPS)}")
+    return study
+
+
+def read_study(path: Path) -> dict[str, Any]:
+    """The content of a study file, not yet checked but for being YAML with a suite."""
+    if not path.is_file():
+        raise InputError(f"there is no study {path}")
+    content = read_yaml(path, "a study")
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is no study: it should hold keys such as 'suite' and 'models'")
+    return content
+
+
+def apply_setting(content: dict[str, Any], setting: str) -> None:
+    """Put ``key=value`` (dots for keys within keys, YAML for the value) into a study's content."""
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise InputError(f"--set {setting}: write key=value, as in --set seed=3")
+    value = parse_yaml(text, f"--set {setting}: the value")
+    *path, last = key.split(".")
+    for part in path:
+        content = content.setdefault(part, {})
+        if not isinstance(content, dict):
+            raise InputError(f"--set {setting}: {part!r} holds no keys")
+    content[last] = value
+
+
+def study_yaml(study: Study) -> str:
+    """A study as YAML, everything spelled out."""
+    return yaml.safe_dump(study.model_dump(), sort_keys=False, allow_unicode=True)
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str | dict) else value
+
+
+def _named(value: Any, key: str) -> Any:
+    """Names as what has a name; what is no list stays as it is, and is refused with its place."""
+    items = _listed(value)
+    return [{key: item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    if not first["loc"]:  # A key that is no text, or one with half of a character.
+        return f"a key is not what it should be: {first['msg'][0].lower()}{first['msg'][1:]}"
+    *inside, last = (str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        place = f" in {'.'.join(inside)}" if inside else ""
+        kinds: dict[str, type[BaseModel]] = {
+            "models": ModelChoice,
+            "probes": ProbeChoice,
+            "learning": LearningChoice,
+        }
+        known = kinds.get(inside[0] if inside else "", Study).model_fields
+        return f"there is no key {last!r}{place}; {did_you_mean(last, known)}"
+    where = ".".join([*inside, last])
+    if first["type"] == "missing":
+        return f"the key {where!r} is missing"
+    return f"{where} is {shown(first['input'])}: {first['msg'][0].lower()}{first['msg'][1:]}"

@@ -1,0 +1,62 @@
+"""What a run records about its suite: scoring rule, headline scores and card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ScoringRule:
+    """How a suite scores beyond its metrics."""
+
+    average_over: str | None = None
+    """Group column; the score of a task is the mean over its classes."""
+    unusable_is_wrong: bool = False
+    """Whether a question that cannot be asked counts as wrong."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Encode the parts that differ from the usual rule."""
+        return {key: value for key, value in asdict(self).items() if value}
+
+
+@dataclass(frozen=True)
+class HeadlineScore:
+    """A score of the main table."""
+
+    task: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class SuiteCard:
+    """What reports say of a suite and of how a run uses it."""
+
+    name: str
+    title: str
+    about: str
+    methods: str
+    """Sentences for the methods section."""
+    citations: tuple[str, ...]
+    """BibTeX entries."""
+    analyses: tuple[str, ...]
+    """Names of the analyses that are made of every run."""
+    told: tuple[str, ...]
+    """Analyses whose sentences are printed when the run ends."""
+    main_methods: tuple[str, ...]
+    """Methods that the main table shows of models that answered by several."""
+    headline: tuple[HeadlineScore, ...]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Plain names of relations."""
+    scoring: ScoringRule = ScoringRule()
+    experiment: str | None = None
+    """Experiment of a memorizing run."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Encode for run.json and reports; scoring rules are keys of their own."""
+        content = asdict(self)
+        del content["scoring"], content["experiment"]
+        content |= {key: list(content[key]) for key in ("citations", "analyses", "told", "main_methods", "headline")}
+        content |= self.scoring.as_json()
+        return {**content, "experiment": self.experiment} if self.experiment else content

@@ -1,0 +1,145 @@
+"""The steps that change a model: it learns from questions of a task, or from a text, and is saved within the run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.records import Question
+from merkhet.engine.ask_step import is_asked
+from merkhet.engine.asker import ModelRuntime
+from merkhet.engine.plan import StepContext
+from merkhet.models.loading import load_model
+from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
+from merkhet.questions.question_files import TRAINING, QuestionSet, read_questions
+from merkhet.training import LEARNERS
+from merkhet.training.artifact import Learner
+from merkhet.training.text_corpus import corpus_digest
+
+logger = logging.getLogger("merkhet.engine")
+
+
+@dataclass(frozen=True)
+class TrainParams:
+    """What a model is trained on, and how."""
+
+    name: str
+    """Name of the trained model in tables."""
+    task: str | None
+    kind: str
+    fingerprint: str
+    dtype: str
+    learner: str
+    identity: str
+    """Name of the learner, with the hash of its file where it is a user's own."""
+    settings: Mapping[str, Any]
+    """Settings of the learner, as the study has them."""
+    seed: int
+    kinds: tuple[str, ...] = ()
+    """Kinds of templates to train on; all that are not soft if empty."""
+    start: tuple[str, ...] = ()
+    """Records of earlier trainings to start from."""
+
+
+@dataclass(frozen=True)
+class PretrainParams:
+    """How a masked model's pre-training is continued."""
+
+    name: str
+    kind: str
+    fingerprint: str
+    dtype: str
+    settings: Mapping[str, Any]
+    """Settings that affect the result."""
+    seed: int
+    corpus: str
+    """Hash of the corpus."""
+
+
+@dataclass(frozen=True)
+class PretrainRuntime(ModelRuntime):
+    """Where the model and the corpus are, and how processes share the work."""
+
+    corpus: str
+    processes: Mapping[str, Any]
+
+
+def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
+    """Train a model on the training questions of a task, or of all; the dev questions decide when to stop.
+
+    The first output is the record, learned.json; the weights lie beside it.
+    """
+    params = context.params
+    found = read_questions(context.folder / TRAINING)
+    training, dev = (_questions(found, split, params.task, params.kinds) for split in ("train", "dev"))
+    if not training:
+        of_task = f" of the task {params.task}" if params.task else ""
+        raise InputError(f"there are no training questions{of_task} to tune {params.name} on; ask it untuned")
+    learner: Learner = LEARNERS.get(params.learner, context.home)
+    resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
+    context.progress.say(f"  {params.name}: learning from {len(training)} questions")
+    model = load_model(resolved)
+    more = {"start": [context.folder / file for file in params.start]} if params.start else {}
+    learned = learner(
+        model,
+        training,
+        (context.folder / context.step.outputs[0]).parent,
+        dev=dev,
+        settings=params.settings,
+        seed=params.seed,
+        progress=context.progress,
+        **more,
+    )
+    logger.info("%s has learned: %s", params.name, dict(learned.record))
+
+
+def pretrain(context: StepContext[PretrainParams, PretrainRuntime]) -> None:
+    """Continue the pre-training of a masked model on a corpus; resume from the last checkpoint.
+
+    The first output is the record, learned.json; the model lies beside it.
+    """
+    from merkhet.training.pretraining import pretrain as train
+
+    params, corpus = context.params, Path(context.runtime.corpus)
+    resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
+    if corpus_digest(corpus) != params.corpus:
+        raise MerkhetError(f"the corpus {corpus.name} has changed since this run was planned; start it again")
+    context.progress.say(f"  {params.name}: {params.settings['steps']} steps of pre-training on {corpus.name}")
+    learned = train(
+        load_model(resolved),
+        corpus,
+        (context.folder / context.step.outputs[0]).parent,
+        settings={**params.settings, **context.runtime.processes},
+        seed=params.seed,
+        progress=context.progress,
+        checkpoints=context.work,
+    )
+    for remark in learned.record["remarks"]:
+        context.progress.say(f"  {remark}")
+    logger.info("%s has learned: %s", params.name, dict(learned.record))
+
+
+def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedModel:
+    """Return a model with the weights that it was planned with.
+
+    Raises:
+        MerkhetError: The weights have changed since.
+    """
+    resolved = resolve_model(spec, home)
+    if resolved.fingerprint != fingerprint:
+        raise MerkhetError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+    return resolved
+
+
+def _questions(found: QuestionSet, split: str, task: str | None, kinds: Sequence[str] | None = None) -> list[Question]:
+    chosen = pc.equal(found.questions["split"], split)
+    if task:
+        chosen = pc.and_(chosen, pc.equal(found.questions["task"], task))
+    some = QuestionSet(found.questions.filter(chosen), found.candidates)
+    return [question for question in some.as_questions() if is_asked(question, None, kinds)]

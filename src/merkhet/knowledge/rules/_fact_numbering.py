@@ -1,0 +1,97 @@
+"""Facts as rows of numbers for the rules, and the way back to facts of a knowledge base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from merkhet.knowledge.engines.relational_engine import Tables
+
+FIRST, LAST = -(10**15), 10**15
+"""Before every start and after every end: what a fact without times has."""
+
+
+def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[str]) -> bool:
+    """Make ``facts_now`` of the stated facts, with the dictionaries ``terms`` and ``literals``; whether any has a time.
+
+    Numbers follow the order of ids and of texts' hashes, so that the same facts give the same proofs on every machine.
+    The dictionaries also hold each text as it stands in what is hashed for an id.
+    """
+    _number_literals(tables)
+    literals = tables.count("literals")
+    tables.give("constants", pa.table({"term": pa.array(sorted(set(constants)), pa.string())}))
+    tables.number_rows(
+        "numbered_terms",
+        "select subject as term from facts union select predicate as term from facts "
+        "union select object as term from facts where object is not null and left(object, 1) != '\"' "
+        "union select term from constants",
+        ["md5(term)", "term"],
+        spread="left(md5(term), 2)",
+    )
+    tables.make("terms", "select n as id, term, json_text(term) as quoted from numbered_terms")
+    tables.drop("numbered_terms")
+    tables.number_rows("numbered_domains", "select distinct domain from facts where domain is not null", ["domain"])
+    tables.make("domains", "select n as id, domain from numbered_domains")
+    timed = tables.count('facts where "start" is not null or "end" is not null') > 0
+    times = (
+        f'coalesce(time_key("start", 0), {FIRST}) as a, coalesce(time_key("end", 99), {LAST}) as b, ' if timed else ""
+    )
+    empty = ", ".join(f"cast(null as {tables.number}) as {name}" for name in premises)
+    tables.number_rows("ids", "select fact_id from facts", ["fact_id"], spread="left(fact_id, 4)")
+    object = "coalesce(l.id, o.id)" if literals else "o.id"
+    objects = (
+        "left join terms o on o.term = f.object left join literals l on l.object is not distinct from f.object "
+        "and l.value is not distinct from f.value and l.unit is not distinct from f.unit "
+        if literals
+        else "join terms o on o.term = f.object "
+    )
+    tables.make(
+        "facts_now",
+        f"select i.n, s.id as s, p.id as p, {object} as o, {times}d.id as d, "
+        f"0 as g, 0::tinyint as r, {empty} from facts f "
+        "join ids i on i.fact_id = f.fact_id join terms s on s.term = f.subject join terms p on p.term = f.predicate "
+        f"{objects} left join domains d on d.domain = f.domain",
+    )
+    return timed
+
+
+def _number_literals(tables: Tables) -> None:
+    tables.change(
+        "number_texts",
+        "select distinct value from facts where value is not null",
+        lambda piece: piece.append_column("text", pa.array(map(repr, piece["value"].to_pylist()), pa.string())),
+    )
+    tables.number_rows(
+        "numbered_literals",
+        "select distinct object, value, unit from facts where value is not null or left(object, 1) = '\"'",
+        ["md5(coalesce(object, ''))", "object", "value", "unit"],
+        spread="left(md5(coalesce(object, '')), 2)",
+    )
+    tables.make(
+        "literals",
+        f"select (-l.n)::{tables.number} as id, l.object, l.value, l.unit, "
+        "coalesce(json_text(l.object), 'null') || ',' || coalesce(t.text, 'null') || ',' || "
+        "coalesce(json_text(l.unit), 'null') as quoted "
+        "from numbered_literals l left join number_texts t on t.value = l.value",
+    )
+    tables.drop("numbered_literals")
+
+
+def numbers_of(tables: Tables, names: Iterable[str]) -> dict[str, int]:
+    """The numbers of terms, of which there are few."""
+    tables.give("wanted_terms", pa.table({"term": pa.array(sorted(set(names)), pa.string())}))
+    rows = tables.rows("select t.term, t.id from terms t join wanted_terms w on w.term = t.term")
+    return {str(term): int(number) for term, number in rows}
+
+
+def latest(start: str) -> str:
+    """SQL for the last moment at which something may have begun: a year alone may mean its last day."""
+    return f"{start} + case when {start} % 10000 = 0 then 9999 when {start} % 100 = 0 then 99 else 0 end"
+
+
+def earliest(end: str) -> str:
+    """SQL for the first moment at which something may have ended: a year alone may mean its first day."""
+    # Years before Christ are negative, and so would be their remainders.
+    of_year, of_month = f"({end} % 10000 + 10000) % 10000", f"({end} % 100 + 100) % 100"
+    return f"{end} - case when {of_year} = 9999 then 9999 when {of_month} = 99 then 99 else 0 end"

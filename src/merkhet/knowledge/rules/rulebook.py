@@ -1,0 +1,79 @@
+"""The rules as data: what must hold, and what follows. The six OWL 2 axioms of KMIR, and RDFS 2, 3, 5, 7, 9 and 11."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.knowledge import _iris as iris
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "type": (iris.TYPE, "P31"),
+    "subclass": (iris.SUBCLASS, "P279"),
+    "subproperty": (iris.SUBPROPERTY, "P1647"),
+    "domain": (iris.DOMAIN,),
+    "range": (iris.RANGE,),
+    "inverse": (iris.INVERSE, "P1696"),
+    "equivalent": (iris.EQUIVALENT_PROPERTY, "P1628"),
+    "equivalent class": (iris.EQUIVALENT_CLASS, "P1709"),
+    "chain": (iris.CHAIN,),
+    "disjoint properties": (iris.DISJOINT_PROPERTIES,),
+    "disjoint classes": (iris.DISJOINT_CLASSES,),
+}
+"""What a predicate may be to the rules, and the predicates that are it; a rules file may name further ones."""
+
+KINDS: Mapping[str, str] = {
+    "symmetric": iris.SYMMETRIC,
+    "transitive": iris.TRANSITIVE,
+    "functional": iris.FUNCTIONAL,
+    "inverse functional": iris.INVERSE_FUNCTIONAL,
+    "asymmetric": "owl:AsymmetricProperty",
+    "irreflexive": "owl:IrreflexiveProperty",
+}
+"""What a property may be declared to be, and the class that says so."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way from facts to a fact. ``axiom`` is the role of the statement that licenses it; ``says`` puts it in words.
+
+    ``shape`` is how the conclusion follows from a fact (x p y): see ``compiling``.
+    """
+
+    name: str
+    axiom: str
+    shape: str
+    says: str
+    also: str = ""
+
+
+RULES: Mapping[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        Rule("symmetric", "symmetric", "turn", "(x p y) → (y p x), p symmetric", "SymmetricOP"),
+        Rule("transitive", "transitive", "join", "(x p y), (y p z) → (x p z), p transitive", "TransitiveOP"),
+        Rule("equivalent", "equivalent", "swap", "(x p y) ↔ (x q y), p equivalent to q", "EquivalentOP"),
+        Rule("inverse", "inverse", "turn swap", "(x p y) ↔ (y q x), p inverse of q", "InverseOP"),
+        Rule("chain", "chain", "chain", "(x p y), (y q z) → (x r z), p followed by q is r", "SubOP(OPChain)"),
+        Rule("rdfs2", "domain", "subject type", "(x p y) → (x type c), c the domain of p"),
+        Rule("rdfs3", "range", "object type", "(x p y) → (y type c), c the range of p"),
+        Rule("rdfs5", "subproperty", "close", "subproperty of a subproperty is one too"),
+        Rule("rdfs7", "subproperty", "raise", "(x p y) → (x q y), p a subproperty of q", "Sub-relation"),
+        Rule("rdfs9", "subclass", "raise type", "(x type c) → (x type d), c a subclass of d"),
+        Rule("rdfs11", "subclass", "close", "subclass of a subclass is one too"),
+        Rule("equivalent class", "equivalent class", "swap type", "(x type c) ↔ (x type d), c equivalent to d"),
+    )
+}
+_ALIASES = {rule.also.lower(): name for name, rule in RULES.items() if rule.also} | {"subproperty": "rdfs7"}
+
+
+def chosen_rules(names: Iterable[str]) -> tuple[Rule, ...]:
+    """The rules of these names (KMIR's names are understood too); all for none; refuses an unknown one."""
+    wanted = set()
+    for name in names:
+        key = _ALIASES.get(name.lower(), name.lower())
+        if key not in RULES:
+            raise InputError(f"there is no rule called {name!r}; {did_you_mean(name, RULES)}")
+        wanted.add(key)
+    return tuple(rule for rule in RULES.values() if not wanted or rule.name in wanted)

@@ -1,0 +1,78 @@
+"""RDF literals as merkhet keeps them: numbers with a unit, days without a time, everything else as quoted text."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from merkhet.knowledge._iris import PREFIXES, short_name
+
+XSD = PREFIXES["xsd"]
+STRING = XSD + "string"
+_NUMBERS = frozenset(
+    XSD + name
+    for name in (
+        *("integer", "decimal", "float", "double", "long", "int", "short", "byte"),
+        *("nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"),
+        *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+    )
+)
+_UNITS = PREFIXES["dbt"]
+_YEAR, _MONTH, _DAY = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})", r"-(?:0[1-9]|1[0-2])", r"-(?:0[1-9]|[12][0-9]|3[01])"
+_ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+_TIME = r"T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+# What is kept of a time is the first group.
+_TIMES = {
+    XSD + name: re.compile(pattern)
+    for name, pattern in {
+        "gYear": f"({_YEAR}){_ZONE}",
+        "gYearMonth": f"({_YEAR}{_MONTH}){_ZONE}",
+        "date": f"({_YEAR}{_MONTH}{_DAY}){_ZONE}",
+        "dateTime": f"({_YEAR}{_MONTH}{_DAY}){_TIME}{_ZONE}",
+        "dateTimeStamp": f"({_YEAR}{_MONTH}{_DAY}){_TIME}{_ZONE}",
+    }.items()
+}
+
+Literal = tuple[str, str, "str | None"]
+"""The text, the IRI of the datatype, and the language tag or None."""
+
+
+def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None]:
+    """The object, the value and the unit that stand for a literal; either the object or the value is None.
+
+    Raises ValueError, with the reason, for a number that is none or is not finite, and for a date that is none.
+    """
+    text, datatype, language = literal
+    if language:
+        return f'"{text}"@{language}', None, None
+    if datatype == STRING:
+        return f'"{text}"', None, None
+    if datatype in _NUMBERS:
+        return None, _number(text, datatype), None
+    if datatype in _TIMES:
+        found = _TIMES[datatype].fullmatch(text.strip())
+        if not found:
+            raise ValueError(f"{_shown(text)} is no {short_name(datatype)}")
+        return f'"{found[1]}"', None, None
+    if datatype.startswith(_UNITS):
+        try:
+            return None, _number(text, datatype), short_name(datatype)
+        except ValueError:
+            # Some of DBpedia's datatypes are lists of words: "OHC"^^dbt:valvetrain.
+            return f'"{text}"', None, None
+    return f'"{text}"', None, None
+
+
+def _number(text: str, datatype: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    # Python also reads 1_000 and digits of other scripts, which RDF does not.
+    if not math.isfinite(value) or "_" in text or not text.isascii():
+        raise ValueError(f"{_shown(text)} is no finite number ({short_name(datatype)})")
+    return value
+
+
+def _shown(text: str) -> str:
+    return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'

@@ -1,0 +1,145 @@
+"""What OWL says with blank nodes: chains, unions, intersections and disjoint sets, as plain facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from merkhet.knowledge._iris import (
+    CHAIN,
+    DISJOINT_CLASSES,
+    DISJOINT_PROPERTIES,
+    DOMAIN,
+    EQUIVALENT_CLASS,
+    RANGE,
+    SUBCLASS,
+    SUBPROPERTY,
+    TYPE,
+)
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources._literals import Literal
+
+Triple = tuple[str, str, str]
+"""Subject, predicate and object, by their short names."""
+
+EXPRESSIONS = "class expressions"
+BLANK = "blank nodes"
+_FIRST, _REST, _NIL = "rdf:first", "rdf:rest", "rdf:nil"
+_UNION, _INTERSECTION, _DISJOINT_UNION = "owl:unionOf", "owl:intersectionOf", "owl:disjointUnionOf"
+_DISJOINT = {"owl:AllDisjointClasses": DISJOINT_CLASSES, "owl:AllDisjointProperties": DISJOINT_PROPERTIES}
+# A union of domains does not say that each of them is one, and schema.org has the word for it.
+_INCLUDES = {DOMAIN: "schema:domainIncludes", RANGE: "schema:rangeIncludes"}
+_AXIOMS = {CHAIN, DOMAIN, RANGE, SUBCLASS, EQUIVALENT_CLASS, _UNION, _INTERSECTION, _DISJOINT_UNION}
+
+
+def is_blank(name: str) -> bool:
+    """Whether a name is that of a blank node; no IRI starts so."""
+    return name.startswith("_:")
+
+
+class Structures:
+    """The triples with blank nodes that an ontology needs, kept until the whole file is read.
+
+    What is said within a class expression is part of it: only the statement that uses the expression is counted.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._first: dict[str, str] = {}
+        self._rest: dict[str, str] = {}
+        self._lists: dict[str, tuple[str, str]] = {}
+        self._disjoint: dict[str, str] = {}
+        self._members: dict[str, str] = {}
+        self._axioms: list[Triple] = []
+
+    def add(self, subject: str, predicate: str, object: str | Literal) -> None:
+        """Take a triple whose subject or object is a blank node; one of no use here is counted and left out."""
+        if not isinstance(object, str):
+            if not predicate.startswith("owl:"):
+                self._reading.leave_out(BLANK)
+        elif is_blank(subject):
+            self._add_part(subject, predicate, object)
+        elif predicate in _AXIOMS:
+            self._axioms.append((subject, predicate, object))
+        else:
+            ontological = predicate == TYPE or predicate.startswith(("owl:", "rdfs:"))
+            self._reading.leave_out(EXPRESSIONS if ontological else BLANK)
+
+    def facts(self, place: str) -> Iterator[Triple]:
+        """The facts that the structures say; refuses a list that does not end, naming the place."""
+        for subject, predicate, object in self._axioms:
+            if predicate in (CHAIN, _DISJOINT_UNION, _UNION, _INTERSECTION):
+                kind, items = predicate, self._list(object)
+            elif object in self._lists:
+                kind, items = self._lists[object][0], self._list(self._lists[object][1])
+            else:
+                self._reading.leave_out(EXPRESSIONS)
+                continue
+            if items is None:
+                self._reading.refuse(place, f"the list in {predicate} of {subject} is not whole")
+                continue
+            named = [item for item in items if not is_blank(item)]
+            given = list(_said(subject, predicate, kind, items, named))
+            if not given or len(named) < len(items):
+                self._reading.leave_out(EXPRESSIONS)
+            yield from given
+        for node, predicate in self._disjoint.items():
+            items = self._list(self._members.get(node, ""))
+            if items is None:
+                self._reading.refuse(place, f"the members of a set for {predicate} are not whole")
+                continue
+            yield from _pairs(predicate, items)
+
+    def _add_part(self, node: str, predicate: str, object: str) -> None:
+        if predicate == _FIRST:
+            self._first[node] = object
+        elif predicate == _REST:
+            self._rest[node] = object
+        elif predicate in (_UNION, _INTERSECTION):
+            self._lists[node] = (predicate, object)
+        elif predicate == "owl:members":
+            self._members[node] = object
+        elif predicate == TYPE and object in _DISJOINT:
+            self._disjoint[node] = _DISJOINT[object]
+        elif predicate in (SUBCLASS, EQUIVALENT_CLASS, DISJOINT_CLASSES):
+            self._reading.leave_out(EXPRESSIONS)
+        elif not (predicate.startswith("owl:") or (predicate == TYPE and object.startswith(("owl:", "rdf:", "rdfs:")))):
+            self._reading.leave_out(BLANK)
+
+    def _list(self, head: str) -> list[str] | None:
+        """The items of a list; None if it breaks off or runs in a circle."""
+        items: list[str] = []
+        seen: set[str] = set()
+        while head != _NIL:
+            if head in seen or head not in self._first or head not in self._rest:
+                return None
+            seen.add(head)
+            items.append(self._first[head])
+            head = self._rest[head]
+        return items
+
+
+def _said(subject: str, predicate: str, kind: str, items: list[str], named: list[str]) -> Iterator[Triple]:
+    """What one statement about a list of classes or properties says of those that have names."""
+    if predicate == CHAIN:
+        # A chain is one statement: without one of its links it says nothing.
+        if len(named) == len(items) == 1:
+            yield named[0], SUBPROPERTY, subject
+        elif items and len(named) == len(items):
+            yield subject, CHAIN, json.dumps(items, ensure_ascii=False)
+    elif predicate in _INCLUDES:
+        each = kind == _INTERSECTION or len(items) == 1
+        yield from ((subject, predicate if each else _INCLUDES[predicate], item) for item in named)
+    elif kind == _INTERSECTION or (predicate == SUBCLASS and len(items) == 1):
+        yield from ((subject, SUBCLASS, item) for item in named)
+    elif predicate != SUBCLASS:
+        # A class that equals a union holds each of its members.
+        yield from ((item, SUBCLASS, subject) for item in named)
+        if predicate == _DISJOINT_UNION:
+            yield from _pairs(DISJOINT_CLASSES, named)
+
+
+def _pairs(predicate: str, items: list[str]) -> Iterator[Triple]:
+    named = sorted({item for item in items if not is_blank(item)})
+    for row, left in enumerate(named):
+        yield from ((left, predicate, right) for right in named[row + 1 :])

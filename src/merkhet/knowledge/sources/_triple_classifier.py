@@ -1,0 +1,244 @@
+"""Triples sorted into facts, names and what is of no use here, whatever file or endpoint they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merkhet.core.schemas import FACTS, NAMES
+from merkhet.knowledge import _iris as iris
+from merkhet.knowledge.chunk import DETAILS_SCHEMA, Material, columns_table
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading
+from merkhet.knowledge.sources._literals import Literal, read_literal
+from merkhet.knowledge.sources._owl_axioms import Structures
+
+_NAMES = {"rdfs:label", "skos:prefLabel", "schema:name", "foaf:name"}
+_ALIASES = {"skos:altLabel", "schema:alternateName", "foaf:nick"}
+_DESCRIPTIONS = {
+    *(
+        "rdfs:comment",
+        "schema:description",
+        "dcterms:description",
+        "dc:description",
+        "dcterms:abstract",
+        "dbo:abstract",
+    ),
+    *("skos:definition", "skos:note", "skos:scopeNote", "skos:editorialNote", "skos:historyNote", "skos:example"),
+    "obo:IAO_0000115",
+}
+_ANNOTATIONS = {
+    *("rdfs:seeAlso", "rdfs:isDefinedBy", "owl:versionInfo", "owl:versionIRI", "owl:priorVersion", "owl:deprecated"),
+    *("owl:backwardCompatibleWith", "owl:incompatibleWith", "skos:hiddenLabel", "schema:source", "schema:image"),
+    *("foaf:depiction", "foaf:thumbnail", "foaf:img", "foaf:isPrimaryTopicOf", "foaf:page", "dbo:thumbnail"),
+}
+_ANNOTATION_PREFIXES = ("prov:", "dbo:wikiPage")
+_NEEDS_ENTITY = {
+    *(iris.TYPE, iris.SUBCLASS, iris.SUBPROPERTY, iris.DOMAIN, iris.RANGE, iris.INVERSE, iris.EQUIVALENT_PROPERTY),
+    *(iris.EQUIVALENT_CLASS, iris.DISJOINT_CLASSES, iris.DISJOINT_PROPERTIES, iris.CHAIN),
+}
+_SCHEMA_INVERSE = "schema:inverseOf"
+_OTHER_LANGUAGES = "texts in other languages"
+_USES_KEPT = 100_000
+_FACT_ROW = ("subject", "predicate", "object", "graph", "line")
+_NUMBER_ROW = ("subject", "predicate", "value", "unit", "graph", "line")
+_NAME_ROW = ("entity", "language", "label", "aliases")
+
+# What a predicate's triples are; what is in neither group is counted under its own name and left out.
+_FACT, _ENTITY, _TYPE, _INVERSE = "fact", "fact between entities", "type", "inverse"
+_NAME, _ALIAS, _IMPORTS = "name", "alias", "imports"
+
+
+class Triples:
+    """Triples being sorted; ``take`` gives a chunk, ``finish`` the rest and what the blank nodes said."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self._path = path
+        self._reading = reading
+        self._language = reading.option("language", "en").lower()
+        self._languages = {language.lower() for language in reading.languages}
+        self._wanted = {iris.short_name(predicate) for predicate in reading.predicates}
+        self._structures = Structures(reading)
+        self._headers: set[str] = set()
+        self._object_properties: set[str] = set()
+        self._uses: dict[str, str] = {}
+        self._start()
+
+    def _start(self) -> None:
+        # Rows lie flat in a list, one after the other, which is the fastest way to gather and to take apart.
+        self.facts: list[Any] = []
+        self._numbers: list[Any] = []
+        self._names: list[Any] = []
+
+    def __len__(self) -> int:
+        gathered = ((self.facts, _FACT_ROW), (self._numbers, _NUMBER_ROW), (self._names, _NAME_ROW))
+        return sum(len(flat) // len(row) for flat, row in gathered)
+
+    def add(self, subject: str, predicate: str, object: str | Literal, graph: str | None = None, line: int = 0) -> None:
+        """Sort one triple; entities are short names or blank nodes, ``line`` is 0 where lines are not known.
+
+        Refuses a literal where an entity is expected, a number that is none and a date that is none.
+        """
+        is_entity = type(object) is str
+        if subject[0] == "_" or (is_entity and object[0] == "_"):
+            self._structures.add(subject, predicate, object)
+            return
+        use = self._uses.get(predicate) or self._use_of(predicate)
+        if use is _FACT and is_entity:
+            self.facts.extend((subject, predicate, object, graph, line))
+        elif use is _NAME or use is _ALIAS:
+            self._add_name(subject, object, use is _ALIAS)
+        elif use is _FACT:
+            self._add_literal(subject, predicate, object, graph, line)  # type: ignore[arg-type]
+        elif use is _TYPE or use is _ENTITY or use is _INVERSE:
+            if not isinstance(object, str):
+                place = self._place(subject, predicate, f'"{object[0]}"', line)
+                self._reading.refuse(place, f"a literal where an entity is expected ({predicate})")
+                return
+            if use is _TYPE:
+                self._declare(subject, object)
+            predicate = iris.INVERSE if use is _INVERSE else predicate
+            if self._wanted and predicate not in self._wanted:
+                self._reading.leave_out("other predicates")
+            else:
+                self.facts.extend((subject, predicate, object, graph, line))
+        else:
+            if use is _IMPORTS:
+                self._reading.progress.say(f"{self._path.name}: imports are not followed: {object}")
+            self._reading.leave_out("annotations" if use is _IMPORTS else use)
+
+    def is_plain(self, predicate: str) -> bool:
+        """Whether each triple of a predicate with an entity as object is a fact: a row for ``facts`` as it stands."""
+        return (self._uses.get(predicate) or self._use_of(predicate)) is _FACT
+
+    def take(self) -> Material:
+        """The chunk so far, without what is said of an ontology's header."""
+        facts, graphs, lines = self._fact_columns()
+        names = columns_table(NAMES.schema, _columns(_NAME_ROW, self._names))
+        if self._headers:
+            headers = pa.array(sorted(self._headers), pa.string())
+            kept = pc.invert(pc.is_in(facts["subject"], headers)).combine_chunks()
+            named = pc.invert(pc.is_in(names["entity"], headers))
+            dropped = (
+                facts.num_rows + names.num_rows - pc.sum(kept, min_count=0).as_py() - pc.sum(named, min_count=0).as_py()
+            )
+            if dropped:
+                self._reading.leave_out("annotations", dropped)
+                lines = [line for line, keep in zip(lines, kept.to_pylist(), strict=True) if keep]
+                facts, graphs, names = facts.filter(kept), graphs.filter(kept), names.filter(named)
+        self._start()
+        return Material(facts, names, details=_graph_details(facts, graphs), where=self._places(facts, lines))
+
+    def finish(self) -> Iterator[Material]:
+        """What is left at the end of the file, with the facts that the blank nodes of an ontology say."""
+        for subject, predicate, object in self._structures.facts(str(self._path)):
+            if self._wanted and predicate not in self._wanted:
+                self._reading.leave_out("other predicates")
+                continue
+            self.facts.extend((subject, predicate, object, None, 0))
+            if len(self) >= ROWS_IN_CHUNK:
+                yield self.take()
+        if len(self):
+            yield self.take()
+
+    def _fact_columns(self) -> tuple[pa.Table, pa.Array, list[int]]:
+        """The facts, the graphs they stand in and their lines; numbers come after the others."""
+        facts = _columns(_FACT_ROW, self.facts)
+        numbers = _columns(_NUMBER_ROW, self._numbers)
+        graphs = facts.pop("graph") + numbers.pop("graph")
+        lines = facts.pop("line") + numbers.pop("line")
+        tables = [columns_table(FACTS.schema, columns) for columns in (facts, numbers)]
+        table = pa.concat_tables(tables)
+        source = pa.repeat(pa.scalar(self._path.name, pa.string()), table.num_rows)
+        table = table.set_column(table.column_names.index("source"), FACTS.schema.field("source"), source)
+        return table, pa.array(graphs, pa.string()), lines
+
+    def _add_name(self, entity: str, text: str | Literal, alias: bool) -> None:
+        if isinstance(text, str):
+            self._reading.leave_out("names that are no text")
+            return
+        name, language = text[0].strip(), text[2] or self._language
+        if self._languages and language not in self._languages:
+            self._reading.leave_out(_OTHER_LANGUAGES)
+        elif not name:
+            self._reading.leave_out("empty names")
+        else:
+            self._names.extend((entity, language, None if alias else name, [name] if alias else []))
+
+    def _add_literal(self, subject: str, predicate: str, literal: Literal, graph: str | None, line: int) -> None:
+        if subject in self._headers:
+            self._reading.leave_out("annotations")
+            return
+        if self._languages and literal[2] and literal[2] not in self._languages:
+            self._reading.leave_out(_OTHER_LANGUAGES)
+            return
+        try:
+            object, value, unit = read_literal(literal)
+        except ValueError as error:
+            self._reading.refuse(self._place(subject, predicate, f'"{literal[0]}"', line), str(error))
+            return
+        if object is not None:
+            self.facts.extend((subject, predicate, object, graph, line))
+        elif value is not None:
+            self._numbers.extend((subject, predicate, value, unit, graph, line))
+
+    def _declare(self, subject: str, kind: str) -> None:
+        if kind == "owl:Ontology":
+            self._headers.add(subject)
+        elif kind == "owl:ObjectProperty":
+            self._object_properties.add(subject)
+            self._uses.pop(subject, None)
+
+    def _use_of(self, predicate: str) -> str:
+        if len(self._uses) >= _USES_KEPT:
+            self._uses.clear()
+        self._uses[predicate] = use = self._find_use(predicate)
+        return use
+
+    def _find_use(self, predicate: str) -> str:
+        if predicate in _NAMES or predicate in _ALIASES:
+            return _NAME if predicate in _NAMES else _ALIAS
+        if predicate in (iris.TYPE, "owl:imports", _SCHEMA_INVERSE):
+            return {iris.TYPE: _TYPE, _SCHEMA_INVERSE: _INVERSE}.get(predicate, _IMPORTS)
+        if predicate in self._wanted:
+            return _ENTITY if predicate in _NEEDS_ENTITY or predicate in self._object_properties else _FACT
+        if predicate in _DESCRIPTIONS:
+            return "descriptions"
+        if predicate in _ANNOTATIONS or predicate.startswith(_ANNOTATION_PREFIXES):
+            return "annotations"
+        if self._wanted:
+            return "other predicates"
+        return _ENTITY if predicate in _NEEDS_ENTITY or predicate in self._object_properties else _FACT
+
+    def _place(self, subject: str, predicate: str, object: str | None, line: int) -> str:
+        if line:
+            return f"{self._path}:{line}"
+        text = " ".join(f"{subject} {predicate} {object}".split())
+        return f"{self._path}: {text if len(text) <= 200 else text[:197] + '...'}"
+
+    def _places(self, facts: pa.Table, lines: list[int]) -> Callable[[int], str]:
+        def where(row: int) -> str:
+            columns = ("subject", "predicate", "object")
+            subject, predicate, object = (facts[name][row].as_py() for name in columns)
+            return self._place(subject, predicate, object or facts["value"][row].as_py(), lines[row])
+
+        return where
+
+
+def _columns(names: tuple[str, ...], flat: list[Any]) -> dict[str, list[Any]]:
+    return {name: flat[start :: len(names)] for start, name in enumerate(names)}
+
+
+def _graph_details(facts: pa.Table, graphs: pa.Array) -> pa.Table:
+    """The graph that a fact stands in, said of the fact; it does not change which fact it is."""
+    if graphs.null_count == len(graphs):
+        return DETAILS_SCHEMA.empty_table()
+    has_graph = pc.is_valid(graphs)
+    facts, graphs = facts.filter(has_graph), graphs.filter(has_graph)
+    columns = [facts[name] for name in DETAILS_SCHEMA.names if name in FACTS.schema.names]
+    return pa.Table.from_arrays(
+        [*columns, pa.array(["graph"] * len(graphs), pa.string()), graphs], schema=DETAILS_SCHEMA
+    )

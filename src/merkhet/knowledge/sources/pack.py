@@ -1,0 +1,113 @@
+"""Knowledge packs: a folder with pack.yaml, facts.csv and names.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.schemas import FACTS, NAMES, TableKind
+from merkhet.knowledge.chunk import Material, Predicate, columns_table
+from merkhet.knowledge.pack_catalog import read_about
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources.fact_table import delimited_rows
+
+
+def read_pack(folder: Path, reading: Reading) -> Iterator[Material]:
+    """All facts and names of a pack; a fact without a domain gets the pack's."""
+    reading.knows()
+    about: dict[str, Any] = read_about(folder)
+    facts, numbers = _columns(folder / "facts.csv", FACTS, reading)
+    domain, name = about.get("domain"), about["name"]
+    facts["domain"] = [given or domain for given in facts["domain"]]
+    facts["source"] = [f"{name}/{given}" if given else name for given in facts["source"]]
+    names: dict[str, list[Any]] = {}
+    if (folder / "names.csv").is_file():
+        names, _ = _columns(folder / "names.csv", NAMES, reading)
+    predicates = {
+        name: Predicate(
+            name=name,
+            label=declared.get("label", name),
+            functional=bool(declared.get("functional")),
+            symmetric=bool(declared.get("symmetric")),
+        )
+        for name, declared in (about.get("predicates") or {}).items()
+    }
+    yield Material(
+        columns_table(FACTS.schema, facts),
+        columns_table(NAMES.schema, names),
+        predicates,
+        where=lambda row: f"{folder / 'facts.csv'}:{numbers[row]}",
+    )
+
+
+def _columns(path: Path, kind: TableKind, reading: Reading) -> tuple[dict[str, list[Any]], list[int]]:
+    """Read the wanted rows of a CSV file by column, with the line number of each row; ``|`` separates lists.
+
+    Raises:
+        InputError: The header has an unknown column or lacks a needed one.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
+    types = {column.name: str(column.type) for column in kind.schema}
+    lines = delimited_rows(path, reading, ",")
+    _, header = next(lines, (1, []))
+    for name in header:
+        if name not in types:
+            hint = did_you_mean(name, types)
+            raise InputError(f"{path}:1: there is no column {name!r} in a table of {kind.name}; {hint}")
+    needed = sorted(kind.required - {kind.unique} - set(kind.defaults))
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise InputError(f"{path}:1: the column {missing[0]!r} is missing from the header")
+    rows = list(_wanted(lines, header, reading))
+    numbers = [number for number, _ in rows]
+    texts = dict(zip(header, zip(*(cells for _, cells in rows), strict=True), strict=True)) if rows else {}
+    problems: dict[int, str] = {}
+    columns = {name: _parsed(texts[name], types[name], name, problems) for name in header if name in texts}
+    for name in needed:
+        if None in columns.get(name, ()):
+            for row, value in enumerate(columns[name]):
+                if value is None:
+                    problems.setdefault(row, f"{name!r} is empty")
+    for row in sorted(problems):
+        reading.refuse(f"{path}:{numbers[row]}", problems[row])
+    if problems:
+        kept = [row for row in range(len(rows)) if row not in problems]
+        numbers = [numbers[row] for row in kept]
+        columns = {name: [values[row] for row in kept] for name, values in columns.items()}
+    for name in types:
+        default = kind.defaults.get(name)
+        columns[name] = [default if value is None else value for value in columns.get(name) or [None] * len(numbers)]
+    return columns, numbers
+
+
+def _wanted(
+    lines: Iterator[tuple[int, list[str]]], header: Sequence[str], reading: Reading
+) -> Iterator[tuple[int, list[str]]]:
+    """Leave out facts of predicates and names in languages that nobody asked for."""
+    if reading.predicates and "predicate" in header:
+        place = header.index("predicate")
+        return (line for line in lines if reading.wants_predicate(line[1][place]))
+    if reading.languages and "language" in header:
+        place = header.index("language")
+        return (line for line in lines if reading.wants_language(line[1][place].strip() or "en"))
+    return lines
+
+
+def _parsed(texts: Sequence[str], kind: str, name: str, problems: dict[int, str]) -> list[Any]:
+    """Parse the cells of a column; None where one is empty. Note rows that cannot be parsed under ``problems``."""
+    filled = [text if text and not text.isspace() else None for text in texts]
+    if kind.startswith("list"):
+        return [None if text is None else text.split("|") for text in filled]
+    if kind != "double":
+        return filled
+    numbers: list[Any] = []
+    for row, text in enumerate(filled):
+        try:
+            numbers.append(None if text is None else float(text))
+        except ValueError:
+            problems.setdefault(row, f"{name} is {text!r}, and should be a number")
+            numbers.append(None)
+    return numbers

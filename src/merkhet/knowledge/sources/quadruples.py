@@ -1,0 +1,144 @@
+"""Numeric temporal facts with dictionaries, as the temporal knowledge graph sets YAGO11k and Wikidata12k are given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote
+
+from merkhet.core.errors import InputError
+from merkhet.knowledge.chunk import Gathering, Material, Predicate
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, read_lines
+
+SPLITS = ("train", "valid", "test")
+_DATE = re.compile(r"(-?)([0-9#]+)-([0-9#]{2})-([0-9#]{2})")
+# February has 29: which years are leap years hangs on the calendar.
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def read_quadruples(place: Path, reading: Reading) -> Iterator[Material]:
+    r"""Facts of train.txt, valid.txt and test.txt, numbers (``s p o start end``) that the folder's dictionaries name.
+
+    ``entity2id.txt`` and ``relation2id.txt`` hold ``<Name>``, a tab and the number. An entity is known by its name
+    without the angle brackets, and called by it with blanks for underscores and escapes (``\u0022``, ``%22``) undone;
+    names count as English. Which file a fact stood in is kept with it as ``split``.
+
+    A date has ``#`` for what is not known: ``1986-##-##`` is the year, ``####-##-##`` is no date, and one that is
+    coarser than a year (``19##-##-##``) is left out and counted, while its fact is kept. Refused are a number that is
+    in no dictionary, a date that is none, and an end before the start. There are no options.
+    """
+    reading.knows()
+    files = [place / f"{split}.txt" for split in SPLITS]
+    if not any(file.is_file() for file in files):
+        raise InputError(f"{place} holds no facts; there should be train.txt, valid.txt or test.txt")
+    entities = _dictionary(place / "entity2id.txt", reading)
+    relations = _dictionary(place / "relation2id.txt", reading)
+    declared = {name: Predicate(name, _WORD.sub(" ", _text(name)).lower()) for name in relations.values()}
+    yield Material(predicates={name: one for name, one in declared.items() if reading.wants_predicate(name)})
+    gathering = Gathering(place.name)
+    if reading.wants_language("en"):
+        for entity in entities.values():
+            gathering.name(entity, _text(entity))
+            if len(gathering) >= ROWS_IN_CHUNK:
+                yield gathering.take()
+    for file in files:
+        for number, line in read_lines(file, reading) if file.is_file() else ():
+            if line.strip():
+                _add_fact(gathering, reading, f"{file}:{number}", line.split("\t"), entities, relations, file.stem)
+            if len(gathering) >= ROWS_IN_CHUNK:
+                yield gathering.take()
+    if len(gathering):
+        yield gathering.take()
+
+
+def starts_after(start: str, end: str) -> bool:
+    """Whether a time begins after another, both seen at the coarser one's precision: 1957 is not after 1957-03."""
+    pairs = list(zip(_parts(start), _parts(end), strict=False))
+    return [first for first, _ in pairs] > [second for _, second in pairs]
+
+
+def _parts(time: str) -> list[int]:
+    year, *rest = time.lstrip("-").split("-")
+    return [-int(year) if time.startswith("-") else int(year), *map(int, rest)]
+
+
+def _dictionary(path: Path, reading: Reading) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, line in read_lines(path, reading):
+        cells = line.split("\t")
+        name = cells[0].strip().removeprefix("<").removesuffix(">")
+        key = cells[1].strip() if len(cells) > 1 else ""
+        if not line.strip():
+            continue
+        if not name or not key.isdecimal():
+            reading.refuse(f"{path}:{number}", f"a name, a tab and a number are expected, and this is {line[:60]!r}")
+        elif found.get(key, name) != name:
+            reading.refuse(f"{path}:{number}", f"{key} stands for {found[key]!r} already, and here for {name!r}")
+        else:
+            found[key] = name
+    return found
+
+
+def _add_fact(
+    gathering: Gathering,
+    reading: Reading,
+    where: str,
+    cells: list[str],
+    entities: dict[str, str],
+    relations: dict[str, str],
+    split: str,
+) -> None:
+    if len(cells) != 5:
+        reading.refuse(where, f"subject, relation, object, start and end are expected, and here are {len(cells)} cells")
+        return
+    subject, relation, object_, *dates = (cell.strip() for cell in cells)
+    unknown = next((key for key in (subject, object_) if key not in entities), None)
+    if unknown is not None or relation not in relations:
+        kind, key = ("relation", relation) if unknown is None else ("entity", unknown)
+        reading.refuse(where, f"there is no {kind} {key!r} in {kind}2id.txt")
+        return
+    predicate = relations[relation]
+    if not reading.wants_predicate(predicate):
+        return
+    try:
+        start, end = (_time(date, reading) for date in dates)
+    except ValueError as error:
+        reading.refuse(where, str(error))
+        return
+    if start and end and starts_after(start, end):
+        what = f"{entities[subject]} {predicate} {entities[object_]}"
+        reading.refuse(where, f'end {end} is before start {start} for "{what}"')
+        return
+    gathering.fact(
+        where, entities[subject], predicate, entities[object_], start=start, end=end, details={"split": split}
+    )
+
+
+def _time(date: str, reading: Reading) -> str | None:
+    """The known part of a date; None for an unknown year."""
+    found = _DATE.fullmatch(date)
+    if not found:
+        raise ValueError(f"{date!r} is no date such as 1986-##-## or 1986-05-23")
+    sign, year, month, day = found.groups()
+    if not year.strip("#"):
+        return None
+    if "#" in year:
+        reading.leave_out("dates coarser than a year")
+        return None
+    time = f"{sign}{int(year):04d}"
+    if "#" in month:
+        return time
+    if not 1 <= int(month) <= 12 or ("#" not in day and not 1 <= int(day) <= _DAYS[int(month) - 1]):
+        raise ValueError(f"{date!r} is no day that there ever was")
+    return f"{time}-{month}" if "#" in day else f"{time}-{month}-{day}"
+
+
+def _text(name: str) -> str:
+    text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name)
+    with suppress(UnicodeDecodeError):
+        text = unquote(text, errors="strict")
+    return text.replace("_", " ").strip()

@@ -1,0 +1,344 @@
+"""A SPARQL endpoint: the rows of ready queries, of query files or of a schema's queries, as facts and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.knowledge._iris import full_iri, short_name
+from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, Manners, Row
+from merkhet.knowledge._sparql_paging import Paging
+from merkhet.knowledge.chunk import Gathering, Material
+from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.sources._literals import STRING, read_literal
+from merkhet.knowledge.sparql_queries import Query, check_languages, fill_query, find_query, iri_of, schema_queries
+
+OPTIONS = (
+    *("query", "schema", "endpoint", "class", "single-value"),
+    *("page", "retries", "timeout", "wait", "cache", "count", "user-agent"),
+)
+_FACT_COLUMNS = ("subject", "predicate", "object", "value")
+_UNKNOWN = "values that are unknown or none"
+_GENID = "/.well-known/genid/"
+_NO_UNIT = "Q199"
+_TIME = re.compile(r"\+?(-?)(\d{1,9})(?:-(\d\d)(?:-(\d\d)(?:T[\d:.]*)?)?)?(?:Z|[+-]\d\d:\d\d)?")
+_YEAR, _MONTH, _DAY = 9, 10, 11
+_short = lru_cache(100_000)(short_name)
+Cell = Mapping[str, str]
+
+
+def read_endpoint(place: str | Path, reading: Reading) -> Iterator[Material]:
+    """Facts and names from an endpoint, a chunk for each page of rows.
+
+    The place is the endpoint's address, with ``query=`` (a ready query's name or a .rq file) or ``schema=`` (a YAML
+    file with properties); or it is a .rq or .yaml file, with ``endpoint=``. Columns say what a row is: ``subject``,
+    ``predicate`` and ``object`` or ``value``, with ``unit``, ``start``, ``end`` or ``point`` (in time), how exact these
+    are (``startPrecision``: 9 a year, 10 a month, 11 a day), ``subjectLabel`` and ``objectLabel``, ``subjectKind`` and
+    ``objectKind`` (what they are), ``domain``; or ``entity`` with ``label`` or ``alias``. IRIs become short names,
+    numbers values, other literals quoted text. Options:
+
+    * ``class=dbo:City`` for queries with a place for it; ``single-value=functional`` for wikidata-constraints;
+    * ``page=5000`` rows at once, ``count=no`` to not count them first and compare;
+    * ``retries=5``, ``wait=1`` (seconds before the first, doubled each time), ``timeout=65``, ``user-agent=...``;
+    * ``cache=refresh`` to ask anew what was kept, ``cache=no`` to keep nothing.
+
+    Refuses to take less than all rows: an answer that is cut, capped, late or out of order is asked for again in
+    smaller pages, or ends the import in one line.
+    """
+    reading.knows(*OPTIONS)
+    address, queries = _what_to_ask(place, reading)
+    endpoint = Endpoint(address, _manners(reading), reading.progress.say)
+    for query in queries:
+        rows = _Rows(endpoint.shown, query, reading)
+        paging = Paging(endpoint, query)
+        expected = paging.count()
+        label = f"{endpoint.shown} {query.name}"
+        reading.progress.start(label, expected or 0, "rows")
+        try:
+            for page in paging.read(expected):
+                yield rows.take(page)
+                reading.progress.advance(label, len(page))
+        finally:
+            reading.progress.finish(label)
+    if endpoint.kept:
+        reading.progress.say(
+            f"{endpoint.shown}: {endpoint.kept} answers were kept from before; cache=refresh asks anew"
+        )
+
+
+def _what_to_ask(place: str | Path, reading: Reading) -> tuple[str, list[Query]]:
+    address, query, schema = (reading.option(name) for name in ("endpoint", "query", "schema"))
+    if str(place).startswith(("http://", "https://")):
+        if address:
+            raise InputError("the place is an endpoint already; the option 'endpoint' is for a query file")
+        address = str(place)
+    elif query or schema:
+        raise InputError(f"{place} is a query already; leave out the option {'query' if query else 'schema'!r}")
+    elif not address:
+        raise InputError(f"{place} is a query; say whom to ask, with the option endpoint=https://...")
+    elif Path(place).suffix in (".yaml", ".yml"):
+        schema = str(place)
+    else:
+        query = str(place)
+    if bool(query) == bool(schema):
+        raise InputError(
+            "say what to ask the endpoint: query=FILE.rq, query=NAME of a ready query such as wikidata-facts, "
+            "or schema=FILE.yaml; one of them"
+        )
+    languages = ", ".join(f'"{language}"' for language in check_languages(reading.languages))
+    chosen_class, single = reading.option("class"), reading.option("single-value")
+    if single not in ("", "functional"):
+        raise InputError(f"the option 'single-value' is {single!r}; it can only be 'functional'")
+    if schema:
+        if chosen_class or single:
+            raise InputError("the options 'class' and 'single-value' are for queries; a schema has 'classes'")
+        return address, list(schema_queries(Path(schema), reading.predicates, reading.languages))
+    values = {
+        "languages": languages,
+        "class": f"<{iri_of(chosen_class)}>" if chosen_class else "",
+        "functional": "owl:FunctionalProperty" if single else "",
+    }
+    return address, list(fill_query(*find_query(query), values, reading.predicates))
+
+
+def _manners(reading: Reading) -> Manners:
+    agent = reading.option("user-agent", USER_AGENT)
+    if not agent.strip() or not agent.isascii() or not agent.isprintable():
+        raise InputError("the option 'user-agent' should be a line of plain ASCII text")
+    return Manners(
+        page=int(_number(reading, "page", "5000", 2, whole=True)),
+        retries=int(_number(reading, "retries", "5", 0, whole=True)),
+        timeout=_number(reading, "timeout", "65", 0.001),
+        wait=_number(reading, "wait", "1", 0),
+        cache=_choice(reading, "cache", ("yes", "no", "refresh")),
+        count=_choice(reading, "count", ("yes", "no")) == "yes",
+        user_agent=agent,
+    )
+
+
+def _number(reading: Reading, name: str, default: str, lowest: float, whole: bool = False) -> float:
+    given = reading.option(name, default)
+    if not re.fullmatch(r"\d{1,9}" if whole else r"\d{1,9}(\.\d*)?|\.\d+", given) or float(given) < lowest:
+        kind = "whole number" if whole else "number"
+        raise InputError(f"the option {name!r} is {given!r}, and should be a {kind} of {lowest:g} or more")
+    return float(given)
+
+
+def _choice(reading: Reading, name: str, known: tuple[str, ...]) -> str:
+    given = reading.option(name, known[0])
+    if given not in known:
+        raise InputError(f"the option {name!r} cannot be {given!r}; {did_you_mean(given, known)}")
+    return given
+
+
+class _Rows:
+    """What the rows of a query say; refuses a query whose columns say nothing."""
+
+    def __init__(self, address: str, query: Query, reading: Reading) -> None:
+        self._reading, self._query = reading, query
+        self._place = f"{address}, {query.name}"
+        self._gathering = Gathering(address)
+        self._seen: set[tuple[object, ...]] = set()
+        self._number = 0
+        # A query that has no place for the predicates may give others than were asked for.
+        asked = () if query.asks_predicates else reading.predicates
+        self._predicates = {short_name(full_iri(predicate) or predicate) for predicate in asked}
+        self._languages = {language.lower() for language in reading.languages}
+        columns = set(query.parts.variables)
+        self._facts = {"subject", "predicate"} <= columns and bool(columns & {"object", "value"})
+        self._names = "entity" in columns and bool(columns & {"label", "alias"})
+        if not self._facts and not self._names:
+            needed = ("entity", "label") if columns & {"entity", "label", "alias"} else _FACT_COLUMNS[:3]
+            missing = next(name for name in needed if name not in columns)
+            raise InputError(
+                f"{query.name} has no column ?{missing}; facts need ?subject ?predicate ?object, "
+                "names need ?entity and ?label or ?alias"
+            )
+
+    def take(self, page: list[Row]) -> Material:
+        """The facts and names of a page; bad rows are refused by their number in the query's result."""
+        self._seen.clear()
+        for row in page:
+            self._number += 1
+            where = f"{self._place}, row {self._number}"
+            try:
+                _refuse_odd_cells(row)
+                if self._names and "entity" in row:
+                    self._take_names(row)
+                    if not any(name in row for name in _FACT_COLUMNS):
+                        continue
+                if not self._facts:
+                    if "entity" not in row:
+                        raise ValueError("?entity is empty")
+                    continue
+                self._take_fact(where, row)
+            except ValueError as error:
+                self._reading.refuse(where, str(error))
+        return self._gathering.take()
+
+    def _take_names(self, row: Row) -> None:
+        entity = self._entity(row, "entity")
+        if not entity:
+            return
+        if "label" not in row and "alias" not in row:
+            self._reading.leave_out("entities without a name")
+        self._add_name(entity, row.get("label"))
+        self._add_name(entity, row.get("alias"), alias=True)
+
+    def _take_fact(self, where: str, row: Row) -> None:
+        subject, predicate = self._entity(row, "subject"), self._entity(row, "predicate")
+        if not subject or not predicate:
+            return
+        if self._predicates and predicate not in self._predicates:
+            self._reading.leave_out("facts of other predicates")
+            return
+        said = self._object(row)
+        if said is None:
+            return
+        object_, value, unit = said
+        start, end = self._time(row, "start"), self._time(row, "end")
+        if not start and not end:
+            start = end = self._time(row, "point")
+        self._add_name(subject, row.get("subjectLabel"), kind=row.get("subjectKind"))
+        if object_ and not object_.startswith('"'):
+            self._add_name(object_, row.get("objectLabel"), kind=row.get("objectKind"))
+        key = (subject, predicate, object_, value, unit, start, end)
+        if key not in self._seen:
+            self._seen.add(key)
+            domain = row["domain"]["value"].strip() or None if "domain" in row else None
+            self._gathering.fact(
+                where, subject, predicate, object_, value=value, unit=unit, start=start, end=end, domain=domain
+            )
+
+    def _entity(self, row: Row, column: str) -> str | None:
+        """The name of what stands in a column; None for what has no name, which is counted."""
+        cell = row.get(column)
+        if cell is None:
+            raise ValueError(f"?{column} is empty")
+        if cell["type"] == "uri":
+            if not cell["value"]:
+                raise ValueError(f"?{column} is an empty IRI")
+            if _GENID not in cell["value"]:
+                return _short(cell["value"])
+            self._reading.leave_out(_UNKNOWN)
+        elif cell["type"] == "bnode":
+            self._reading.leave_out("rows with blank nodes")
+        elif cell["type"] == "triple":
+            self._reading.leave_out("statements about statements")
+        else:
+            raise ValueError(f"?{column} is the literal {_shown(cell['value'])}, and an IRI is expected")
+        return None
+
+    def _object(self, row: Row) -> tuple[str | None, float | None, str | None] | None:
+        """Object, value and unit; None if what is said is of no use here, which is counted."""
+        cell = row.get("object")
+        if "value" in row:
+            if cell is not None:
+                raise ValueError("the row has both an ?object and a ?value")
+            return None, _value(row["value"]), self._unit(row)
+        if cell is None or not _is_literal(cell):
+            entity = self._entity(row, "object")
+            return None if entity is None else (entity, None, None)
+        if "objectPrecision" in row:
+            time = self._time(row, "object")
+            return (f'"{time}"', None, None) if time else None
+        language = _language(cell)
+        if language and self._languages and language not in self._languages:
+            self._reading.leave_out("texts in other languages")
+            return None
+        object_, value, unit = read_literal((cell["value"], cell.get("datatype") or STRING, language))
+        return object_, value, (self._unit(row) or unit) if value is not None else None
+
+    def _unit(self, row: Row) -> str | None:
+        cell = row.get("unit")
+        unit = None if cell is None or cell["type"] == "bnode" else cell["value"]
+        if cell is not None and unit and cell["type"] == "uri":
+            unit = _short(unit)
+        return None if unit == _NO_UNIT else unit or None
+
+    def _time(self, row: Row, column: str) -> str | None:
+        """A year, a month or a day, as exact as it is known; None if it is not known to the year."""
+        cell = row.get(column)
+        if cell is None:
+            return None
+        if not _is_literal(cell):
+            self._reading.leave_out("dates that are unknown, of qualifiers")
+            return None
+        found = _TIME.fullmatch(cell["value"].strip())
+        given = row.get(f"{column}Precision", {}).get("value", str(_DAY))
+        if not found or not given.isdigit():
+            raise ValueError(f"?{column} is {_shown(cell['value'])}, which is no date (1957, 1957-03 or 1957-03-15)")
+        if int(given) < _YEAR:
+            self._reading.leave_out("dates coarser than a year" + ("" if column == "object" else ", of qualifiers"))
+            return None
+        sign, year, month, day = found.groups()
+        time = f"{sign}{int(year):04d}"
+        # 1957-00-00 is a year whatever precision stands beside it.
+        if int(given) >= _MONTH and month and month != "00":
+            time += f"-{month}"
+            if int(given) >= _DAY and day and day != "00":
+                time += f"-{day}"
+        return time
+
+    def _add_name(self, entity: str, cell: Cell | None, alias: bool = False, kind: Cell | None = None) -> None:
+        # Wikidata's label service gives the id where there is no label.
+        if cell is None or cell["value"].strip() in ("", entity):
+            return
+        if not _is_literal(cell):
+            raise ValueError(f"the name of {entity} is {_shown(cell['value'])}, and a text is expected")
+        text, language = cell["value"].strip(), _language(cell) or "en"
+        if self._languages and language not in self._languages:
+            self._reading.leave_out("texts in other languages")
+            return
+        what = kind["value"].strip() or None if kind else None
+        key = (entity, text, language, alias, what)
+        if key not in self._seen:
+            self._seen.add(key)
+            self._gathering.name(entity, None if alias else text, language, [text] if alias else (), what)
+
+
+def _refuse_odd_cells(row: Row) -> None:
+    """A cell says its type, its value, and perhaps its datatype and language, all of them texts without NUL."""
+    for column, cell in row.items():
+        if not isinstance(cell, dict) or not isinstance(cell.get("type"), str):
+            raise ValueError(f"?{column} is no cell with a type and a value")
+        if cell["type"] == "triple":
+            continue
+        texts: list[Any] = [cell.get("value"), cell.get("datatype") or "", cell.get("xml:lang") or ""]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"?{column} is no cell with a type and a value")
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"?{column} holds half of a character") from None
+
+
+def _value(cell: Cell) -> float:
+    if _is_literal(cell):
+        # Some endpoints give a number as plain text.
+        number = cell.get("datatype") in (None, STRING) and re.fullmatch(
+            r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", cell["value"]
+        )
+        value = (
+            float(cell["value"]) if number else read_literal((cell["value"], cell.get("datatype") or STRING, None))[1]
+        )
+        if value is not None:
+            return value
+    raise ValueError(f"?value is {_shown(cell['value'])}, which is no number")
+
+
+def _is_literal(cell: Cell) -> bool:
+    return cell["type"] in ("literal", "typed-literal")
+
+
+def _language(cell: Cell) -> str | None:
+    return (cell.get("xml:lang") or "").lower() or None
+
+
+def _shown(text: str) -> str:
+    plain = " ".join(str(text).split())
+    return repr(plain if len(plain) <= 60 else f"{plain[:57]}...")

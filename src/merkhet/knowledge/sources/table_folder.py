@@ -1,0 +1,71 @@
+"""A folder of tables as ``merkhet knowledge export`` writes it: facts, names, details and predicates, in Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from merkhet.core.errors import InputError, did_you_mean, first_line
+from merkhet.core.schemas import NAMES, PARQUET_FAULTS
+from merkhet.knowledge.chunk import DETAILS_SCHEMA, Material, Predicate
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading
+from merkhet.knowledge.sources.fact_table import read_table_file, refuse_twice
+
+_PREDICATES = pa.schema(
+    [("name", pa.string()), ("label", pa.string()), ("functional", pa.bool_()), ("symmetric", pa.bool_())]
+)
+
+
+def read_tables(folder: Path, reading: Reading) -> Iterator[Material]:
+    """Facts with their proofs, names in the languages asked for, details, and what is declared of predicates."""
+    for chunk in read_table_file(folder / "facts.parquet", reading):
+        yield replace(chunk, named_by_id=() if (folder / "names.parquet").is_file() else chunk.named_by_id)
+    for batch in _batches(folder / "names.parquet", NAMES.schema):
+        yield Material(names=batch)
+    for batch in _batches(folder / "details.parquet", DETAILS_SCHEMA):
+        yield Material(details=batch)
+    for batch in _batches(folder / "predicates.parquet", _PREDICATES):
+        declared = [row for row in batch.to_pylist() if row["name"]]
+        yield Material(predicates={row["name"]: Predicate(**_said(row)) for row in declared})
+
+
+def _said(row: dict[str, Any]) -> dict[str, Any]:
+    return {**{key: value for key, value in row.items() if value is not None}, "label": row["label"] or row["name"]}
+
+
+def _batches(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows of a table with the columns of a schema, those that are not there empty; refuses others by their name."""
+    if not path.is_file():
+        return
+    try:
+        file = pq.ParquetFile(path)
+        refuse_twice(path, file.schema_arrow.names)
+        for name in file.schema_arrow.names:
+            if name not in schema.names:
+                raise InputError(f"{path}: there is no column {name!r} there; {did_you_mean(name, schema.names)}")
+        for batch in file.iter_batches(ROWS_IN_CHUNK):
+            yield _conformed(path, pa.Table.from_batches([batch]), schema)
+    except PARQUET_FAULTS as error:
+        raise InputError(f"{path} is not a whole Parquet file ({first_line(error)})") from error
+
+
+def _conformed(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = []
+    for one in schema:
+        if one.name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, one.type))
+            continue
+        try:
+            columns.append(table[one.name].cast(one.type))
+            columns[-1].validate(full=True)
+        except pa.ArrowException as error:
+            held = table[one.name].type
+            raise InputError(
+                f"{path}: the column {one.name!r} holds {held}, not {one.type}. Export it anew."
+            ) from error
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,132 @@
+"""WordNet's database files: synsets as entities, and the pointers between them as facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from merkhet.core.errors import InputError
+from merkhet.knowledge.chunk import Gathering, Material, Predicate
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, read_lines
+
+_FILES = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+_TYPES = {"n": "n", "v": "v", "a": "as", "r": "r"}
+_PREDICATES = {
+    "@": Predicate("is-a", "is a kind of"),
+    "@i": Predicate("instance-of", "is an instance of"),
+    "#p": Predicate("part-of", "is a part of"),
+    "#m": Predicate("member-of", "is a member of"),
+    "#s": Predicate("substance-of", "is a substance of"),
+    "!": Predicate("antonym", "is the opposite of", symmetric=True),
+    "*": Predicate("entails", "entails"),
+    ">": Predicate("causes", "causes"),
+    "&": Predicate("similar-to", "is similar to", symmetric=True),
+    ";c": Predicate("topic", "belongs to the topic"),
+    ";r": Predicate("region", "belongs to the region"),
+    ";u": Predicate("usage", "is used as"),
+}
+# WordNet keeps both sides of these; the other side is read, so that each fact comes once.
+_OTHER_SIDES = ("~", "~i", "%p", "%m", "%s", "-c", "-r", "-u")
+_LEFT_OUT = {
+    **dict.fromkeys(_OTHER_SIDES, "pointers that say a fact from its other side"),
+    "+": "derivationally related forms",
+    "\\": "pertainyms and adverbs' adjectives",
+    "^": "see also",
+    "$": "verb groups",
+    "=": "attributes",
+    "<": "participles",
+}
+_NOUNS = """
+    Tops act animal artifact attribute body cognition communication event feeling food group location motive object
+    person phenomenon plant possession process quantity relation shape state substance time
+"""
+_VERBS = """
+    body change cognition communication competition consumption contact creation emotion motion perception possession
+    social stative weather
+"""
+LEXICOGRAPHER_FILES = (
+    *("adj.all", "adj.pert", "adv.all"),
+    *(f"noun.{name}" for name in _NOUNS.split()),
+    *(f"verb.{name}" for name in _VERBS.split()),
+    "adj.ppl",
+)
+_MARKER = re.compile(r"\((?:a|p|ip)\)$")
+
+
+def read_wordnet(place: Path, reading: Reading) -> Iterator[Material]:
+    """Synsets and their relations from a folder with data.noun, data.verb, data.adj and data.adv (WordNet 3.0 or 3.1).
+
+    A synset is ``wordnet:02124272-n``: its offset and part of speech, which change from one WordNet to the next. Its
+    first lemma is its label, the others are aliases; its kind is the lexicographer file (``noun.animal``).
+
+    Facts are is-a, instance-of, part-of, member-of, substance-of, antonym, entails, causes, similar-to, topic, region
+    and usage. Antonyms hold between words, and are given between their synsets. Hyponyms, meronyms and the members of
+    a topic say the same from the other side; these and derivations, attributes, verb groups and see-also are left out
+    and counted. Glosses are not read. Refused are lines that are not as the database has them. There are no options.
+    """
+    reading.knows()
+    files = {place / f"data.{name}": letter for name, letter in _FILES.items() if (place / f"data.{name}").is_file()}
+    if not files:
+        raise InputError(f"{place} holds no WordNet; there should be data.noun, data.verb, data.adj and data.adv")
+    yield Material(
+        predicates={one.name: one for one in _PREDICATES.values() if reading.wants_predicate(one.name)},
+    )
+    gathering = Gathering("wordnet")
+    for path, letter in files.items():
+        for number, line in read_lines(path, reading):
+            if line and not line.startswith("  "):
+                try:
+                    _add_synset(gathering, reading, f"{path}:{number}", line, letter)
+                except (ValueError, IndexError) as error:
+                    reading.refuse(f"{path}:{number}", f"not a line of the WordNet database ({error})")
+            if len(gathering) >= ROWS_IN_CHUNK:
+                yield gathering.take()
+    if len(gathering):
+        yield gathering.take()
+
+
+def _add_synset(gathering: Gathering, reading: Reading, where: str, line: str, letter: str) -> None:
+    """One line: offset, lexicographer file, type, words (count in hexadecimal), pointers, verb frames, gloss."""
+    head, bar, _ = line.partition("| ")
+    if not bar:
+        raise ValueError("there is no gloss; the line ends early")
+    fields = head.split()
+    words_end = 4 + 2 * int(fields[3], 16)
+    pointers_end = words_end + 1 + 4 * int(fields[words_end])
+    if pointers_end > len(fields) or words_end == 4 or fields[2] not in _TYPES[letter]:
+        raise ValueError(f"{line[:40]!r} does not hold what it says")
+    subject = _synset_id(fields[0], letter)
+    kind = LEXICOGRAPHER_FILES[int(fields[1])]
+    facts: dict[tuple[str, str], None] = {}
+    left_out: list[str] = []
+    for start in range(words_end + 1, pointers_end, 4):
+        symbol, offset, target, _ = fields[start : start + 4]
+        if symbol in _PREDICATES:
+            fact = _PREDICATES[symbol].name, _synset_id(offset, target)
+            if fact in facts:
+                left_out.append("pointers between other words of two synsets")
+            facts[fact] = None
+        elif symbol in _LEFT_OUT:
+            left_out.append(_LEFT_OUT[symbol])
+        else:
+            raise ValueError(f"there is no pointer {symbol!r}")
+    for predicate, object_ in facts:
+        if reading.wants_predicate(predicate):
+            gathering.fact(where, subject, predicate, object_)
+    for what in left_out:
+        reading.leave_out(what)
+    if reading.wants_language("en"):
+        lemmas = [_MARKER.sub("", word).replace("_", " ") for word in fields[4:words_end:2]]
+        label, *aliases = dict.fromkeys(lemmas)
+        gathering.name(subject, label, "en", aliases, kind)
+
+
+def _synset_id(offset: str, part: str) -> str:
+    if len(offset) != 8 or not offset.isdecimal():
+        raise ValueError(f"{offset!r} is no synset offset")
+    # A satellite adjective stands in data.adj as the others do.
+    letter = "a" if part == "s" else part
+    if letter not in _TYPES:
+        raise ValueError(f"there is no part of speech {part!r}")
+    return f"wordnet:{offset}-{letter}"

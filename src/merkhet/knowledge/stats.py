@@ -1,0 +1,85 @@
+"""What a knowledge base holds, for people: counts, languages, origins, and what deserves a look."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from merkhet.knowledge import _iris as iris
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
+from merkhet.knowledge.rules._contradictions import find_cycles
+from merkhet.knowledge.rules.rulebook import ROLES
+from merkhet.knowledge.store import KnowledgeBase
+
+_CLASSES = ("owl:Class", "rdfs:Class")
+_PROPERTIES = ("owl:ObjectProperty", "owl:DatatypeProperty", "rdf:Property", "owl:AnnotationProperty")
+_AXIOMS = ("subclass", "subproperty", "domain", "range", "inverse", "equivalent", "equivalent class", "chain")
+
+
+def describe(store: Path, *, top: int = 15) -> dict[str, Any]:
+    """Counts of all kinds, the most frequent predicates, the imports, and what is ambiguous, stale or circular."""
+    with KnowledgeBase.open(store) as knowledge:
+        one = _one(knowledge)
+        counts = knowledge.query(
+            "select count(*) as facts, count(*) filter (rule is null) as stated, count(*) filter (rule is not null) as "
+            'inferred, count(value) as numbers, count(*) filter ("start" is not null or "end" is not null) as timed, '
+            "count(distinct subject) as subjects, count(distinct predicate) as predicates from facts"
+        ).to_pylist()[0]
+        by_rule = knowledge.query(
+            "select rule, count(*) as n from facts where rule is not null group by rule order by n desc, rule"
+        ).to_pylist()
+        predicates = knowledge.query(
+            "select predicate, count(*) as facts, count(*) filter (rule is not null) as inferred, "
+            "count(distinct subject) as subjects, count(distinct object) as objects from facts "
+            "group by predicate order by facts desc, predicate"
+        ).to_pylist()
+        languages = knowledge.query(
+            "select language, count(*) as names, sum(len(aliases))::bigint as aliases from names "
+            "group by language order by names desc, language"
+        ).to_pylist()
+        return {
+            "store": str(store),
+            "bytes": store.stat().st_size,
+            **counts,
+            "by_rule": {row["rule"]: row["n"] for row in by_rule},
+            "ontology": _ontology(knowledge),
+            "top_predicates": predicates[:top],
+            "languages": languages,
+            "shared_labels": one(
+                "select count(*) as n from (select label from names group by language, label having count(*) > 1)"
+            ),
+            "imports": [row | {"left_out": json.loads(row["left_out"])} for row in knowledge.imports().to_pylist()],
+            "inference": _inference(knowledge, counts["stated"]),
+            "cycles": find_cycles(DuckTables(knowledge.connection), [*ROLES["subclass"], *ROLES["subproperty"]]),
+        }
+
+
+def _one(knowledge: KnowledgeBase) -> Any:
+    return lambda query: int(knowledge.query(query).to_pylist()[0]["n"])
+
+
+def _ontology(knowledge: KnowledgeBase) -> dict[str, int]:
+    def typed(names: tuple[str, ...]) -> int:
+        found = knowledge.query(
+            "select count(distinct subject) as n from facts where predicate = $t and list_contains($n, object)",
+            {"t": iris.TYPE, "n": list(names)},
+        )
+        return int(found.to_pylist()[0]["n"])
+
+    counts = {"classes": typed(_CLASSES), "properties": typed(_PROPERTIES)}
+    for role in _AXIOMS:
+        found = knowledge.query(
+            "select count(*) as n from facts where list_contains($p, predicate) and rule is null",
+            {"p": list(ROLES[role])},
+        )
+        counts[role] = int(found.to_pylist()[0]["n"])
+    return {name: count for name, count in counts.items() if count}
+
+
+def _inference(knowledge: KnowledgeBase, stated: int) -> dict[str, Any] | None:
+    rows = knowledge.query("select * from inferences").to_pylist()
+    if not rows:
+        return None
+    row: dict[str, Any] = rows[0]
+    return row | {"rules": json.loads(row["rules"]), "stale": row["stated"] != stated}

@@ -1,0 +1,109 @@
+"""Intervals and differences in closed form: for many clusters, and for values that belong to two kinds of clusters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merkhet.metrics.bootstrap import (
+    Interval,
+    PairedDifference,
+    constant_difference,
+    constant_interval,
+    effective_freedom,
+)
+from merkhet.metrics.ranks import FloatArray
+from merkhet.metrics.t_distribution import student_quantile, student_tail
+
+_NAN = float("nan")
+_FEWEST = 4
+IntArray = NDArray[np.int64]
+
+
+def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95) -> Interval:
+    r"""Mean of the values with an interval that takes the values of a cluster as one observation.
+
+    ``clusters`` are one or two lists of numbers, one a value. The mean is a ratio of sums over clusters, with the
+    variance of :func:`clustered_variance`. Where all values are shares the interval is Wilson's for as many
+    independent trials as would have that variance, which stays between 0 and 1 and leans towards the middle as a
+    bootstrap's does; else it is symmetric:
+
+    .. math:: \left(v + \tfrac{t^2}{2m} \pm t \sqrt{V + \tfrac{t^2}{4m^2}}\right) / \left(1 + \tfrac{t^2}{m}\right),
+        \quad m = v (1 - v) / V
+
+    t is the quantile of Student's distribution for the degrees of freedom of
+    :func:`merkhet.metrics.bootstrap.effective_freedom`. Where all values are 0 or all are 1, the interval is the exact
+    binomial one for the number of clusters; with fewer than four clusters there is none (NaN).
+    """
+    if not len(values):
+        return Interval(_NAN, _NAN, _NAN)
+    mean, variance, count, freedom = _estimated(values, clusters)
+    if count < _FEWEST:
+        return Interval(mean, _NAN, _NAN)
+    if np.ptp(values) == 0.0:
+        return Interval(mean, *constant_interval(mean, count, level))
+    t = student_quantile(0.5 + level / 2.0, freedom)
+    if values.min() < 0.0 or values.max() > 1.0:
+        return Interval(mean, mean - t * math.sqrt(variance), mean + t * math.sqrt(variance))
+    share = t * t * variance / (mean * (1.0 - mean))
+    centre, reach = mean + share / 2.0, t * math.sqrt(variance + share * share / (4.0 * t * t))
+    return Interval(mean, (centre - reach) / (1.0 + share), (centre + reach) / (1.0 + share))
+
+
+def robust_difference(
+    first: FloatArray, second: FloatArray, *clusters: IntArray, level: float = 0.95
+) -> PairedDifference:
+    """Mean of first - second with a symmetric interval and a two-sided p-value, both from the clustered variance.
+
+    p is that of Student's t for the degrees of freedom of :func:`merkhet.metrics.bootstrap.effective_freedom`. Where
+    there is no variance p is that of a sign test over clusters, and the interval that of
+    :func:`merkhet.metrics.bootstrap.constant_difference` if every difference is the same. With fewer than four clusters
+    there is neither interval nor p (NaN).
+    """
+    differences = first - second
+    mean, variance, count, freedom = _estimated(differences, clusters)
+    if count < _FEWEST:
+        return PairedDifference(mean, _NAN, _NAN, _NAN)
+    if variance == 0.0:
+        same = np.ptp(differences) == 0.0
+        ends = constant_difference(first, second, count, level) if same else (mean, mean)
+        return PairedDifference(mean, *ends, 1.0 if mean == 0.0 else 2.0 ** (1 - min(count, 1000)))
+    deviation = math.sqrt(variance)
+    reach = student_quantile(0.5 + level / 2.0, freedom) * deviation
+    return PairedDifference(mean, mean - reach, mean + reach, student_tail(mean / deviation, freedom))
+
+
+def clustered_variance(values: FloatArray, *clusters: IntArray, centre: float | None = None) -> float:
+    r"""Variance of the mean of values that are drawn by clusters.
+
+    For clusters of one kind it is that of the ratio estimator, over clusters c with the sums of what their values
+    are above the mean (or above a ``centre`` that a hypothesis gives),
+
+    .. math:: V = \frac{G}{G - 1} \frac{1}{n^2} \sum_c \Big(\sum_{i \in c} (v_i - \bar v)\Big)^2
+
+    For clusters of two kinds (statements of one fact, statements of one prompt) the two are added and that of single
+    values is taken away, which both count (Cameron, Gelbach and Miller 2011, for values of which no two share both
+    clusters); never less than the greater of the two. NaN with fewer than two clusters.
+    """
+    return _estimated(values, clusters, centre)[1]
+
+
+def _estimated(
+    values: FloatArray, clusters: tuple[IntArray, ...], centre: float | None = None
+) -> tuple[float, float, int, float]:
+    """The mean, its variance, the number of clusters and the degrees of freedom: of the kind that has fewer."""
+    mean = float(values.mean()) if len(values) else _NAN
+    counts = [int(np.count_nonzero(np.bincount(own))) for own in clusters]
+    if not counts or min(counts) < 2:
+        return mean, _NAN, min(counts, default=0), _NAN
+    above = values - (mean if centre is None else centre)
+    sums = [np.bincount(own, weights=above)[np.bincount(own) > 0].astype(np.float64) for own in clusters]
+    found = [_spread(own, len(values)) for own in sums]
+    crossed = sum(found) - (len(found) - 1) * _spread(above, len(values))
+    return mean, max(crossed, *found), min(counts), min(map(effective_freedom, sums))
+
+
+def _spread(sums: FloatArray, size: int) -> float:
+    return float(np.square(sums).sum()) * len(sums) / (len(sums) - 1) / size**2

@@ -1,0 +1,310 @@
+"""Intervals by resampling whole clusters (facts), and paired comparisons that respect them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merkhet.metrics.ranks import FloatArray
+from merkhet.metrics.t_distribution import student_quantile
+
+_NORMAL = NormalDist()
+_CELLS_AT_ONCE = 4_000_000
+_MANY_CLUSTERS = 5_000
+"""More clusters than this are drawn by kind where many are alike: so many of each, not one after another."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def clustered_interval(
+    values: FloatArray, clusters: NDArray[np.generic], *, seed: int, level: float = 0.95, resamples: int = 2000
+) -> Interval:
+    r"""Mean of the values with a BCa bootstrap interval that resamples clusters, not values.
+
+    Questions about one fact stand and fall together, so they are drawn together. Bias correction and acceleration
+    follow Efron (1987); the acceleration comes from leaving out one cluster at a time. The normal quantiles in them
+    are widened as Hesterberg (2015) widens those of percentile intervals, for a bootstrap of G clusters varies by too
+    little and does not know that it only estimates a variance,
+
+    .. math:: z_{1 - \alpha/2} \to \sqrt{G / (G - 1)} \; t_{1 - \alpha/2, f}
+
+    with Student's t for the degrees of freedom f of :func:`effective_freedom`. Where all values are equal the
+    bootstrap cannot vary, and the interval is the exact binomial one for as many trials as there are clusters. With
+    fewer than two clusters there is no interval (NaN).
+    """
+    if not len(values):
+        return Interval(float("nan"), float("nan"), float("nan"))
+    sums, counts = cluster_sums(values, clusters)
+    mean = float(sums.sum() / counts.sum())
+    if len(sums) < 2:
+        return Interval(mean, float("nan"), float("nan"))
+    if np.ptp(values) == 0.0:
+        return Interval(mean, *constant_interval(mean, len(sums), level))
+    means = np.sort(resampled_means(sums, counts, seed=seed, resamples=resamples))
+    low, high = _bca_levels(mean, means, _leave_one_out(sums, counts), level)
+    return Interval(mean, float(np.quantile(means, low)), float(np.quantile(means, high)))
+
+
+def averaged_interval(
+    values: FloatArray,
+    clusters: NDArray[np.generic],
+    classes: NDArray[np.generic],
+    *,
+    seed: int,
+    level: float = 0.95,
+    resamples: int = 2000,
+) -> Interval:
+    r"""The unweighted mean over classes of the mean within each class, with a BCa interval that resamples clusters.
+
+    .. math:: \tfrac{1}{K} \sum_k \tfrac{1}{n_k} \sum_{i \in k} v_i
+
+    A class that a resample misses has no part in it. Levels are as in :func:`clustered_interval`, which this is with
+    one class.
+    """
+    _, kind = np.unique(classes, return_inverse=True)
+    if not len(values) or kind.max() == 0:
+        return clustered_interval(values, clusters, seed=seed, level=level, resamples=resamples)
+    _, cluster = np.unique(clusters, return_inverse=True)
+    shape = int(cluster.max()) + 1, int(kind.max()) + 1
+    cells = cluster * shape[1] + kind
+    sums, counts = (
+        np.bincount(cells, own, shape[0] * shape[1]).reshape(shape) for own in (values, np.ones(len(cells)))
+    )
+    mean = float(_mean_of_means(sums.sum(axis=0), counts.sum(axis=0)))
+    if shape[0] < 2:
+        return Interval(mean, float("nan"), float("nan"))
+    if np.ptp(values) == 0.0:
+        return Interval(mean, *constant_interval(mean, shape[0], level))
+    drawn = drawn_sums(np.concatenate([sums, counts], axis=1), seed=seed, resamples=resamples)
+    means = np.sort(_mean_of_means(drawn[:, : shape[1]], drawn[:, shape[1] :]))
+    left_out = _mean_of_means(sums.sum(axis=0) - sums, counts.sum(axis=0) - counts)
+    low, high = _bca_levels(mean, means, left_out, level)
+    return Interval(mean, float(np.quantile(means, low)), float(np.quantile(means, high)))
+
+
+def _mean_of_means(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    """The mean over the classes (the last axis) that have values of the means of their values."""
+    there = counts > 0
+    within = np.divide(sums, counts, out=np.zeros_like(sums), where=there)
+    means: FloatArray = within.sum(axis=-1) / there.sum(axis=-1)
+    return means
+
+
+def class_weights(classes: NDArray[np.generic]) -> FloatArray:
+    """A weight for each value such that the mean of the weighted values is the mean over classes of their means."""
+    _, kind, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    weights: FloatArray = len(kind) / (len(counts) * counts[kind])
+    return weights
+
+
+def drawn_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray:
+    """Column sums of as many rows as there are, drawn with replacement.
+
+    Where a great many rows are of few kinds, how often each kind is drawn is drawn at once, which is multinomial.
+    """
+    by_kind = _drawn_by_kind(columns, seed=seed, resamples=resamples)
+    if by_kind is not None:
+        return by_kind
+    generator = np.random.default_rng(seed)
+    size = len(columns)
+    parts: list[FloatArray] = []
+    step = max(1, _CELLS_AT_ONCE // size)
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        drawn = generator.integers(0, size, size=(rows, size)) + size * np.arange(rows)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size).astype(np.float64)
+        parts.append(times @ columns)
+    return np.concatenate(parts)
+
+
+def _drawn_by_kind(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray | None:
+    kinds = _kinds(columns)
+    if kinds is None:
+        return None
+    alike, counts = kinds
+    times = np.random.default_rng(seed).multinomial(len(columns), counts / len(columns), size=resamples)
+    return times.astype(np.float64) @ alike
+
+
+def _kinds(columns: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
+    """The distinct rows and how many there are of each; None where rows are few, or mostly unlike."""
+    if len(columns) <= _MANY_CLUSTERS:
+        return None
+    ordered = columns[np.lexsort(columns.T)]
+    first = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
+    starts = np.flatnonzero(first)
+    if 8 * len(starts) > len(columns):
+        return None
+    return ordered[starts], np.diff(np.append(starts, len(columns)))
+
+
+def cluster_sums(values: FloatArray, clusters: NDArray[np.generic]) -> tuple[FloatArray, FloatArray]:
+    """Sum and number of the values of each cluster, clusters in sorted order."""
+    _, index = np.unique(clusters, return_inverse=True)
+    sums: FloatArray = np.bincount(index, weights=values).astype(np.float64)
+    return sums, np.bincount(index).astype(np.float64)
+
+
+def resampled_means(sums: FloatArray, counts: FloatArray, *, seed: int, resamples: int) -> FloatArray:
+    """Means of the values of as many clusters, drawn with replacement; many alike as in :func:`drawn_sums`."""
+    drawn = _drawn_by_kind(np.stack([sums, counts], axis=1), seed=seed, resamples=resamples)
+    if drawn is not None:
+        return drawn[:, 0] / drawn[:, 1]
+    generator = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    step = max(1, _CELLS_AT_ONCE // len(sums))
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        places = generator.integers(0, len(sums), size=(rows, len(sums)))
+        means[start : start + rows] = sums[places].sum(axis=1) / counts[places].sum(axis=1)
+    return means
+
+
+def _leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
+    means: FloatArray = (sums.sum() - sums) / (counts.sum() - counts)
+    return means
+
+
+def effective_freedom(influences: FloatArray) -> float:
+    r"""Degrees of freedom of a variance that is estimated from one number a cluster, by how unlike the numbers are.
+
+    .. math:: f = \min\left(G - 1, \tfrac{2 G}{\kappa - 1}\right), \quad
+        \kappa = G \sum_c u_c^4 / \Big(\sum_c u_c^2\Big)^2
+
+    with the influence u of each of G clusters on the mean. A variance of numbers that are alike (κ = 3 for normal
+    ones, 1 for equal ones) has G - 1; where a few clusters make all of it, as the few wrong ones of a model that is
+    nearly always right, it has about two for each of these. This is Satterthwaite's matching of two moments, with the
+    spread of the clusters' own squares (Pan and Wall 2002). Never below 1.
+    """
+    count = len(influences)
+    greatest = float(np.max(np.abs(influences)))
+    if not greatest > 0.0:
+        return max(1.0, count - 1.0)
+    squares = np.square(influences / greatest)
+    beyond = count * float(np.square(squares).sum()) / float(squares.sum()) ** 2 - 1.0
+    return max(1.0, min(count - 1.0, 2.0 * count / beyond if beyond > 0 else count))
+
+
+def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: float) -> tuple[float, float]:
+    # Sums of the same values in another order differ in their last bits: such means are equal, not below.
+    equal = np.abs(means - mean) <= 1e-12 * np.max(np.abs(means))
+    below = (np.sum(means[~equal] < mean) + 0.5 * np.sum(equal)) / len(means)
+    bias = _NORMAL.inv_cdf(float(np.clip(below, 1.0 / len(means), 1.0 - 1.0 / len(means))))
+    influences = left_out.mean() - left_out
+    spread = float(np.sum(influences**2))
+    acceleration = float(np.sum(influences**3)) / (6.0 * spread**1.5) if spread > 0 else 0.0
+    reach = _widened(influences, level)
+
+    def adjusted(quantile: float) -> float:
+        z = bias + quantile
+        room = 1.0 - acceleration * z
+        return _NORMAL.cdf(bias + z / room) if room > 0 else float(z > 0)
+
+    return adjusted(-reach), adjusted(reach)
+
+
+def _widened(influences: FloatArray, level: float) -> float:
+    """The normal quantile of the level, widened for what is not known of few clusters."""
+    count = len(influences)
+    quantile = student_quantile(0.5 + level / 2.0, effective_freedom(influences))
+    return math.sqrt(count / (count - 1.0)) * quantile
+
+
+def constant_interval(value: float, clusters: int, level: float) -> tuple[float, float]:
+    """The exact binomial interval where all of so many clusters are right, or all wrong; else the value itself."""
+    bound = ((1.0 - level) / 2.0) ** (1.0 / clusters)
+    if value >= 1.0:
+        return bound, 1.0
+    if value <= 0.0:
+        return 0.0, 1.0 - bound
+    return value, value
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """How far one model is ahead of another on the same questions."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def paired_difference(
+    first: FloatArray,
+    second: FloatArray,
+    clusters: NDArray[np.generic],
+    *,
+    seed: int,
+    weights: FloatArray | None = None,
+    level: float = 0.95,
+    resamples: int = 2000,
+    flips: int = 10_000,
+) -> PairedDifference:
+    """Mean of first - second, weighted if wanted, with an interval over clusters and a two-sided permutation p-value.
+
+    The interval is a percentile interval of resampled clusters at levels widened as in :func:`clustered_interval`:
+    differences of two models are nearly symmetric, and what their skewness seems to be is mostly noise where few facts
+    make a difference, so it is not corrected for. Where all differences are equal it is that of
+    :func:`constant_difference`.
+
+    Under the null hypothesis the models may be exchanged within a cluster, so a cluster's sum of differences keeps or
+    changes its sign at random; p = (1 + flips at least as far from 0) / (1 + flips).
+    """
+    differences = first - second
+    sums, counts = cluster_sums(differences if weights is None else weights * differences, clusters)
+    mean = float(sums.sum() / counts.sum())
+    low, high = float("nan"), float("nan")
+    if np.ptp(differences) == 0.0:
+        low, high = constant_difference(first, second, len(sums), level)
+    elif len(sums) > 1:
+        means = resampled_means(sums, counts, seed=seed, resamples=resamples)
+        tail = _NORMAL.cdf(-_widened(sums - mean * counts, level))
+        low, high = (float(end) for end in np.quantile(means, (tail, 1.0 - tail)))
+    return PairedDifference(mean, low, high, _flipped(sums, seed=seed, flips=flips))
+
+
+def _flipped(sums: FloatArray, *, seed: int, flips: int) -> float:
+    """The p of a sum among those with signs at random; of a great many clusters of few sizes, by how many of each."""
+    observed = abs(sums.sum()) - 1e-12 * np.abs(sums).sum()
+    generator = np.random.default_rng([seed, 1])
+    kinds = _kinds(np.abs(sums)[:, None])
+    if kinds is not None:
+        alike, counts = kinds
+        ahead = generator.binomial(counts, 0.5, size=(flips, len(counts)))
+        extreme = int(np.sum(np.abs((2.0 * ahead - counts) @ alike[:, 0]) >= observed))
+        return (1 + extreme) / (1 + flips)
+    extreme = 0
+    step = max(1, _CELLS_AT_ONCE // len(sums))
+    for start in range(0, flips, step):
+        rows = min(step, flips - start)
+        signs = generator.integers(0, 2, size=(rows, len(sums)), dtype=np.int8) * 2 - 1
+        extreme += int(np.sum(np.abs(signs @ sums) >= observed))
+    return (1 + extreme) / (1 + flips)
+
+
+def constant_difference(first: FloatArray, second: FloatArray, clusters: int, level: float) -> tuple[float, float]:
+    r"""The interval of a difference that is the same for every question, so that nothing varies.
+
+    Two models that agree everywhere may still differ in facts that were not asked: in less than a share
+    :math:`b = 1 - (\alpha/2)^{1/G}` of them, by the exact binomial interval of none in G. Of values that are shares
+    the difference is then within b of 0; where one model is always right and the other never, it is at least 1 - b.
+    Else there is nothing to go by, and the interval is the difference itself.
+    """
+    value = float(first[0] - second[0])
+    shares = min(first.min(), second.min()) >= 0.0 and max(first.max(), second.max()) <= 1.0
+    if not shares or value not in (-1.0, 0.0, 1.0):
+        return value, value
+    beyond = constant_interval(0.0, clusters, level)[1]
+    return max(-1.0, value - beyond), min(1.0, value + beyond)

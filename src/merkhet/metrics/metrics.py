@@ -1,0 +1,403 @@
+"""Metrics: one value a question, with the value that guessing would have.
+
+Every metric is a pure function of :class:`Responses` that returns an array with one entry a question. Its mean is
+the score. A metric with a parameter is named with an ``@``: ``r@5``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.metrics.ranks import BestGold, FloatArray, best_gold, none_drawn
+from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, same_bag, word_f1
+
+
+class NoRanksError(MerkhetError):
+    """A metric asked for what answers do not have: ranks where they were written, words where they were judged."""
+
+
+Given = str | tuple[str, ...]
+"""An answer, or several answers of which the best counts."""
+
+
+@dataclass(frozen=True)
+class Responses:
+    """What a model gave for some questions, and what would have been right: all lists have one entry a question.
+
+    ``top`` holds the candidates with the best score: one, or several if they are tied; or what was written, all of it
+    in a tuple where there are several answers, of which the best counts. ``candidates`` are all that could have been
+    given, ``answers`` the right ones, ``gold_ranks`` and ``gold_ties`` the expected ranks of the right answers among
+    the candidates and the sizes of their tie groups. ``targets`` says which of the right answers (by its place in
+    gold_ranks) is the one that was left out of the sentence; None if none of them is. ``among`` says how many things
+    were ranked where that is not the number of candidates. Where an answer was written there are no ranks, and whatever
+    is worked out from them raises NoRanksError: a metric that reads it has no score for such answers. ``outcomes`` say
+    what replies came to, where a model was talked to.
+    """
+
+    top: Sequence[Sequence[Given]]
+    answers: Sequence[Sequence[str]]
+    candidates: Sequence[Sequence[str]]
+    gold_ranks: Sequence[Sequence[float]]
+    gold_ties: Sequence[Sequence[int]]
+    targets: Sequence[int | None] = ()
+    among: Sequence[int | None] = ()
+    outcomes: Sequence[str | None] = ()
+
+    @cached_property
+    def words(self) -> Sequence[Sequence[Given]]:
+        """What stands first, in words; where a model only judged there are none."""
+        outcomes = self.outcomes or [None] * len(self.top)
+        if any(outcome == "answered" and not len(texts) for outcome, texts in zip(outcomes, self.top, strict=True)):
+            raise NoRanksError("answers that were judged have no words")
+        return self.top
+
+    @cached_property
+    def ranks(self) -> Sequence[Sequence[float]]:
+        """The expected ranks of each question's right answers, at least one a question."""
+        if not all(len(ranks) for ranks in self.gold_ranks):
+            raise NoRanksError("answers that were written have no ranks")
+        return self.gold_ranks
+
+    @cached_property
+    def best(self) -> BestGold:
+        """Where the best right answers stand."""
+        return best_gold([list(r) for r in self.ranks], [list(t) for t in self.gold_ties])
+
+    @cached_property
+    def target(self) -> BestGold:
+        """Where the very answer that was left out stands; the best right answer where it is not told."""
+        if not len(self.targets):
+            return self.best
+        chosen = [
+            ([ranks[place]], [ties[place]]) if place is not None else (list(ranks), list(ties))
+            for ranks, ties, place in zip(self.ranks, self.gold_ties, self.targets, strict=True)
+        ]
+        return best_gold([ranks for ranks, _ in chosen], [ties for _, ties in chosen])
+
+    @cached_property
+    def candidate_counts(self) -> FloatArray:
+        """How many candidates each question had."""
+        counts = [len(candidates) for candidates in self.candidates]
+        if len(self.among):
+            counts = [own or count for own, count in zip(self.among, counts, strict=True)]
+        return np.array(counts, dtype=np.float64)
+
+    @cached_property
+    def gold_counts(self) -> FloatArray:
+        """How many of them were right."""
+        return np.array([len(ranks) for ranks in self.ranks], dtype=np.float64)
+
+
+Values = Callable[[Responses], FloatArray]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: its values, what guessing would give, and a line for the list of metrics.
+
+    ``share`` says that it lies between 0 and 1 and is shown in percent; ``higher_is_better`` is false for ranks.
+    """
+
+    name: str
+    values: Values
+    chance: Values | None
+    about: str
+    share: bool = True
+    higher_is_better: bool = True
+
+
+def recall_at(responses: Responses, k: int) -> FloatArray:
+    r"""Whether the best right answer is among the first k candidates, in expectation over ties.
+
+    .. math:: \mathrm{R@}k = \tfrac{1}{n} \sum_i P(\min_{g \in G_i} r_i(g) \le k)
+
+    In [0, 1], higher is better. By chance with g right among m: 1 - C(m - g, k) / C(m, k).
+    """
+    return responses.best.chance_within(k)
+
+
+def recall_at_chance(responses: Responses, k: int) -> FloatArray:
+    """R@k of a random order of the candidates."""
+    places = np.minimum(float(k), responses.candidate_counts)
+    return 1.0 - none_drawn(responses.candidate_counts, responses.gold_counts, places)
+
+
+def strict_accuracy(responses: Responses) -> FloatArray:
+    """Whether a right answer stands first and nothing else with it: a tie is wrong. In [0, 1], higher is better."""
+    first = [
+        any(rank == 1.0 and tie == 1 for rank, tie in zip(ranks, ties, strict=True))
+        for ranks, ties in zip(responses.ranks, responses.gold_ties, strict=True)
+    ]
+    return np.array(first, dtype=np.float64)
+
+
+def strict_accuracy_chance(responses: Responses) -> FloatArray:
+    """The same of a random order, in which there are no ties."""
+    return responses.gold_counts / responses.candidate_counts
+
+
+def reciprocal_rank(responses: Responses) -> FloatArray:
+    r"""One over the expected rank of the best-ranked right answer.
+
+    .. math:: \mathrm{MRR} = \tfrac{1}{n} \sum_i 1 / \min_{g \in G_i} r_i(g)
+
+    In (0, 1], higher is better. By chance with one right among m: H_m / m.
+    """
+    return 1.0 / responses.best.rank
+
+
+def reciprocal_rank_chance(responses: Responses) -> FloatArray:
+    """Expected reciprocal rank of the best of g right answers in a random order of m candidates."""
+    known: dict[tuple[float, float], float] = {}
+    values = np.empty(len(responses.candidate_counts))
+    for i, pair in enumerate(zip(responses.candidate_counts, responses.gold_counts, strict=True)):
+        if pair not in known:
+            total, golds = pair
+            places = np.arange(1.0, total + 1.0)
+            beyond = none_drawn(np.full_like(places, total), np.full_like(places, golds), places)
+            at = np.concatenate([[1.0], beyond[:-1]]) - beyond
+            known[pair] = float(np.sum(at / places))
+        values[i] = known[pair]
+    return values
+
+
+def mean_reciprocal_rank_of_all(responses: Responses) -> FloatArray:
+    r"""One over the mean rank of all right answers of a question: they must all stand high.
+
+    .. math:: \mathrm{MRR_a} = \tfrac{1}{n} \sum_i \left( \tfrac{1}{|G_i|} \sum_{g \in G_i} r_i(g) \right)^{-1}
+
+    In (0, 1], higher is better; 2 / (g + 1) if g right answers stand first. By chance: 2 / (m + 1).
+    """
+    return np.array([1.0 / (sum(ranks) / len(ranks)) for ranks in responses.ranks])
+
+
+def mean_reciprocal_rank_of_all_chance(responses: Responses) -> FloatArray:
+    """One over the mean rank of a random order of m candidates, (m + 1) / 2."""
+    return 2.0 / (responses.candidate_counts + 1.0)
+
+
+def hit_at(responses: Responses, k: int) -> FloatArray:
+    r"""Whether the very answer that was left out is among the first k candidates, in expectation over ties.
+
+    .. math:: \mathrm{Hit@}k = \tfrac{1}{n} \sum_i P(r_i(t_i) \le k)
+
+    In [0, 1], higher is better; never above R@k, which any right answer satisfies. By chance: min(k, m) / m.
+    """
+    return responses.target.chance_within(k)
+
+
+def hit_at_chance(responses: Responses, k: int) -> FloatArray:
+    """Hit@k of a random order of the candidates."""
+    return np.minimum(float(k), responses.candidate_counts) / responses.candidate_counts
+
+
+def rank_of_best(responses: Responses) -> FloatArray:
+    r"""The expected rank of the best right answer.
+
+    .. math:: \mathrm{MR} = \tfrac{1}{n} \sum_i \min_{g \in G_i} r_i(g)
+
+    In [1, m], lower is better. By chance with g right among m: (m + 1) / (g + 1).
+    """
+    return responses.best.rank
+
+
+def rank_of_best_chance(responses: Responses) -> FloatArray:
+    """Expected rank of the best of g right answers in a random order of m candidates: (m + 1) / (g + 1)."""
+    return (responses.candidate_counts + 1.0) / (responses.gold_counts + 1.0)
+
+
+def optimistic_rank(responses: Responses) -> FloatArray:
+    """The rank of the best right answer if ties are broken in its favour. In [1, m], lower is better."""
+    return responses.best.first
+
+
+def pessimistic_rank(responses: Responses) -> FloatArray:
+    """The rank of the best right answer if ties are broken against it. In [1, m], lower is better."""
+    return responses.best.first + responses.best.ties - responses.best.golds
+
+
+def rank_index(responses: Responses) -> FloatArray:
+    r"""The rank of the best right answer against that of guessing.
+
+    .. math:: 1 - \tfrac{r - 1}{E[r] - 1}
+
+    1 is the first place, 0 is what guessing gives, below 0 is worse than guessing; higher is better. A question whose
+    candidates are all right counts as 1.
+    """
+    beyond = rank_of_best_chance(responses) - 1.0
+    return np.where(beyond > 0, 1.0 - (responses.best.rank - 1.0) / np.where(beyond > 0, beyond, 1.0), 1.0)
+
+
+def adjusted(metric: Metric) -> Metric:
+    r"""A metric against guessing: 1 is perfect, 0 is what guessing gives, below 0 is worse.
+
+    .. math:: \tfrac{v_i - c_i}{1 - c_i}
+
+    for each question's value v and chance c; a question that guessing always gets right counts as its value.
+    """
+    if metric.chance is None or not metric.share:
+        raise InputError(f"adjusted-{metric.name}: there is no chance level that it could be adjusted by")
+    chance = metric.chance
+
+    def values(responses: Responses) -> FloatArray:
+        found, guessed = metric.values(responses), chance(responses)
+        room = 1.0 - guessed
+        return np.where(room > 1e-12, (found - guessed) / np.where(room > 1e-12, room, 1.0), found)
+
+    def nothing(responses: Responses) -> FloatArray:
+        return np.zeros(len(responses.gold_ranks))
+
+    return Metric(f"adjusted-{metric.name}", values, nothing, f"{metric.about}, less chance")
+
+
+def f1(responses: Responses) -> FloatArray:
+    """Word F1 of the top candidate with the nearest right answer (mean over tied tops). In [0, 1], higher is better."""
+    return _agreement(word_f1, responses.words, responses.answers)
+
+
+def f1_chance(responses: Responses) -> FloatArray:
+    """Word F1 of a candidate drawn at random."""
+    return mean_agreement(bag_f1, responses.candidates, responses.answers)
+
+
+def exact(responses: Responses) -> FloatArray:
+    """Whether the top candidate is a right answer but for case, punctuation and articles. Higher is better."""
+    return _agreement(exact_match, responses.words, responses.answers)
+
+
+def exact_chance(responses: Responses) -> FloatArray:
+    """Exact match of a candidate drawn at random."""
+    return mean_agreement(same_bag, responses.candidates, responses.answers)
+
+
+def outcome_share(responses: Responses, outcome: str) -> FloatArray:
+    """Whether a reply came to this; NoRanksError where nobody was talked to. In [0, 1]."""
+    if not any(responses.outcomes):
+        raise NoRanksError("no model was talked to")
+    return np.array([float(own == outcome) for own in responses.outcomes])
+
+
+def _agreement(
+    measure: Callable[[Given, Sequence[str]], float], given: Sequence[Sequence[Given]], right: Sequence[Sequence[str]]
+) -> FloatArray:
+    known: dict[tuple[Given, tuple[str, ...]], float] = {}
+    values = np.empty(len(given))
+    for i, (texts, answers) in enumerate(zip(given, right, strict=True)):
+        key = tuple(answers)
+        for text in texts:
+            if (text, key) not in known:
+                known[text, key] = measure(text, answers)
+        values[i] = sum(known[text, key] for text in texts) / len(texts) if texts else 0.0
+    return values
+
+
+def _whole(name: str, k: str) -> int:
+    if not k.isdecimal() or int(k) < 1:
+        raise InputError(f"{name}@{k}: after {name}@ stands a positive whole number, as in {name}@5")
+    return int(k)
+
+
+def _make_recall(name: str, k: str) -> Metric:
+    count = _whole(name, k)
+    return Metric(
+        f"{name}@{count}",
+        partial(recall_at, k=count),
+        partial(recall_at_chance, k=count),
+        f"a right answer among the first {count}",
+    )
+
+
+def make_recall(k: str) -> Metric:
+    """R@k for a k given as text; refuses what is not a positive whole number."""
+    return _make_recall("r", k)
+
+
+def make_precision(k: str) -> Metric:
+    """P@k as LAMA and ChnEval call it: a right answer among the first k, the same as R@k."""
+    return _make_recall("p", k)
+
+
+def make_accuracy(k: str) -> Metric:
+    """Acc@k as LAMA-TK calls it: a right answer among the first k, the same as R@k."""
+    return _make_recall("acc", k)
+
+
+def make_hit(k: str) -> Metric:
+    """Hit@k for a k given as text: the very answer that was left out is among the first k."""
+    count = _whole("hit", k)
+    about = f"the answer that was left out among the first {count}"
+    return Metric(f"hit@{count}", partial(hit_at, k=count), partial(hit_at_chance, k=count), about)
+
+
+ACCURACY = Metric(
+    "accuracy", partial(recall_at, k=1), partial(recall_at_chance, k=1), "the top candidate is a right answer"
+)
+STRICT_ACCURACY = Metric(
+    "strict-accuracy", strict_accuracy, strict_accuracy_chance, "a right answer alone is the top candidate"
+)
+MRR = Metric("mrr", reciprocal_rank, reciprocal_rank_chance, "one over the rank of the best right answer")
+MRR_ALL = Metric(
+    "mrr_a",
+    mean_reciprocal_rank_of_all,
+    mean_reciprocal_rank_of_all_chance,
+    "one over the mean rank of all right answers",
+)
+MEAN_RANK = Metric(
+    "mean-rank", rank_of_best, rank_of_best_chance, "rank of the best right answer", share=False, higher_is_better=False
+)
+OPTIMISTIC_RANK = Metric(
+    "optimistic-rank", optimistic_rank, None, "rank, ties in its favour", share=False, higher_is_better=False
+)
+PESSIMISTIC_RANK = Metric(
+    "pessimistic-rank", pessimistic_rank, None, "rank, ties against it", share=False, higher_is_better=False
+)
+RANK_INDEX = Metric(
+    "rank-index", rank_index, lambda r: np.zeros(len(r.gold_ranks)), "rank against guessing, 1 is first"
+)
+NO_ANSWER = Metric(
+    "no-answer", partial(outcome_share, outcome="no answer"), None, "a reply that says nothing", higher_is_better=False
+)
+REFUSED = Metric(
+    "refused", partial(outcome_share, outcome="refused"), None, "a reply that declines", higher_is_better=False
+)
+F1 = Metric("f1", f1, f1_chance, "word F1 of the top candidate")
+EXACT = Metric("exact", exact, exact_chance, "the top candidate equals a right answer, word by word")
+
+
+def as_metric(name: str, part: Any) -> Metric:
+    """A metric from what a registry holds: a Metric, or a plain function of Responses (then without chance)."""
+    if isinstance(part, Metric):
+        return part
+    if callable(part):
+        about = (part.__doc__ or "").strip().splitlines()
+        return Metric(name.rpartition(":")[2], part, getattr(part, "chance", None), about[0] if about else "")
+    raise InputError(f"the metric {name!r} is neither a Metric nor a function of Responses")
+
+
+def is_metric(name: str) -> bool:
+    """Whether a metric of this name is known here (one from a loose file is not)."""
+    try:
+        get_metric(name)
+    except InputError:
+        return False
+    return True
+
+
+def get_metric(name: str, folder: Path | None = None) -> Metric:
+    """The metric called so: ``accuracy``, ``r@5``, one that was added, or ``file.py:function``."""
+    from merkhet.metrics import METRICS
+
+    if name.startswith("adjusted-"):
+        return adjusted(get_metric(name.removeprefix("adjusted-"), folder))
+    family, at, parameter = name.partition("@")
+    if at and f"{family}@k" in METRICS:
+        made: Metric = METRICS.get(f"{family}@k")(parameter)
+        return made
+    return as_metric(name, METRICS.get(name, folder))

@@ -1,0 +1,200 @@
+"""From answers to the table of scores: groups, metrics, intervals, chance, and what could not be asked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from merkhet.core.ids import derived_seed
+from merkhet.core.records import Question
+from merkhet.core.schemas import SCORES, make_table
+from merkhet.metrics.bootstrap import averaged_interval, class_weights
+from merkhet.metrics.corrections import chance_adjusted
+from merkhet.metrics.metrics import Given, Metric, NoRanksError, Responses
+from merkhet.metrics.ranks import FloatArray
+
+Row = dict[str, Any]
+IntArray = NDArray[np.int64]
+
+
+def score_answers(
+    suite: str,
+    questions: Mapping[str, Question],
+    groups_of: Mapping[str, Mapping[str, str | None]],
+    clusters: Mapping[str, str],
+    answers: Sequence[Row],
+    metrics: Sequence[Metric],
+    *,
+    seed: int,
+    groups_by_model: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
+    average_over: str | None = None,
+    unusable_is_wrong: bool = False,
+) -> pa.Table:
+    """Scores of every model, task, probe and method: over all questions, then by each group column.
+
+    ``groups_of`` gives each question's group columns (domain, relation, …), ``groups_by_model`` those that depend on
+    the model too, by model and question, ``clusters`` the fact it belongs to. A question that was answered several
+    times counts once, by the mean. A metric of ranks has no row where answers have none. The result does not depend
+    on the order of the answers.
+
+    Over all questions of a task the score is the mean over the classes that the group column ``average_over`` makes,
+    if it is given, of the mean within each. What could not be asked is left out and counted; with
+    ``unusable_is_wrong`` it has the value 0, and so has a guess, in every metric that is a share and better if higher.
+    """
+    cells: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for answer in answers:
+        question = questions[answer["question_id"]]
+        head = (answer["model"], question.task, answer["probe"], answer["method"])
+        cells[(*head, "", "")].append(answer)
+        own_groups = (groups_by_model or {}).get((answer["model"], question.question_id), {})
+        for column, value in (*groups_of[question.question_id].items(), *own_groups.items()):
+            if value is not None:
+                cells[(*head, column, value)].append(answer)
+    rows = []
+    without: set[tuple[str, str]] = set()
+    for (model, task, probe, method, column, value), members in cells.items():
+        usable = sorted((a for a in members if a["unusable"] is None), key=_place)
+        base: Row = {"model": model, "suite": suite, "task": task, "probe": probe, "method": method}
+        if column:
+            base[column] = value
+        responses = gather(usable, questions)
+        firsts = first_of_each([answer["question_id"] for answer in usable])
+        answered = [usable[first]["question_id"] for first in firsts]
+        missing = sorted({answer["question_id"] for answer in members}.difference(answered))
+        asked = _Asked(responses, firsts, answered, missing, clusters)
+        classes = (
+            {name: str(groups_of[name].get(average_over)) for name in (*answered, *missing)} if average_over else {}
+        )
+        for metric in metrics:
+            wrong = unusable_is_wrong and metric.share and metric.higher_is_better
+            try:
+                row = asked.score(
+                    metric,
+                    derived_seed(seed, task, column, value, metric.name),
+                    classes=classes if not column else {},
+                    wrong=wrong,
+                )
+            except NoRanksError:
+                without.add((probe, metric.name))
+                continue
+            rows.append({**base, **row, "unusable": len(missing)})
+    # Nor where nothing could be asked, so that it was not tried.
+    return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in without])
+
+
+def gather(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
+    """The responses of usable answers, in their order."""
+    asked = [questions[answer["question_id"]] for answer in answers]
+    return Responses(
+        top=[_tops(answer) for answer in answers],
+        answers=[question.answers for question in asked],
+        candidates=[
+            question.candidates if answer["among"] is None else ()
+            for question, answer in zip(asked, answers, strict=True)
+        ],
+        gold_ranks=[answer["gold_ranks"] for answer in answers],
+        gold_ties=[answer["gold_ties"] for answer in answers],
+        targets=[
+            answer["golds"].index(question.target) if question.target in answer["golds"] else None
+            for question, answer in zip(asked, answers, strict=True)
+        ],
+        among=[answer["among"] for answer in answers],
+        outcomes=[answer.get("outcome") for answer in answers],
+    )
+
+
+def first_of_each(ids: Sequence[str]) -> IntArray:
+    """Where each question's answers begin, in answers that are sorted by question."""
+    starts = [place for place, name in enumerate(ids) if not place or name != ids[place - 1]]
+    return np.array(starts, dtype=np.int64)
+
+
+def mean_of_each(values: FloatArray, firsts: IntArray) -> FloatArray:
+    """The mean over the answers of each question, which begin at these places."""
+    if len(firsts) == len(values):
+        return values
+    counts = np.diff(np.append(firsts, len(values)))
+    means: FloatArray = np.add.reduceat(values, firsts) / counts
+    return means
+
+
+def answer_rows(table: pa.Table) -> list[Row]:
+    """The rows of a table of answers, of what was ranked only what is tied for the first place: all that is scored."""
+    ranked = table["ranked"].combine_chunks()
+    if isinstance(ranked, pa.ChunkedArray):  # An empty table has no chunk to combine.
+        return []
+    starts = np.asarray(ranked.offsets)[:-1]
+    lengths = pc.fill_null(pc.list_value_length(ranked), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    entries = ranked.values
+    scores = entries.field("score").to_numpy(zero_copy_only=False)
+    number = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    index = np.repeat(starts, lengths) + place
+    kept = scores[index] == scores[np.repeat(starts, lengths)]
+    counts = np.bincount(number[kept], minlength=len(lengths))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+    tops = pa.ListArray.from_arrays(offsets, entries.take(pa.array(index[kept])))
+    rows: list[Row] = table.set_column(table.schema.get_field_index("ranked"), "ranked", tops).to_pylist()
+    return rows
+
+
+def _place(answer: Row) -> tuple[str, int]:
+    return answer["question_id"], answer.get("repeat") or 0
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Questions that were asked in one way: what was answered, sorted by question, and what could not be."""
+
+    responses: Responses
+    firsts: IntArray
+    answered: Sequence[str]
+    missing: Sequence[str]
+    clusters: Mapping[str, str]
+
+    def score(self, metric: Metric, seed: int, *, classes: Mapping[str, str], wrong: bool) -> Row:
+        """The metric with its interval, over classes if there are any; chance, the score against it, and n behind.
+
+        A question for which the metric has no number is left out, and n is the number of the others.
+        """
+        if not self.answered and not wrong:
+            return {"metric": metric.name, "n": 0}
+        names = [*self.answered, *self.missing] if wrong else self.answered
+        nothing = np.zeros(len(names) - len(self.answered))
+
+        def of_each(values: FloatArray) -> FloatArray:
+            return np.concatenate([mean_of_each(values, self.firsts), nothing])
+
+        values = of_each(metric.values(self.responses))
+        known = np.isfinite(values)
+        if not known.any():
+            return {"metric": metric.name, "n": 0}
+        own = np.array([self.clusters[name] for name in names], dtype=np.str_)[known]
+        kinds = np.array([classes.get(name, "") for name in names], dtype=np.str_)[known]
+        interval = averaged_interval(values[known], own, kinds, seed=seed)
+        chance = None
+        if metric.chance and self.answered:
+            chance = float(np.mean(of_each(metric.chance(self.responses))[known] * class_weights(kinds)))
+        row = {
+            "metric": metric.name,
+            "n": len(own),
+            **{"value": interval.value, "low": interval.low, "high": interval.high, "chance": chance},
+            "adjusted": chance_adjusted(interval.value, chance) if metric.share and metric.higher_is_better else None,
+        }
+        return {
+            key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()
+        }
+
+
+def _tops(answer: Row) -> list[Given]:
+    """The candidates tied for the first place; or what was written, of which the best counts if there is more."""
+    ranked = answer["ranked"]
+    tied = [entry["candidate"] for entry in ranked if entry["score"] == ranked[0]["score"]]
+    return [tuple(tied)] if len(tied) > 1 and not answer["gold_ranks"] else tied

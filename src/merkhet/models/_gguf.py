@@ -1,0 +1,58 @@
+"""GGUF files, unpacked once into an ordinary model folder in the cache, since reading them takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+from pathlib import Path
+
+from merkhet.core.errors import InputError, first_line
+from merkhet.core.files import cache_folder, disk_full, file_digest, is_disk_full, unfinished_path
+
+
+def unpacked(path: Path) -> Path:
+    """The folder with this GGUF file's weights in float32 and its tokenizer; made on first use, whole or not at all."""
+    target = cache_folder() / "gguf" / file_digest(path)[:32]
+    if target.is_dir():
+        return target
+    temporary = unfinished_path(target)
+    try:
+        _unpack(path, temporary)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.rename(target)
+        except OSError:
+            if not target.is_dir():  # Another process may have been faster; its folder is as good.
+                raise
+    except OSError as error:
+        raise (disk_full(target) if is_disk_full(error) else error) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    import torch
+    from safetensors.torch import save_model
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # The library's own bar would cut through merkhet's.
+            tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+            model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
+    except ImportError as error:
+        needed = "reading GGUF needs the packages gguf and accelerate: pip install 'merkhet[models]'"
+        raise InputError(f"{path}: {needed}") from error
+    except Exception as error:  # Broken files make the libraries raise anything.
+        if isinstance(error, OSError) and is_disk_full(error):
+            raise
+        raise InputError(f"{path} cannot be read as a GGUF model: {first_line(error)}") from error
+    folder.mkdir(parents=True)
+    config = model.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config  # The weights are plain float32 from here on.
+    config.architectures = [type(model).__name__]
+    config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    save_model(model, str(folder / "model.safetensors"), metadata={"format": "pt"})

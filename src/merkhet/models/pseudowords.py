@@ -1,0 +1,124 @@
+"""Pseudowords: made words without meaning, in place of the things that a hypothesis is about.
+
+They lie around the mask's input embedding, nearer to it than any word: at exactly the distance
+
+.. math:: d = \\alpha \\cdot \\min_{t \\in V} \\lVert z_t - z_{[MASK]} \\rVert_2
+
+in random directions, any two at least d apart. A model without a mask has them around the mean of its embeddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from merkhet.core.errors import InputError
+from merkhet.core.ids import derived_seed, digest
+from merkhet.core.records import Question
+from merkhet.models.causal import CausalModel
+from merkhet.models.extra_embeddings import own_embedding, with_words
+from merkhet.models.masked import MaskedModel
+from merkhet.models.placeholders import MARKS, PseudowordSettings
+from merkhet.models.protocol import CandidateScores, FloatArray
+
+_TRIES = 10_000
+
+
+class WithPseudowords:
+    """A model whose questions about [X] and [Y] are asked once with each pair of pseudowords.
+
+    Questions without such marks are asked once, as they are. Scores of the others are numbered by pair (``repeat``).
+    """
+
+    def __init__(
+        self,
+        model: MaskedModel | CausalModel,
+        settings: PseudowordSettings | None = None,
+        words: dict[str, torch.Tensor] | None = None,
+    ) -> None:
+        self.settings = settings or PseudowordSettings()
+        points = pseudoword_embeddings(model, self.settings)
+        names = [_name(mark, pair) for pair in range(self.settings.pairs) for mark in MARKS]
+        made = {name: torch.from_numpy(point).float() for name, point in zip(names, points, strict=True)}
+        self.inner = with_words(model, {**(words or {}), **made})
+        self.name = model.name
+        self.kind = model.kind
+        self.methods = model.methods
+        self.fingerprint = digest(["pseudowords", self.inner.fingerprint])
+
+    def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Scores of each question with each pair."""
+        asked: list[Question] = []
+        origins: list[tuple[int, int | None]] = []
+        for index, question in enumerate(questions):
+            pairs = range(self.settings.pairs) if any(mark in question.prompt for mark in MARKS) else (None,)
+            for pair in pairs:
+                asked.append(question if pair is None else replace(question, prompt=_with_pair(question.prompt, pair)))
+                origins.append((index, pair))
+        for scores in self.inner.score_candidates(asked, methods):
+            index, pair = origins[scores.index]
+            yield replace(scores, index=index, repeat=pair)
+
+    @property
+    def work(self) -> dict[str, int]:
+        """What was done for scores so far, all pairs together."""
+        return self.inner.work
+
+    def describe(self) -> dict[str, str | int | float]:
+        """What the model is, and how its pseudowords were made."""
+        settings = self.settings
+        return {**self.inner.describe(), "pseudoword_pairs": settings.pairs, "pseudoword_alpha": settings.alpha}
+
+
+def pseudoword_embeddings(model: MaskedModel | CausalModel, settings: PseudowordSettings) -> FloatArray:
+    """Two points a pair, in float64: the same for the same weights, settings and seed on every machine.
+
+    Refuses a model in whose embedding no such points can be found.
+    """
+    known = len((model.plain or model).tokenizer)
+    table = own_embedding(model).weight.detach().double().cpu().numpy()[:known]
+    centre = _centre(model, table, settings.centre)
+    distances = np.linalg.norm(table - centre, axis=1)
+    apart = distances[distances > 0]
+    if not len(apart):
+        raise InputError(f"{model.name}: all its embeddings are the same, so there is no room for pseudowords")
+    radius = settings.alpha * float(apart.min())
+    random = np.random.default_rng(derived_seed(settings.seed, "pseudowords"))
+    points: list[FloatArray] = []
+    for _ in range(_TRIES):
+        direction = random.standard_normal(table.shape[1])
+        length = float(np.linalg.norm(direction))
+        if length == 0:
+            continue
+        point = centre + radius * direction / length
+        if all(np.linalg.norm(point - other) >= radius for other in points):
+            points.append(point)
+        if len(points) == 2 * settings.pairs:
+            return np.stack(points)
+    raise InputError(
+        f"{model.name}: there is no room for {settings.pairs} pairs of pseudowords in {table.shape[1]} dimensions; "
+        "ask for fewer pairs"
+    )
+
+
+def _centre(model: MaskedModel | CausalModel, table: FloatArray, wanted: str) -> FloatArray:
+    tokenizer = model.tokenizer
+    token = tokenizer.mask_token_id if wanted == "mask" else tokenizer.unk_token_id
+    # The published code looks for "[MASK]" in every vocabulary and is given the unknown token where there is none.
+    if wanted == "unknown" and tokenizer.mask_token == "[MASK]":
+        token = tokenizer.mask_token_id
+    centre: FloatArray = table.mean(axis=0) if token is None else table[int(token)]
+    return centre
+
+
+def _name(mark: str, pair: int) -> str:
+    return f"[{mark.strip('[]')}:{pair}]"
+
+
+def _with_pair(prompt: str, pair: int) -> str:
+    for mark in MARKS:
+        prompt = prompt.replace(mark, _name(mark, pair))
+    return prompt

@@ -1,0 +1,33 @@
+"""How a question is asked of a model: each probe turns questions into answers."""
+
+from __future__ import annotations
+
+from merkhet.core.registry import Registry
+
+PROBES = Registry(
+    "probe",
+    {
+        "rank": (
+            "merkhet.probes.rank:rank_candidates",
+            "rank a closed list of candidates in the question's sentence",
+        ),
+        "fill": ("merkhet.probes.fill:fill_slots", "rank the model's whole vocabulary in the slot (masked models)"),
+        "write": ("merkhet.probes.write:write_answers", "let the model write what stands in the slot"),
+        "compare": (
+            "merkhet.probes.compare:compare_senses",
+            "is a word's sense nearer to one usage or to another, by cosine (masked, causal, encoder models)",
+        ),
+        "choose": (
+            "merkhet.probes.chat.choose:choose",
+            "let a chat or causal model name one of lettered choices; options orders, mixed_letters, most, shots",
+        ),
+        "answer": (
+            "merkhet.probes.chat.answer:answer",
+            "let a chat or causal model fill the blank in its own words; option shots",
+        ),
+        "judge": (
+            "merkhet.probes.chat.judge:judge",
+            "let a chat or causal model say whether a statement is true; option shots",
+        ),
+    },
+)

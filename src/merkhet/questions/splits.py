@@ -1,0 +1,126 @@
+"""Splits by fact: what is learnt from one split must not give away an answer of another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from merkhet.core.errors import InputError
+
+_PARTS = 2**52
+_BETWEEN = "chr(31)"
+
+
+def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -> str:
+    r"""SQL (DuckDB) for the split of a fact from the names of its two entities, whichever comes first.
+
+    .. math:: u = \mathrm{md5}(\mathit{seed}, \min(a, b), \max(a, b)) \in [0, 1)
+
+    and the split is the one whose part of [0, 1) u falls into. As the pair has no order, a fact, its inverse, its
+    mirror image and what an equivalent or wider relation says of the same two entities share a split. Names are
+    compared in lower case; a missing one counts as empty. Refuses shares that are not positive or do not add up to 1.
+    """
+    _refuse_wrong_shares(shares)
+    one, other = (f"lower(trim(coalesce(cast({text} as varchar), '')))" for text in (first, second))
+    words = f"least({one}, {other}) || {_BETWEEN} || greatest({one}, {other})"
+    drawn = f"cast('0x' || left(md5('{int(seed)}' || {_BETWEEN} || {words}), 13) as bigint)"
+    bounds = [round(bound * _PARTS) for bound in accumulate(shares.values())]
+    *head, last = shares
+    cases = " ".join(f"when {drawn} < {bound} then {_text(name)}" for name, bound in zip(head, bounds, strict=False))
+    return f"(case {cases} else {_text(last)} end)" if cases else _text(last)
+
+
+def assign_splits(
+    first: pa.Array | pa.ChunkedArray, second: pa.Array | pa.ChunkedArray, shares: Mapping[str, float], seed: int
+) -> pa.ChunkedArray:
+    """The split of each fact from the names of its two entities; see :func:`split_sql`."""
+    pairs = pa.table({"first": first, "second": second, "row": pa.array(range(len(first)), pa.int64())})
+    with duckdb.connect() as connection:
+        connection.register("pairs", pairs)
+        query = f"select {split_sql('first', 'second', shares, seed)} as split from pairs order by row"
+        return connection.sql(query).to_arrow_table()["split"]
+
+
+def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) -> None:
+    """Refuse questions of one fact, of two facts about the same two entities, or of one prompt in different splits.
+
+    A question belongs to all the facts it lists. One that asks what follows by a rule (a rule other than comparison)
+    lists its conclusion first and then the premises: only the conclusion counts, as the premises may be learnt in any
+    split. Two facts are about the same entities whichever of the two is the subject; this is not looked at without
+    ``pairs``. Questions without a split are left out of it.
+    """
+    with duckdb.connect() as connection:
+        connection.register("given", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
+        connection.register("facts", facts.select(["fact_id", "subject", "predicate", "object"]))
+        connection.execute(
+            """
+            create temp table asked as
+            select question_id, split, unnest(
+                case when rule is null or rule = 'comparison' then facts else facts[:1] end
+            ) as fact_id
+            from given where split is not null
+            """
+        )
+        _refuse_straddling(
+            connection,
+            "select fact_id as key, question_id, split, fact_id from asked",
+            "a fact's questions belong to one split",
+        )
+        if pairs:
+            _refuse_straddling(
+                connection,
+                f"""
+                select least(subject, object) || {_BETWEEN} || greatest(subject, object) as key, question_id, split,
+                    fact_id
+                from asked join facts using (fact_id) where object is not null
+                """,
+                "facts about the same two entities belong to one split, whichever way round",
+            )
+        _refuse_straddling(
+            connection,
+            r"""
+            select trim(regexp_replace(lower(prompt), '\s+', ' ', 'g')) as key, question_id, split, null as fact_id
+            from given where split is not null
+            """,
+            "the same prompt belongs to one split",
+        )
+
+
+def _refuse_straddling(connection: Any, query: str, rule: str) -> None:
+    """Refuse where rows with one key have several splits, naming two questions and what they have in common."""
+    found = connection.sql(
+        f"""
+        with rows as ({query}),
+        straddling as (
+            select key from rows group by key having min(split) <> max(split) order by key limit 1
+        )
+        select question_id, split, fact_id, facts.subject, facts.predicate, facts.object
+        from rows left join facts using (fact_id)
+        where key = (select key from straddling)
+        order by split, question_id, fact_id
+        """
+    ).fetchall()
+    if not found:
+        return
+    one, other = found[0], found[-1]
+    raise InputError(f"{_question(one)} and {_question(other)} are in different splits, and {rule}")
+
+
+def _question(row: tuple[Any, ...]) -> str:
+    question, split, fact, *words = row
+    said = f" ({' '.join(str(word) for word in words)})" if words[0] is not None else ""
+    return f"question {question} in {split}" + (f" about the fact {fact}{said}" if fact else "")
+
+
+def _refuse_wrong_shares(shares: Mapping[str, float]) -> None:
+    if not shares or any(not share > 0 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-6:
+        given = ", ".join(f"{name} {share}" for name, share in shares.items()) or "nothing"
+        raise InputError(f"the shares of the splits are {given}; they should be above 0 and add up to 1")
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"

@@ -1,0 +1,114 @@
+"""What became of each answer: whose it is, to which task, how well the right answer ranked, right or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merkhet.metrics.text_overlap import exact_match
+from merkhet.reports.scoreboard import Scoreboard, Series, lines_of
+
+RIGHT, WRONG, UNUSABLE = 1, 0, -1
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Arrays with one entry an answer; ``line`` and ``task`` are -1 where an answer is not shown."""
+
+    series: tuple[Series, ...]
+    tasks: tuple[str, ...]
+    line: npt.NDArray[np.int64]
+    task: npt.NDArray[np.int64]
+    question: npt.NDArray[np.int64]
+    """Row of the question in the table of questions."""
+    rank: npt.NDArray[np.float64]
+    """Rank of the best-ranked right answer; NaN where nothing was ranked."""
+    verdict: npt.NDArray[np.int64]
+    """RIGHT, WRONG or UNUSABLE."""
+    choices: npt.NDArray[np.int64]
+    """For each question, how many candidates there were; 0 where that is not known."""
+
+
+def outcomes(
+    questions: pa.Table, answers: pa.Table, candidates: Mapping[str, Sequence[str]], board: Scoreboard
+) -> Outcomes:
+    """Judge every answer. It is right if a right answer ranked first, or, without ranks, if it was
+    predicted, word by word."""
+    question = pc.index_in(answers["question_id"], value_set=_flat(questions["question_id"]))
+    question = np.asarray(pc.fill_null(_flat(question), -1).cast(pa.int64()))
+    tasks, task_of_question = _codes(questions["task"])
+    task = np.where(question >= 0, task_of_question[question] if len(task_of_question) else -1, -1)
+    series, line = _lines(answers, task, tasks, board)
+    rank = best_ranks(answers["gold_ranks"])
+    verdict = np.where(rank <= 1.0, RIGHT, WRONG)
+    predicted = np.asarray(_flat(pc.is_valid(answers["prediction"])))
+    for row in np.flatnonzero(np.isnan(rank) & predicted & (question >= 0)):
+        golds = questions["answers"][int(question[row])].as_py()
+        verdict[row] = RIGHT if exact_match(answers["prediction"][int(row)].as_py(), golds) else WRONG
+    unusable = np.asarray(_flat(pc.is_valid(answers["unusable"]))) | (np.isnan(rank) & ~predicted)
+    verdict = np.where(unusable, UNUSABLE, verdict)
+    return Outcomes(series, tasks, line, task, question, rank, verdict, _choice_counts(questions, candidates))
+
+
+def best_ranks(gold_ranks: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    """The least of each row's ranks, NaN for a row without any."""
+    ranks = np.full(len(gold_ranks), np.inf)
+    lists = _flat(gold_ranks)
+    if len(lists):
+        places = np.asarray(pc.list_parent_indices(lists))
+        values = np.asarray(pc.fill_null(pc.list_flatten(lists), float("nan")), dtype=np.float64)
+        known = ~np.isnan(values)
+        np.minimum.at(ranks, places[known], values[known])
+    return np.where(np.isinf(ranks), np.nan, ranks)
+
+
+def _flat(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _codes(column: Any) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+    encoded = _flat(pc.dictionary_encode(_flat(column)))
+    names = tuple(str(name) for name in encoded.dictionary.to_pylist())
+    return names, np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.int64)
+
+
+def _choice_counts(questions: pa.Table, candidates: Mapping[str, Sequence[str]]) -> npt.NDArray[np.int64]:
+    own = np.asarray(pc.fill_null(_flat(pc.list_value_length(questions["choices"])), 0), dtype=np.int64)
+    names, code = _codes(questions["candidate_set"])
+    sizes = np.array([*(len(candidates.get(name, ())) for name in names), 0], dtype=np.int64)
+    return np.where(own > 0, own, sizes[code])
+
+
+def _lines(
+    answers: pa.Table, task: npt.NDArray[np.int64], tasks: tuple[str, ...], board: Scoreboard
+) -> tuple[tuple[Series, ...], npt.NDArray[np.int64]]:
+    """The line each answer belongs to. Within a task a line shows one way of asking, the first there is."""
+    names, code = zip(*(_codes(answers[name]) for name in ("model", "probe", "method")), strict=True)
+    key = task + 1
+    for values, labels in zip(code, names, strict=True):
+        key = key * (len(labels) + 1) + values
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    ways = []
+    for row in first:
+        model, probe, method = (labels[values[row]] for values, labels in zip(code, names, strict=True))
+        ways.append({"task": int(task[row]), "metric": "", "model": model, "probe": probe, "method": method})
+    order = [int(place) for place in np.argsort(first, kind="stable") if ways[place]["task"] >= 0]
+    scored = {line.model for line in board.series}
+    rest = lines_of(
+        [{**ways[place], "task": tasks[ways[place]["task"]]} for place in order if ways[place]["model"] not in scored]
+    )
+    series = (*board.series, *rest)
+    line_of_way = np.full(len(ways) + 1, -1, dtype=np.int64)
+    taken = set()
+    for place in order:
+        found = next((index for index, line in enumerate(series) if line.covers(ways[place])), -1)
+        if found >= 0 and (ways[place]["task"], found) not in taken:
+            taken.add((ways[place]["task"], found))
+            line_of_way[place] = found
+    return series, line_of_way[inverse] if len(inverse) else np.empty(0, dtype=np.int64)

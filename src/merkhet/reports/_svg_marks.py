@@ -1,0 +1,287 @@
+"""Marks of a figure (bars, strokes, lines, symbols, labels) and the SVG that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+from merkhet.reports._text_width import ASCENT, DESCENT, text_width
+from merkhet.reports.formatting import printable
+
+INK = "#26272b"
+FONT = "Arial, 'Liberation Sans', Helvetica, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
+FONT_SIZE = 12.0
+PADDING = 4.0
+"""Empty pixels around a figure."""
+_ROOT_3 = math.sqrt(3) / 2
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a mark covers, in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A rectangle: a bar, a part of one, or a cell of a heat map."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    about: str = ""
+    """What the mark shows, told when it is pointed at."""
+    stroke: str = ""
+    stroke_width: float = 1.0
+    dash: tuple[float, ...] = ()
+
+    def box(self) -> Box:
+        """Return what the mark covers."""
+        return Box(self.x, self.y, self.x + self.width, self.y + self.height)
+
+    def svg(self) -> str:
+        """Return the mark as an element."""
+        place = _attributes(x=self.x, y=self.y, width=self.width, height=self.height)
+        return _element("rect", f'{place} fill="{self.fill}"{_stroke(self)}', self.about)
+
+
+@dataclass(frozen=True)
+class Strokes:
+    """Straight strokes of one kind: a grid, intervals, the marks of chance. They let the pointer through."""
+
+    segments: tuple[tuple[float, float, float, float], ...]
+    """Ends of each stroke: x and y, x and y."""
+    stroke: str
+    stroke_width: float = 1.0
+    dash: tuple[float, ...] = ()
+    opacity: float = 1.0
+
+    def box(self) -> Box:
+        """Return what the strokes cover."""
+        columns = list(zip(*self.segments, strict=True))
+        across, down = (*columns[0], *columns[2]), (*columns[1], *columns[3])
+        return Box(min(across), min(down), max(across), max(down))
+
+    def svg(self) -> str:
+        """Return all strokes as one element."""
+        path = "".join(
+            f"M{_number(x1)},{_number(y1)}" + (f"V{_number(y2)}" if x1 == x2 else f"L{_number(x2)},{_number(y2)}")
+            for x1, y1, x2, y2 in self.segments
+        )
+        opacity = f' opacity="{_number(self.opacity)}"' if self.opacity != 1 else ""
+        return f'<path d="{path}" fill="none"{_stroke(self)}{opacity} pointer-events="none"/>'
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through points."""
+
+    points: tuple[tuple[float, float], ...]
+    stroke: str
+    stroke_width: float = 1.6
+    dash: tuple[float, ...] = ()
+
+    def box(self) -> Box:
+        """Return what the line covers."""
+        across, down = zip(*self.points, strict=True)
+        return Box(min(across), min(down), max(across), max(down))
+
+    def svg(self) -> str:
+        """Return the line as an element."""
+        path = "L".join(f"{_number(x)},{_number(y)}" for x, y in self.points)
+        return f'<path d="M{path}" fill="none" stroke-linejoin="round"{_stroke(self)} pointer-events="none"/>'
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A point as a circle, square, triangle-up, triangle-down, diamond or cross."""
+
+    x: float
+    y: float
+    shape: str
+    fill: str
+    area: float = 52.0
+    about: str = ""
+    """What the mark shows, told when it is pointed at."""
+    stroke: str = ""
+    stroke_width: float = 1.0
+
+    def box(self) -> Box:
+        """Return what the mark covers."""
+        radius = math.sqrt(self.area) / 2 + self.stroke_width
+        return Box(self.x - radius, self.y - radius, self.x + radius, self.y + radius)
+
+    def svg(self) -> str:
+        """Return the mark as an element."""
+        place = f'transform="translate({_number(self.x)},{_number(self.y)})"'
+        look = f'd="{_shape(self.shape, self.area)}" fill="{self.fill}"{_stroke(self)}'
+        return _element("path", f"{place} {look}", self.about)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A line of text whose baseline begins, is centred or ends at a place, and may be turned about it."""
+
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
+    """start, middle or end."""
+    size: float = FONT_SIZE
+    fill: str = ""
+    bold: bool = False
+    angle: float = 0.0
+    """Degrees, clockwise."""
+    inert: bool = False
+    """Whether the pointer reaches the mark below."""
+
+    def box(self) -> Box:
+        """Return what the text covers."""
+        across, down = zip(*self.corners(), strict=True)
+        return Box(min(across), min(down), max(across), max(down))
+
+    def corners(self) -> list[tuple[float, float]]:
+        """Return the corners of the text as it stands, turned or not."""
+        width = text_width(self.text, self.size, bold=self.bold)
+        left = self.x - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
+        turn = math.radians(self.angle)
+        cosine, sine = math.cos(turn), math.sin(turn)
+        return [
+            (self.x + across * cosine - down * sine, self.y + across * sine + down * cosine)
+            for across in (left - self.x, left - self.x + width)
+            for down in (-ASCENT * self.size, DESCENT * self.size)
+        ]
+
+    def svg(self) -> str:
+        """Return the text as an element."""
+        attributes = _attributes(x=self.x, y=self.y)
+        if self.anchor != "start":
+            attributes += f' text-anchor="{self.anchor}"'
+        if self.size != FONT_SIZE:
+            attributes += f' font-size="{_number(self.size)}"'
+        if self.fill:
+            attributes += f' fill="{self.fill}"'
+        if self.bold:
+            attributes += ' font-weight="bold"'
+        if self.angle:
+            attributes += f' transform="rotate({_number(self.angle)},{_number(self.x)},{_number(self.y)})"'
+        if self.inert:
+            attributes += ' pointer-events="none"'
+        return f"<text {attributes}>{escape(printable(self.text), quote=False)}</text>"
+
+
+Mark = Bar | Strokes | Line | Symbol | Label
+
+
+def extent(marks: Iterable[Mark]) -> Box:
+    """Return what the marks cover together."""
+    boxes = [mark.box() for mark in marks]
+    return Box(
+        min((box.left for box in boxes), default=0.0),
+        min((box.top for box in boxes), default=0.0),
+        max((box.right for box in boxes), default=0.0),
+        max((box.bottom for box in boxes), default=0.0),
+    )
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Marks in the order in which they are drawn, and the part of the plane that shows them all."""
+
+    marks: tuple[Mark, ...]
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @cached_property
+    def body(self) -> str:
+        """The marks as SVG elements."""
+        return "".join(mark.svg() for mark in self.marks)
+
+    def inline(self, label: str) -> str:
+        """Return an `<svg>` for a page, with a text alternative."""
+        return f'<svg {self._frame()} role="img" aria-label="{escape(printable(label))}">{self.body}</svg>'
+
+    def document(self, title: str, description: str, scale: float = 1.0) -> str:
+        """Return an SVG file on white with a title and a description, `scale` times its size."""
+        told = "".join(
+            f"<{name}>{escape(printable(text), quote=False)}</{name}>"
+            for name, text in (("title", title), ("desc", description))
+        )
+        view = _attributes(x=self.left, y=self.top, width=self.width, height=self.height)
+        return (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" {self._frame(scale)} role="img">{told}'
+            f'<rect {view} fill="white"/>{self.body}</svg>\n'
+        )
+
+    def _frame(self, scale: float = 1.0) -> str:
+        view = " ".join(_number(side) for side in (self.left, self.top, self.width, self.height))
+        size = _attributes(width=scale * self.width, height=scale * self.height)
+        return f'{size} viewBox="{view}" font-family="{FONT}" font-size="{_number(FONT_SIZE)}" fill="{INK}"'
+
+
+def drawing(marks: Sequence[Mark], width: float | None = None) -> Drawing:
+    """Frame the marks so that all of them are seen, with the padding of a figure.
+
+    Args:
+        marks: Marks in the order in which they are drawn.
+        width: Width of the figure in pixels; as wide as its marks where it is None.
+    """
+    box = extent(marks)
+    left, top = math.floor(box.left - PADDING), math.floor(box.top - PADDING)
+    needed = math.ceil(box.right + PADDING) - left
+    return Drawing(tuple(marks), left, top, max(needed, width or 0.0), math.ceil(box.bottom + PADDING) - top)
+
+
+def _shape(name: str, area: float) -> str:
+    radius = math.sqrt(area) / 2
+    if name == "circle":
+        radius = math.sqrt(area / math.pi)
+        arc = f"a{_number(radius)},{_number(radius)} 0 1 1"
+        return f"M{_number(-radius)},0{arc} {_number(2 * radius)},0{arc} {_number(-2 * radius)},0Z"
+    arm = 0.4
+    shapes: dict[str, list[tuple[float, float]]] = {
+        "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
+        "triangle-up": [(0, -_ROOT_3), (-1, _ROOT_3), (1, _ROOT_3)],
+        "triangle-down": [(0, _ROOT_3), (-1, -_ROOT_3), (1, -_ROOT_3)],
+        "diamond": [(-1, 0), (0, -1), (1, 0), (0, 1)],
+        "cross": [
+            *((-1, -arm), (-arm, -arm), (-arm, -1), (arm, -1), (arm, -arm), (1, -arm)),
+            *((1, arm), (arm, arm), (arm, 1), (-arm, 1), (-arm, arm), (-1, arm)),
+        ],
+    }
+    return "M" + "L".join(f"{_number(radius * x)},{_number(radius * y)}" for x, y in shapes[name]) + "Z"
+
+
+def _stroke(mark: Bar | Strokes | Line | Symbol) -> str:
+    if not mark.stroke:
+        return ""
+    wide = "" if mark.stroke_width == 1 else f' stroke-width="{_number(mark.stroke_width)}"'
+    dash = "" if isinstance(mark, Symbol) or not mark.dash else f' stroke-dasharray="{",".join(map(str, mark.dash))}"'
+    return f' stroke="{mark.stroke}"{wide}{dash}'
+
+
+def _element(name: str, attributes: str, about: str) -> str:
+    if not about:
+        return f"<{name} {attributes}/>"
+    return f"<{name} {attributes}><title>{escape(printable(about), quote=False)}</title></{name}>"
+
+
+def _attributes(**numbers: float) -> str:
+    return " ".join(f'{name}="{_number(value)}"' for name, value in numbers.items())
+
+
+def _number(value: float) -> str:
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text

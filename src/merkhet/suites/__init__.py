@@ -1,0 +1,31 @@
+"""The suites: each composes the rooms below, and adds no machinery."""
+
+from __future__ import annotations
+
+from merkhet.core.registry import Registry
+
+SUITES = Registry(
+    "suite",
+    {
+        "quickstart": (
+            "merkhet.suites.quickstart.suite:SUITE",
+            "a first look: completion, checking and distinction on the embedded packs or your own facts",
+        ),
+        "kmir": (
+            "merkhet.suites.kmir.suite:SUITE",
+            "memorization, identification and reasoning: four question types, ten domains, any knowledge",
+        ),
+        "ontoprobe": (
+            "merkhet.suites.ontoprobe.suite:SUITE",
+            "types, superclasses, domains and ranges of any ontology, and reasoning by six RDFS rules",
+        ),
+        "chneval": (
+            "merkhet.suites.chneval.suite:SUITE",
+            "Chinese and, built from texts, other languages: function words, word senses, commonsense, facts in texts",
+        ),
+        "lama-tk": (
+            "merkhet.suites.lama_tk.suite:SUITE",
+            "facts with times: who, what and when, boundaries, years within, order; zero-shot or stored",
+        ),
+    },
+)

@@ -1,0 +1,114 @@
+"""chneval: what a model knows of a language and, in its texts, of the world; Chinese first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from merkhet.engine.build_step import limited
+from merkhet.engine.study import Study
+from merkhet.engine.suite import Suite
+from merkhet.engine.suite_card import ScoringRule
+from merkhet.questions.question_files import QuestionSet
+from merkhet.suites.chneval.build import gather
+from merkhet.suites.chneval.options import FILES as FILE_OPTIONS
+from merkhet.suites.chneval.options import HELP, is_paper
+from merkhet.suites.chneval.published import FILES
+from merkhet.suites.chneval.published import read_published as read_files
+from merkhet.suites.chneval.questions.question_rows import (
+    CLASSES,
+    COMMONSENSE,
+    ENCYCLOPEDIA,
+    SEMANTIC,
+    SYNTACTIC,
+    TASKS,
+    question_set,
+)
+
+LONGEST = 128
+"""How many tokens of a cloze the published program takes."""
+
+
+def build(study: Study, home: Path) -> QuestionSet:
+    """Questions from texts, sense-tagged sentences, pairs and triples; of the embedded ones where none are given."""
+    return limited(question_set(gather(study, home), seed=study.seed), study)
+
+
+class ChnEval(Suite):
+    """ChnEval, with what its released code does under ``compat: paper``."""
+
+    def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
+        """Read ChnEval's own files."""
+        found = question_set(read_files(place, paper=is_paper(study.options)), seed=study.seed)
+        return replace(found, about={key: value for key, value in found.about.items() if key != "filters"})
+
+    def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
+        """Return the names of word classes."""
+        return CLASSES
+
+    def defaults_for(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Mask words where senses are compared, count ties as wrong and use k = 20 for syntax, as the paper does."""
+        if not is_paper(options):
+            return {}
+        masked = {"masked": ["masked"], "causal": ["word"], "encoder": ["word"]}
+        return {
+            "probes": ["fill", "rank", {"probe": "compare", "methods": masked}],
+            "metrics": ["strict-accuracy", "p@1", "p@10", "p@20"],
+        }
+
+    def model_settings(self, study: Study) -> Mapping[str, Any]:
+        """Read clozes without special tokens and up to the paper's length, as the paper does."""
+        return {"special_tokens": False, "longest": LONGEST} if is_paper(study.options) else {}
+
+    def scoring(self, study: Study) -> ScoringRule:
+        """Average over classes; count what cannot be asked as wrong, except under ``compat: paper``."""
+        return ScoringRule(average_over="domain", unusable_is_wrong=not is_paper(study.options))
+
+
+_ALL_LAYERS = {kind: ["word@all"] for kind in ("masked", "causal", "encoder")}
+
+SUITE = ChnEval(
+    name="chneval",
+    title="Knowledge of Chinese",
+    about="function words, word senses, commonsense and encyclopedic facts in Chinese sentences",
+    build=build,
+    tasks=TASKS,
+    headline=(
+        (SYNTACTIC, "p@1"),
+        (SYNTACTIC, "p@10"),
+        (SEMANTIC, "accuracy"),
+        (COMMONSENSE, "p@1"),
+        (COMMONSENSE, "p@10"),
+        (ENCYCLOPEDIA, "p@1"),
+        (ENCYCLOPEDIA, "p@10"),
+    ),
+    defaults={
+        "probes": ["fill", "rank", {"probe": "compare", "methods": _ALL_LAYERS}],
+        "metrics": ["accuracy", "p@1", "p@10"],
+        "groups": ["domain"],
+        "options": {},
+    },
+    run_defaults={"models": ["minilm-mlm", "frequency", "word-overlap", "random"]},
+    options=HELP,
+    file_options=FILE_OPTIONS,
+    analyses=("classes", "lengths", "layers", "objectives", "extrinsic"),
+    told=("classes", "lengths", "layers", "objectives", "extrinsic"),
+    main_methods=("mask", "multiple-mean", "sum", "word", "masked", "count", "uniform", "overlap"),
+    published=FILES,
+    splits_keep_pairs=False,
+    methods=(
+        "Clozes leave one word out of a sentence: a function word, or a name of a fact of commonsense or of an "
+        "encyclopedia. Their candidates are the answers of the class, words of several tokens as a whole. Word senses "
+        "are asked by triples of usages of a word, of which two share a sense; equal similarities count one half."
+    ),
+    citations=(
+        """@misc{wang2020chneval,
+  author = {Wang, Zhiruo and Hu, Renfen},
+  title = {Intrinsic Knowledge Evaluation on {Chinese} Language Models},
+  note = {arXiv:2011.14277},
+  year = {2020}
+}""",
+    ),
+)

@@ -1,0 +1,1 @@
+"""KMIR: memorization, identification and reasoning, built from any knowledge base."""

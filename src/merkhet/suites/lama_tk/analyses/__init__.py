@@ -1,0 +1,1 @@
+"""Analyses of LAMA-TK's memorizing experiments."""

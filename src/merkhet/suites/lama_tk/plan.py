@@ -1,0 +1,374 @@
+"""The plan of a memorizing study: gather facts, then plan everything that depends on how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from merkhet.analysis.cutoffs import cutoffs
+from merkhet.analysis.memory_types import MemoryAnalysis
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.files import file_digest
+from merkhet.core.ids import derived_seed, digest
+from merkhet.engine.asker import ModelRuntime
+from merkhet.engine.memorize_steps import (
+    PROBE,
+    ExamineRecallsParams,
+    MemorizeParams,
+    MemorizeRuntime,
+    RecallParams,
+    RecallPart,
+    RecallParts,
+    RecordRecallsParams,
+    ScoreRecallsParams,
+    examine,
+    memorize,
+    recall,
+    record,
+    score,
+)
+from merkhet.engine.plan import NOTHING, AnyStep, Plan, Step, StepContext
+from merkhet.engine.planning import QUESTIONS, build_contents, calibration_step, public, report_steps, study_step
+from merkhet.engine.recall_findings import RecallFindingsParams, analyse
+from merkhet.engine.recall_sample import SampleParams, sample
+from merkhet.engine.record_step import RecordRuntime
+from merkhet.engine.resolve_study import ResolvedStudy
+from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, read_json
+from merkhet.engine.study import make_study
+from merkhet.engine.suite_card import HeadlineScore, SuiteCard
+from merkhet.metrics.recall_scores import METRICS
+from merkhet.models.model_lookup import ResolvedModel
+from merkhet.suites.lama_tk.analyses.boundary import boundaries
+from merkhet.suites.lama_tk.analyses.implicit import implicit
+from merkhet.suites.lama_tk.analyses.storage import storage
+from merkhet.suites.lama_tk.build import knowledge_of
+from merkhet.suites.lama_tk.memory_sets import (
+    KNOWN_FILE,
+    TASKS,
+    Condition,
+    Design,
+    FactsParams,
+    FactsRuntime,
+    SetsParams,
+    SetsRuntime,
+    design,
+    make_sets,
+    remaining_conditions,
+    set_file,
+    summarize_facts,
+    summarize_sets,
+    write_facts,
+)
+from merkhet.suites.lama_tk.options import LamaTkOptions, read_options
+from merkhet.suites.lama_tk.questions.temporal_facts import temporal_facts
+from merkhet.suites.lama_tk.questions.time_queries import controlled
+from merkhet.suites.lama_tk.questions.wordings import read_wordings
+from merkhet.training import MEMORIZE
+from merkhet.training.artifact import process_settings, result_settings
+from merkhet.training.memorizing.memorize_settings import make_memorize_settings
+
+EXPERIMENT_ANALYSES: Mapping[str, tuple[MemoryAnalysis, ...]] = {
+    "storage": (storage, cutoffs),
+    "boundary": (boundaries,),
+    "implicit": (implicit, cutoffs),
+}
+"""Analyses of each experiment."""
+FREQUENCY = "frequency"
+ABOUT = (
+    "What a model can store of facts with times, and what it answers from that: what it stored, and what it was never "
+    "told in these words."
+)
+METHODS = (
+    "Facts with times are put into sentences, in each of which one thing is masked: the subject, the object, the start "
+    "or the end. A model has one output for each entity and each time. It is trained to fill the masks of what it "
+    "stores, and then asked the same statements, and others that it was not trained on. Outputs of one score share "
+    "their places. Intervals take the statements of one fact, and those that are one sentence, as one observation. "
+    "Scores are of all statements that were asked."
+)
+
+
+def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
+    """Plan to gather facts, make sets of statements, memorize and recall under every condition, score and report.
+
+    Raises:
+        InputError: A model cannot memorize, or options and settings do not fit a memorizing study.
+    """
+    study = resolved.study
+    options = read_options(study, resolved.home)
+    make_memorize_settings(study.learning.settings if study.learning else {})
+    for key, instead in (("limit", "options.sizes or options.facts"), ("tasks", "options.experiment")):
+        if getattr(study, key):
+            raise InputError(f"{key} says nothing of a study that memorizes; say {instead}")
+    unknown = [name for name in study.metrics if name not in METRICS]
+    if unknown:
+        raise InputError(f"what was memorized is not scored by {unknown[0]!r}; {did_you_mean(unknown[0], METRICS)}")
+    for model in resolved.models:
+        _refuse_others(model)
+
+    def rest(folder: Path) -> Plan:
+        planner = _Planner(resolved, options, command, design(options, read_json(folder / ABOUT_FACTS)))
+        return Plan((planner.sets_step(),), planner.rest)
+
+    return Plan((_facts_step(resolved, options), study_step(resolved)), rest)
+
+
+def gather_facts(context: StepContext[FactsParams, FactsRuntime]) -> None:
+    """Read a study's knowledge, and write what of it has times; refuses knowledge that has none."""
+    study = context.params.study
+    options = read_options(study, context.home)
+    with knowledge_of(study, context.home) as (knowledge, remarks):
+        facts = temporal_facts(
+            knowledge,
+            granularity=options.granularity,
+            relations=options.relations,
+            wordings=read_wordings(options.wordings),
+        )
+    about: dict[str, Any] = {"experiment": options.experiment}
+    if options.experiment == "implicit":
+        about["controlled"] = controlled(facts, options.facts, study.seed).table.num_rows
+    about["remarks"] = [*remarks, *facts.remarks]
+    write_facts(context, facts, about)
+
+
+def _refuse_others(model: ResolvedModel) -> None:
+    if model.kind in ("masked", "blank"):
+        return
+    what = "an encoder without a masked head" if model.kind == "encoder" else f"a {model.kind} model"
+    if model.kind == "baseline":
+        what = "a baseline" + (" (which is asked anyway)" if model.name == FREQUENCY else "")
+    raise InputError(
+        f"{model.name} is {what}, and only masked models memorize; leave it out, or name a masked one or random:2x128"
+    )
+
+
+def _facts_step(resolved: ResolvedStudy, options: LamaTkOptions) -> Step[FactsParams, FactsRuntime]:
+    study = resolved.study
+    kept = study.model_dump(include={"suite", "data", "knowledge", "seed"})
+    wanted = (
+        *("granularity", "relations", "wordings", "experiment"),
+        *(("facts",) if options.experiment == "implicit" else ()),
+    )
+    kept["options"] = {key: study.options[key] for key in wanted if key in study.options}
+    files = {"wordings": file_digest(options.wordings)} if options.wordings is not None else {}
+    params = FactsParams(make_study(kept, "study"), build_contents(resolved, files))
+    outputs = (FACTS_FILE, KNOWN_FILE, SYMBOLS_FILE, ABOUT_FACTS)
+    return Step("facts", "build", gather_facts, params, FactsRuntime(options), (), outputs, summarize_facts)
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """A model under one condition: the steps in which it memorizes and recalls, and the parts to score."""
+
+    steps: tuple[AnyStep, AnyStep]
+    parts: tuple[RecallPart, ...]
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """Plans the steps after the facts."""
+
+    resolved: ResolvedStudy
+    options: LamaTkOptions
+    command: str
+    made: Design
+
+    def rest(self, folder: Path) -> Plan:
+        """Plan what follows the sets, whose sizes are known then."""
+        conditions = remaining_conditions(self.made, read_json(folder / ABOUT_SETS)["statements"])
+        return replace(self, made=replace(self.made, conditions=conditions)).plan()
+
+    def plan(self) -> Plan:
+        """Plan every model under every condition, and what is made of it."""
+        study, suite = self.resolved.study, self.resolved.suite
+        numbers = range(len(self.resolved.models))
+        memorized = [self._memory(number, one) for number in numbers for one in self.made.conditions]
+        again = [
+            self._memory(number, condition, training)
+            for training in range(1, self.options.trainings)
+            for number in numbers
+            for condition in self.made.conditions
+        ]
+        parts = tuple(part for one in memorized for part in one.parts)
+        further = tuple(part for one in again for part in one.parts)
+        sets = tuple(dict.fromkeys(name for part in parts for name in (part.stored, part.asked)))
+        recalls = tuple(str(part.recalls) for part in (*parts, *further))
+        abouts = tuple(one.steps[1].outputs[0] for one in memorized)
+        records = tuple(one.steps[0].outputs[0] for one in memorized)
+        card = self._card()
+        recalled = RecallParts(parts, self._baselines())
+        every = replace(recalled, further=further)
+        analyses = EXPERIMENT_ANALYSES[self.options.experiment]
+        steps: tuple[AnyStep, ...] = (
+            *(step for one in [*memorized, *again] for step in one.steps),
+            Step(
+                "score",
+                "score",
+                score,
+                ScoreRecallsParams(suite.name, study.seed, tuple(self._metrics()), recalled),
+                NOTHING,
+                (SYMBOLS_FILE, *sets, *recalls),
+                ("scores.parquet", "scores.json"),
+            ),
+            Step(
+                "sample",
+                "score",
+                sample,
+                SampleParams(suite.name, study.seed, recalled),
+                NOTHING,
+                (ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, *sets, *recalls),
+                (*QUESTIONS, "answers.parquet"),
+            ),
+            Step(
+                "examine",
+                "analyse",
+                examine,
+                ExamineRecallsParams(self.options.experiment, study.seed, every, analyses),
+                NOTHING,
+                (SYMBOLS_FILE, "scores.parquet", *sets, *recalls, *records),
+                ("analyses.json",),
+            ),
+            Step(
+                "analyse",
+                "analyse",
+                analyse,
+                RecallFindingsParams(card.headline, study.seed, self.options.trainings, recalled),
+                NOTHING,
+                (SYMBOLS_FILE, "analyses.json", *sets, *recalls),
+                ("findings.json",),
+            ),
+            calibration_step([PROBE], self.resolved.home),
+            Step(
+                "record",
+                "report",
+                record,
+                RecordRecallsParams(suite.name, card, study.seed, recalled),
+                RecordRuntime(self.command),
+                (*QUESTIONS, "answers.parquet", ABOUT_FACTS, *sets, *abouts),
+                ("run.json",),
+            ),
+            *report_steps(self.resolved, card, ["analyses.json"]),
+        )
+        return Plan(steps)
+
+    def _metrics(self) -> list[str]:
+        return [name for name in METRICS if name in self.resolved.study.metrics] or list(METRICS)
+
+    def _card(self) -> SuiteCard:
+        suite, experiment = self.resolved.suite, self.options.experiment
+        return replace(
+            suite.card(),
+            about=ABOUT,
+            methods=METHODS,
+            analyses=(),
+            told=(),
+            main_methods=(),
+            headline=tuple(HeadlineScore(task, self._metrics()[0]) for task in TASKS[experiment]),
+            names=dict(suite.relation_names(self.resolved.study, self.resolved.home)),
+            experiment=experiment,
+        )
+
+    def sets_step(self) -> Step[SetsParams, SetsRuntime]:
+        """Make the step that makes the sets of statements."""
+        made = self.made
+        params = SetsParams(
+            recipes=made.recipes,
+            stored=tuple(sorted({condition.stored for condition in made.conditions})),
+            entities=self.options.entities,
+            seed=self.resolved.study.seed,
+            remarks=made.remarks,
+            wordings=file_digest(self.options.wordings) if self.options.wordings else None,
+        )
+        return Step(
+            "sets",
+            "build",
+            make_sets,
+            params,
+            SetsRuntime(self.resolved.study.options.get("wordings")),
+            (FACTS_FILE, KNOWN_FILE, SYMBOLS_FILE, ABOUT_FACTS),
+            (ABOUT_SETS, *(set_file(name) for name in made.recipes)),
+            summarize_sets,
+        )
+
+    def _baselines(self) -> tuple[RecallPart, ...]:
+        """Ask the baseline what models are asked, once for each set that is stored."""
+        made = self.made
+        stored = {condition.stored: condition for condition in reversed(made.conditions)}
+        names = {one: FREQUENCY if len(stored) == 1 else f"{FREQUENCY}, {stored[one].label}" for one in stored}
+        parts = {
+            (condition.stored, asked): RecallPart(
+                model=names[condition.stored],
+                base=FREQUENCY,
+                stored=set_file(condition.stored),
+                asked=set_file(asked),
+                task=made.recipes[asked].kind,
+                condition=condition.label,
+                about=dict(condition.about),
+            )
+            for condition in made.conditions
+            for asked in condition.asked
+        }
+        return tuple(parts.values())
+
+    def _memory(self, number: int, condition: Condition, training: int = 0) -> _Memory:
+        """Plan how a model memorizes and recalls under one condition.
+
+        The first training has the study's seed, and each further one a seed of its own.
+        """
+        model, study = self.resolved.models[number], self.resolved.study
+        whole = f"{model.name}, {condition.label}"
+        name = f"{whole}, training {training + 1}" if training else whole
+        seed = derived_seed(study.seed, "training", str(training)) if training else study.seed
+        stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
+        given = study.learning.settings if study.learning else {}
+        settings = make_memorize_settings({**given, **condition.settings})
+        source = public(model.source)
+        learn = Step(
+            f"memorize {name}",
+            "learn",
+            memorize,
+            MemorizeParams(
+                name=name,
+                fingerprint=model.fingerprint,
+                kind=model.kind,
+                dtype=model.spec.dtype,
+                settings=result_settings(settings),
+                seed=seed,
+            ),
+            MemorizeRuntime(model.spec, source, process_settings(settings)),
+            (SYMBOLS_FILE, set_file(condition.stored)),
+            (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors"),
+        )
+        parts = tuple(
+            RecallPart(
+                model=whole,
+                base=model.name,
+                stored=set_file(condition.stored),
+                asked=set_file(asked),
+                task=self.made.recipes[asked].kind,
+                condition=condition.label,
+                about=dict(condition.about),
+                recalls=f"recalls/{stem}-{self.made.recipes[asked].kind}.parquet",
+                learned=learn.outputs[0],
+            )
+            for asked in condition.asked
+        )
+        ask = Step(
+            f"recall {name}",
+            "ask",
+            recall,
+            RecallParams(name, model.fingerprint),
+            ModelRuntime(model.spec, source),
+            (*learn.outputs, *(part.asked for part in parts)),
+            (f".merkhet/recalls/{stem}.json", *(str(part.recalls) for part in parts)),
+        )
+        return _Memory((learn, ask), parts)
+
+
+def _slug(name: str) -> str:
+    """A name as part of a file's name."""
+    words = "".join(
+        letter if letter.isascii() and letter.isalnum() else " " for letter in name.replace(",", "")
+    ).split()
+    return "-".join(words)[:60]

@@ -1,0 +1,89 @@
+"""lama-tk: does a model know when something held, and what held when?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from merkhet.engine.plan import Plan
+from merkhet.engine.resolve_study import ResolvedStudy
+from merkhet.engine.study import Study
+from merkhet.engine.suite import Suite
+from merkhet.questions.question_files import QuestionSet
+from merkhet.suites.lama_tk.build import make_temporal_questions
+from merkhet.suites.lama_tk.options import FILES as FILE_OPTIONS
+from merkhet.suites.lama_tk.options import HELP, TASKS
+from merkhet.suites.lama_tk.plan import memory_plan
+from merkhet.suites.lama_tk.published import FILES
+
+
+def build(study: Study, home: Path) -> QuestionSet:
+    """Questions from the facts of the study's knowledge that have times."""
+    return make_temporal_questions(study, home)
+
+
+class LamaTk(Suite):
+    """LAMA-TK, asked zero-shot or of models that memorize."""
+
+    memorizes = True
+
+    def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
+        """Build questions from a table or a folder of facts with times."""
+        return make_temporal_questions(study, home)
+
+    def memorize_plan(self, resolved: ResolvedStudy, command: str) -> Plan:
+        """Return the plan of a memorizing experiment."""
+        return memory_plan(resolved, command)
+
+
+SUITE = LamaTk(
+    name="lama-tk",
+    title="LAMA-TK: language models as temporal knowledge bases",
+    about=(
+        "Whether a model knows who or what stood in a relation, from when to when; whether it knows this in other "
+        "words, for a year within the time, and in what order."
+    ),
+    build=build,
+    tasks=TASKS,
+    headline=tuple((task, "acc@1") for task in TASKS),
+    defaults={
+        "knowledge": ["offices"],
+        "probes": ["rank"],
+        "metrics": ["acc@1", "acc@5", "hit@5", "hit@10"],
+        "groups": ["relation", "mask", "conflict"],
+        "options": {},
+    },
+    run_defaults={"models": ["minilm-mlm", "frequency", "random"], "limit": 400},
+    options=HELP,
+    file_options=FILE_OPTIONS,
+    analyses=("consistency",),
+    published=FILES,
+    splits_keep_pairs=False,
+    methods=(
+        "Facts with times were put into sentences, in the manner of LAMA-TK, and one thing was left out of each: the "
+        "subject, the object, the start or the end (statement). Besides, the start and the end were asked for in other "
+        "words (boundary), the object for one year strictly within the time, in the same words and in others "
+        "(implicit), and the first and the last to stand in the relation to something, and those before and after "
+        "somebody (order), where this is decided among the facts that are known. All names that make a sentence true, "
+        "by the same facts, count as right. Years are ranked among all years that occur with the relation; a name is "
+        "ranked among 100 of the relation (or as many as the study says): the one that was left out, others that are "
+        "right, at most a tenth in all, and wrong ones, half of which, where there are so many, stood in the relation "
+        "to the same at another time, and the others are drawn by a seed as often as facts have them; none of these "
+        "stands in the sentence itself. Times are as exact as the study says (years); facts of which a time is not "
+        "known are left out and counted."
+    ),
+    citations=(
+        """@misc{lama-tk,
+  title = {Can Language Models serve as Temporal Knowledge Bases?},
+  note = {Anonymous EMNLP submission}
+}""",
+        """@inproceedings{heinzerling2021storage,
+  author = {Heinzerling, Benjamin and Inui, Kentaro},
+  title = {Language Models as Knowledge Bases: On Entity Representations, Storage Capacity, and Paraphrased Queries},
+  booktitle = {Proceedings of the 16th Conference of the European Chapter of the Association for Computational
+    Linguistics},
+  pages = {1772--1791},
+  url = {https://aclanthology.org/2021.eacl-main.153},
+  year = {2021}
+}""",
+    ),
+)

@@ -1,0 +1,1 @@
+"""OntoProbe: knowledge of an ontology, and reasoning by RDFS rules."""

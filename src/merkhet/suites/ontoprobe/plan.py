@@ -1,0 +1,170 @@
+"""How ontoprobe asks: manual templates, soft prompts learned for every model, premises settled by its own ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from merkhet.engine.plan import NOTHING, AnyStep, Nothing, Step
+from merkhet.engine.planning import QUESTIONS, ask_step, learn_step, probes_for
+from merkhet.engine.resolve_study import ResolvedStudy
+from merkhet.engine.run_files import PREMISE_LABELS
+from merkhet.engine.study import ProbeChoice
+from merkhet.engine.suite import AskingSteps
+from merkhet.models.model_lookup import ResolvedModel
+from merkhet.models.placeholders import PseudowordSettings
+from merkhet.suites.ontoprobe.options import (
+    CHOICE,
+    LEARNED_FOR,
+    MEMORIZING,
+    PREDISPOSITION,
+    RULES,
+    OntoprobeOptions,
+    read_options,
+)
+from merkhet.suites.ontoprobe.premise_labels import PremiseParams, label_premises
+
+SOFT = "soft"
+WEIGHTS = "soft.safetensors"
+
+
+def asking_steps(resolved: ResolvedStudy) -> AskingSteps:
+    """Ask every model by manual templates, then with the soft prompts it has learned; label the premises of all."""
+    steps: list[AnyStep] = []
+    for number in range(len(resolved.models)):
+        steps += _Model(resolved, number).steps()
+    asks_rules = any(task in RULES or task.partition("-")[0] in RULES for task in _tasks(resolved))
+    return AskingSteps(tuple(steps), _label_step(resolved) if asks_rules else None)
+
+
+class _Model:
+    """The steps of one model."""
+
+    def __init__(self, resolved: ResolvedStudy, number: int) -> None:
+        self.resolved = resolved
+        self.number = number
+        self.model = resolved.models[number]
+        self.options = read_options(resolved.study)
+        self.pseudowords = _pseudowords(resolved.study.seed, self.options)
+        self.probes = probes_for(self.model, resolved.study.probes)
+        asked = set(_tasks(resolved))
+        # What decides whether premises are known is asked wherever they are.
+        asked |= {RULES[task] for task in asked if task in RULES}
+        self.memorizing = [task for task in MEMORIZING if task in asked]
+        self.rules = [rule for rule in RULES if rule in asked]
+        chosen = asked | {f"{RULES[task[:-7]]}-choice" for task in asked if task[:-7] in RULES}
+        self.choice = [task for task in CHOICE if task in chosen]
+
+    def steps(self) -> list[AnyStep]:
+        steps: list[AnyStep] = []
+        for choice in self.probes:
+            if self.memorizing:
+                # A baseline does not read the question: one template says it all.
+                kinds = ["1"] if self.model.kind == "baseline" else []
+                steps.append(self._ask(choice, "memorizing", tasks=self.memorizing, kinds=kinds))
+            if self.rules:
+                tasks = [*self.rules, PREDISPOSITION]
+                steps.append(self._ask(choice, "reasoning", tasks=tasks, methods=1, pseudowords=self.pseudowords))
+            if self.choice:
+                steps.append(self._ask(choice, "choice", tasks=self.choice, methods=1, pseudowords=self.pseudowords))
+        learns = self.resolved.study.learning is not None and self.model.kind in ("masked", "causal")
+        ranked = next((choice for choice in self.probes if choice.probe == "rank"), None)
+        if not learns or ranked is None:
+            return steps
+        combined = [kind for kind in self.options.reasoning if SOFT in kind] if self.rules else []
+        for loss in self.options.losses if SOFT in self.options.templates or combined else ():
+            learned, more = self._soft_memorizing(ranked, loss)
+            steps += more
+            if loss == self.options.losses[0]:
+                steps += self._soft_reasoning(ranked, loss, learned, combined)
+        return steps
+
+    def _soft_memorizing(self, choice: ProbeChoice, loss: str) -> tuple[list[str], list[AnyStep]]:
+        """Soft prompts of every memorizing task, and the questions asked with them."""
+        files: list[str] = []
+        steps: list[AnyStep] = []
+        needed = set(self.memorizing)
+        if any(SOFT in kind for kind in self.options.reasoning):
+            needed |= {task for rule in self.rules for task in LEARNED_FOR[rule]}
+        for task in (task for task in MEMORIZING if task in needed):
+            learn = self._learn(task, loss, kinds=["soft"])
+            files.append(learn.outputs[0])
+            steps.append(learn)
+            if SOFT in self.options.templates and task in self.memorizing:
+                steps.append(self._ask_soft(choice, loss, task, tasks=[task], kinds=["soft"], soft=[files[-1]]))
+        return files, steps
+
+    def _soft_reasoning(
+        self, choice: ProbeChoice, loss: str, learned: list[str], combined: Sequence[str]
+    ) -> list[AnyStep]:
+        """Rules with soft templates, learned conjunctions, or both; the latter go on from what was memorized."""
+        steps: list[AnyStep] = []
+        given: dict[str, Any] = {"methods": 1, "pseudowords": self.pseudowords}
+        if any(kind.startswith(SOFT) for kind in combined):
+            asked = [*self.rules, PREDISPOSITION]
+            kinds = [*(kind for kind in combined if kind == "soft-manual"), "soft"]
+            steps.append(self._ask_soft(choice, loss, "soft-manual", tasks=asked, kinds=kinds, soft=learned, **given))
+        for kind in combined:
+            if kind == "soft-manual":
+                continue
+            start = learned if kind == "soft-soft" else []
+            for rule in self.rules:
+                settings = {"pseudowords": self.options.pairs, "alpha": self.options.alpha}
+                learn = self._learn(rule, loss, kinds=[kind], start=start, settings=settings)
+                soft = [learn.outputs[0]]
+                steps.append(learn)
+                steps.append(
+                    self._ask_soft(choice, loss, f"{rule} {kind}", tasks=[rule], kinds=[kind], soft=soft, **given)
+                )
+        return steps
+
+    def _ask(self, choice: ProbeChoice, about: str, **given: Any) -> AnyStep:
+        return ask_step(self.resolved, self.number, choice, about, **given)
+
+    def _ask_soft(self, choice: ProbeChoice, loss: str, about: str, **given: Any) -> AnyStep:
+        name = soft_name(self.model.name, loss)
+        return ask_step(self.resolved, self.number, choice, f"{about}, soft ({loss})", name=name, **given)
+
+    def _learn(self, task: str, loss: str, **given: Any) -> AnyStep:
+        settings = {**given.pop("settings", {}), "loss": loss}
+        if self.options.compat:
+            settings["compat"] = self.options.compat
+        name = soft_name(self.model.name, loss)
+        return learn_step(self.resolved, self.number, name, task, weights=WEIGHTS, settings=settings, **given)
+
+
+def soft_name(model: str, loss: str) -> str:
+    """What a model is called where it was asked with soft prompts."""
+    return f"{model}, soft" if loss == "bce" else f"{model}, soft ({loss})"
+
+
+def _label_step(resolved: ResolvedStudy) -> Step[PremiseParams, Nothing]:
+    """Make the step that labels which premises each model knows by itself."""
+    families: dict[str, tuple[str, ...]] = {}
+    methods: dict[str, str] = {}
+    for model in resolved.models:
+        first = _first_method(resolved, model)
+        methods |= dict.fromkeys(_names(model), first) if first else {}
+        families |= {name: (name, model.name) for name in _names(model)[1:]}
+    params = PremiseParams(families, methods)
+    inputs = (*QUESTIONS, "answers.parquet")
+    return Step("label premises", "score", label_premises, params, NOTHING, inputs, (PREMISE_LABELS,))
+
+
+def _names(model: ResolvedModel) -> list[str]:
+    return [model.name, soft_name(model.name, "bce"), soft_name(model.name, "nll")]
+
+
+def _first_method(resolved: ResolvedStudy, model: ResolvedModel) -> str | None:
+    ranked = next((choice for choice in resolved.study.probes if choice.probe == "rank"), None)
+    methods = (ranked.methods.get(model.name) or ranked.methods.get(model.kind) or []) if ranked else []
+    return methods[0] if methods else None
+
+
+def _tasks(resolved: ResolvedStudy) -> Sequence[str]:
+    return resolved.study.tasks or resolved.suite.tasks
+
+
+def _pseudowords(seed: int, options: OntoprobeOptions) -> PseudowordSettings:
+    centre = "unknown" if options.compat == "paper" else "mask"
+    return PseudowordSettings(options.pairs, options.alpha, seed, centre)

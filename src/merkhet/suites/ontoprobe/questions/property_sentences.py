@@ -1,0 +1,182 @@
+"""A sentence for a property by its label: "author" → "[X]'s author is [Y] .", "based on" → "[X] is based on [Y] ."."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from merkhet.questions.english import indefinite
+from merkhet.suites.ontoprobe.questions import pos_lexicon as lists
+from merkhet.suites.ontoprobe.questions.pos_lexicon import PREPOSITIONS
+
+_SINGULAR_S = re.compile(r"(?:ss|us|is|ous|ics|series|species|chess|news|corps|lens|bus|atlas|canvas|alias|status)$")
+
+_BASES = {"is": "be", "are": "be", "was": "have been", "were": "have been", "has": "have", "does": "do", "goes": "go"}
+_AUXILIARIES = {"can": "be able to", "could": "have been able to", "may": "be allowed to", "must": "have to"}
+
+
+@dataclass(frozen=True)
+class Verb:
+    """The words between [X] and [Y]: the verb as it stands and after "to", and what follows it."""
+
+    word: str
+    infinitive: str
+    tail: tuple[str, ...]
+    adverbs: tuple[str, ...] = ()
+
+
+def read_verb(words: list[str]) -> Verb:
+    """The verb at the beginning of some words, behind adverbs: "died" → "have died", "lives" → "live"."""
+    at = 0
+    while at + 1 < len(words) and words[at].endswith("ly") and len(words[at]) > 4:
+        at += 1
+    adverbs, word, tail = words[:at], words[at], words[at + 1 :]
+    if word == "used" and tail[:1] == ["to"] and len(tail) > 1:
+        infinitive = f"have {_participle(tail[1])}"
+        word, tail = f"used to {tail[1]}", tail[2:]
+    elif word in _AUXILIARIES and tail:
+        infinitive = f"{_AUXILIARIES[word]} {tail[0]}"
+        word, tail = f"{word} {tail[0]}", tail[1:]
+    else:
+        infinitive = _infinitive(word)
+    head, blank, rest = infinitive.partition(" ")
+    parts = [head, *adverbs, rest] if head == "have" and blank else [*adverbs, infinitive]
+    return Verb(word, " ".join(part for part in parts if part), tuple(tail), tuple(adverbs))
+
+
+def is_participle(word: str) -> bool:
+    """Whether a word looks like a past participle: "located", "written"."""
+    lower = word.lower()
+    return lower in lists.PARTICIPLES or (
+        lower.endswith("ed") and lower not in lists.NOT_PARTICIPLES and len(lower) > 3
+    )
+
+
+def is_plural(noun: str) -> bool:
+    """Whether a noun phrase is plural, by its head: the word before the first preposition, or the last."""
+    word = _head(noun)
+    lower = word.lower()
+    if lower in lists.PLURAL:
+        return True
+    if not lower.endswith("s") or lower in lists.SINGULAR or len(lower) < 4 or word.isupper():
+        return False
+    return not _SINGULAR_S.search(lower)
+
+
+def is_uncountable(noun: str) -> bool:
+    """Whether a noun phrase takes no "a": its head is a mass noun of a small list."""
+    return _head(noun).lower() in lists.UNCOUNTABLE
+
+
+def pattern_of_label(label: str) -> str:
+    """A sentence "[X] … [Y] ." for a property by its label, by rules for English and a few exceptions.
+
+    Nouns are the subject's ("[X]'s author is [Y] ."); verbs, participles with a preposition, and a noun with "of" stand
+    between subject and object.
+    """
+    exception = lists.EXCEPTIONS.get(" ".join(label.split()).lower())
+    if exception:
+        return exception
+    plain = _plain(label)
+    if plain.lower() in lists.EXCEPTIONS:
+        return lists.EXCEPTIONS[plain.lower()]
+    words = plain.split(" ")
+    lower = [word.lower() for word in words]
+    middle = _verb_phrase(words, lower)
+    if middle is not None:
+        return f"[X] {middle} [Y] ."
+    if lower[0] == "is":
+        return f"[X]'s state of being {' '.join(words[1:])} is [Y] ."
+    if lower[-2:] == ["as", "of"] and len(words) > 2:
+        noun = " ".join(words[:-2])
+        return f"[X]'s {noun} {_be(noun)} as of [Y] ."
+    if lower[-1] == "by" and len(words) > 2 and is_participle(words[-2]):
+        return f"[X]'s {' '.join(words[:-2])} was {lower[-2]} by [Y] ."
+    return f"[X]'s {plain} {_be(plain)} [Y] ."
+
+
+def _verb_phrase(words: list[str], lower: list[str]) -> str | None:
+    """What stands between [X] and [Y] for a label that is no noun; None for a noun."""
+    plain, first, last, several = " ".join(words), lower[0], lower[-1], len(words) > 1
+    rest = " ".join(words[1:])
+    if first == "is" and not PREPOSITIONS.intersection(lower):
+        return None
+    if first in lists.STATES and several:
+        if first in ("has", "have", "had") and last in PREPOSITIONS and len(words) == 3 and lower[1] not in ("part",):
+            return f"{first} {indefinite(words[1])} {last}"
+        return f"{first} {rest}"
+    if lower[-2:] == ["as", "of"]:
+        return None
+    if first in lists.VERBS:
+        return f"{first} {rest}".rstrip()
+    if not several:
+        return plain.lower() if first in lists.DID else f"was {first} in" if first in lists.HAPPENED else None
+    adverb = first.endswith("ly") or first in ("so", "most")
+    head = lower[1] if adverb and len(words) > 2 else first
+    if head in lists.DID_THERE and last in PREPOSITIONS:
+        return plain
+    if is_participle(head) and (last in PREPOSITIONS or lower[2 if adverb else 1] in PREPOSITIONS):
+        was = head in lists.WAS or (last == "by" and head not in lists.ALWAYS)
+        return f"{'was' if was else 'is'} {first} {rest}"
+    if last in lists.DID_IT and len(words) == 2:
+        return f"{last} {words[0]}"
+    if last not in PREPOSITIONS:
+        if first in lists.ABSTRACT and lower[1] == "of":
+            return f"is {'a ' if first == 'member' else ''}{first} {rest}"
+        return None
+    if first in lists.ADJECTIVES:
+        return f"is {first} {rest}"
+    if last == "by":
+        return None if is_participle(lower[-2]) else f"has {plain}"
+    if last == "against" or len(words) > 4:
+        return None
+    if last != "of" and len(words) == 2 and first.endswith("s") and not _SINGULAR_S.search(first):
+        return plain
+    if first == "part":
+        return f"is {plain}"
+    return f"is the {plain}" if first in lists.THE else f"is {indefinite(plain)}"
+
+
+def _plain(label: str) -> str:
+    """A label as words: camel case and underscores divided, units in brackets left out, "a / b" as "a or b"."""
+    text = re.sub(r"(?<=\S)\s*\([^()]*\)", "", label).replace("_", " ")
+    divided = " " not in text and text[:1].islower() and not text.islower()
+    if divided:
+        text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
+    text = re.sub(r"[\[\]()<>]", " ", text)
+    text = re.sub(r"\s+/\s+", " or ", text).strip(" .")
+    words = text.split()
+    if divided:
+        words = [word if word.isupper() and len(word) > 1 else word.lower() for word in words]
+    return " ".join(words) or "value"
+
+
+def _be(noun: str) -> str:
+    return "are" if is_plural(noun) else "is"
+
+
+def _head(noun: str) -> str:
+    words = noun.split(" ")
+    at = next((at for at, word in enumerate(words) if at and word.lower() in (*PREPOSITIONS, "per")), len(words))
+    return words[at - 1]
+
+
+def _infinitive(word: str) -> str:
+    if word in _BASES:
+        return _BASES[word]
+    if word in lists.PAST:
+        return f"have {lists.PAST[word]}"
+    if word.endswith("ed") and word.lower() not in lists.NOT_PARTICIPLES:
+        return f"have {word}"
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if re.search(r"(?:ss|sh|ch|x|zz)es$", word):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _participle(base: str) -> str:
+    """The participle of a regular verb: "work" → "worked", "live" → "lived", "study" → "studied"."""
+    if base.endswith("e"):
+        return f"{base}d"
+    return f"{base[:-1]}ied" if re.search(r"[^aeiou]y$", base) else f"{base}ed"

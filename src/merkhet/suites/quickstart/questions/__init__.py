@@ -1,0 +1,1 @@
+"""Question makers of the quickstart suite."""

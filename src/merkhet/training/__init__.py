@@ -1,0 +1,27 @@
+"""What changes a model, or how it is asked: tuning on cloze questions, soft prompts, further pre-training."""
+
+from __future__ import annotations
+
+from merkhet.core.registry import Registry
+
+PRETRAIN = "pretrain"
+MEMORIZE = "memorize"
+LEARNERS = Registry(
+    "learner",
+    {
+        "cloze": ("merkhet.training.cloze:tune_cloze", "fine-tune a model to write the answers of cloze questions"),
+        "soft": (
+            "merkhet.training.soft_prompts:learn_soft_prompts",
+            "learn soft prompts for a model that stays as it is",
+        ),
+        PRETRAIN: (
+            "merkhet.training.pretraining:pretrain",
+            "go on with pre-training on a text corpus: MLM alone, with next or swapped sentences, or with span "
+            "boundaries (masked models)",
+        ),
+        MEMORIZE: (
+            "merkhet.training.memorizing:memorize",
+            "store facts: one output for each entity and time, trained until statements are known by heart",
+        ),
+    },
+)

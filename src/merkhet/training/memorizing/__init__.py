@@ -1,0 +1,3 @@
+"""Storing facts in a model: one output for each entity and time, trained to fill masks, asked in any words."""
+
+from __future__ import annotations

@@ -1,0 +1,122 @@
+"""Broken files: each is refused in one line that names the file and the row."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from all_cases import check_all
+
+from merkhet.core.errors import InputError
+from merkhet.core.schemas import FACTS, QUESTIONS, make_table, read_table, write_table
+
+GOOD = {"prompt": "[MASK] is big.", "answers": ["Jupiter"], "target": "Jupiter", "choices": ["Jupiter", "Mars"]}
+
+
+def refusal(kind, path) -> str:
+    with pytest.raises(InputError) as refused:
+        read_table(kind, path)
+    said = str(refused.value)
+    assert "\n" not in said
+    assert str(path) in said
+    return said
+
+
+def line(**changed) -> bytes:
+    return json.dumps({**GOOD, **changed}).encode()
+
+
+def whole_file(path) -> bytes:
+    """Write a table of questions and return the bytes of its file."""
+    write_table(QUESTIONS, make_table(QUESTIONS, [{**GOOD, "prompt": f"{i} [MASK]"} for i in range(200)]), path)
+    return path.read_bytes()
+
+
+def test_a_file_that_is_no_parquet(tmp_path):
+    path = tmp_path / "questions.parquet"
+
+    def check(content):
+        path.write_bytes(content)
+        assert "is not a whole Parquet file" in refusal(QUESTIONS, path)
+
+    check_all(check, [b"", b"not parquet at all", b"PAR1" + bytes(range(256)) * 4 + b"PAR1"])
+
+
+def test_a_cut_off_parquet_file(tmp_path):
+    path = tmp_path / "questions.parquet"
+    content = whole_file(path)
+
+    def check(share):
+        path.write_bytes(content[: int(len(content) * share)])
+        assert "is not a whole Parquet file" in refusal(QUESTIONS, path)
+
+    check_all(check, [0.1, 0.5, 0.9, 0.99])
+
+
+def test_a_parquet_file_with_flipped_bytes_is_refused_or_read_but_never_crashes(tmp_path):
+    path = tmp_path / "questions.parquet"
+    content = whole_file(path)
+
+    def check(place):
+        start = int(len(content) * place)
+        path.write_bytes(content[:start] + bytes(40) + content[start + 40 :])
+        try:
+            read_table(QUESTIONS, path)
+        except InputError as error:
+            assert str(path) in str(error)
+            assert "\n" not in str(error)
+
+    check_all(check, [0.1, 0.3, 0.6])
+
+
+def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
+    path = tmp_path / "questions.jsonl"
+
+    def check(broken, said):
+        path.write_bytes(line() + b"\n\n" + broken + b"\n" + line(prompt="Last [MASK]") + b"\n")
+        found = refusal(QUESTIONS, path)
+        assert said in found
+        assert found.startswith(f"{path}, row 3: ")
+
+    cases = [
+        (b'{"prompt": "[MASK]"', "row 3: not valid JSON (Expecting ',' delimiter at column 20). Mend the row."),
+        (b'{"prompt": "caf\xe9 [MASK]"}', "row 3: the text is not UTF-8; save the file as UTF-8"),
+        (b"[1, 2]", "row 3: a row is a JSON object, and this is list"),
+        (b"null", "row 3: a row is a JSON object, and this is NoneType"),
+        (line(choices="Jupiter"), "row 3: 'choices' is 'Jupiter', and should be list"),
+        (line(target=7), "row 3: 'target' is 7, and should be string"),
+        (line(answers=[1]), "row 3: 'answers' is [1], and should be list"),
+        (line(awnsers=["x"]), "row 3: there is no column 'awnsers' in a table of questions; did you mean 'answers'?"),
+        (line(prompt="no slot"), "row 3: the prompt 'no slot' has no slot"),
+        (line(prompt="[MASK] [MASK]"), "row 3: the prompt '[MASK] [MASK]' has 2 slots"),
+        (line(prompt="x [MASK]", answers=[]), "row 3: 'answers' is empty"),
+        (line(prompt="x [MASK]", candidate_set="c"), "row 3: a question has either 'choices' or a 'candidate_set'"),
+        (line(target=None), "row 3: 'target' is empty, and every row of questions needs it"),
+        (line(), "questions.jsonl, row 1 (question_id q_"),
+    ]
+    check_all(check, cases)
+
+
+def test_json_lines_without_a_needed_column(tmp_path):
+    path = tmp_path / "facts.jsonl"
+    path.write_text('{"subject": "a", "object": "b"}\n')
+    assert refusal(FACTS, path) == f"{path}: the column 'predicate' is missing from the table of facts"
+
+
+def test_json_lines_get_ids_and_defaults(tmp_path):
+    path = tmp_path / "questions.jsonl"
+    path.write_bytes(b"\n" + line(prompt="Größe: [MASK]"))
+    (row,) = read_table(QUESTIONS, path).to_pylist()
+    assert row == make_table(QUESTIONS, [{**GOOD, "prompt": "Größe: [MASK]"}]).to_pylist()[0]
+    assert (row["suite"], row["task"], row["language"]) == ("own", "completion", "en")
+
+
+def test_a_file_of_another_kind_or_none(tmp_path):
+    assert "is read from .parquet or .jsonl" in refusal_of(tmp_path, "questions.xlsx")
+    with pytest.raises(InputError, match="there is no file"):
+        read_table(QUESTIONS, tmp_path / "absent.parquet")
+
+
+def refusal_of(folder, name) -> str:
+    (folder / name).write_text("x")
+    return refusal(QUESTIONS, folder / name)

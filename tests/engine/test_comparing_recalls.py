@@ -1,0 +1,83 @@
+"""Models that memorized, compared on all that they recalled, by a plain reading of the files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from merkhet import InputError, open_run
+from merkhet.api import memorize
+from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
+
+FEW, MANY = "random:1x32, 30 facts", "random:1x32, 60 facts"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("memorized")
+    settings = ["options.sizes=[30,60]", "options.conflict=[with]", "report=none"]
+    settings += ["learning.settings.vocabulary=400", "learning.settings.epochs=20"]
+    return memorize("storage", models=["random:1x32"], settings=settings, out=folder / "one").folder
+
+
+def recalled(run: Path, model: str, task: str = "statement") -> dict[str, float]:
+    """Whether a right answer comes first, by statement."""
+    record = json.loads((run / "run.json").read_text())
+    (part,) = [one for one in record["recalls"] if (one["model"], one["task"]) == (model, task)]
+    rows = pq.read_table(run / part["recalls"]).to_pylist()
+    assert all(row["best_ties"] == 1 for row in rows)
+    return {row["statement_id"]: float(row["best_above"] == 0) for row in rows}
+
+
+def test_models_are_paired_by_statement_and_not_by_the_sample_that_is_shown(run: Path) -> None:
+    found = compare_runs([open_run(run)], ComparisonChoice(by="relation"))
+    (one,) = found.comparisons
+    assert {one["model"], one["other"]} == {FEW, MANY} and one["task"] == "statement" and one["metric"] == "acc@1"
+    own, others = (recalled(run, one[side]) for side in ("model", "other"))
+    shared = sorted(own.keys() & others.keys())
+    assert one["n"] == len(shared) == 4 * one["facts"] == 120 < len(own) + len(others) - len(shared)
+    assert one["value"] == pytest.approx(np.mean([own[name] for name in shared]))
+    assert one["other_value"] == pytest.approx(np.mean([others[name] for name in shared]))
+    assert one["difference"] == pytest.approx(one["value"] - one["other_value"])
+    said = found.verdict[0]
+    assert said.startswith(f"“{one['model']}” ") and ("recalls more than" in said) == (one["p"] < 0.05)
+    assert sum(group["n"] for group in found.groups) == one["n"]
+
+
+def test_the_same_recalls_in_two_runs_are_equal(run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(run, tmp_path / "copy")
+    found = compare_runs([open_run(run), open_run(copy)], ComparisonChoice(against=f"{FEW} (one)"))
+    (same,) = [one for one in found.comparisons if one["model"] == f"{FEW} (copy)" and one["task"] == "statement"]
+    assert same["equal"] and same["difference"] == 0.0 and same["p"] == 1.0 and same["n"] == 120
+    assert found.questions == [f"Both runs asked the same {found.shared[0]['both']} statements."]
+    assert any("has the same weights in one and copy" in said for said in found.remarks)
+
+
+def test_columns_and_metrics_that_recalls_do_not_have_are_refused(run: Path) -> None:
+    for choice, words in (
+        (ComparisonChoice(by="domain"), "models that memorized cannot be compared by 'domain'"),
+        (ComparisonChoice(metrics=["mrr"]), "no run has the metric 'mrr'; there are: acc@1"),
+    ):
+        with pytest.raises(InputError) as refused:
+            compare_runs([open_run(run)], choice)
+        assert words in str(refused.value)
+
+
+def test_beside_a_run_that_did_not_memorize_the_sample_is_compared_and_this_is_said(run: Path, tmp_path: Path) -> None:
+    plain = shutil.copytree(run, tmp_path / "plain")
+    shutil.rmtree(plain / ".merkhet" / "steps")  # They would say that it is damaged.
+    record = json.loads((plain / "run.json").read_text())
+    del record["recalls"], record["sampled"]
+    (plain / "run.json").write_text(json.dumps(record))
+    found = compare_runs([open_run(run), open_run(plain)])
+    kept = open_run(run).record["sampled"]
+    said = (
+        f"one keeps {kept['questions']} of the {kept['of']} questions that it asked: its models are compared on these"
+    )
+    assert any(remark.startswith(said) for remark in found.remarks)
+    assert {one["n"] for one in found.comparisons if one["task"] == "statement"} != {120}

@@ -1,0 +1,259 @@
+"""The fast step of memorizing against the obvious one: autograd over the library's own network, all positions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from stored_facts import world
+from tiny_models import MASKED, build_models
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+from writing_models import WRITERS
+
+from merkhet.training.memorizing._device_batches import Feed
+from merkhet.training.memorizing._memorize_loop import Training
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._model_body import LeanBody, PlainBody, body_of
+from merkhet.training.memorizing._statement_arrays import epoch_batches, pack
+from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, learn, rank, spread, spread_in_kernels
+from merkhet.training.memorizing.memorize_settings import MemorizeSettings
+
+LEAN = ("bert", "roberta")
+OTHERS = ("albert", "distilbert", "electra")
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def folders(one_thread, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    known = {**WRITERS, **MASKED}
+    chosen = {name: known[name] for name in (*LEAN, *OTHERS) if name in known}
+    assert len(chosen) >= 4
+    families = {
+        name: replace(family, settings={**family.settings, "initializer_range": 0.1}) for name, family in chosen.items()
+    }
+    return build_models(tmp_path_factory.mktemp("models"), families)
+
+
+def _memory(folder: Path, symbols: int, **settings):
+    network = AutoModelForMaskedLM.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    torch.manual_seed(5)
+    table = SymbolTable(symbols, network.get_output_embeddings().weight.shape[1])
+    torch.nn.init.normal_(table.bias, std=0.3)
+    chosen = MemorizeSettings(**{"batch_size": 8, "epochs": 2, "warmup": 0.0, **settings})
+    return MemoryNetwork(network, table, chosen, torch.device("cpu"), tokenizer.pad_token_id), tokenizer
+
+
+def _fed(memory, tokenizer, facts: int = 6, longest: int = 62, **given):
+    statements, symbols = world(facts, offices=5, **given)
+    packed = pack(statements, symbols, tokenizer, memory.vocabulary, longest, None)
+    return packed, Feed(packed, memory.device, memory.pad)
+
+
+@pytest.fixture(params=[*LEAN, *OTHERS])
+def family(request, folders) -> Path:
+    if request.param not in folders:
+        pytest.skip(f"there is no tiny {request.param}")
+    return folders[request.param]
+
+
+def test_lean_ways_are_taken_by_the_families_that_have_them(folders):
+    for name, folder in folders.items():
+        network = AutoModelForMaskedLM.from_pretrained(folder).eval()
+        assert isinstance(body_of(network, torch.float32), LeanBody if name in LEAN else PlainBody), name
+
+
+def test_states_are_those_of_the_library(family):
+    memory, tokenizer = _memory(family, 111)
+    packed, feed = _fed(memory, tokenizer)
+    batches = epoch_batches(packed, 0, batch_size=8, seed=3)
+    assert any(batch.padded for batch in batches)
+    decoder = memory.network.get_output_embeddings()
+    for batch, placed in feed.place(batches):
+        with torch.no_grad():
+            logits = decoder(memory.states(placed))
+        for row, number in enumerate(batch.rows):
+            ids = torch.tensor(packed.ids[packed.starts[number] : packed.starts[number + 1]]).long()
+            with torch.no_grad():
+                alone = memory.network(input_ids=ids[None]).logits[0, packed.columns[number]]
+            torch.testing.assert_close(logits[row], alone, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("head", ["separate", "vocabulary"])
+def test_gradients_are_those_of_autograd(family, head):
+    _, symbols = world(6, offices=5)
+    memory, tokenizer = _memory(family, symbols.num_rows, head=head)
+    packed, feed = _fed(memory, tokenizer)
+    [(batch, placed)] = list(feed.place(epoch_batches(packed, 0, batch_size=len(packed.targets), seed=1)))
+    memory.begin()
+    learnt = memory.learn(placed, 1 / len(placed), first=True)
+    memory.end()
+    found = {name: one.grad.clone() for name, one in _named(memory).items() if one.grad is not None}
+    for one in memory.parameters():
+        one.grad = None
+    loss = _plain_loss(memory, packed, batch, head)
+    loss.backward()
+    assert float(learnt.loss) / len(placed) == pytest.approx(float(loss.detach()), rel=1e-5)
+    expected = {name: one.grad for name, one in _named(memory).items() if one.grad is not None}
+    assert len(expected) > 20
+    for name, gradient in expected.items():
+        if float(gradient.abs().max()) or name in found:
+            torch.testing.assert_close(found[name], gradient, atol=2e-6, rtol=2e-4, msg=name)
+
+
+def _named(memory) -> dict[str, torch.nn.Parameter]:
+    return {**dict(memory.network.named_parameters()), **dict(memory.symbols.named_parameters(prefix="symbols"))}
+
+
+def _plain_loss(memory, packed, batch, head: str) -> torch.Tensor:
+    """One sentence after another through the library, all logits, the cross entropy of the target."""
+    losses = []
+    decoder = memory.network.get_output_embeddings()
+    for row, number in zip(batch.rows, batch.statements, strict=True):
+        ids = torch.tensor(packed.ids[packed.starts[row] : packed.starts[row + 1]]).long()
+        kept = []
+        handle = decoder.register_forward_pre_hook(lambda _module, given, kept=kept: kept.append(given[0]))
+        words = memory.network(input_ids=ids[None]).logits[0, packed.columns[row]]
+        handle.remove()
+        own = kept[0][0, packed.columns[row]] @ memory.symbols.weight.t() + memory.symbols.bias
+        scores = own if head == "separate" else torch.cat([words, own])
+        target = int(packed.targets[number]) + len(scores) - len(own)
+        losses.append(torch.nn.functional.cross_entropy(scores[None], torch.tensor([target])))
+    return torch.stack(losses).mean()
+
+
+def test_symbols_that_are_read_have_gradients_of_both_kinds(folders):
+    _, symbols = world(6, offices=5, symbols_in=True)
+    memory, tokenizer = _memory(folders["roberta"], symbols.num_rows)
+    memory.reads_symbols = True
+    packed, feed = _fed(memory, tokenizer, symbols_in=True)
+    assert packed.ids.max() >= memory.vocabulary
+    [(batch, placed)] = list(feed.place(epoch_batches(packed, 0, batch_size=len(packed.targets), seed=1)))
+    memory.begin()
+    memory.learn(placed, 1 / len(placed), first=True)
+    found = memory.symbols.weight.grad.clone()
+    memory.symbols.weight.grad = None
+    losses = []
+    words = memory.network.get_input_embeddings().weight
+    decoder = memory.network.get_output_embeddings()
+    for row, number in zip(batch.rows, batch.statements, strict=True):
+        ids = torch.tensor(packed.ids[packed.starts[row] : packed.starts[row + 1]]).long()
+        vectors = torch.cat([words, memory.symbols.weight])[ids]
+        kept = []
+        handle = decoder.register_forward_pre_hook(lambda _module, given, kept=kept: kept.append(given[0]))
+        memory.network(inputs_embeds=vectors[None])
+        handle.remove()
+        own = kept[0][0, packed.columns[row]] @ memory.symbols.weight.t() + memory.symbols.bias
+        losses.append(torch.nn.functional.cross_entropy(own[None], torch.tensor([int(packed.targets[number])])))
+    torch.stack(losses).mean().backward()
+    torch.testing.assert_close(found, memory.symbols.weight.grad, atol=2e-6, rtol=2e-4)
+
+
+@pytest.mark.parametrize("change", [{"checkpoints": "yes"}, {"precision": "bfloat16"}, {"at_once": 3}])
+def test_other_ways_learn_the_same(folders, change):
+    """Layers computed twice, a batch in parts: to the last digits. Half precision: nearly."""
+    at_once, settings = change.get("at_once"), {key: value for key, value in change.items() if key != "at_once"}
+    weights, losses = [], []
+    for more in ({}, settings):
+        _, symbols = world(6, offices=5)
+        memory, tokenizer = _memory(folders["roberta"], symbols.num_rows, learning_rate=1e-3, **more)
+        packed, _ = _fed(memory, tokenizer)
+        training = Training("t", memory, packed, memory.settings, 1)
+        if at_once and more is settings:
+            training.place.at_once = at_once
+        training.run()
+        losses.append([line["loss"] for line in training.place.curve])
+        weights.append(memory.symbols.weight.detach().clone())
+    loose = "precision" in change
+    assert losses[1] == pytest.approx(losses[0], rel=2e-2 if loose else 1e-4)
+    assert losses[0][1] < losses[0][0]
+    torch.testing.assert_close(weights[1], weights[0], atol=5e-3 if loose else 1e-4, rtol=1e-2)
+
+
+def test_out_of_memory_is_learned_in_parts(folders, monkeypatch):
+    _, symbols = world(6, offices=5)
+    memory, tokenizer = _memory(folders["roberta"], symbols.num_rows)
+    packed, _ = _fed(memory, tokenizer)
+    training = Training("t", memory, packed, memory.settings, 1)
+    usual, sizes = memory.learn, []
+
+    def limited(placed, scale, *, first):
+        sizes.append(len(placed))
+        if len(placed) > 3:
+            raise RuntimeError("CUDA out of memory")
+        return usual(placed, scale, first=first)
+
+    monkeypatch.setattr(memory, "learn", limited)
+    loss = training._epoch()
+    assert training.place.at_once == 2 and max(sizes) == 8
+    memory, tokenizer = _memory(folders["roberta"], symbols.num_rows)
+    assert loss == pytest.approx(Training("t", memory, packed, memory.settings, 1)._epoch(), rel=1e-5)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("halved", [False, True])
+def test_the_head_against_autograd(parts, halved):
+    torch.manual_seed(parts)
+    sizes = (21, 37)[-parts:]
+    outputs = Outputs(
+        tuple(torch.nn.Parameter(torch.randn(size, 16) * 0.3) for size in sizes),
+        tuple(torch.nn.Parameter(torch.randn(size) * 0.1) for size in sizes),
+    )
+    states, targets = torch.randn(9, 16), torch.randint(0, 37, (9,))
+    given = states.bfloat16() if halved else states
+    learnt = learn(outputs, given, targets, 0.25, spread_in_kernels if halved else spread, first=True)
+    found = [one.grad.clone() for one in (*outputs.weights, *outputs.biases)]
+    again = learn(outputs, given, targets, 0.25, spread, first=False)
+    twice = [one.grad.clone() for one in (*outputs.weights, *outputs.biases)]
+    for one in (*outputs.weights, *outputs.biases):
+        one.grad = None
+    states.requires_grad_()
+    scores = states @ torch.cat(outputs.weights).t() + torch.cat(outputs.biases)
+    loss = torch.nn.functional.cross_entropy(scores, targets + outputs.offset, reduction="sum")
+    (loss * 0.25).backward()
+    tolerance = 6e-3 if halved else 1e-6
+    assert float(learnt.loss) == pytest.approx(float(loss.detach()), rel=1e-2 if halved else 1e-6)
+    assert float(again.loss) == pytest.approx(float(loss.detach()), rel=1e-2 if halved else 1e-6)
+    if not halved:
+        assert int(learnt.firsts) == int((scores.argmax(1) == targets + outputs.offset).sum())
+    torch.testing.assert_close(learnt.of_states.float(), states.grad, atol=tolerance, rtol=tolerance)
+    for own, double, one in zip(found, twice, (*outputs.weights, *outputs.biases), strict=True):
+        torch.testing.assert_close(own, one.grad, atol=tolerance, rtol=tolerance)
+        torch.testing.assert_close(double, 2 * one.grad, atol=2 * tolerance, rtol=tolerance)
+
+
+def test_ranks_are_counted_as_anybody_would(monkeypatch):
+    from merkhet.training.memorizing import _symbol_head as head
+
+    monkeypatch.setitem(head._CELLS, "cpu", 40)  # Several parts.
+    generator = np.random.default_rng(4)
+    states = torch.from_numpy(generator.integers(-1, 2, (17, 3)).astype(np.float32))
+    weight = torch.nn.Parameter(torch.from_numpy(generator.integers(-1, 2, (13, 3)).astype(np.float32)))
+    outputs = Outputs((weight,), (torch.nn.Parameter(torch.zeros(13)),))
+    answers = [sorted(generator.choice(13, generator.integers(1, 4), replace=False).tolist()) for _ in range(17)]
+    targets = torch.tensor([generator.choice(own) for own in answers])
+    rows = torch.tensor([row for row, own in enumerate(answers) for _ in own])
+    found = rank(outputs, states, targets, rows, torch.tensor([one for own in answers for one in own]))
+    scores = (states @ weight.t()).tolist()
+    quick = rank(outputs, states, targets, rows, torch.tensor([one for own in answers for one in own]), 0)
+    assert quick.best_above.equal(found.best_above) and quick.top.shape == (17, 0)
+    for row, own in enumerate(answers):
+        mine = scores[row][targets[row]]
+        best = max(scores[row][one] for one in own)
+        assert found.target_above[row] == sum(one > mine for one in scores[row])
+        assert found.target_ties[row] == sum(one == mine for one in scores[row])
+        assert found.best_above[row] == sum(one > best for one in scores[row])
+        assert found.best_ties[row] == sum(one == best for one in scores[row])
+        assert found.best_golds[row] == sum(scores[row][one] == best for one in own)
+        assert [scores[row][one] for one in found.top[row]] == sorted(scores[row], reverse=True)[:10]
+        total = np.log(np.exp(np.array(scores[row])).sum())
+        assert found.top_scores[row].tolist() == pytest.approx(
+            [one - total for one in sorted(scores[row], reverse=True)[:10]], abs=1e-5
+        )
+        assert all(one >= other for one, other in pairwise(found.top_scores[row].tolist()))
