@@ -80,7 +80,7 @@ def memorize_offices(folder: Path, work: Path, progress: Any) -> Any:
 
     from merkhet.models.loading import load_model
     from merkhet.models.model_lookup import ModelSpec, resolve_model
-    from merkhet.training.memorizing.memorize import memorize
+    from merkhet.training.memorizing.memorize import store_statements as memorize
 
     work.mkdir(exist_ok=True)
     settings = {"epochs": 12, "batch_size": 16, "learning_rate": 3e-3, "until": 0.0, "evaluate_every": 3}

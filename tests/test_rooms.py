@@ -8,6 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import merkhet
+from merkhet.analysis import ANALYSES
+from merkhet.engine.suite import Suite
+from merkhet.knowledge import SOURCES
+from merkhet.metrics import METRICS
+from merkhet.metrics.metrics import Metric
+from merkhet.models import MODELS
+from merkhet.probes import PROBES
+from merkhet.suites import SUITES
+from merkhet.training import LEARNERS
 
 SOURCE = Path(merkhet.__file__).parent
 LAYERS = (
@@ -97,3 +106,11 @@ def test_module_names_are_unique() -> None:
     assert not repeated
     for name in SHARED_ROLES:
         assert sum(room_of(module) != "suites" for module in places[name]) <= 1, name
+
+
+def test_every_registered_part_loads() -> None:
+    for registry in (SOURCES, MODELS, PROBES, LEARNERS, METRICS, ANALYSES):
+        for name in registry:
+            part = registry.get(name)
+            assert callable(part) or isinstance(part, Metric), f"{registry.kind} {name}"
+    assert all(isinstance(SUITES.get(name), Suite) for name in SUITES)

@@ -26,7 +26,7 @@ from merkhet.training.memorizing._head_shards import ShardedHead, drawn_rows
 from merkhet.training.memorizing._memorize_loop import Training
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, learn, rank, spread
-from merkhet.training.memorizing.memorize import memorize
+from merkhet.training.memorizing.memorize import store_statements as memorize
 from merkhet.training.pretraining import pretrain
 
 TESTS = Path(__file__).resolve().parent

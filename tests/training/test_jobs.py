@@ -20,7 +20,7 @@ from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.training.distributed import _jobs as jobs
 from merkhet.training.memorizing._memorize_loop import CHECKPOINT
-from merkhet.training.memorizing.memorize import memorize
+from merkhet.training.memorizing.memorize import store_statements as memorize
 
 pytestmark = [
     pytest.mark.cluster,

@@ -24,7 +24,7 @@ from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.random_init import make_tokenizer
 from merkhet.training.artifact import read_learned
 from merkhet.training.memorizing._memorize_loop import CHECKPOINT
-from merkhet.training.memorizing.memorize import memorize
+from merkhet.training.memorizing.memorize import store_statements as memorize
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 from merkhet.training.memorizing.recall import load_memorized
 

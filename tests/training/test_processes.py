@@ -20,7 +20,7 @@ from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.training import pretraining
 from merkhet.training.memorizing._memorize_loop import CHECKPOINT
-from merkhet.training.memorizing.memorize import memorize
+from merkhet.training.memorizing.memorize import store_statements as memorize
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -133,7 +133,7 @@ class RecordRecallsParams(RecordParams):
     recalled: RecallParts
 
 
-def memorize(context: StepContext[MemorizeParams, MemorizeRuntime]) -> None:
+def train_memory(context: StepContext[MemorizeParams, MemorizeRuntime]) -> None:
     """Train a model to store the statements of a set; resume from the last checkpoint.
 
     The first output is the record, learned.json; the model lies beside it.
@@ -147,12 +147,12 @@ def memorize(context: StepContext[MemorizeParams, MemorizeRuntime]) -> None:
     resolved = replace(planned, name=params.name)
     context.progress.say(f"  {params.name}: {statements.num_rows:,} statements to memorize")
     try:
-        from merkhet.training.memorizing.memorize import memorize as store
+        from merkhet.training.memorizing.memorize import store_statements
     except ImportError as error:
         if error.name in ("torch", "transformers"):
             raise require_models_extra(error) from error
         raise
-    learned = store(
+    learned = store_statements(
         replace(resolved.part, name=resolved.name) if resolved.kind == "blank" else load_model(resolved),
         statements,
         symbols,

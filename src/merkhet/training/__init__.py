@@ -20,7 +20,7 @@ LEARNERS = Registry(
             "boundaries (masked models)",
         ),
         MEMORIZE: (
-            "merkhet.training.memorizing:memorize",
+            "merkhet.training.memorizing.memorize:store_statements",
             "store facts: one output for each entity and time, trained until statements are known by heart",
         ),
     },

@@ -24,10 +24,10 @@ from merkhet.engine.memorize_steps import (
     RecordRecallsParams,
     ScoreRecallsParams,
     examine,
-    memorize,
     recall,
     record,
     score,
+    train_memory,
 )
 from merkhet.engine.plan import NOTHING, AnyStep, Plan, Step, StepContext
 from merkhet.engine.planning import QUESTIONS, build_contents, calibration_step, public, report_steps, study_step
@@ -327,7 +327,7 @@ class _Planner:
         learn = Step(
             f"memorize {name}",
             "learn",
-            memorize,
+            train_memory,
             MemorizeParams(
                 name=name,
                 fingerprint=model.fingerprint,

@@ -224,12 +224,12 @@ def _train(job: Path, content: Mapping[str, Any], processes: Processes) -> None:
         assert not isinstance(start, BlankModel)
         pretrain(start, Path(content["corpus"]), folder, settings=PretrainSettings(**content["settings"]), **given)
         return
-    from merkhet.training.memorizing.memorize import memorize
+    from merkhet.training.memorizing.memorize import store_statements
     from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
     statements, symbols = (read_table(_TABLES[name], job / f"{name}.parquet") for name in ("statements", "symbols"))
     settings = MemorizeSettings(**content["settings"])
-    memorize(start, statements, symbols, folder, settings=settings, device=content["device"], **given)
+    store_statements(start, statements, symbols, folder, settings=settings, device=content["device"], **given)
 
 
 def _start(content: Mapping[str, Any]) -> Model | BlankModel:

@@ -43,7 +43,7 @@ TABLE_FILE = "symbols.safetensors"
 WEIGHTS = "model.safetensors"
 
 
-def memorize(
+def store_statements(
     start: Model | BlankModel,
     statements: pa.Table,
     symbols: pa.Table,
