@@ -153,12 +153,16 @@ def _make_plan(resolved: ResolvedStudy, command: str) -> Plan:
 
 
 def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
-    from merkhet.engine.distribute.ray_cluster import asking_engine
     from merkhet.engine.executor import execute
 
     watcher = progress or SilentProgress()
-    with asking_engine(resolved.ask_engine, plan, resolved.home, watcher):
+    if resolved.ask_engine is None:
         execute(plan, folder, resolved.home, watcher)
+    else:
+        from merkhet.engine.distribute.ray_cluster import asking_engine
+
+        with asking_engine(resolved.ask_engine, plan, resolved.home, watcher):
+            execute(plan, folder, resolved.home, watcher)
     if resolved.study.report == "none":  # A report of an earlier start is about other scores.
         (folder / "report.html").unlink(missing_ok=True)
 

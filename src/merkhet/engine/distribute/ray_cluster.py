@@ -297,16 +297,11 @@ def _models_of(plan: Plan, home: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def asking_engine(engine: AskEngine | None, plan: Plan, home: Path, progress: Progress) -> Iterator[None]:
+def asking_engine(engine: AskEngine, plan: Plan, home: Path, progress: Progress) -> Iterator[None]:
     """Have the engine of a plan's asking steps there, and end with the run what was begun for it.
 
     A cluster is looked at before any work is done; a local one is started when it is first needed.
     """
-    if engine is None:
-        yield
-        return
-    from merkhet.engine.distribute.ray_cluster import check_cluster, leave
-
     try:
         if engine.address is not None:
             check_cluster(engine, plan, home, progress)
