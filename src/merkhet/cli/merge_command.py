@@ -1,4 +1,4 @@
-"""``merkhet merge``: the shards of a run, put together."""
+"""``merkhet merge``: merge the shards of a run."""
 
 from __future__ import annotations
 

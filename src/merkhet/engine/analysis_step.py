@@ -1,4 +1,4 @@
-"""The step that examines: the analyses that a suite names, over the tables of a run."""
+"""The analysis step: run a suite's analyses on the tables of a run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def examine(context: StepContext[AnalysisParams, Nothing]) -> None:
 
 
 def _learned(context: StepContext[AnalysisParams, Nothing]) -> list[dict[str, Any]]:
-    """What was learned in the run: by which model, for which task and kind of template, and how it went."""
+    """Collect the training records of a run: model, task, loss, epochs and learning curve."""
     records = [name for name in context.step.inputs if name.endswith("/learned.json")]
     found = []
     for name, about in zip(records, context.params.trained, strict=True):

@@ -138,7 +138,7 @@ def _shares(study: Study) -> Mapping[str, float]:
 
 
 class Kmir(Suite):
-    """KMIR, built on any engine."""
+    """The KMIR suite; builds its questions with DuckDB or Spark."""
 
     builds_on_engines = True
 
