@@ -84,7 +84,7 @@ def in_own_process(engine: str, folder: Path, given: argparse.Namespace) -> dict
 
 def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[str, Any]:
     """What one engine takes to infer and to make questions, and hashes of what it made."""
-    from merkhet.core.compute_engines import building_engine
+    from merkhet.core.compute_engines import choose_build_engine
     from merkhet.knowledge.engines.open_engine import engine_tables
     from merkhet.knowledge.rules.fixpoint import infer
     from merkhet.knowledge.rules.rule_files import read_rules
@@ -95,7 +95,7 @@ def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[s
     from merkhet.suites import kmir
 
     own = Path(kmir.__file__).parent
-    where = building_engine(engine, memory)
+    where = choose_build_engine(engine, memory)
     store = folder / f"{engine}.duckdb"
     shutil.copy(folder / "given.duckdb", store)
     with Watch() as watch:

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from merkhet.core.lazy import lazy_names
 from merkhet.core.version import __version__
 
 if TYPE_CHECKING:
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
     from merkhet.knowledge.store import KnowledgeBase
     from merkhet.models.loading import load_model
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "MerkhetError": "merkhet.core.errors",
-        "InputError": "merkhet.core.errors",
-        "KnowledgeBase": "merkhet.knowledge.store",
-        "Run": "merkhet.engine.run_folder",
-        "build": "merkhet.api",
-        "load_model": "merkhet.models.loading",
-        "open_run": "merkhet.engine.run_folder",
-        "run": "merkhet.api",
-    },
-)
+_MODULES = {
+    "MerkhetError": "merkhet.core.errors",
+    "InputError": "merkhet.core.errors",
+    "KnowledgeBase": "merkhet.knowledge.store",
+    "Run": "merkhet.engine.run_folder",
+    "build": "merkhet.api",
+    "load_model": "merkhet.models.loading",
+    "open_run": "merkhet.engine.run_folder",
+    "run": "merkhet.api",
+}
+"""Module of each public name; imported at first use."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
 
 __all__ = [
     "InputError",

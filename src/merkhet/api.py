@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from merkhet.core.compute_engines import building_engine
+from merkhet.core.compute_engines import choose_build_engine
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import refuse_foreign_folder
 from merkhet.core.progress import Progress, SilentProgress
@@ -191,7 +191,7 @@ def build(
     refuse_foreign_folder(folder, "card.json")
     if data is not None and folder.resolve() == Path(data).resolve():
         raise InputError(f"{folder} is where the questions come from. Choose another folder with --out.")
-    building_engine(engine, memory)
+    choose_build_engine(engine, memory)
     where = str(data) if data is not None else None
     engines = (engine,) if engine else ()
     request = Request(what, where, knowledge, (), tasks, limit, seed, tuple(settings), engines, memory=memory)

@@ -20,7 +20,7 @@ from small_packs import run_small, small_pack, small_run
 
 import merkhet
 from merkhet.core.errors import InputError
-from merkhet.core.files import atomic_path, unfinished_path, write_error, write_text
+from merkhet.core.files import atomic_path, explain_write_error, temporary_path, write_text
 from merkhet.core.progress import SilentProgress
 from merkhet.engine import executor
 from merkhet.engine.plan import Plan
@@ -191,7 +191,7 @@ def test_what_a_living_process_is_writing_stays(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     other = subprocess.Popen(["sleep", "60"])
     try:
-        of_other = unfinished_path(target).name.replace(f"-{os.getpid()}.", f"-{other.pid}.")
+        of_other = temporary_path(target).name.replace(f"-{os.getpid()}.", f"-{other.pid}.")
         elsewhere = ".report.html.ffffff-1.tmp"  # Of another machine, on a shared disk.
         for name in (of_other, elsewhere):
             (tmp_path / name).touch()
@@ -221,7 +221,7 @@ def test_a_place_that_cannot_be_written_to_is_said_in_a_line(tmp_path: Path) -> 
         with pytest.raises(InputError, match=r"report\.html cannot be written to.*--out"), atomic_path(target) as path:
             raise OSError(number, os.strerror(number), str(path))
         other = OSError(number, os.strerror(number), "/elsewhere/input.csv")
-        assert write_error(other, target) is None, number
+        assert explain_write_error(other, target) is None, number
 
 
 def test_work_of_a_step_that_was_done_when_a_kill_came_is_cleared_away(run: Any, copied: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from merkhet.core.errors import InputError
 from merkhet.core.files import read_yaml
-from merkhet.core.text_formats import parse_json, parse_reply, parse_yaml, shown
+from merkhet.core.text_formats import parse_json, parse_reply, parse_yaml, short_repr
 from merkhet.engine.study import apply_setting, make_study
 from merkhet.knowledge.source_lookup import read_place
 from merkhet.knowledge.source_reader import Reading
@@ -94,12 +94,12 @@ def test_json_that_brings_down_its_parser_is_refused(text, told):
 
 
 def test_a_value_is_shown_in_part_whatever_it_is():
-    assert shown("x" * 500) == "'" + "x" * 76 + "..."
+    assert short_repr("x" * 500) == "'" + "x" * 76 + "..."
     nested: list = []
     for _ in range(100_000):
         nested = [nested]
-    assert "too large" in shown(nested) or shown(nested).endswith("...")
-    assert "too large" in shown(10**5000)
+    assert "too large" in short_repr(nested) or short_repr(nested).endswith("...")
+    assert "too large" in short_repr(10**5000)
 
 
 def test_a_study_whose_models_are_no_list_is_refused():

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from spark_sessions import LOCAL
 
-from merkhet.core.compute_engines import Engine, building_engine, choose_engines, parse_engine
+from merkhet.core.compute_engines import Engine, choose_build_engine, choose_engines, parse_engine
 from merkhet.core.errors import InputError
 from merkhet.knowledge.database import TIME_KEY
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
@@ -249,9 +249,9 @@ def test_engines_are_named_by_words_and_addresses():
         with pytest.raises(InputError, match=said):
             parse_engine(text)
     with pytest.raises(InputError, match="none are asked"):
-        building_engine("ray")
+        choose_build_engine("ray")
     with pytest.raises(InputError, match="4GB"):
-        building_engine("spark", "four")
+        choose_build_engine("spark", "four")
 
 
 def test_a_machine_without_java_is_told_so(store, monkeypatch, tmp_path):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from merkhet.core.errors import InputError
-from merkhet.core.files import cache_folder, file_digest, unfinished_path, write_json
+from merkhet.core.files import cache_folder, file_digest, temporary_path, write_json
 from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
 
@@ -126,7 +126,7 @@ class CorpusIndex:
 def _build(files: Sequence[Path], folder: Path) -> None:
     tantivy = _tantivy()
     schema = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="whitespace").build()
-    unfinished = unfinished_path(folder)
+    unfinished = temporary_path(folder)
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError
-from merkhet.core.files import csv_rows, file_digest
+from merkhet.core.files import file_digest, read_csv_rows
 
 _LONG = ("model", "task", "score")
 _FORM = "write model,task,score with a row for each score, or model and a column for each task"
@@ -40,7 +40,7 @@ def read_downstream(file: Path) -> Downstream:
     """
     if not file.is_file():
         raise InputError(f"there is no file {file}; scores on other tasks are read from a CSV file: {_FORM}")
-    rows = csv_rows(file)
+    rows = read_csv_rows(file)
     scores: dict[str, dict[str, float]] = {}
     tasks: dict[str, None] = {}
     try:

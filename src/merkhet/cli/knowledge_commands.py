@@ -103,11 +103,11 @@ def infer(
     """Add every fact that follows by the rules and is not stated, each with its proof; report contradictions."""
     from merkhet.cli.knowledge_output import print_inference
     from merkhet.cli.progress_bars import make_progress
-    from merkhet.core.compute_engines import building_engine
+    from merkhet.core.compute_engines import choose_build_engine
     from merkhet.knowledge.rules.fixpoint import infer as infer_facts
     from merkhet.knowledge.rules.rule_files import read_rules
 
-    where = building_engine(engine, memory)
+    where = choose_build_engine(engine, memory)
     declared = read_rules(rules) if rules else None
     with make_progress(plain=quiet or json) as progress:
         result = infer_facts(store, rules=rule or (), declared=declared, engine=where, progress=progress)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from merkhet.core.errors import InputError, did_you_mean
 
-BUILDS, ASKS = ("duckdb", "spark"), ("here", "ray")
+BUILD_ENGINES, ASK_ENGINES = ("duckdb", "spark"), ("here", "ray")
 """Engines that build, and engines that ask; the first of each is the usual one."""
 
 _PACKAGES = {"spark": "pyspark", "ray": "ray"}
@@ -36,8 +36,8 @@ class Engine:
 class Engines:
     """The engine that builds and the one that asks."""
 
-    build: Engine = Engine(BUILDS[0])
-    ask: Engine = Engine(ASKS[0])
+    build: Engine = Engine(BUILD_ENGINES[0])
+    ask: Engine = Engine(ASK_ENGINES[0])
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def parse_engine(text: str) -> Engine:
     Refuses an unknown one, and one whose package is not installed.
     """
     name, colon, rest = text.partition(":")
-    known = (*BUILDS, *ASKS)
+    known = (*BUILD_ENGINES, *ASK_ENGINES)
     if name not in known:
         raise InputError(f"there is no engine {text!r}; {did_you_mean(name, known)}")
     if colon and (not rest.strip("/") or name not in _PACKAGES):
@@ -89,7 +89,7 @@ def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
     chosen: dict[str, Engine] = {}
     for text in texts:
         engine = parse_engine(text)
-        part = "build" if engine.name in BUILDS else "ask"
+        part = "build" if engine.name in BUILD_ENGINES else "ask"
         if part in chosen and chosen[part] != engine:
             raise InputError(f"both {chosen[part]} and {engine} are asked for, and only one of them can {part}")
         chosen[part] = engine
@@ -97,9 +97,9 @@ def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
     return engines if memory is None else replace(engines, build=replace(engines.build, memory=parse_memory(memory)))
 
 
-def building_engine(text: str | None, memory: str | None = None) -> Engine:
+def choose_build_engine(text: str | None, memory: str | None = None) -> Engine:
     """The engine that builds, where no questions are asked; refuses one that only asks."""
     engines = choose_engines([text] if text else [], memory)
-    if engines.ask.name != ASKS[0]:
-        raise InputError(f"{engines.ask} asks questions, and none are asked here; choose {' or '.join(BUILDS)}")
+    if engines.ask.name != ASK_ENGINES[0]:
+        raise InputError(f"{engines.ask} asks questions, and none are asked here; choose {' or '.join(BUILD_ENGINES)}")
     return engines.build

@@ -32,7 +32,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
     temporary: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = unfinished_path(target)
+        temporary = temporary_path(target)
         yield temporary
         with open(temporary, "rb+") as handle:
             os.fsync(handle.fileno())
@@ -41,14 +41,14 @@ def atomic_path(target: Path) -> Iterator[Path]:
     except MerkhetError:
         raise
     except Exception as error:
-        raise (write_error(error, target) or error) from error
+        raise (explain_write_error(error, target) or error) from error
     finally:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
 
-def unfinished_path(target: Path) -> Path:
+def temporary_path(target: Path) -> Path:
     """A hidden neighbour of a file or folder, to make it in; what killed processes have left of theirs is removed."""
     begin, end = f".{target.name}.{_machine()}-", ".tmp"
     _remove_of_dead(target.parent, begin, end)
@@ -137,15 +137,15 @@ def is_disk_full(error: BaseException) -> bool:
     return False
 
 
-def disk_full(target: Path) -> InputError:
+def disk_full_error(target: Path) -> InputError:
     """The error for a disk without room."""
     return InputError(f"{target}: the disk is full. Free some space there, or choose another folder with --out.")
 
 
-def write_error(error: Exception, target: Path) -> InputError | None:
+def explain_write_error(error: Exception, target: Path) -> InputError | None:
     """What a user can do about a failed writing: about a full disk, or a place that is not theirs to write to."""
     if is_disk_full(error):
-        return disk_full(target)
+        return disk_full_error(target)
     if not isinstance(error, OSError):
         return None
     failed = Path(error.filename) if isinstance(error.filename, str) else target
@@ -180,7 +180,7 @@ def _digest(handle: Any) -> str:
     return state.hexdigest()
 
 
-def is_there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Whether there is a file or folder; what no file can be called, or may not be looked for, is not there."""
     try:
         return path.exists()
@@ -196,7 +196,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "merkhet"
 
 
-def parse_object(line: bytes, where: str) -> dict[str, Any]:
+def parse_json_object(line: bytes, where: str) -> dict[str, Any]:
     """The JSON object of a line in somebody's file; refuses what is none in a line that names the place."""
     content = parse_json(line, where, "Fetch the file anew.")
     if not isinstance(content, dict):
@@ -204,7 +204,7 @@ def parse_object(line: bytes, where: str) -> dict[str, Any]:
     return content
 
 
-def csv_rows(path: Path) -> Any:
+def read_csv_rows(path: Path) -> Any:
     """A csv.reader over a file that somebody has saved: commas, semicolons or tabs stand between cells."""
     try:
         text = path.read_text(encoding="utf-8-sig")

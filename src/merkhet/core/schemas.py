@@ -19,13 +19,13 @@ from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.files import atomic_path
 from merkhet.core.ids import content_id
-from merkhet.core.text_formats import parse_json, shown
+from merkhet.core.text_formats import parse_json, short_repr
 
 _STRINGS = pa.list_(pa.string())
 _RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
 _GROUP_ROWS, _GROUP_BYTES = 8192, 2**23
 """How many rows, and bytes in memory, a row group has at most."""
-PARQUET_FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
+PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What reading a file raises that is not a whole Parquet file: names of columns may be no text."""
 
 
@@ -325,7 +325,7 @@ def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, A
         raise InputError(f"{path}: a table of {kind.name} is read from .parquet or .jsonl")
     try:
         table = pq.read_table(path, page_checksum_verification=True)
-    except PARQUET_FAULTS as error:
+    except PARQUET_ERRORS as error:
         reason = first_line(error).rstrip(".")
         raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
     return validate(kind, table, lambda row: f"{path}, row {row + 1}")
@@ -384,7 +384,7 @@ def _column(kind: pa.DataType, name: str, rows: Sequence[Mapping[str, Any]], whe
                 _refuse_silent_change(kind, value)
                 pa.array([value], kind)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                raise InputError(f"{where(number)}: {name!r} is {shown(value)}, and should be {kind}") from error
+                raise InputError(f"{where(number)}: {name!r} is {short_repr(value)}, and should be {kind}") from error
         raise
 
 

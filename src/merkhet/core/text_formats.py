@@ -136,7 +136,7 @@ def parse_reply(text: str) -> Any:
     return content
 
 
-def shown(given: Any, length: int = _SHOWN) -> str:
+def short_repr(given: Any, length: int = _SHOWN) -> str:
     """A value as a message shows it: in one line, and not all of it where it is long or nested."""
     try:
         text = repr(given)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from merkhet.core.errors import InputError, MerkhetError
-from merkhet.core.files import file_digest, is_disk_full, refuse_foreign_folder, write_error, write_json
+from merkhet.core.files import explain_write_error, file_digest, is_disk_full, refuse_foreign_folder, write_json
 from merkhet.core.ids import digest
 from merkhet.core.progress import Progress
 from merkhet.core.version import __version__
@@ -79,7 +79,7 @@ def execute(
             with suppress(OSError):  # Empty ones alone.
                 (folder / INTERNAL).rmdir()
                 folder.rmdir()
-        raise (write_error(error, folder) or error) from error
+        raise (explain_write_error(error, folder) or error) from error
 
 
 def _execute(

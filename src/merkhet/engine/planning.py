@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from merkhet.analysis.analysis_options import identities, options_of
-from merkhet.core.files import file_digest, is_there
+from merkhet.core.files import file_digest, path_exists
 from merkhet.core.ids import digest
 from merkhet.core.registry import part_identity
 from merkhet.engine.analysis_step import AnalysisParams, TrainedModel, examine
@@ -507,4 +507,4 @@ def ask_step(
 
 def public(source: str) -> str:
     """Where a model came from without the path of somebody's machine."""
-    return Path(source).name if is_there(Path(source)) else source
+    return Path(source).name if path_exists(Path(source)) else source

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.analysis.analysis_options import options_of
-from merkhet.core.compute_engines import ASKS, BUILDS, AskEngine, Engines, choose_engines
+from merkhet.core.compute_engines import ASK_ENGINES, BUILD_ENGINES, AskEngine, Engines, choose_engines
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.core.files import is_there
+from merkhet.core.files import path_exists
 from merkhet.core.registry import Registry
 from merkhet.engine.study import Study, apply_setting, make_study, read_study
 from merkhet.engine.suite import Suite
@@ -59,7 +59,7 @@ class ResolvedStudy:
     def ask_engine(self) -> AskEngine | None:
         """The cluster that asks; None where this process asks."""
         engine = self.engines.ask
-        if engine.name == ASKS[0]:
+        if engine.name == ASK_ENGINES[0]:
             return None
         return AskEngine(engine.name, engine.address, self.workers, self.cores)
 
@@ -98,11 +98,11 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
 def _engines(request: Request, study: Study, suite: Suite, where: str) -> Engines:
     """The engines that are asked for; refuses workers that nobody would use, and an engine that cannot build this."""
     engines = choose_engines(request.engines, request.memory)
-    if engines.build.name != BUILDS[0] and study.data is None and not suite.builds_on_engines:
+    if engines.build.name != BUILD_ENGINES[0] and study.data is None and not suite.builds_on_engines:
         raise InputError(
             f"{where}: its questions are made in this process, and not on {engines.build.name}; leave that engine out"
         )
-    here = engines.ask.name == ASKS[0]
+    here = engines.ask.name == ASK_ENGINES[0]
     for option, count in (("--workers", request.workers), ("--cores-per-worker", request.cores)):
         if count is not None and here:
             raise InputError(f"{option} is for asking on Ray; add --engine ray, or leave it out")
@@ -129,7 +129,7 @@ def _override(content: dict[str, Any], request: Request) -> None:
 
 def _from_here(place: str) -> str:
     """A path given on the command line is relative to where the user stands, not to the study."""
-    return str(Path(place).resolve()) if is_there(Path(place)) else place
+    return str(Path(place).resolve()) if path_exists(Path(place)) else place
 
 
 def _model_content(model: Any) -> Any:
@@ -180,7 +180,7 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
 
         for name in study.metrics:
             get_metric(name, home)
-    if study.data is not None and not is_there(home / study.data):
+    if study.data is not None and not path_exists(home / study.data):
         raise InputError(f"{where}: there is no folder or file {study.data} (data)")
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
-from merkhet.core.text_formats import parse_yaml, shown
+from merkhet.core.text_formats import parse_yaml, short_repr
 from merkhet.models.model_lookup import ModelSpec
 
 
@@ -182,4 +182,4 @@ def _explain(error: ValidationError) -> str:
     where = ".".join([*inside, last])
     if first["type"] == "missing":
         return f"the key {where!r} is missing"
-    return f"{where} is {shown(first['input'])}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    return f"{where} is {short_repr(first['input'])}: {first['msg'][0].lower()}{first['msg'][1:]}"

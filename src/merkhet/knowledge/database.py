@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from merkhet.core.errors import InputError, first_line
-from merkhet.core.files import disk_full
+from merkhet.core.files import disk_full_error
 from merkhet.core.version import __version__
 
 FORMAT = "1"
@@ -159,7 +159,7 @@ def explained(error: duckdb.Error, path: Path) -> Exception:
     if "Corrupt database file" in text:
         return InputError(f"{path} is damaged ({first_line(error)}). Remove it, and import its sources anew.")
     if "No space left" in text or "disk is full" in text.lower():
-        return disk_full(path)
+        return disk_full_error(path)
     if isinstance(error, duckdb.IOException):
         return InputError(f"{path} cannot be opened: {first_line(error)}")
     own: Exception = error

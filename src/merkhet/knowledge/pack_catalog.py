@@ -8,7 +8,7 @@ from typing import Any
 
 from merkhet.core.errors import InputError
 from merkhet.core.files import read_yaml
-from merkhet.core.text_formats import shown
+from merkhet.core.text_formats import short_repr
 
 _FOLDER = Path(__file__).parent / "packs"
 
@@ -60,10 +60,12 @@ def read_about(folder: Path) -> dict[str, Any]:
         raise InputError(f"{file}: the key {missing[0]!r} is missing")
     for key in ("name", "title", "description", "domain"):
         if not isinstance(about.get(key, ""), str):
-            raise InputError(f"{file}: {key!r} is {shown(about[key])}, and should be a text; put quotes around it")
+            raise InputError(f"{file}: {key!r} is {short_repr(about[key])}, and should be a text; put quotes around it")
     licences = about["licence"] if isinstance(about["licence"], list) else [about["licence"]]
     if not all(isinstance(one, str) for one in licences):
-        raise InputError(f"{file}: 'licence' is {shown(about['licence'])}, and should be a text or a list of texts")
+        raise InputError(
+            f"{file}: 'licence' is {short_repr(about['licence'])}, and should be a text or a list of texts"
+        )
     _refuse_odd_predicates(file, about.get("predicates") or {})
     found: dict[str, Any] = about
     return found
@@ -75,7 +77,7 @@ def _refuse_odd_predicates(file: Path, given: Any) -> None:
     for name, declared in given.items():
         if not isinstance(declared, dict) or not isinstance(declared.get("label", ""), str):
             raise InputError(
-                f"{file}: of the predicate {name!r} is declared {shown(declared)}, and should be {{label: a text}}"
+                f"{file}: of the predicate {name!r} is declared {short_repr(declared)}, and should be {{label: a text}}"
             )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.core.files import file_digest, is_there
+from merkhet.core.files import file_digest, path_exists
 from merkhet.knowledge.chunk import Material
 from merkhet.knowledge.source_reader import Reading, plain_suffix
 
@@ -38,7 +38,7 @@ def locate(place: str, folder: Path | None = None) -> tuple[str, Path | str]:
     if (
         "=" in place
         and not _is_address(place)
-        and not is_there(Path(place))
+        and not path_exists(Path(place))
         and not (folder and (folder / place).exists())
     ):
         source, _, where = place.partition("=")
@@ -104,7 +104,7 @@ def _source_of_file(path: Path) -> str:
 
 def _existing(place: str, folder: Path | None, packs: Mapping[str, Path] | None = None) -> Path:
     for path in ((folder / place) if folder else Path(place), Path(place)):
-        if is_there(path):
+        if path_exists(path):
             return path
     hint = did_you_mean(place, packs or ())
     raise InputError(f"there is no knowledge pack, folder or file {place!r}; {hint}" if packs else f"no file {place}")

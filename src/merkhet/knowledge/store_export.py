@@ -13,7 +13,7 @@ from urllib.parse import quote
 import duckdb
 
 from merkhet.core.errors import InputError, first_line
-from merkhet.core.files import atomic_path, disk_full, refuse_foreign_folder, unfinished_path, write_error
+from merkhet.core.files import atomic_path, disk_full_error, explain_write_error, refuse_foreign_folder, temporary_path
 from merkhet.knowledge._iris import OWN_NAMES, PREFIXES, full_iri
 from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connected
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK
@@ -86,7 +86,7 @@ def export_knowledge(
 def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Path) -> dict[str, int]:
     refuse_foreign_folder(out, "facts.parquet")
     out = out.resolve()
-    made = unfinished_path(out)
+    made = temporary_path(out)
     try:
         made.mkdir(parents=True)
         tables = {
@@ -106,7 +106,7 @@ def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Pat
             for file in sorted(made.iterdir()):
                 os.replace(file, out / file.name)
     except OSError as error:
-        raise (write_error(error, out) or error) from error
+        raise (explain_write_error(error, out) or error) from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return {"names": int(counted[0]), "details": int(counted[1])}
@@ -118,7 +118,7 @@ def _copy(connection: Any, query: str, path: Path, suffix: str, values: dict[str
         connection.execute(f"copy ({query}) to '{target}' {_FORMATS[suffix]}", values or None)
     except duckdb.IOException as error:
         if "No space left" in str(error):
-            raise disk_full(path.parent) from error
+            raise disk_full_error(path.parent) from error
         raise InputError(f"{path.parent} cannot be written to ({first_line(error)})") from error
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from merkhet.core.errors import InputError
-from merkhet.core.files import disk_full, file_digest, is_disk_full, sync_folder
+from merkhet.core.files import disk_full_error, file_digest, is_disk_full, sync_folder
 from merkhet.core.ids import content_id
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.version import __version__
@@ -140,7 +140,7 @@ def _folder_beside(into: Path) -> Iterator[Path]:
         lock = open(folder / "lock", "a")  # noqa: SIM115
     except OSError as error:
         raise (
-            disk_full(into)
+            disk_full_error(into)
             if is_disk_full(error)
             else InputError(
                 f"{into} cannot be made: {error.strerror} ({error.filename}). Choose another place with --into."
@@ -161,7 +161,7 @@ def _folder_beside(into: Path) -> Iterator[Path]:
             yield folder
         except OSError as error:
             if is_disk_full(error):
-                raise disk_full(into) from error
+                raise disk_full_error(into) from error
             raise
         finally:
             # While the lock is held, so that nobody else's folder is meant.

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from merkhet.core.errors import InputError, first_line
-from merkhet.core.files import cache_folder, disk_full, file_digest, is_disk_full, unfinished_path
+from merkhet.core.files import cache_folder, disk_full_error, file_digest, is_disk_full, temporary_path
 
 
 def unpacked(path: Path) -> Path:
@@ -16,7 +16,7 @@ def unpacked(path: Path) -> Path:
     target = cache_folder() / "gguf" / file_digest(path)[:32]
     if target.is_dir():
         return target
-    temporary = unfinished_path(target)
+    temporary = temporary_path(target)
     try:
         _unpack(path, temporary)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def unpacked(path: Path) -> Path:
             if not target.is_dir():  # Another process may have been faster; its folder is as good.
                 raise
     except OSError as error:
-        raise (disk_full(target) if is_disk_full(error) else error) from error
+        raise (disk_full_error(target) if is_disk_full(error) else error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return target

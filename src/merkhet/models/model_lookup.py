@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError, MerkhetError, did_you_mean
-from merkhet.core.files import file_digest, is_there
+from merkhet.core.files import file_digest, path_exists
 from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
 from merkhet.models.protocol import ENDPOINT, LOCAL_CHAT, RANDOM_WEIGHTS
@@ -99,7 +99,7 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
         blank = blank_model(spec.model, lambda name: _folder_of(replace(spec, model=name), folder))
         blank = replace(blank, name=spec.label) if spec.label else blank
         return ResolvedModel(spec, blank.name, blank.kind, blank.fingerprint, "random weights", part=blank)
-    if spec.model in MODELS or (":" in spec.model and not is_there(Path(spec.model))):
+    if spec.model in MODELS or (":" in spec.model and not path_exists(Path(spec.model))):
         made = MODELS.get(spec.model, folder)()
         if not isinstance(made, Path):
             if spec.label:
@@ -108,8 +108,8 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
             return ResolvedModel(spec, made.name, made.kind, made.fingerprint, "merkhet", part=made)
         return _from_path(spec, made, spec.label or spec.model, f"alias {spec.model}")
     path = Path(spec.model) if folder is None else folder / spec.model
-    path = path if is_there(path) else Path(spec.model)
-    if is_there(path):
+    path = path if path_exists(path) else Path(spec.model)
+    if path_exists(path):
         name = spec.label or path.resolve().name.removesuffix(".gguf").removesuffix(".csv")
         return _from_path(spec, path, name, str(path))
     if spec.model.startswith((".", "/", "~")) or spec.model.endswith((".gguf", ".csv")):

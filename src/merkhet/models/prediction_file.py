@@ -12,7 +12,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest
 from merkhet.core.ids import digest
 from merkhet.core.records import Question
-from merkhet.core.text_formats import shown
+from merkhet.core.text_formats import short_repr
 from merkhet.models.protocol import CandidateScores, WrittenAnswer
 
 HEADER = ["id", "ret"]
@@ -110,10 +110,10 @@ def _take(row: list[str], where: str, found: dict[str, tuple[str, ...]]) -> None
         texts = json.loads(row[1])
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f'{where}: ret is {shown(row[1])}, and should be a JSON list of texts such as ["Paris"]'
+            f'{where}: ret is {short_repr(row[1])}, and should be a JSON list of texts such as ["Paris"]'
         ) from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{where}: ret is {shown(row[1])}, and should be a JSON list of texts such as ["Paris"]')
+        raise InputError(f'{where}: ret is {short_repr(row[1])}, and should be a JSON list of texts such as ["Paris"]')
     if not identity or identity in found:
         raise InputError(f"{where}: the id {identity!r} is {'there already' if identity else 'empty'}")
     found[identity] = tuple(dict.fromkeys(texts)) or ("",)

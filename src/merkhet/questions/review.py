@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.core.files import csv_rows, write_text
+from merkhet.core.files import read_csv_rows, write_text
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sense_text import bracketed_words, in_place
 
@@ -156,7 +156,7 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}; --verdicts names a review sheet that was filled in")
-    rows = csv_rows(path)
+    rows = read_csv_rows(path)
     try:
         columns = [cell.strip().lower() for cell in next(rows, [])]
         for name in ("question_id", "verdict"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.core.files import disk_full, file_digest, is_disk_full, write_json
+from merkhet.core.files import disk_full_error, file_digest, is_disk_full, write_json
 from merkhet.core.progress import Progress
 from merkhet.core.records import Question
 from merkhet.core.version import __version__
@@ -120,7 +120,7 @@ def save_folder(folder: Path, record: Mapping[str, Any], weights: str, fill: Cal
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(unfinished, folder)
     except Exception as error:
-        raise (disk_full(folder) if is_disk_full(error) else error) from error
+        raise (disk_full_error(folder) if is_disk_full(error) else error) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return Learned(folder, fingerprint, {**record, **made})

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from merkhet.core.compute_engines import Engine
 from merkhet.core.errors import InputError, MerkhetError, first_line
-from merkhet.core.files import disk_full
+from merkhet.core.files import disk_full_error
 
 _OLDEST_JAVA = 17
 _SECONDS = 10
@@ -97,7 +97,7 @@ def _failure(error: Exception, folder: Path) -> Exception:
     """What a user can do about an error of Spark; errors that are ours stay as they are."""
     text = str(error)
     if "No space left on device" in text:
-        return disk_full(folder)
+        return disk_full_error(folder)
     if "OutOfMemoryError" in text:
         return InputError("Spark has run out of memory. Give it more with --memory, or a cluster with more machines.")
     if "AnalysisException" in type(error).__name__ or "ParseException" in type(error).__name__:

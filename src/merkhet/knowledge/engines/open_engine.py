@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import duckdb
 
 from merkhet.core.compute_engines import Engine
-from merkhet.core.files import disk_full
+from merkhet.core.files import disk_full_error
 from merkhet.knowledge.database import TIME_KEY
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
@@ -39,7 +39,7 @@ def engine_tables(
                 connection.execute(f"copy {name} to '{str(file).replace(chr(39), chr(39) * 2)}' (format parquet)")
             except duckdb.IOException as error:
                 if "No space left" in str(error):
-                    raise disk_full(file) from error
+                    raise disk_full_error(file) from error
                 raise
             tables.read(name, file)
         yield tables

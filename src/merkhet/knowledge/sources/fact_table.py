@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from merkhet.core.errors import InputError, did_you_mean, first_line
-from merkhet.core.schemas import FACTS, NAMES, PARQUET_FAULTS
+from merkhet.core.schemas import FACTS, NAMES, PARQUET_ERRORS
 from merkhet.knowledge.chunk import Material
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, plain_suffix, read_lines
 
@@ -230,7 +230,7 @@ def _shown(given: Any) -> str:
 def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
     try:
         file = pq.ParquetFile(path)
-    except PARQUET_FAULTS as error:
+    except PARQUET_ERRORS as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
     refuse_twice(path, file.schema_arrow.names)
@@ -246,7 +246,7 @@ def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
             yield _chunk(path, table, plan, reading, _row_of(path, done))
             done += given.num_rows
             reading.progress.advance(path.name, given.num_rows)
-    except PARQUET_FAULTS as error:
+    except PARQUET_ERRORS as error:
         raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}).") from error
     reading.progress.finish(path.name)
 

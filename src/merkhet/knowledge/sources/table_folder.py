@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from merkhet.core.errors import InputError, did_you_mean, first_line
-from merkhet.core.schemas import NAMES, PARQUET_FAULTS
+from merkhet.core.schemas import NAMES, PARQUET_ERRORS
 from merkhet.knowledge.chunk import DETAILS_SCHEMA, Material, Predicate
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading
 from merkhet.knowledge.sources.fact_table import read_table_file, refuse_twice
@@ -50,7 +50,7 @@ def _batches(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
                 raise InputError(f"{path}: there is no column {name!r} there; {did_you_mean(name, schema.names)}")
         for batch in file.iter_batches(ROWS_IN_CHUNK):
             yield _conformed(path, pa.Table.from_batches([batch]), schema)
-    except PARQUET_FAULTS as error:
+    except PARQUET_ERRORS as error:
         raise InputError(f"{path} is not a whole Parquet file ({first_line(error)})") from error
 
 

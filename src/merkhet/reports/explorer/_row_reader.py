@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from merkhet.core.errors import InputError, MerkhetError, first_line
-from merkhet.core.schemas import PARQUET_FAULTS, TableKind
+from merkhet.core.schemas import PARQUET_ERRORS, TableKind
 
 _AT_ONCE = 1_024
 """Row groups are read in batches of so many rows, up to the last row that is wanted."""
@@ -31,7 +31,7 @@ class ParquetRows:
         try:
             self.metadata = pq.read_metadata(path)
             self._known = frozenset(self.metadata.schema.to_arrow_schema().names)
-        except PARQUET_FAULTS as error:
+        except PARQUET_ERRORS as error:
             raise self._broken(error) from error
         leaves = [self.metadata.schema.column(number) for number in range(self.metadata.num_columns)]
         # Lists of texts hold few different ones: they are not written out for the rows that nobody wants.
@@ -50,7 +50,7 @@ class ParquetRows:
         try:
             table = pq.read_table(self.path, columns=wanted)
             columns = [self._typed(name, table[name]) if name in wanted else self._empty(name) for name in names]
-        except PARQUET_FAULTS as error:
+        except PARQUET_ERRORS as error:
             raise self._broken(error) from error
         return pa.Table.from_arrays(columns, names=list(names))
 

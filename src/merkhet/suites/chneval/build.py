@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from merkhet.core.errors import InputError
-from merkhet.core.files import is_there
+from merkhet.core.files import path_exists
 from merkhet.engine.study import Study
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.suites.chneval.options import read_caps
@@ -148,7 +148,7 @@ class _Workshop:
         if given:
             places = [self.home / str(name) for name in (given if isinstance(given, list) else [given])]
             for place in places:
-                if not is_there(place):
+                if not path_exists(place):
                     raise InputError(f"there is no file or folder {place} (options.{option})")
             return places
         return [own_material(embedded)] if self.embedded and embedded else []

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
-from merkhet.core.files import parse_object
+from merkhet.core.files import parse_json_object
 from merkhet.core.ids import derived_seed
 from merkhet.core.schemas import CANDIDATES, QUESTIONS, candidate_set_id, make_table, validate
 from merkhet.questions.question_files import QuestionSet
@@ -114,7 +114,7 @@ def _read_file(file: Path, split: str, read: _Read) -> None:
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:
     """The four fields of a row as texts, the answer as a list of distinct texts; further fields are left aside."""
-    content = parse_object(line, where)
+    content = parse_json_object(line, where)
     known: dict[str, Any] = {}
     for key, value in content.items():
         name = _FIELDS.get(re.sub(r"[^a-z]", "", key.lower()))

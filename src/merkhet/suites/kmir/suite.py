@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from merkhet.core.compute_engines import Engine
 from merkhet.core.errors import InputError
-from merkhet.core.files import is_there, scratch_folder
+from merkhet.core.files import path_exists, scratch_folder
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.knowledge.database import connected
@@ -113,7 +113,7 @@ def _own_schema() -> BenchmarkSchema:
 
 
 def _place(place: str, home: Path) -> str:
-    return str(home / place) if is_there(home / place) else place
+    return str(home / place) if path_exists(home / place) else place
 
 
 def _whole(study: Study, key: str, usual: int | None) -> int | None:

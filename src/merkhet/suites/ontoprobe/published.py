@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError
-from merkhet.core.files import parse_object
+from merkhet.core.files import parse_json_object
 from merkhet.core.text_formats import parse_json
 from merkhet.suites.ontoprobe.questions.ontology_statements import FEW, Statement, Statements
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern, make_pattern, patterns_for
@@ -103,7 +103,7 @@ def _rows(path: Path, task: str, read: _Read) -> list[tuple[str, tuple[str, ...]
         for number, line in enumerate(handle, 1):
             if line.strip():
                 where = f"{path}, row {number}"
-                row = parse_object(line, where)
+                row = parse_json_object(line, where)
                 if set(row) != {"uuu", "xxx"}:
                     raise InputError(
                         f"{where}: a row has 'uuu' and 'xxx', and this one has {', '.join(row) or 'nothing'}"
