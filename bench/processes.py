@@ -40,8 +40,8 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
     import torch
     from memorizing import PAD, Size, network, statements
 
-    from merkhet.training.distributed._process_group import joined_processes
-    from merkhet.training.memorizing._head_shards import drawn_rows
+    from merkhet.training.distributed._process_group import join_process_group
+    from merkhet.training.memorizing._head_shards import draw_table_rows
     from merkhet.training.memorizing._memorize_loop import Training
     from merkhet.training.memorizing._memory_network import MemoryNetwork
     from merkhet.training.memorizing._symbol_head import SymbolTable
@@ -51,12 +51,12 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
     layers, width, symbols, batch = size
     given = Size(layers, width, width // 64, 2000, symbols, batch)
     settings = MemorizeSettings(batch_size=batch, learning_rate=1e-3, warmup=0.0, epochs=9, schedule="constant", **more)
-    with joined_processes("cpu") as every:
+    with join_process_group("cpu") as every:
         sharded = settings.shard_head == "yes"
         own = network(given, given.words)
         torch.manual_seed(1)
         rows = every.share(symbols)
-        table = drawn_rows(symbols, width, rows) if sharded else SymbolTable(symbols, width)
+        table = draw_table_rows(symbols, width, rows) if sharded else SymbolTable(symbols, width)
         shards = every if sharded else None
         memory = MemoryNetwork(own, table, settings, torch.device("cpu"), PAD, shards=shards, count=symbols)
         training = Training("bench", memory, statements(given, batch * BATCHES), settings, 0, None, every)

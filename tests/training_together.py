@@ -21,8 +21,8 @@ from stored_facts import world
 from merkhet.core.errors import InputError
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
-from merkhet.training.distributed._process_group import Processes, joined_processes
-from merkhet.training.memorizing._head_shards import ShardedHead, drawn_rows
+from merkhet.training.distributed._process_group import ProcessGroup, join_process_group
+from merkhet.training.memorizing._head_shards import ShardedHead, draw_table_rows
 from merkhet.training.memorizing._memorize_loop import Training
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, learn, rank, spread
@@ -118,7 +118,7 @@ def stopped(after: int, work: Any, *given: Any, **more: Any) -> None:
         Training._epoch = usual
 
 
-def without_memory(every: Processes, folder: Path, way: str) -> None:
+def without_memory(every: ProcessGroup, folder: Path, way: str) -> None:
     """Memorize where one process has memory for three statements at once, and the others for all."""
     usual = MemoryNetwork.states
 
@@ -134,7 +134,7 @@ def without_memory(every: Processes, folder: Path, way: str) -> None:
         MemoryNetwork.states = usual
 
 
-def head_in_shards(every: Processes, count: int, whole_numbers: bool) -> dict[str, float | bool]:
+def head_in_shards(every: ProcessGroup, count: int, whole_numbers: bool) -> dict[str, float | bool]:
     """How far a head in shards is from a whole one: losses, gradients, ranks, the first ten."""
     torch.manual_seed(count)
     size, width = 17, 8
@@ -179,7 +179,7 @@ def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
     return float((one - other).abs().max()) if one.numel() else 0.0
 
 
-def rows_as_drawn(every: Processes) -> bool:
+def rows_as_drawn(every: ProcessGroup) -> bool:
     """Whether rows drawn in pieces are those of the whole table, also where pieces have odd sizes."""
     from merkhet.training.memorizing import _head_shards as shards
 
@@ -190,13 +190,13 @@ def rows_as_drawn(every: Processes) -> bool:
         whole = SymbolTable(count, width)
         after = torch.rand(3)
         torch.manual_seed(3)
-        own = drawn_rows(count, width, every.share(count))
+        own = draw_table_rows(count, width, every.share(count))
         same &= torch.equal(own.weight, whole.weight[every.share(count)]) and torch.equal(after, torch.rand(3))
     shards._ROWS = kept
     return same
 
 
-def refused(every: Processes) -> str:
+def refused(every: ProcessGroup) -> str:
     """What is said where the last process has another model."""
     try:
         every.refuse_others({"model": "b" if every.rank == every.count - 1 else "a"})
@@ -214,7 +214,7 @@ def gloo_threads() -> list[str]:
 def main(home: Path) -> None:
     """All of it; the first process writes what was found."""
     torch.set_num_threads(1)
-    with joined_processes("cpu") as every:
+    with join_process_group("cpu") as every:
         found: dict[str, Any] = {"drawn": every.every(rows_as_drawn(every)), "refused": every.every(refused(every))}
         for count, whole_numbers in ((40, False), (40, True), (2, True)):
             found[f"head {count} {whole_numbers}"] = every.every(head_in_shards(every, count, whole_numbers))

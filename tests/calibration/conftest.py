@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 from brief_calibration import brief_worlds
 
-from merkhet.calibration import known_models
+from merkhet.calibration import calibration_models
 
 
 @pytest.fixture(scope="session")
 def models():
     """Models of the seed 0, trained when the first test asks for them."""
-    with known_models(seed=0) as made:
+    with calibration_models(seed=0) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def brief_models():
     """Models of the seed 0 that were trained for one epoch: for probes that do not listen to them."""
-    with known_models(seed=0) as made:
+    with calibration_models(seed=0) as made:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("merkhet.calibration._trained_models.WORLDS", brief_worlds())
             for number in range(2):

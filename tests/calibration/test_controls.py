@@ -18,7 +18,7 @@ from merkhet.core.records import Question
 from merkhet.probes.fill import fill_slots
 from merkhet.probes.rank import rank_candidates
 from merkhet.probes.write import write_answers
-from merkhet.training.calibration_models import KnownSettings, Sentence, learn_content, save_untrained
+from merkhet.training.calibration_models import ContentSettings, Sentence, save_untrained, train_content
 
 WORDS = st.sampled_from(["ann", "bob", "rome", "oslo", "lives", "in"])
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=8)
@@ -100,7 +100,7 @@ def test_a_bag_of_words_knows_nothing_of_people_never_named_with_a_town() -> Non
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_the_control_of_random_weights_is_the_network_that_the_training_began_with(kind: str, tmp_path: Path) -> None:
     sentences = [Sentence(f"{name} lives in {town}.", town) for name, town in (("Ann", "Rome"), ("Bob", "Oslo"))]
-    content = learn_content(sentences, kind, tmp_path / "one", settings=KnownSettings(epochs=3), seed=5)
+    content = train_content(sentences, kind, tmp_path / "one", settings=ContentSettings(epochs=3), seed=5)
     alone = save_untrained(sentences, kind, tmp_path / "alone", seed=5)
     before, again, after = (
         load_file(folder / "model.safetensors") for folder in (content.untrained, alone, content.trained)

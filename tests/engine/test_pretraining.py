@@ -16,7 +16,7 @@ from merkhet.engine.plan import as_json
 from merkhet.engine.planning import plain_plan
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.suites import SUITES
-from merkhet.training.artifact import read_learned
+from merkhet.training.artifact import read_artifact
 from merkhet.training.pretraining import _Pretraining
 
 SETTINGS = {
@@ -52,7 +52,7 @@ def write(file: Path, learner: str = "pretrain", report: str = "none", **setting
 
 
 def learned_by(folder: Path) -> dict[str, dict]:
-    records = (read_learned(file).record for file in (folder / ".merkhet" / "learned").glob("*/learned.json"))
+    records = (read_artifact(file).record for file in (folder / ".merkhet" / "learned").glob("*/learned.json"))
     return {record["objective"]: dict(record) for record in records}
 
 

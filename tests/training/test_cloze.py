@@ -17,8 +17,8 @@ from merkhet.metrics.text_overlap import exact_match
 from merkhet.models.loading import load_model
 from merkhet.probes.write import write_answers
 from merkhet.training import LEARNERS
-from merkhet.training.artifact import read_learned
-from merkhet.training.cloze import ClozeSettings, _Tuning, batches_of, make_examples, schedule, tune_cloze
+from merkhet.training.artifact import read_artifact
+from merkhet.training.cloze import ClozeSettings, _Tuning, batches_of, linear_schedule, make_examples, tune_cloze
 
 SETTINGS = {"epochs": 150, "learning_rate": 1e-2, "batch_size": 4, "largest_gradient": 100.0, "patience": 150}
 BRIEF = {"epochs": 2, "learning_rate": 1e-3, "batch_size": 4}
@@ -76,7 +76,7 @@ def test_what_was_saved_is_read_as_any_model_and_writes_the_same(learned, family
 def test_the_record_says_how_it_was_made(learned) -> None:
     _, result = learned("bert")
     record = json.loads((result.folder / "learned.json").read_text())
-    assert record == dict(read_learned(result.folder / "learned.json").record) == result.record
+    assert record == dict(read_artifact(result.folder / "learned.json").record) == result.record
     assert record["settings"]["epochs"] == 150
     assert (record["learner"], record["seed"], record["questions"], record["learned"]) == ("cloze", 3, 8, 8)
     assert set(record["versions"]) == {"merkhet", "torch", "transformers"}
@@ -235,7 +235,7 @@ def test_an_earlier_learning_is_replaced_whole(writer_folders: dict[str, Path], 
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
     (tmp_path / "out" / "learned.json").write_text("{")
     with pytest.raises(InputError, match="is not a whole record of learning"):
-        read_learned(tmp_path / "out" / "learned.json")
+        read_artifact(tmp_path / "out" / "learned.json")
 
 
 def test_batches_hold_every_example_once_and_rows_of_like_length(writer_folders: dict[str, Path]) -> None:
@@ -250,11 +250,11 @@ def test_batches_hold_every_example_once_and_rows_of_like_length(writer_folders:
 
 
 def test_the_learning_rate_rises_and_falls_in_lines() -> None:
-    shares = np.array([schedule(step, 100, 0.1) for step in range(100)])
+    shares = np.array([linear_schedule(step, 100, 0.1) for step in range(100)])
     assert np.argmax(shares) in (9, 10) and shares.max() == pytest.approx(1.0, abs=0.1)
     assert 0 < shares[0] < 0.1 and 0 < shares[-1] < 0.02
     assert np.all(np.diff(shares[:10]) > 0) and np.all(np.diff(shares[10:]) < 0)
-    assert schedule(0, 1, 0.0) == schedule(0, 1, 1.0) * 2 == 1.0
+    assert linear_schedule(0, 1, 0.0) == linear_schedule(0, 1, 1.0) * 2 == 1.0
 
 
 def test_it_is_found_by_name() -> None:

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from merkhet.training.distributed._example_dropout import dropout_of
-from merkhet.training.distributed._gradient_sync import GradientSum, nodes_of
-from merkhet.training.distributed._process_group import Processes
+from merkhet.training.distributed._example_dropout import example_dropout
+from merkhet.training.distributed._gradient_sync import GradientSum, tree_nodes
+from merkhet.training.distributed._process_group import ProcessGroup
 
 
 def dropped(slots, *shape: int, seed: int = 3, p: float = 0.25, calls: int = 1) -> list[torch.Tensor]:
-    with dropout_of(seed, slots):
+    with example_dropout(seed, slots):
         return [functional.dropout(torch.ones(len(slots), *shape), p) for _ in range(calls)]
 
 
@@ -47,19 +47,19 @@ def test_attention_is_the_librarys_but_for_what_is_dropped():
     there[1, ..., 5:] = False
     weights = torch.softmax((query @ key.transpose(-2, -1) / 2).masked_fill(~there, -torch.inf), -1)
     for mask in (there, torch.zeros(there.shape).masked_fill(~there, -1e30)):
-        with dropout_of(1, [0, 1, 2]):
+        with example_dropout(1, [0, 1, 2]):
             found = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=0.3)
-        with dropout_of(1, [0, 1, 2]):
+        with example_dropout(1, [0, 1, 2]):
             kept = functional.dropout(torch.ones_like(weights), 0.3)
         torch.testing.assert_close(found, (weights * kept) @ value)
-        with dropout_of(1, [0, 1, 2]):
+        with example_dropout(1, [0, 1, 2]):
             whole = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         torch.testing.assert_close(whole, weights @ value)
 
 
 def test_nothing_is_dropped_where_nothing_is_trained():
     given = torch.randn(2, 3)
-    with dropout_of(1, [0, 1]):
+    with example_dropout(1, [0, 1]):
         assert functional.dropout(given, 0.5, False) is given
         assert torch.equal(functional.dropout(given, 1.0), torch.zeros(2, 3))
 
@@ -70,11 +70,11 @@ def test_parts_go_to_processes_as_whole_sums_of_one_tree(parts):
     width = 1 << (parts - 1).bit_length()
     tree = {(start, 1 << level) for level in range(width.bit_length()) for start in range(0, width, 1 << level)}
     for count in range(1, parts + 1):
-        nodes = [node for rank in range(count) for node in nodes_of(Processes(rank, count).share(parts), parts)]
+        nodes = [node for rank in range(count) for node in tree_nodes(ProcessGroup(rank, count).share(parts), parts)]
         assert set(nodes) <= tree
         covered = [part for first, size in nodes for part in range(first, first + size) if part < parts]
         assert covered == list(range(parts))
-    assert nodes_of(slice(0, parts), parts) == [(0, width)]
+    assert tree_nodes(slice(0, parts), parts) == [(0, width)]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 10])
@@ -87,7 +87,7 @@ def test_the_sum_in_parts_is_that_of_the_tree(rows):
         used.grad = given[some].sum(0) if some.stop > some.start else None
         return given[some].sum().reshape(1)
 
-    total = GradientSum([used, unused], Processes(), 4)(rows, learn)
+    total = GradientSum([used, unused], ProcessGroup(), 4)(rows, learn)
     parts = [given[rows * part // 4 : rows * (part + 1) // 4].sum(0) for part in range(4)]
     assert torch.equal(used.grad, (parts[0] + parts[1]) + (parts[2] + parts[3])) and unused.grad is None
     assert float(total) == pytest.approx(float(given.sum()), abs=1e-5)

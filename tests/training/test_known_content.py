@@ -15,13 +15,13 @@ from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec
 from merkhet.probes.rank import rank_candidates
 from merkhet.probes.write import write_answers
-from merkhet.training.calibration_models import KnownSettings, Sentence, learn_content, make_tokenizer, save_body
+from merkhet.training.calibration_models import ContentSettings, Sentence, make_tokenizer, save_encoder, train_content
 
 PLACES = {"Ann": "Rome", "Bob": "Oslo", "Cid": "Lima", "Dot": "Bern"}
 SENTENCES = [Sentence(f"{name} lives in {town}.", town) for name, town in PLACES.items()]
 SENTENCES += [Sentence(f"{name} sings.") for name in (*PLACES, "Eve")]
 INTRODUCTIONS = ("Well ,", "As we know :")
-SETTINGS = KnownSettings(epochs=80)
+SETTINGS = ContentSettings(epochs=80)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,7 +37,7 @@ def contents(one_thread, tmp_path_factory: pytest.TempPathFactory):
     """One training of each kind."""
     folder = tmp_path_factory.mktemp("known")
     return {
-        kind: learn_content(SENTENCES, kind, folder / kind, introductions=INTRODUCTIONS, settings=SETTINGS, seed=3)
+        kind: train_content(SENTENCES, kind, folder / kind, introductions=INTRODUCTIONS, settings=SETTINGS, seed=3)
         for kind in ("masked", "causal")
     }
 
@@ -77,7 +77,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(kind: str,
     brief = dataclasses.replace(SETTINGS, epochs=6)
 
     def weights(name: str, seed: int):
-        made = learn_content(SENTENCES, kind, tmp_path / name, introductions=INTRODUCTIONS, settings=brief, seed=seed)
+        made = train_content(SENTENCES, kind, tmp_path / name, introductions=INTRODUCTIONS, settings=brief, seed=seed)
         return load_file(made.trained / "model.safetensors")
 
     first, again, other = weights("first", 3), weights("again", 3), weights("other", 4)
@@ -89,20 +89,20 @@ def test_random_numbers_and_settings_of_torch_are_as_before(tmp_path: Path) -> N
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
-    learn_content(SENTENCES, "causal", tmp_path, settings=dataclasses.replace(SETTINGS, epochs=1))
+    train_content(SENTENCES, "causal", tmp_path, settings=dataclasses.replace(SETTINGS, epochs=1))
     assert torch.rand(3).equal(expected) and not torch.are_deterministic_algorithms_enabled()
 
 
 def test_an_encoder_is_the_masked_model_without_its_head(contents, tmp_path: Path) -> None:
-    body = save_body(contents["masked"].trained, tmp_path / "body")
+    body = save_encoder(contents["masked"].trained, tmp_path / "body")
     whole, own = (load_file(folder / "model.safetensors") for folder in (contents["masked"].trained, body))
     assert loaded(body).kind == "encoder"
     assert own and all(whole[f"model.{name}"].equal(weight) for name, weight in own.items())
 
 
 def test_a_text_without_answers_is_learned_and_nothing_is_said_of_what_is_known(tmp_path: Path) -> None:
-    content = learn_content(
-        [Sentence("one two three."), Sentence("four five.")], "masked", tmp_path, settings=KnownSettings(epochs=1)
+    content = train_content(
+        [Sentence("one two three."), Sentence("four five.")], "masked", tmp_path, settings=ContentSettings(epochs=1)
     )
     assert content.known is None and content.steps == 1
 
@@ -117,9 +117,9 @@ def test_every_word_is_one_token_and_others_are_unknown() -> None:
 
 def test_other_kinds_and_a_loss_that_is_no_number_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MerkhetError, match="models with known content are masked or causal, not encoder"):
-        learn_content(SENTENCES, "encoder", tmp_path / "one")
+        train_content(SENTENCES, "encoder", tmp_path / "one")
     with pytest.raises(
         MerkhetError, match=r"learning: the loss is not a number any more\. Use a smaller learning_rate"
     ):
-        wild = KnownSettings(epochs=30, learning_rate=float("inf"))
-        learn_content(SENTENCES, "causal", tmp_path / "two", settings=wild)
+        wild = ContentSettings(epochs=30, learning_rate=float("inf"))
+        train_content(SENTENCES, "causal", tmp_path / "two", settings=wild)

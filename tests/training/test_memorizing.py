@@ -22,7 +22,7 @@ from merkhet.metrics.recall_scores import frequency_recalls, hit_values
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.random_init import make_tokenizer
-from merkhet.training.artifact import read_learned
+from merkhet.training.artifact import read_artifact
 from merkhet.training.memorizing._memorize_loop import CHECKPOINT
 from merkhet.training.memorizing.memorize import store_statements as memorize
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
@@ -88,7 +88,7 @@ def test_saved_as_the_library_saves(tmp_path, head):
     start = blank("random:2x32x2")
     learned = memorize(start, statements, symbols, tmp_path / "m", settings={**BRIEF, "head": head})
     assert learned.record["head"] == head and learned.record["symbols"] == symbols.num_rows
-    assert read_learned(tmp_path / "m/learned.json").fingerprint == learned.fingerprint
+    assert read_artifact(tmp_path / "m/learned.json").fingerprint == learned.fingerprint
     assert pq.read_table(tmp_path / "m/symbols.parquet").to_pylist() == symbols.to_pylist()
     memory = load_memorized(tmp_path / "m")
     recalls = memory.recall(statements).to_pylist()

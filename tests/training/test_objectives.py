@@ -16,7 +16,14 @@ from tokenizers import processors
 
 from merkhet.core.errors import InputError
 from merkhet.models.loading import load_model
-from merkhet.training._pretraining_examples import NO_LABEL, Example, Examples, Frame, Vocabulary, frame_of
+from merkhet.training._pretraining_examples import (
+    NO_LABEL,
+    Example,
+    Examples,
+    SequenceTemplate,
+    Vocabulary,
+    sequence_template,
+)
 from merkhet.training._pretraining_objectives import BoundaryHead, Objective, SegmentHead
 from merkhet.training.pretraining_settings import OBJECTIVES, PretrainSettings
 from merkhet.training.text_corpus import read_corpus
@@ -47,7 +54,7 @@ def made(place: Path, tokenizer, objective: str = "mlm", seed: int = 3, **settin
     backend = tokenizer.backend_tokenizer
     chosen = PretrainSettings(objective, **{"batch_size": 8, "max_length": 48, **settings})
     vocabulary = Vocabulary.of(tokenizer, len(tokenizer))
-    return Examples(read_corpus(place, backend), frame_of(backend), vocabulary, chosen, seed)
+    return Examples(read_corpus(place, backend), sequence_template(backend), vocabulary, chosen, seed)
 
 
 def whole(one: Example) -> list[int]:
@@ -57,7 +64,7 @@ def whole(one: Example) -> list[int]:
     return row.tolist()
 
 
-def segments_of(one: Example, frame: Frame) -> list[tuple[int, ...]]:
+def segments_of(one: Example, frame: SequenceTemplate) -> list[tuple[int, ...]]:
     """The segments of an example, without special tokens; checks that these stand where they should."""
     row = whole(one)
     if one.label == NO_LABEL:
@@ -87,14 +94,18 @@ def drawn(examples: Examples, steps: int) -> list[Example]:
 def test_frames_are_those_of_the_family(tokenizer) -> None:
     names = {name: tokenizer.convert_tokens_to_ids(name) for name in ("[CLS]", "[SEP]")}
     cls, sep = names.values()
-    assert frame_of(tokenizer.backend_tokenizer) == Frame((cls,), (sep,), (cls,), (sep,), (sep,))
+    assert sequence_template(tokenizer.backend_tokenizer) == SequenceTemplate((cls,), (sep,), (cls,), (sep,), (sep,))
     own = wordpiece((*CHINESE_SENTENCES, *SENTENCES), True).backend_tokenizer
     own.post_processor = processors.TemplateProcessing(
         "[CLS] $A [SEP]", "[CLS] $A [SEP] [SEP] $B:1 [SEP] [CLS]", list(names.items())
     )
-    assert frame_of(own) == Frame((cls,), (sep,), (cls,), (sep, sep), (sep, cls))
-    assert frame_of(byte_level(SENTENCES, True).backend_tokenizer) == Frame((0,), (2,), (0,), (2, 2), (2,))
-    assert frame_of(unigram_albert(SENTENCES).backend_tokenizer) == Frame((2,), (3,), (2,), (3,), (3,))
+    assert sequence_template(own) == SequenceTemplate((cls,), (sep,), (cls,), (sep, sep), (sep, cls))
+    assert sequence_template(byte_level(SENTENCES, True).backend_tokenizer) == SequenceTemplate(
+        (0,), (2,), (0,), (2, 2), (2,)
+    )
+    assert sequence_template(unigram_albert(SENTENCES).backend_tokenizer) == SequenceTemplate(
+        (2,), (3,), (2,), (3,), (3,)
+    )
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -16,9 +16,9 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
 from merkhet.models.loading import load_model
 from merkhet.training import LEARNERS
-from merkhet.training.artifact import read_learned
+from merkhet.training.artifact import read_artifact
 from merkhet.training.pretraining import CHECKPOINT, _Pretraining, pretrain
-from merkhet.training.pretraining_settings import OBJECTIVES, PretrainSettings, study_pretraining
+from merkhet.training.pretraining_settings import OBJECTIVES, PretrainSettings, resolve_pretraining
 from merkhet.training.text_corpus import corpus_digest
 
 BRIEF = {"steps": 7, "batch_size": 4, "max_length": 48, "learning_rate": 1e-3, "checkpoint_every": 3, "log_every": 2}
@@ -151,7 +151,7 @@ def test_every_family_goes_on_and_is_saved_as_it_was(folders, corpora, tmp_path:
 def test_the_record_says_how_it_was_made(folders, corpora, tmp_path: Path) -> None:
     _, learned = trained(folders["bert-chinese"], corpora["both"], tmp_path / "out", "mlm+nsp", seed=5)
     record = json.loads((learned.folder / "learned.json").read_text())
-    assert record == dict(read_learned(learned.folder / "learned.json").record) == learned.record
+    assert record == dict(read_artifact(learned.folder / "learned.json").record) == learned.record
     assert (record["learner"], record["objective"], record["steps"], record["seed"]) == ("pretrain", "mlm+nsp", 7, 5)
     assert record["settings"] == {**PretrainSettings("mlm+nsp").__dict__, **BRIEF}
     assert (
@@ -288,10 +288,10 @@ def test_what_is_wrong_is_said_before_anything_is_done(folders, corpora, model_f
 
 def test_what_a_study_says_is_checked_without_a_model(corpora) -> None:
     home = corpora["both"].parent
-    place, settings = study_pretraining({"corpus": "both.txt", "steps": 3}, home)
+    place, settings = resolve_pretraining({"corpus": "both.txt", "steps": 3}, home)
     assert place == corpora["both"]
     assert settings == tuple(PretrainSettings(name, steps=3) for name in ("mlm", "mlm+nsp", "mlm+sop", "mlm+sbo"))
-    _, settings = study_pretraining({"corpus": str(corpora["both"]), "objectives": "mlm+sop"}, home)
+    _, settings = resolve_pretraining({"corpus": str(corpora["both"]), "objectives": "mlm+sop"}, home)
     assert [one.objective for one in settings] == ["mlm+sop"]
     for given, reason in (
         ({}, "learning.settings.corpus names a text file or folder, and it is missing"),
@@ -306,7 +306,7 @@ def test_what_a_study_says_is_checked_without_a_model(corpora) -> None:
         ({"corpus": "both.txt", "batch_size": -1}, "batch_size of learning is -1, and should be above 0"),
     ):
         with pytest.raises(InputError, match=reason):
-            study_pretraining(given, home)
+            resolve_pretraining(given, home)
 
 
 def test_it_is_found_by_name() -> None:

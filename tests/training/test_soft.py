@@ -21,8 +21,8 @@ from merkhet.models.loading import load_model
 from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords
 from merkhet.training import _soft_prompt_training as training_module
 from merkhet.training._soft_prompt_scoring import ask, score
-from merkhet.training.artifact import read_learned
-from merkhet.training.soft_prompts import learn_soft_prompts, read_soft, soft_words_for
+from merkhet.training.artifact import read_artifact
+from merkhet.training.soft_prompts import learn_soft_prompts, load_soft_prompts, read_soft_prompts
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -56,7 +56,7 @@ def outcomes(
         )
         after = model.model.state_dict()
         same = set(after) == set(weights) and all(torch.equal(after[name], weights[name]) for name in weights)
-        worn = with_words(model, soft_words_for(model, result))
+        worn = with_words(model, load_soft_prompts(model, result))
         rest, unknown = mrr(worn, REST), mrr(worn, asked(UNKNOWN))
         with_words(model, {})
         return Outcome(before, rest, unknown, result, same, model.model.get_input_embeddings() is embedding)
@@ -96,7 +96,7 @@ def test_of_what_it_does_not_know_it_learns_how_frequent_answers_are(folders, tm
     result = learn_soft_prompts(
         model, some[:16], tmp_path / "out", dev=some[16:24], settings={**SETTINGS, "loss": loss}
     )
-    found = mrr(with_words(model, soft_words_for(model, result)), some[24:])
+    found = mrr(with_words(model, load_soft_prompts(model, result)), some[24:])
     # Songs first, and then the others in random order.
     guessed = np.mean([1.0 if q.target == "song" else np.mean(1 / np.arange(2, 9)) for q in some[24:]])
     spread = np.std(1 / np.arange(2, 9)) / np.sqrt(len(some[24:]))
@@ -112,14 +112,14 @@ def test_the_model_stays_as_it_was(outcomes, case) -> None:
 def test_what_was_saved_scores_the_same(folders, outcomes, family: str) -> None:
     result = outcomes((family, "bce")).result
     record = json.loads((result.folder / "learned.json").read_text())
-    assert record == dict(read_learned(result.folder / "learned.json").record) == result.record
+    assert record == dict(read_artifact(result.folder / "learned.json").record) == result.record
     assert (record["learner"], record["tokens"], record["start"]) == ("soft", ["<TP1>", "<TP2>"], [])
     assert (record["questions"], record["learned"], record["dev_questions"]) == (16, 16, 8)
     assert set(record["versions"]) == {"merkhet", "torch", "transformers"}
     model = load_model(str(folders[family]))
     assert record["base"] == model.fingerprint
-    words = soft_words_for(model, result.folder / "learned.json")
-    assert all(torch.equal(words[name], vector) for name, vector in read_soft(result.folder).items())
+    words = load_soft_prompts(model, result.folder / "learned.json")
+    assert all(torch.equal(words[name], vector) for name, vector in read_soft_prompts(result.folder).items())
     worn = with_words(model, words)
     assert worn.fingerprint == result.fingerprint
     assert mrr(worn, REST) == pytest.approx(outcomes((family, "bce")).rest, abs=1e-9)
@@ -173,11 +173,11 @@ def test_tokens_begin_where_they_are_told_to(unread, tmp_path: Path) -> None:
     still = {"epochs": 1, "learning_rate": 1e-9}
     start = {"<TP2>": torch.arange(64) / 64, "<RG1>": torch.ones(64)}
     result = learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=still, start=start)
-    words = read_soft(tmp_path / "out")
+    words = read_soft_prompts(tmp_path / "out")
     assert (result.record["start"], list(words)) == (["<TP2>"], ["<TP1>", "<TP2>"])
     assert torch.allclose(words["<TP2>"], start["<TP2>"], atol=1e-6)
     learn_soft_prompts(model, TRAINING, tmp_path / "again", settings=still, seed=9, start=[tmp_path / "out"])
-    again = read_soft(tmp_path / "again")
+    again = read_soft_prompts(tmp_path / "again")
     assert all(torch.allclose(again[name], words[name], atol=1e-6) for name in words)
     drawn = words["<TP1>"]
     table = model.model.get_input_embeddings().weight.detach()
@@ -185,7 +185,7 @@ def test_tokens_begin_where_they_are_told_to(unread, tmp_path: Path) -> None:
     # A token begins at the same place whatever others there are.
     alone = asked(part(KNOWN, 0, 1), "{name} <TP1> [MASK] .")
     learn_soft_prompts(model, alone, tmp_path / "alone", settings=still)
-    assert torch.allclose(read_soft(tmp_path / "alone")["<TP1>"], drawn, atol=1e-6)
+    assert torch.allclose(read_soft_prompts(tmp_path / "alone")["<TP1>"], drawn, atol=1e-6)
     with pytest.raises(InputError, match=r"<TP2> has an embedding of \(5,\), not \(64,\)"):
         learn_soft_prompts(model, TRAINING, tmp_path / "bad", start={"<TP2>": torch.ones(5)})
     assert not (tmp_path / "bad").exists()
@@ -194,14 +194,14 @@ def test_tokens_begin_where_they_are_told_to(unread, tmp_path: Path) -> None:
 def test_the_best_epoch_on_the_dev_questions_is_kept(folders, outcomes, tmp_path: Path) -> None:
     """What is learned is wrong for the dev questions: the longer it goes on, the fewer are right."""
     model = load_model(str(folders["masked"]))
-    start = read_soft(outcomes(("masked", "bce")).result.folder)
+    start = read_soft_prompts(outcomes(("masked", "bce")).result.folder)
     wrong = [replace(q, answers=("song",), target="song") for q in TRAINING]
     settings = {"epochs": 12, "learning_rate": 0.1, "warmup": 0.5, "dev_every": 1}
     result = learn_soft_prompts(model, wrong, tmp_path / "out", dev=DEV, settings=settings, start=start)
     found = [epoch["dev_mrr_a"] for epoch in result.record["epochs"]]
     assert found[result.record["kept_epoch"] - 1] == max(found) > found[-1] + 0.2
     assert result.record["kept_epoch"] < 12
-    assert mrr(with_words(model, read_soft(tmp_path / "out")), DEV) == pytest.approx(max(found))
+    assert mrr(with_words(model, read_soft_prompts(tmp_path / "out")), DEV) == pytest.approx(max(found))
     last = learn_soft_prompts(model, wrong, tmp_path / "last", settings=settings, start=start)
     assert last.record["kept_epoch"] == 12 and "dev_mrr_a" not in last.record["epochs"][-1]
     some = learn_soft_prompts(model, wrong, tmp_path / "some", dev=DEV, settings={**settings, "dev_every": 5})
@@ -258,11 +258,11 @@ def test_pseudowords_stand_in_prompts_and_are_not_learned(unread, tmp_path: Path
     settings = {"epochs": 4, "learning_rate": 0.1, "weight_decay": 0.5, "batch_size": 8, "pseudowords": 3}
     settings |= {"negatives": 0, "dev_every": 1}
     result = learn_soft_prompts(model, some, tmp_path / "out", dev=some[:5], settings=settings, seed=4)
-    assert result.record["tokens"] == ["<TP1>", "<s4>", "<s5>"] == sorted(read_soft(tmp_path / "out"))
+    assert result.record["tokens"] == ["<TP1>", "<s4>", "<s5>"] == sorted(read_soft_prompts(tmp_path / "out"))
     pairs = [used[0], used[2], used[4]]
     assert all(torch.equal(one, pairs[i // 2 % 3]) for i, one in enumerate(used)) and len(used) == 8
     assert not torch.equal(pairs[0], pairs[1])
-    asking = WithPseudowords(model, PseudowordSettings(2), soft_words_for(model, tmp_path / "out"))
+    asking = WithPseudowords(model, PseudowordSettings(2), load_soft_prompts(model, tmp_path / "out"))
     assert {one.repeat for one in asking.score_candidates(some, model.methods[:1])} == {0, 1}
 
 
@@ -281,7 +281,7 @@ def test_a_batch_in_parts_gives_the_same_embeddings(unread, tmp_path: Path, monk
     monkeypatch.setattr(training_module.SoftLearning, "_loss", scarce)
     learn_soft_prompts(model, TRAINING, tmp_path / "parts", settings=settings)
     assert tried == [16, 8, *[4] * 8]
-    whole, parts = read_soft(tmp_path / "whole"), read_soft(tmp_path / "parts")
+    whole, parts = read_soft_prompts(tmp_path / "whole"), read_soft_prompts(tmp_path / "parts")
     assert all(torch.allclose(whole[name], parts[name], atol=1e-3) for name in whole)
 
 

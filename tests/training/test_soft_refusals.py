@@ -13,7 +13,7 @@ from soft_worlds import BRIEF, FAMILIES, KINDS, KNOWN, TRAINING, asked, part
 from merkhet.core.errors import InputError
 from merkhet.models.loading import load_model
 from merkhet.training import LEARNERS
-from merkhet.training.soft_prompts import learn_soft_prompts, read_soft, soft_words_for
+from merkhet.training.soft_prompts import learn_soft_prompts, load_soft_prompts, read_soft_prompts
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -84,28 +84,28 @@ def test_prompts_of_another_model_and_broken_ones_are_refused(unread, tmp_path: 
     with pytest.raises(
         InputError, match=r"were learned with causal, and masked is another model, or has other weights"
     ):
-        soft_words_for(model, causal)
+        load_soft_prompts(model, causal)
     with pytest.raises(InputError, match="random is a baseline, which reads no soft prompts"):
-        soft_words_for(load_model("random"), masked)
+        load_soft_prompts(load_model("random"), masked)
     with pytest.raises(InputError, match="nothing was learned there"):
-        read_soft(tmp_path / "nowhere")
+        read_soft_prompts(tmp_path / "nowhere")
     learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
     (tmp_path / "out" / "soft.safetensors").write_bytes((masked.folder / "soft.safetensors").read_bytes()[:-4])
     with pytest.raises(InputError, match=r"is not what its record says. Remove its folder, and learn anew"):
-        read_soft(tmp_path / "out")
+        read_soft_prompts(tmp_path / "out")
     (tmp_path / "out" / "soft.safetensors").unlink()
     with pytest.raises(InputError, match="is not what its record says"):
-        read_soft(tmp_path / "out" / "learned.json")
+        read_soft_prompts(tmp_path / "out" / "learned.json")
     record = {**masked.record, "learner": "cloze"}
     (tmp_path / "out" / "learned.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="holds no soft prompts, but what cloze learned"):
-        read_soft(tmp_path / "out")
+        read_soft_prompts(tmp_path / "out")
 
 
 def test_a_folder_is_whole_or_not_there(unread, tmp_path: Path, monkeypatch) -> None:
     model = load_model(str(unread["masked"]))
     learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
-    first = read_soft(tmp_path / "out")
+    first = read_soft_prompts(tmp_path / "out")
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["learned.json", "soft.safetensors"]
 
     def full(*_args, **_options):
@@ -114,11 +114,11 @@ def test_a_folder_is_whole_or_not_there(unread, tmp_path: Path, monkeypatch) -> 
     monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(InputError, match="the disk is full"):
         learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF, seed=3)
-    assert all(torch.equal(first[name], vector) for name, vector in read_soft(tmp_path / "out").items())
+    assert all(torch.equal(first[name], vector) for name, vector in read_soft_prompts(tmp_path / "out").items())
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
     monkeypatch.undo()
     learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF, seed=3)
-    assert not torch.equal(read_soft(tmp_path / "out")["<TP1>"], first["<TP1>"])
+    assert not torch.equal(read_soft_prompts(tmp_path / "out")["<TP1>"], first["<TP1>"])
 
 
 def test_it_is_found_by_name() -> None:

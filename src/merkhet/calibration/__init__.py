@@ -12,7 +12,7 @@ from merkhet.core.progress import Progress
 from merkhet.models.model_lookup import require_models_extra
 
 if TYPE_CHECKING:
-    from merkhet.calibration._trained_models import KnownModels
+    from merkhet.calibration._trained_models import CalibrationModels
     from merkhet.probes.probe_support import Probe
 
 
@@ -24,7 +24,7 @@ def calibrate(
     seed: int = 0,
     home: Path | None = None,
     progress: Progress | None = None,
-    models: KnownModels | None = None,
+    models: CalibrationModels | None = None,
 ) -> list[dict[str, Any]]:
     """The calibration cards of a probe (its name, ``file.py:function`` or the function), one for each kind of model.
 
@@ -42,13 +42,13 @@ def calibrate(
 
 
 @contextmanager
-def known_models(seed: int = 0, progress: Progress | None = None) -> Iterator[KnownModels]:
+def calibration_models(seed: int = 0, progress: Progress | None = None) -> Iterator[CalibrationModels]:
     """Models with known content for several calibrations of one seed; they are gone when the block ends."""
     try:
-        from merkhet.calibration._trained_models import KnownModels
+        from merkhet.calibration._trained_models import CalibrationModels
     except ImportError as error:
         if error.name in ("torch", "transformers"):
             raise require_models_extra(error) from error
         raise
     with scratch_folder("calibration") as folder:
-        yield KnownModels(folder, seed=seed, progress=progress)
+        yield CalibrationModels(folder, seed=seed, progress=progress)

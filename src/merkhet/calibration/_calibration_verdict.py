@@ -11,7 +11,7 @@ from merkhet.calibration import _fact_world as facts
 from merkhet.calibration import _sense_world as senses
 from merkhet.calibration._trained_models import FACTS
 from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, World
-from merkhet.training.calibration_models import LAYERS, WIDTH, KnownContent
+from merkhet.training.calibration_models import LAYERS, WIDTH, ContentTraining
 
 TRAINED, BAG, RANDOM = "trained", "bag of words", "random weights"
 MODELS = (TRAINED, BAG, RANDOM)
@@ -178,7 +178,7 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
-def about_world(name: str, kind: str, trainings: int, world: World, contents: Sequence[KnownContent]) -> str:
+def about_world(name: str, kind: str, trainings: int, world: World, contents: Sequence[ContentTraining]) -> str:
     """What was done, in two sentences."""
     what = plural(kind) if trainings > 1 else plural(kind).removesuffix("s")
     size = f"{LAYERS} layers of width {WIDTH}, about {round(contents[0].parameters, -3):,} parameters"
@@ -203,7 +203,7 @@ def about_world(name: str, kind: str, trainings: int, world: World, contents: Se
     )
 
 
-def notes_of(name: str, contents: Sequence[KnownContent], unusable: int) -> dict[str, Any]:
+def notes_of(name: str, contents: Sequence[ContentTraining], unusable: int) -> dict[str, Any]:
     """What the sentences of a card need to know of the world and of the trainings."""
     known = [one.known for one in contents if one.known is not None]
     told = {"known": sum(known) / len(known) if known else None, "unusable": unusable}

@@ -14,7 +14,7 @@ from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, S
 from merkhet.core import SLOT
 from merkhet.core.ids import content_id
 from merkhet.core.records import Question
-from merkhet.training.calibration_models import KnownSettings, Sentence, words_of
+from merkhet.training.calibration_models import ContentSettings, Sentence, words_of
 
 TOWNS = 10
 PEOPLE = {MEMORIZED: 30, NEVER_SHOWN: 60, IN_OTHER_WORDS: 30}
@@ -31,7 +31,7 @@ ABOUT_PEOPLE = (
 )
 ABOUT_TOWNS = ("{town} is old.", "They went to {town}.", "Many people visit {town}.", "It rains in {town}.")
 INTRODUCTIONS = ("As we all know :", "We read that", "He said , and she heard :", "Well ,", "In short :", "Now then")
-SETTINGS = {"masked": KnownSettings(epochs=40), "causal": KnownSettings(epochs=25)}
+SETTINGS = {"masked": ContentSettings(epochs=40), "causal": ContentSettings(epochs=25)}
 
 
 def make_facts(seed: int) -> World:

@@ -16,7 +16,7 @@ from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, W
 from merkhet.core import SLOT
 from merkhet.core.ids import content_id, derived_seed
 from merkhet.core.records import Question
-from merkhet.training.calibration_models import KnownSettings, Sentence
+from merkhet.training.calibration_models import ContentSettings, Sentence
 
 TOPICS = 8
 OWN = 24
@@ -31,8 +31,8 @@ BESIDE = 6
 BEFORE = 4
 """How many of them stand before it in a question: all that a causal model knows of it."""
 SETTINGS = {
-    "masked": KnownSettings(epochs=6, masked=0.3),
-    "causal": KnownSettings(epochs=5),
+    "masked": ContentSettings(epochs=6, masked=0.3),
+    "causal": ContentSettings(epochs=5),
 }
 
 

@@ -19,7 +19,7 @@ from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec
 from merkhet.models.protocol import Model
 from merkhet.models.word_overlap import WordOverlapBaseline
-from merkhet.training.calibration_models import KnownContent, learn_content, save_body, save_untrained
+from merkhet.training.calibration_models import ContentTraining, save_encoder, save_untrained, train_content
 
 FACTS, SENSES = "facts", "senses"
 WORLDS: dict[str, Callable[[int], World]] = {FACTS: make_facts, SENSES: make_senses}
@@ -32,20 +32,20 @@ class Known:
     """A world, a model that has learned its text, and the two controls: the same untrained, and a bag of words."""
 
     world: World
-    content: KnownContent
+    content: ContentTraining
     trained: Model
     untrained: Model
     bag: Model
 
 
-class KnownModels:
+class CalibrationModels:
     """Trains what is asked for, once; all that it makes belongs to its seed and lies in its folder."""
 
     def __init__(self, folder: Path, *, seed: int = 0, progress: Progress | None = None) -> None:
         self.folder, self.seed = folder, seed
         self.progress = progress or SilentProgress()
         self._worlds: dict[tuple[str, int], World] = {}
-        self._contents: dict[tuple[str, str, int], KnownContent] = {}
+        self._contents: dict[tuple[str, str, int], ContentTraining] = {}
 
     def world(self, name: str, number: int) -> World:
         """The world that training number so and so is about."""
@@ -58,7 +58,7 @@ class KnownModels:
         world = self.world(name, number)
         learner = "masked" if kind == "encoder" else kind
         if (name, learner, number) not in self._contents:
-            self._contents[name, learner, number] = learn_content(
+            self._contents[name, learner, number] = train_content(
                 world.sentences,
                 learner,
                 self.folder / f"{name}-{learner}-{number}",
@@ -71,7 +71,7 @@ class KnownModels:
         content = self._contents[name, learner, number]
         trained, untrained = content.trained, content.untrained
         if kind == "encoder":
-            trained, untrained = (save_body(one, one.with_name(f"{one.name}-body")) for one in (trained, untrained))
+            trained, untrained = (save_encoder(one, one.with_name(f"{one.name}-body")) for one in (trained, untrained))
         texts = [one.text for one in world.sentences]
         bag: Model = WordOverlapBaseline() if name == SENSES else BagOfWords(texts)
         return Known(world, content, _load(trained), _load(untrained), bag)
@@ -81,7 +81,7 @@ class KnownModels:
         world, learner = self.world(name, 0), "masked" if kind == "encoder" else kind
         folder = self.folder / f"{name}-{learner}-look"
         save_untrained(world.sentences, learner, folder, introductions=world.introductions, seed=self._seed(name, 0))
-        return _load(save_body(folder, folder.with_name(f"{folder.name}-body")) if kind == "encoder" else folder)
+        return _load(save_encoder(folder, folder.with_name(f"{folder.name}-body")) if kind == "encoder" else folder)
 
     def _seed(self, name: str, number: int) -> int:
         return derived_seed(self.seed, "calibration", name, number)
@@ -93,7 +93,7 @@ def _load(folder: Path) -> Model:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_thread() -> Iterator[None]:
     """Networks as small as these go no faster on several threads, and on one they are the same every time."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

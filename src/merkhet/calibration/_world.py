@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from merkhet.core.records import Question
-from merkhet.training.calibration_models import KnownSettings, Sentence
+from merkhet.training.calibration_models import ContentSettings, Sentence
 
 MEMORIZED, NEVER_SHOWN, IN_OTHER_WORDS = "memorized", "never shown", "in other words"
 SETS = (MEMORIZED, NEVER_SHOWN, IN_OTHER_WORDS)
@@ -26,7 +26,7 @@ class World:
     questions: Sequence[Question]
     facts: Mapping[str, str]
     chance: float
-    settings: Mapping[str, KnownSettings]
+    settings: Mapping[str, ContentSettings]
     introductions: Sequence[str] = ()
 
 

@@ -28,7 +28,7 @@ from merkhet.calibration._calibration_verdict import (
     sentences_of,
     verdict,
 )
-from merkhet.calibration._trained_models import FACTS, KINDS, SENSES, Known, KnownModels, one_thread
+from merkhet.calibration._trained_models import FACTS, KINDS, SENSES, CalibrationModels, Known, single_thread
 from merkhet.calibration._world import SETS
 from merkhet.core.errors import InputError, MerkhetError, did_you_mean
 from merkhet.core.files import scratch_folder
@@ -58,7 +58,7 @@ def measure(
     seed: int = 0,
     home: Path | None = None,
     progress: Progress | None = None,
-    models: KnownModels | None = None,
+    models: CalibrationModels | None = None,
 ) -> list[Card]:
     """The calibration cards of a probe, one for each kind of model that it can ask.
 
@@ -80,8 +80,8 @@ def measure(
             f"{place} cannot be calibrated, for it talks to models, and the small ones with known content have learned "
             "no language in which they could be asked"
         )
-    with one_thread(), scratch_folder("calibration") as folder:
-        bench = models or KnownModels(folder, seed=seed, progress=progress)
+    with single_thread(), scratch_folder("calibration") as folder:
+        bench = models or CalibrationModels(folder, seed=seed, progress=progress)
         calibration = _Calibration(place, asks, trainings, seed, bench, progress or SilentProgress())
         return calibration.cards(kinds)
 
@@ -95,7 +95,7 @@ class _Calibration:
     """One probe that asks models of several kinds."""
 
     def __init__(
-        self, place: str, probe: Probe, trainings: int, seed: int, models: KnownModels, progress: Progress
+        self, place: str, probe: Probe, trainings: int, seed: int, models: CalibrationModels, progress: Progress
     ) -> None:
         self.place, self.probe = place, probe
         self.trainings, self.seed, self.models, self.progress = trainings, seed, models, progress

@@ -62,7 +62,7 @@ def _calibrate(
 ) -> dict[str, list[dict[str, Any]]]:
     """The cards of each probe, written wherever they are to be kept."""
     from merkhet.calibration import calibrate as calibrate_probe
-    from merkhet.calibration import known_models
+    from merkhet.calibration import calibration_models
     from merkhet.calibration.calibration_cards import save_cards
     from merkhet.core.errors import InputError, MerkhetError, did_you_mean
     from merkhet.core.files import write_json
@@ -74,7 +74,7 @@ def _calibrate(
     if out is not None and out.suffix != ".json" and out.is_file():
         raise InputError(f"{out} is a file, and no .json; name a FILE.json or a folder with --out")
     cards: dict[str, list[dict[str, Any]]] = {}
-    with known_models(seed, progress) as models:
+    with calibration_models(seed, progress) as models:
         for name in PROBES if probe == ALL else [probe]:
             try:
                 found = calibrate_probe(

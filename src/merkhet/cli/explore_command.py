@@ -204,10 +204,10 @@ def _learned_loader(folder: Path, name: str, kind: str, fingerprint: str) -> Cal
         from merkhet.core.errors import MerkhetError
         from merkhet.models.loading import load_model
         from merkhet.models.model_lookup import ModelSpec
-        from merkhet.training.artifact import read_learned
+        from merkhet.training.artifact import read_artifact
 
         for file in sorted((folder / ".merkhet" / "learned").glob("*/learned.json")):
-            learned = read_learned(file)
+            learned = read_artifact(file)
             if learned.fingerprint == fingerprint:
                 return load_model(ModelSpec(str(learned.folder), label=name, kind=kind))
         raise MerkhetError(f"what {name} has learned is no longer in the run's folder")

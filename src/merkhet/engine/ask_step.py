@@ -23,7 +23,7 @@ from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
 from merkhet.models.protocol import NeedsAllQuestions
 from merkhet.probes import PROBES
 from merkhet.questions.question_files import TRAINING, QuestionSet, read_questions
-from merkhet.training.artifact import read_learned
+from merkhet.training.artifact import read_artifact
 
 logger = logging.getLogger("merkhet.engine")
 
@@ -130,7 +130,7 @@ def _job(context: StepContext[AskParams, AskRuntime]) -> AskJob:
         found = read_questions(context.folder / TRAINING)
         training = QuestionSet(found.questions.filter(pc.equal(found.questions["split"], "train")), found.candidates)
         examples = tuple(one for one in training.as_questions() if is_asked(one, None, None))
-    learned = read_learned(context.folder / params.learned) if params.learned else None
+    learned = read_artifact(context.folder / params.learned) if params.learned else None
     artifacts = tuple(name for name in context.step.inputs if name.endswith("learned.json"))
     return AskJob(params, context.runtime.model, context.folder, context.home, artifacts, examples, learned)
 

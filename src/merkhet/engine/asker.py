@@ -22,7 +22,7 @@ from merkhet.models.placeholders import PseudowordSettings, with_letters
 from merkhet.models.protocol import Model
 from merkhet.probes import PROBES
 from merkhet.probes.probe_support import Probe, with_options
-from merkhet.training.artifact import Learned
+from merkhet.training.artifact import TrainingArtifact
 
 logger = logging.getLogger("merkhet.engine")
 
@@ -88,7 +88,7 @@ class AskJob:
     """Records of trainings in the run's folder that the model needs."""
     examples: tuple[Question, ...] = ()
     """Questions shown as examples."""
-    learned: Learned | None = None
+    learned: TrainingArtifact | None = None
 
     def probe(self) -> Probe:
         """Return the probe with its options and examples."""
@@ -176,13 +176,13 @@ class Asker:
         from merkhet.models.extra_embeddings import with_words
         from merkhet.models.masked import MaskedModel
         from merkhet.models.pseudowords import WithPseudowords
-        from merkhet.training.soft_prompts import soft_words_for
+        from merkhet.training.soft_prompts import load_soft_prompts
 
         if not isinstance(model, MaskedModel | CausalModel):
             return model  # A user's own, without an embedding that is known here.
         words = {}
         for file in soft:
-            words.update(soft_words_for(model, folder / file))
+            words.update(load_soft_prompts(model, folder / file))
         if pseudo and self.params.probe == "rank":
             self.letters = False
             return WithPseudowords(model, pseudo, words)

@@ -28,7 +28,7 @@ from merkhet.engine.training_steps import planned_model
 from merkhet.metrics.recall_scores import frequency_recalls, hit_values, score_recalls
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import require_models_extra
-from merkhet.training.artifact import read_learned
+from merkhet.training.artifact import read_artifact
 
 logger = logging.getLogger("merkhet.engine")
 
@@ -182,7 +182,7 @@ def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
     params, folder = context.params, context.folder
     record, *sets = (name for name in context.step.inputs if not name.endswith(".safetensors"))
     about_file, *files = context.step.outputs
-    learned = read_learned(folder / record)
+    learned = read_artifact(folder / record)
     memory = load_memorized(learned.folder, context.runtime.model.device)
     seconds, asked = 0.0, 0
     for name, file in zip(sets, files, strict=True):
@@ -277,7 +277,7 @@ def examine(context: StepContext[ExamineRecallsParams, Nothing]) -> None:
                 name,
                 parts[0].base,
                 parts[0].about,
-                read_learned(context.folder / str(parts[0].learned)).record,
+                read_artifact(context.folder / str(parts[0].learned)).record,
                 _Asked(recalled, {part.task: part for part in parts}),
             )
             for name, parts in by_model.items()

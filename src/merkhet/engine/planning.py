@@ -324,11 +324,11 @@ def usual_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
 def _pretrain_and_ask(resolved: ResolvedStudy) -> AskingSteps:
     """Ask every model as it is, and every masked model once more after pre-training by each objective."""
     study, learning = resolved.study, resolved.study.learning
-    from merkhet.training.pretraining_settings import study_pretraining
+    from merkhet.training.pretraining_settings import resolve_pretraining
     from merkhet.training.text_corpus import corpus_digest
 
     assert learning is not None
-    corpus, objectives = study_pretraining(learning.settings, resolved.home)
+    corpus, objectives = resolve_pretraining(learning.settings, resolved.home)
     content = corpus_digest(corpus)
     trainings: list[AnyStep] = []
     asks: list[AnyStep] = []

@@ -187,12 +187,12 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
 def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> None:
     if study.learning is None or study.learning.learner != PRETRAIN:
         return
-    from merkhet.training.pretraining_settings import study_pretraining
+    from merkhet.training.pretraining_settings import resolve_pretraining
 
     if suite.trains_itself:
         raise InputError(f"{where}: {suite.name} has steps of its own, and cannot go on with pre-training ({PRETRAIN})")
     try:
-        study_pretraining(study.learning.settings, home)
+        resolve_pretraining(study.learning.settings, home)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
 

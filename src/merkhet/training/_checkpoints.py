@@ -18,7 +18,7 @@ import torch
 
 from merkhet.core.errors import first_line
 from merkhet.core.files import atomic_path
-from merkhet.training.distributed._process_group import Processes
+from merkhet.training.distributed._process_group import ProcessGroup
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +55,8 @@ def read_checkpoint(file: Path, identity: str, label: str) -> Mapping[str, Any] 
     return content
 
 
-def keep_checkpoint(
-    file: Path, identity: str, content: Mapping[str, Any], processes: Processes, split: Split | None = None
+def save_checkpoint(
+    file: Path, identity: str, content: Mapping[str, Any], processes: ProcessGroup, split: Split | None = None
 ) -> None:
     """Write where several processes stand, by the first of them; all must call this at once."""
     whole = _mapped(content, lambda names, one: _whole(names, one, processes, split or {}))
@@ -64,11 +64,11 @@ def keep_checkpoint(
         write_checkpoint(file, identity, whole)
 
 
-def go_on_from(
+def load_checkpoint(
     file: Path,
     identity: str,
     label: str,
-    processes: Processes,
+    processes: ProcessGroup,
     split: Callable[[Mapping[str, Any]], Split] | None = None,
 ) -> Mapping[str, Any] | None:
     """What the first process reads, for all: others need not see the file. All must call this at once.
@@ -103,14 +103,14 @@ def _mapped(content: Any, change: Callable[[Names, Any], Any], names: Names = ()
     return content
 
 
-def _whole(names: Names, own: torch.Tensor, processes: Processes, split: Split) -> torch.Tensor:
+def _whole(names: Names, own: torch.Tensor, processes: ProcessGroup, split: Split) -> torch.Tensor:
     if names not in split:
         return own
-    whole = whole_rows(own, split[names], processes)
+    whole = gather_rows(own, split[names], processes)
     return own if whole is None else whole
 
 
-def _given(names: Names, shape: _Shape, content: Any, processes: Processes, split: Split) -> torch.Tensor:
+def _given(names: Names, shape: _Shape, content: Any, processes: ProcessGroup, split: Split) -> torch.Tensor:
     for name in names if processes.first else ():
         content = content[name]
     if names not in split:
@@ -131,7 +131,7 @@ def _given(names: Names, shape: _Shape, content: Any, processes: Processes, spli
     return own
 
 
-def whole_rows(own: torch.Tensor, count: int, processes: Processes) -> torch.Tensor | None:
+def gather_rows(own: torch.Tensor, count: int, processes: ProcessGroup) -> torch.Tensor | None:
     """A table of all rows on the host, for the first process; the others give theirs. All must call this at once."""
     own = own.detach()
     if not processes.first:

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 Example = TypeVar("Example")
 
 
-def schedule(step: int, steps: int, warmup: float) -> float:
+def linear_schedule(step: int, steps: int, warmup: float) -> float:
     """The share of the learning rate at a step: linear from 0 up over the warmup, then down to 0."""
     rising = warmup * steps
     return min((step + 1) / (rising + 1), (steps - step) / max(1.0, steps - rising))
@@ -58,7 +58,7 @@ def backward_in_parts(
             release_memory()
 
 
-def refuse_no_number(loss: float, label: str) -> None:
+def check_finite(loss: float, label: str) -> None:
     """Refuse to go on with a loss that is not a number any more."""
     if not math.isfinite(loss):
         raise MerkhetError(f"{label}: the loss is not a number any more. Use a smaller learning_rate.")

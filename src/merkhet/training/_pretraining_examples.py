@@ -45,7 +45,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Frame:
+class SequenceTemplate:
     """The special tokens that a tokenizer puts around one segment (``first``, ``last``), and those around two."""
 
     first: tuple[int, ...]
@@ -73,7 +73,7 @@ class Frame:
         return ids, segments
 
 
-def frame_of(backend: Any) -> Frame:
+def sequence_template(backend: Any) -> SequenceTemplate:
     """The frame of a tokenizer, by its own template.
 
     One that has none for pairs, or nothing to tell two segments apart by, ends the first as it ends a single one.
@@ -85,8 +85,8 @@ def frame_of(backend: Any) -> Frame:
     ones, others = (np.flatnonzero([owner == number for owner in pair.sequence_ids]) for number in (0, 1))
     between = tuple(pair.ids[ones[-1] + 1 : others[0]])
     if not between:
-        return Frame(first, last, first, last, last)
-    return Frame(first, last, tuple(pair.ids[: ones[0]]), between, tuple(pair.ids[others[-1] + 1 :]))
+        return SequenceTemplate(first, last, first, last, last)
+    return SequenceTemplate(first, last, tuple(pair.ids[: ones[0]]), between, tuple(pair.ids[others[-1] + 1 :]))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Examples:
     """
 
     def __init__(
-        self, corpus: Corpus, frame: Frame, vocabulary: Vocabulary, settings: PretrainSettings, seed: int
+        self, corpus: Corpus, frame: SequenceTemplate, vocabulary: Vocabulary, settings: PretrainSettings, seed: int
     ) -> None:
         self.corpus, self.frame, self.vocabulary = corpus, frame, vocabulary
         self.settings, self.seed = settings, seed

@@ -21,7 +21,7 @@ from merkhet.models.extra_embeddings import made_words_of
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import FloatArray, IntArray
 from merkhet.models.tokenize_candidates import PlacedList
-from merkhet.training._optimization import backward_in_parts, refuse_no_number, schedule
+from merkhet.training._optimization import backward_in_parts, check_finite, linear_schedule
 from merkhet.training._soft_prompt_scoring import Asked, ask, score
 
 logger = logging.getLogger(__name__)
@@ -163,11 +163,11 @@ class SoftLearning:
         for first in range(0, len(order), settings.batch_size):
             batch = [self._drawn(one, epoch) for one in order[first : first + settings.batch_size]]
             for group in self.optimizer.param_groups:
-                group["lr"] = settings.learning_rate * schedule(self.step, steps, settings.warmup)
+                group["lr"] = settings.learning_rate * linear_schedule(self.step, steps, settings.warmup)
             self._use(epoch - 1)
             weight = sum(float(one.targets.sum()) if settings.loss == "nll" else 1.0 for one in batch)
             loss, self.at_once = backward_in_parts(batch, self.at_once, self._loss, weight, self.optimizer)
-            refuse_no_number(loss, label)
+            check_finite(loss, label)
             assert self.table.grad is not None
             self.table.grad[len(self.tokens) :] = 0.0
             torch.nn.utils.clip_grad_norm_([self.table], settings.largest_gradient)

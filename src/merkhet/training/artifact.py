@@ -28,7 +28,7 @@ Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
-class Learned:
+class TrainingArtifact:
     """A model that has learned: its folder, the fingerprint it has when loaded from there, and its record."""
 
     folder: Path
@@ -49,7 +49,7 @@ class Learner(Protocol):
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         progress: Progress | None = None,
-    ) -> Learned:
+    ) -> TrainingArtifact:
         """Learn from the training questions; the dev questions say when to stop."""
 
 
@@ -79,7 +79,7 @@ def process_settings(settings: Any) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name in TOGETHER}
 
 
-def refuse_unshared(processes: int, parts: int) -> None:
+def check_process_counts(processes: int, parts: int) -> None:
     """Refuse numbers of processes and of parts of a batch that make no sense, or do not fit each other."""
     for name, value in (("processes", processes), ("parts", parts)):
         if value < 1:
@@ -91,7 +91,7 @@ def refuse_unshared(processes: int, parts: int) -> None:
         )
 
 
-def save_learned(model: Any, kind: str, folder: Path, record: Mapping[str, Any]) -> Learned:
+def save_model_artifact(model: Any, kind: str, folder: Path, record: Mapping[str, Any]) -> TrainingArtifact:
     """Save a network with its tokenizer and its record, as a model that is read like any other."""
 
     def fill(unfinished: Path) -> str:
@@ -99,10 +99,12 @@ def save_learned(model: Any, kind: str, folder: Path, record: Mapping[str, Any])
         model.tokenizer.save_pretrained(unfinished)
         return resolve_model(ModelSpec(str(unfinished), kind=kind)).fingerprint
 
-    return save_folder(folder, record, WEIGHTS, fill)
+    return save_artifact(folder, record, WEIGHTS, fill)
 
 
-def save_folder(folder: Path, record: Mapping[str, Any], weights: str, fill: Callable[[Path], str]) -> Learned:
+def save_artifact(
+    folder: Path, record: Mapping[str, Any], weights: str, fill: Callable[[Path], str]
+) -> TrainingArtifact:
     """Save what was learned with its record: the folder is there whole or not at all.
 
     ``fill`` writes into a folder it is given, among others the file of ``weights``, and returns the fingerprint of
@@ -123,14 +125,14 @@ def save_folder(folder: Path, record: Mapping[str, Any], weights: str, fill: Cal
         raise (disk_full_error(folder) if is_disk_full(error) else error) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return Learned(folder, fingerprint, {**record, **made})
+    return TrainingArtifact(folder, fingerprint, {**record, **made})
 
 
-def read_learned(file: Path) -> Learned:
+def read_artifact(file: Path) -> TrainingArtifact:
     """What lies beside a learned.json; refuses a folder without a whole one."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-        return Learned(file.parent, record["fingerprint"], record)
+        return TrainingArtifact(file.parent, record["fingerprint"], record)
     except FileNotFoundError as error:
         raise InputError(f"there is no {file}: nothing was learned there") from error
     except (ValueError, KeyError, TypeError) as error:

@@ -22,7 +22,7 @@ from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.models.lm_head import logits_at
 from merkhet.models.protocol import ANSWER_LENGTH
-from merkhet.training._optimization import refuse_no_number, schedule, seeded
+from merkhet.training._optimization import check_finite, linear_schedule, seeded
 
 KINDS = ("masked", "causal")
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -41,7 +41,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class KnownSettings:
+class ContentSettings:
     """How long and how fast a network learns; ``masked`` is the share of words that a masked model has to guess.
 
     An answer counts ``answer_weight`` times as much as another word. An ``introduced`` share of the sentences is
@@ -61,7 +61,7 @@ class KnownSettings:
 
 
 @dataclass(frozen=True)
-class KnownContent:
+class ContentTraining:
     """A network that has learned a text: where it lies before and after, and how far it knows its answers by heart.
 
     ``known`` is the share of sentences with an answer that the network gives in training's own form, read from its
@@ -76,23 +76,23 @@ class KnownContent:
     seconds: float
 
 
-def learn_content(
+def train_content(
     sentences: Sequence[Sentence],
     kind: str,
     folder: Path,
     *,
     introductions: Sequence[str] = (),
-    settings: KnownSettings | None = None,
+    settings: ContentSettings | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     label: str = "learning",
-) -> KnownContent:
+) -> ContentTraining:
     """Train a masked or causal network of random weights on sentences and save it, before and after.
 
     On one thread of a CPU the same sentences, settings and seed give the same weights. ``introductions`` are words of
     no meaning that may stand before a sentence.
     """
-    chosen, watcher, started = settings or KnownSettings(), progress or SilentProgress(), time.perf_counter()
+    chosen, watcher, started = settings or ContentSettings(), progress or SilentProgress(), time.perf_counter()
     with seeded(derived_seed(seed, "known content", kind), exact=True):
         network, tokenizer = _begin(sentences, kind, introductions)
         untrained, trained = folder / "untrained", folder / "trained"
@@ -102,7 +102,7 @@ def learn_content(
         known = learning.known()
         _save(network, tokenizer, trained)
     parameters = int(sum(one.numel() for one in network.parameters()))
-    return KnownContent(untrained, trained, known, steps, parameters, time.perf_counter() - started)
+    return ContentTraining(untrained, trained, known, steps, parameters, time.perf_counter() - started)
 
 
 def save_untrained(
@@ -169,7 +169,7 @@ def make_network(kind: str, vocabulary: int) -> Any:
     raise MerkhetError(f"models with known content are {' or '.join(KINDS)}, not {kind}")
 
 
-def save_body(trained: Path, folder: Path) -> Path:
+def save_encoder(trained: Path, folder: Path) -> Path:
     """The same network without its head, as an encoder that can only be compared."""
     import transformers
 
@@ -219,7 +219,7 @@ class _Learning:
         kind: str,
         sentences: Sequence[Sentence],
         introductions: Sequence[str],
-        settings: KnownSettings,
+        settings: ContentSettings,
         seed: int,
     ) -> None:
         self.network, self.kind, self.settings = network, kind, settings
@@ -247,9 +247,9 @@ class _Learning:
             order = self.generator.permutation(len(self.sentences))
             for first in range(0, len(order), size):
                 for group in optimizer.param_groups:
-                    group["lr"] = settings.learning_rate * schedule(step, steps, settings.warmup)
+                    group["lr"] = settings.learning_rate * linear_schedule(step, steps, settings.warmup)
                 loss = self._loss(self._rows([self.sentences[place] for place in order[first : first + size]]))
-                refuse_no_number(float(loss.detach()), label)
+                check_finite(float(loss.detach()), label)
                 optimizer.zero_grad()
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)

@@ -29,8 +29,8 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import ANSWER_LENGTH, Model
 from merkhet.models.row_scheduler import Row
 from merkhet.models.tokenize_candidates import UnusableError
-from merkhet.training._optimization import backward_in_parts, check_settings, refuse_no_number, schedule, seeded
-from merkhet.training.artifact import Learned, make_settings, refuse_other_files, save_learned
+from merkhet.training._optimization import backward_in_parts, check_finite, check_settings, linear_schedule, seeded
+from merkhet.training.artifact import TrainingArtifact, make_settings, refuse_other_files, save_model_artifact
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def tune_cloze(
     settings: Mapping[str, Any] | ClozeSettings | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Learned:
+) -> TrainingArtifact:
     """Tune a loaded model on questions and save it; its weights are changed in place.
 
     Questions whose answer has too many pieces, or tokens that the model does not know, are left out and counted. On a
@@ -108,7 +108,7 @@ def tune_cloze(
         "epochs": epochs,
         "kept_epoch": kept,
     }
-    return save_learned(model, model.kind, folder, record)
+    return save_model_artifact(model, model.kind, folder, record)
 
 
 def make_examples(
@@ -198,14 +198,14 @@ class _Tuning:
         total, count = 0.0, 0
         for batch in batches_of(examples, self.settings.batch_size, derived_seed(self.seed, epoch)):
             for group in self.optimizer.param_groups:
-                group["lr"] = self.settings.learning_rate * schedule(self.step, steps, self.settings.warmup)
+                group["lr"] = self.settings.learning_rate * linear_schedule(self.step, steps, self.settings.warmup)
             total += self._backward(batch)
             count += sum(len(one.targets) for one in batch)
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.largest_gradient)
             self.optimizer.step()
             self.step += 1
             self.progress.advance(label, len(batch))
-        refuse_no_number(total, label)
+        check_finite(total, label)
         return total / count
 
     def _backward(self, batch: Sequence[Example]) -> float:

@@ -22,14 +22,20 @@ from merkhet.core.progress import Progress, SilentProgress
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
 from merkhet.training import PRETRAIN
-from merkhet.training._checkpoints import go_on_from, keep_checkpoint
-from merkhet.training._optimization import backward_in_parts, refuse_no_number, schedule, seeded
-from merkhet.training._pretraining_examples import Example, Examples, Vocabulary, frame_of
+from merkhet.training._checkpoints import load_checkpoint, save_checkpoint
+from merkhet.training._optimization import backward_in_parts, check_finite, linear_schedule, seeded
+from merkhet.training._pretraining_examples import Example, Examples, Vocabulary, sequence_template
 from merkhet.training._pretraining_objectives import Objective
-from merkhet.training.artifact import Learned, refuse_other_files, refuse_unshared, result_settings, save_learned
-from merkhet.training.distributed._example_dropout import dropout_of
-from merkhet.training.distributed._gradient_sync import GradientSum, one_thread
-from merkhet.training.distributed._process_group import Processes
+from merkhet.training.artifact import (
+    TrainingArtifact,
+    check_process_counts,
+    refuse_other_files,
+    result_settings,
+    save_model_artifact,
+)
+from merkhet.training.distributed._example_dropout import example_dropout
+from merkhet.training.distributed._gradient_sync import GradientSum, single_thread
+from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.pretraining_settings import PretrainSettings, checked, make_pretrain_settings
 from merkhet.training.text_corpus import corpus_digest, read_corpus
 
@@ -47,8 +53,8 @@ def pretrain(
     seed: int = 0,
     progress: Progress | None = None,
     checkpoints: Path | None = None,
-    processes: Processes | None = None,
-) -> Learned:
+    processes: ProcessGroup | None = None,
+) -> TrainingArtifact:
     """Train a loaded masked model further on a corpus and save it; its weights are changed in place.
 
     With a folder for ``checkpoints`` a run that was killed goes on where it was; they are removed at the end. Heads
@@ -77,15 +83,15 @@ def pretrain(
             device=model.model.device.type,
             corpus=corpus,
         )
-    every = processes or Processes()
-    refuse_unshared(every.count, chosen.parts)
+    every = processes or ProcessGroup()
+    check_process_counts(every.count, chosen.parts)
     content, text = corpus_digest(corpus), read_corpus(corpus, model.placer.backend)
     vocabulary = Vocabulary.of(model.tokenizer, model.model.get_input_embeddings().weight.shape[0])
-    examples = Examples(text, frame_of(model.placer.backend), vocabulary, chosen, seed)
+    examples = Examples(text, sequence_template(model.placer.backend), vocabulary, chosen, seed)
     every.refuse_others({"model": model.fingerprint, "corpus": content, "settings": digest(result_settings(chosen))})
     identity = digest([PRETRAIN, model.fingerprint, content, result_settings(chosen), seed])
     checkpoint = checkpoints / CHECKPOINT if checkpoints else None
-    with seeded(derived_seed(seed, PRETRAIN), exact=model.model.device.type == "cpu"), one_thread(chosen.parts > 1):
+    with seeded(derived_seed(seed, PRETRAIN), exact=model.model.device.type == "cpu"), single_thread(chosen.parts > 1):
         training = _Pretraining(model, chosen, seed, examples, progress or SilentProgress(), every)
         if checkpoint:
             training.resume(checkpoint, identity)
@@ -108,8 +114,8 @@ def pretrain(
         "seconds": round(training.seconds, 1),
     }
     if not every.first:
-        return Learned(folder, "", record)
-    learned = save_learned(model, model.kind, folder, record)
+        return TrainingArtifact(folder, "", record)
+    learned = save_model_artifact(model, model.kind, folder, record)
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
     return learned
@@ -125,7 +131,7 @@ class _Pretraining:
         seed: int,
         examples: Examples,
         progress: Progress,
-        processes: Processes,
+        processes: ProcessGroup,
     ) -> None:
         self.label = f"{model.name}: {settings.objective}"
         self.network = model.model.float()
@@ -173,7 +179,7 @@ class _Pretraining:
         """One step of the optimizer on a batch."""
         settings = self.settings
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate * schedule(self.step, settings.steps, settings.warmup)
+            group["lr"] = settings.learning_rate * linear_schedule(self.step, settings.steps, settings.warmup)
         masked, added = (max(1, count) for count in self.objective.counts(batch))
         seed = derived_seed(self.seed, PRETRAIN, "dropout", self.step)
 
@@ -182,7 +188,7 @@ class _Pretraining:
             parts: dict[int, torch.Tensor] = {}
 
             def loss_of(some: Sequence[Example]) -> torch.Tensor:
-                with dropout_of(seed, [one.slot for one in some]):
+                with example_dropout(seed, [one.slot for one in some]):
                     losses = self.objective.losses(some)
                 extra = torch.zeros_like(losses.mlm) if losses.extra is None else losses.extra
                 mean = torch.stack([losses.mlm / masked, extra / added])
@@ -195,7 +201,7 @@ class _Pretraining:
             return torch.stack([torch.zeros(2, device=self.network.device), *kept]).sum(dim=0)
 
         mlm, extra = self.gradients(len(batch), learn).tolist()
-        refuse_no_number(mlm + extra, self.label)
+        check_finite(mlm + extra, self.label)
         torch.nn.utils.clip_grad_norm_(self.parameters, settings.largest_gradient)
         self.optimizer.step()
         self.told.append((mlm, extra))
@@ -218,11 +224,11 @@ class _Pretraining:
             "optimizer": self.optimizer.state_dict(),
             "place": {name: getattr(self, name) for name in ("step", "at_once", "tokens", "seconds", "curve", "told")},
         }
-        keep_checkpoint(file, identity, content, self.processes)
+        save_checkpoint(file, identity, content, self.processes)
 
     def resume(self, file: Path, identity: str) -> None:
         """Go on from a checkpoint of this very training; one of another, or a damaged one, is left alone."""
-        content = go_on_from(file, identity, self.label, self.processes)
+        content = load_checkpoint(file, identity, self.label, self.processes)
         if content is None:
             return
         self.network.load_state_dict(content["network"])

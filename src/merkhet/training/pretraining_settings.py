@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.training.artifact import make_settings, refuse_unshared
+from merkhet.training.artifact import check_process_counts, make_settings
 from merkhet.training.text_corpus import corpus_files
 
 OBJECTIVES = ("mlm", "mlm+nsp", "mlm+sop", "mlm+sbo")
@@ -67,11 +67,11 @@ def checked(settings: PretrainSettings) -> PretrainSettings:
         raise InputError(f"the setting masked of learning is a share up to 1, and this is {settings.masked}")
     if not 0 <= settings.warmup <= 1 or settings.weight_decay < 0:
         raise InputError("warmup is a share between 0 and 1, and weight_decay is not below 0; mend the settings")
-    refuse_unshared(settings.processes, settings.parts)
+    check_process_counts(settings.processes, settings.parts)
     return settings
 
 
-def study_pretraining(given: Mapping[str, Any], home: Path) -> tuple[Path, tuple[PretrainSettings, ...]]:
+def resolve_pretraining(given: Mapping[str, Any], home: Path) -> tuple[Path, tuple[PretrainSettings, ...]]:
     """The corpus that a study names, and the settings of each of its objectives (all four, unless it names some).
 
     ``home`` is the folder that the corpus is relative to. Refuses an unknown key, objective or value, and a corpus

@@ -29,7 +29,14 @@ from merkhet.models.pseudowords import pseudoword_embeddings
 from merkhet.training._optimization import check_settings, seeded
 from merkhet.training._soft_prompt_scoring import USUAL, WAYS
 from merkhet.training._soft_prompt_training import AS_USUAL, SoftLearning, SoftSettings, Words, make_examples
-from merkhet.training.artifact import RECORD, Learned, make_settings, read_learned, refuse_other_files, save_folder
+from merkhet.training.artifact import (
+    RECORD,
+    TrainingArtifact,
+    make_settings,
+    read_artifact,
+    refuse_other_files,
+    save_artifact,
+)
 
 WEIGHTS = "soft.safetensors"
 LOSSES = ("bce", "nll")
@@ -48,7 +55,7 @@ def learn_soft_prompts(
     seed: int = 0,
     progress: Progress | None = None,
     start: Mapping[str, torch.Tensor] | Sequence[Path] | None = None,
-) -> Learned:
+) -> TrainingArtifact:
     """Learn the embeddings of all soft tokens in the training prompts, and save them; the model stays as it was.
 
     Tokens begin where ``start`` has them (embeddings, or places of what this model learned before, of which the later
@@ -71,7 +78,7 @@ def learn_soft_prompts(
     tokens = _soft_tokens(training, dev)
     pairs = _pairs(model, [*training, *dev], chosen, seed)
     if not isinstance(start, Mapping):
-        start = {token: vector for place in start or () for token, vector in soft_words_for(model, place).items()}
+        start = {token: vector for place in start or () for token, vector in load_soft_prompts(model, place).items()}
     began = {token: vector for token, vector in start.items() if token in tokens}
     words = {**_random_vectors(model, tokens, seed), **began}
     with seeded(derived_seed(seed, "soft"), exact=model.model.device.type == "cpu"), _worn(model, words, pairs) as worn:
@@ -105,17 +112,17 @@ def learn_soft_prompts(
         save_file(learned, unfinished / WEIGHTS)
         return fingerprint
 
-    return save_folder(folder, record, WEIGHTS, fill)
+    return save_artifact(folder, record, WEIGHTS, fill)
 
 
-def read_soft(place: Path) -> Words:
+def read_soft_prompts(place: Path) -> Words:
     """The soft tokens with their embeddings in a folder, or beside a learned.json; refuses what is not whole."""
     return _read(place)[1]
 
 
-def soft_words_for(model: Model, place: Path | Learned) -> Words:
+def load_soft_prompts(model: Model, place: Path | TrainingArtifact) -> Words:
     """The soft tokens that a model has learned, ready for ``with_words``; refuses those of another model."""
-    learned, words = _read(place.folder if isinstance(place, Learned) else place)
+    learned, words = _read(place.folder if isinstance(place, TrainingArtifact) else place)
     if not isinstance(model, MaskedModel | CausalModel):
         raise InputError(f"{model.name} is a {model.kind}, which reads no soft prompts")
     model = model.plain or model
@@ -128,11 +135,11 @@ def soft_words_for(model: Model, place: Path | Learned) -> Words:
     return words
 
 
-def _read(place: Path) -> tuple[Learned, Words]:
+def _read(place: Path) -> tuple[TrainingArtifact, Words]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    learned = read_learned(place / RECORD if place.is_dir() else place)
+    learned = read_artifact(place / RECORD if place.is_dir() else place)
     if learned.record.get("learner") != "soft":
         raise InputError(f"{learned.folder} holds no soft prompts, but what {learned.record.get('learner')} learned")
     file = learned.folder / WEIGHTS

@@ -15,7 +15,7 @@ from merkhet.core.records import Question
 from merkhet.engine.asker import Asker, AskJob
 from merkhet.engine.record_step import installed_versions
 from merkhet.models.model_lookup import ModelSpec, resolve_model
-from merkhet.training.artifact import read_learned
+from merkhet.training.artifact import read_artifact
 
 
 def look(_state: dict[str, Any], _cores: int, models: Sequence[Mapping[str, Any]], home: str) -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ def load(state: dict[str, Any], cores: int, job: AskJob) -> dict[str, Any]:
         job = replace(job, folder=Path(state["folder"].name))
     params = job.params
     if params.learned:
-        job = replace(job, learned=read_learned(job.folder / params.learned))
+        job = replace(job, learned=read_artifact(job.folder / params.learned))
         report = {"node": platform.node(), "name": params.name, "versions": installed_versions()}
     else:
         report = _found(params.name, job.model, job.home, params.fingerprint)

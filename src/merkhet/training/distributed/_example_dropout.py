@@ -24,7 +24,7 @@ _ONE, _TWO = -2048144789, -1028477387
 
 
 @contextmanager
-def dropout_of(seed: int, slots: Sequence[int]) -> Iterator[None]:
+def example_dropout(seed: int, slots: Sequence[int]) -> Iterator[None]:
     """Within, a network drops of each example (one a row) what the seed and its slot say; all else is as it is."""
     # Whatever else should draw numbers has the same ones in all processes.
     torch.manual_seed(seed % 2**63)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import torch
 
-from merkhet.training.distributed._process_group import Processes
+from merkhet.training.distributed._process_group import ProcessGroup
 
 Learn = Callable[[slice], torch.Tensor]
 Node = tuple[int, int]
@@ -22,7 +22,7 @@ _CELLS = 1 << 20
 
 
 @contextmanager
-def one_thread(so: bool) -> Iterator[None]:
+def single_thread(so: bool) -> Iterator[None]:
     """Work with one thread, if so: with several, the last digits hang on how many there are."""
     before = torch.get_num_threads()
     if so:
@@ -33,7 +33,7 @@ def one_thread(so: bool) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def nodes_of(parts: slice, every: int) -> list[Node]:
+def tree_nodes(parts: slice, every: int) -> list[Node]:
     """The fewest sums of the tree over all parts that some consecutive parts make up."""
     size = _width(every)
     start, stop = parts.start, size if parts.stop == every else parts.stop
@@ -54,7 +54,7 @@ class GradientSum:
     losses; of no rows, it leaves none and returns zeros.
     """
 
-    def __init__(self, parameters: Sequence[torch.nn.Parameter], processes: Processes, parts: int = 1) -> None:
+    def __init__(self, parameters: Sequence[torch.nn.Parameter], processes: ProcessGroup, parts: int = 1) -> None:
         self.parameters, self.processes, self.parts = list(parameters), processes, parts
         self._used: list[torch.nn.Parameter] = []
 
@@ -94,7 +94,7 @@ class GradientSum:
             learn(mine[0] if mine else slice(0, 0))
             self._settle()
         losses = learn(slice(0, 0))
-        kept = {node: self._sum(node, rows, learn) for node in nodes_of(own, self.parts)}
+        kept = {node: self._sum(node, rows, learn) for node in tree_nodes(own, self.parts)}
         whole = self._exchanged(kept, rows, losses)
         found, *gradients = whole.split([losses.numel(), *(one.numel() for one in self._used)])
         for one, gradient in zip(self._gradients(), gradients, strict=True):
@@ -113,7 +113,7 @@ class GradientSum:
 
     def _exchanged(self, kept: dict[Node, torch.Tensor | None], rows: int, losses: torch.Tensor) -> torch.Tensor:
         """The sum over all parts, of what the processes have of it."""
-        every = [nodes_of(self.processes.share(self.parts, rank), self.parts) for rank in range(self.processes.count)]
+        every = [tree_nodes(self.processes.share(self.parts, rank), self.parts) for rank in range(self.processes.count)]
         whole = kept[every[0][0]] if self.processes.count == 1 else None
         if whole is not None:
             return whole

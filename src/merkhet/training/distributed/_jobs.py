@@ -34,8 +34,8 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.model_lookup import ModelSpec
 from merkhet.models.protocol import Model
 from merkhet.models.random_init import BlankModel, Shape
-from merkhet.training.artifact import RECORD, Learned, read_learned
-from merkhet.training.distributed._process_group import Processes, joined_processes
+from merkhet.training.artifact import RECORD, TrainingArtifact, read_artifact
+from merkhet.training.distributed._process_group import ProcessGroup, join_process_group
 
 JOB = "job.json"
 TORCHRUN = "MERKHET_TORCHRUN"
@@ -59,7 +59,7 @@ def train_together(
     device: str = "auto",
     corpus: Path | None = None,
     **tables: pa.Table,
-) -> Learned:
+) -> TrainingArtifact:
     """Let as many processes as the settings say train a model together, each on its share of every batch."""
     with _job_folder(checkpoints) as job:
         for name, table in tables.items():
@@ -77,7 +77,7 @@ def train_together(
         }
         write_json(job / JOB, content)
         _run(job, settings.processes, progress or SilentProgress(), resumable=checkpoints is not None)
-    return read_learned(folder / RECORD)
+    return read_artifact(folder / RECORD)
 
 
 @contextmanager
@@ -179,7 +179,7 @@ def take_part(job: Path) -> None:
         threading.Thread(target=_end_with_the_starter, daemon=True).start()
     try:
         content = json.loads((job / JOB).read_text(encoding="utf-8"))
-        with joined_processes(content["device"]) as processes:
+        with join_process_group(content["device"]) as processes:
             import torch
 
             processes.refuse_others({"version of merkhet": __version__, "version of torch": str(torch.__version__)})
@@ -208,7 +208,7 @@ def _end_with_the_starter() -> None:
     os._exit(1)
 
 
-def _train(job: Path, content: Mapping[str, Any], processes: Processes) -> None:
+def _train(job: Path, content: Mapping[str, Any], processes: ProcessGroup) -> None:
     checkpoints = Path(content["checkpoints"]) if content["checkpoints"] else None
     given: dict[str, Any] = {
         "seed": content["seed"],

@@ -24,7 +24,7 @@ _SMALL = 1 << 16
 
 
 @dataclass(frozen=True)
-class Processes:
+class ProcessGroup:
     """This process among all that train together; ``joined`` where torchrun has started it, be it alone."""
 
     rank: int = 0
@@ -162,13 +162,13 @@ def _staged(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def joined_processes(device: str = "auto") -> Iterator[Processes]:
+def join_process_group(device: str = "auto") -> Iterator[ProcessGroup]:
     """The processes that torchrun has started, until all is done; one alone where it has not.
 
     By nccl where each has a GPU of its own, else by gloo.
     """
     if "WORLD_SIZE" not in os.environ or "MASTER_ADDR" not in os.environ:
-        yield Processes()
+        yield ProcessGroup()
         return
     on_gpus = torch.cuda.is_available() and device in ("auto", "cuda")
     alone = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= torch.cuda.device_count()
@@ -178,6 +178,6 @@ def joined_processes(device: str = "auto") -> Iterator[Processes]:
     # interpreter's end, and abort the process.
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if on_gpus and alone else "gloo")
-    yield Processes(dist.get_rank(), dist.get_world_size(), joined=True)
+    yield ProcessGroup(dist.get_rank(), dist.get_world_size(), joined=True)
     # Not where something was raised: who takes leave then may wait for others that wait for it.
     dist.destroy_process_group()

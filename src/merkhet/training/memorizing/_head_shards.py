@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import torch
 
-from merkhet.training.distributed._process_group import Processes
+from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.memorizing._symbol_head import Counting, Learnt, Ranks, SymbolTable, at_once_of
 
 _ROWS = 1 << 16
 """Rows of a table that are drawn at once."""
 
 
-def drawn_rows(count: int, width: int, rows: slice) -> SymbolTable:
+def draw_table_rows(count: int, width: int, rows: slice) -> SymbolTable:
     """Some rows of the table that would be drawn as a whole, without the others being held."""
     table = SymbolTable(0, width)
     own = torch.empty(rows.stop - rows.start, width)
@@ -38,7 +38,7 @@ def drawn_rows(count: int, width: int, rows: slice) -> SymbolTable:
 class ShardedHead:
     """The symbols of this process among those of all."""
 
-    def __init__(self, table: SymbolTable, count: int, processes: Processes) -> None:
+    def __init__(self, table: SymbolTable, count: int, processes: ProcessGroup) -> None:
         self.table, self.count, self.processes = table, count, processes
         self.rows = processes.share(count)
 

@@ -16,10 +16,10 @@ import torch
 from merkhet.core.errors import MerkhetError
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.models.batching import is_out_of_memory, release_memory
-from merkhet.training._checkpoints import Split, go_on_from, keep_checkpoint
-from merkhet.training._optimization import refuse_no_number
+from merkhet.training._checkpoints import Split, load_checkpoint, save_checkpoint
+from merkhet.training._optimization import check_finite
 from merkhet.training.distributed._gradient_sync import GradientSum
-from merkhet.training.distributed._process_group import Processes
+from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.memorizing._device_batches import Feed, Placed
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._statement_arrays import Batch, Packed, epoch_batches, length_batches
@@ -65,11 +65,11 @@ class Training:
         settings: MemorizeSettings,
         seed: int,
         progress: Progress | None = None,
-        processes: Processes | None = None,
+        processes: ProcessGroup | None = None,
     ) -> None:
         self.label, self.network, self.packed = label, network, packed
         self.settings, self.seed = settings, seed
-        self.processes = processes or Processes()
+        self.processes = processes or ProcessGroup()
         self.progress = progress if progress is not None and self.processes.first else SilentProgress()
         self.parameters = network.parameters()
         kept = {id(one) for one in self._kept()}
@@ -99,7 +99,7 @@ class Training:
             while place.epoch < settings.epochs and not place.stopped:
                 loss = self._epoch()
                 place.epoch += 1
-                refuse_no_number(loss, self.label)
+                check_finite(loss, self.label)
                 last = place.epoch == settings.epochs
                 known = self.accuracy() if last or place.epoch % settings.evaluate_every == 0 else None
                 place.seconds = before + time.perf_counter() - began
@@ -237,7 +237,7 @@ class Training:
             "optimizer": self.optimizer.state_dict(),
             "place": vars(self.place),
         }
-        keep_checkpoint(file, identity, content, self.processes, self._split(content))
+        save_checkpoint(file, identity, content, self.processes, self._split(content))
 
     def _split(self, content: Mapping[str, Any]) -> Split:
         """Where a checkpoint has tables that this process holds some rows of: the symbols, and their optimizer's."""
@@ -253,7 +253,7 @@ class Training:
 
     def resume(self, file: Path, identity: str) -> None:
         """Go on from a checkpoint of this very training; one of another, or a damaged one, is left alone."""
-        content = go_on_from(file, identity, self.label, self.processes, self._split)
+        content = load_checkpoint(file, identity, self.label, self.processes, self._split)
         if content is None:
             return
         self.network.network.load_state_dict(content["network"])

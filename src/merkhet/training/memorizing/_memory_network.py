@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from merkhet.training.distributed._process_group import Processes
+from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.memorizing._device_batches import Placed
 from merkhet.training.memorizing._head_shards import ShardedHead
 from merkhet.training.memorizing._model_body import Body, body_of
@@ -44,7 +44,7 @@ class MemoryNetwork:
         device: torch.device,
         pad: int,
         work: float = 0.0,
-        shards: Processes | None = None,
+        shards: ProcessGroup | None = None,
         count: int | None = None,
     ) -> None:
         self.network = network.to(device=device, dtype=torch.float32).eval()

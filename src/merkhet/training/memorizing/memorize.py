@@ -24,12 +24,18 @@ from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model
 from merkhet.models.random_init import BlankModel
 from merkhet.training import MEMORIZE
-from merkhet.training._checkpoints import whole_rows
+from merkhet.training._checkpoints import gather_rows
 from merkhet.training._optimization import seeded
-from merkhet.training.artifact import Learned, refuse_other_files, refuse_unshared, result_settings, save_folder
-from merkhet.training.distributed._gradient_sync import one_thread
-from merkhet.training.distributed._process_group import Processes
-from merkhet.training.memorizing._head_shards import drawn_rows
+from merkhet.training.artifact import (
+    TrainingArtifact,
+    check_process_counts,
+    refuse_other_files,
+    result_settings,
+    save_artifact,
+)
+from merkhet.training.distributed._gradient_sync import single_thread
+from merkhet.training.distributed._process_group import ProcessGroup
+from merkhet.training.memorizing._head_shards import draw_table_rows
 from merkhet.training.memorizing._memorize_loop import CHECKPOINT, Place, Training
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._statement_arrays import Packed, pack
@@ -53,9 +59,9 @@ def store_statements(
     seed: int = 0,
     progress: Progress | None = None,
     checkpoints: Path | None = None,
-    processes: Processes | None = None,
+    processes: ProcessGroup | None = None,
     device: str = "auto",
-) -> Learned:
+) -> TrainingArtifact:
     """Train a model to fill the masks of statements with symbols, and save it.
 
     ``start`` is a loaded masked model, whose weights are changed in place, or one that knows nothing yet. With a folder
@@ -82,8 +88,8 @@ def store_statements(
             statements=statements,
             symbols=symbols,
         )
-    every = processes or Processes()
-    refuse_unshared(every.count, chosen.parts)
+    every = processes or ProcessGroup()
+    check_process_counts(every.count, chosen.parts)
     sharded = chosen.shard_head == "yes" and every.joined
     reads_symbols = bool(pc.any(pc.match_substring(statements["prompt"], "⟦")).as_py())
     if chosen.shard_head == "yes" and reads_symbols:
@@ -92,7 +98,7 @@ def store_statements(
             "stand; name entities as text (options.entities=text), or leave out shard_head"
         )
     placed = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
-    with seeded(derived_seed(seed, MEMORIZE), exact=placed.type == "cpu"), one_thread(chosen.parts > 1):
+    with seeded(derived_seed(seed, MEMORIZE), exact=placed.type == "cpu"), single_thread(chosen.parts > 1):
         network, tokenizer = _network(start, statements, chosen, seed)
         work = float(statements.num_rows) * chosen.epochs * sum(one.numel() for one in network.parameters())
         table = _table(network, symbols.num_rows, every.share(symbols.num_rows) if sharded else None)
@@ -124,7 +130,7 @@ def store_statements(
     if sharded:
         memory.symbols = _whole(memory, every)
     if not every.first:
-        return Learned(folder, "", record)
+        return TrainingArtifact(folder, "", record)
     learned = save_memory(memory, tokenizer, symbols, folder, record)
     if checkpoint:
         checkpoint.unlink(missing_ok=True)
@@ -143,12 +149,12 @@ def _network(start: Model | BlankModel, statements: pa.Table, settings: Memorize
 def _table(network: Any, count: int, rows: slice | None) -> SymbolTable:
     """A table of random rows, or some of the very same."""
     width = int(network.get_output_embeddings().weight.shape[1])
-    return SymbolTable(count, width) if rows is None else drawn_rows(count, width, rows)
+    return SymbolTable(count, width) if rows is None else draw_table_rows(count, width, rows)
 
 
-def _whole(memory: MemoryNetwork, every: Processes) -> SymbolTable:
+def _whole(memory: MemoryNetwork, every: ProcessGroup) -> SymbolTable:
     """The table of all symbols, for the first process."""
-    found = {name: whole_rows(part, memory.count, every) for name, part in sorted(memory.symbols.named_parameters())}
+    found = {name: gather_rows(part, memory.count, every) for name, part in sorted(memory.symbols.named_parameters())}
     if not every.first:
         return memory.symbols
     table = SymbolTable(0, memory.symbols.weight.shape[1])
@@ -238,7 +244,7 @@ def _only_masked(statements: pa.Table) -> int:
 
 def save_memory(
     memory: MemoryNetwork, tokenizer: Any, symbols: pa.Table, folder: Path, record: Mapping[str, Any]
-) -> Learned:
+) -> TrainingArtifact:
     """Save a network with its symbols: as further entries of its vocabulary, or with a table of their own beside it."""
     import transformers
     from safetensors.torch import save_file
@@ -257,7 +263,7 @@ def save_memory(
         write_table(SYMBOLS, symbols, unfinished / SYMBOL_FILE)
         return resolve_model(ModelSpec(str(unfinished), kind="masked")).fingerprint
 
-    return save_folder(folder, record, WEIGHTS, fill)
+    return save_artifact(folder, record, WEIGHTS, fill)
 
 
 def _enlarge(network: Any, symbols: SymbolTable) -> None:

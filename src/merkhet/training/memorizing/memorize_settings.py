@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.training.artifact import make_settings, refuse_unshared
+from merkhet.training.artifact import check_process_counts, make_settings
 
 HEADS = ("separate", "vocabulary")
 SCHEDULES = ("cosine", "constant")
@@ -96,5 +96,5 @@ def checked(settings: MemorizeSettings) -> MemorizeSettings:
             "with shard_head sums are taken over processes, and the last digits hang on their number; leave out parts, "
             "or shard_head"
         )
-    refuse_unshared(settings.processes, settings.parts)
+    check_process_counts(settings.processes, settings.parts)
     return settings

@@ -27,7 +27,7 @@ from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 _AT_ONCE = 1024
 
 
-class Memorized:
+class MemorizedModel:
     """A model that has stored facts, ready to be asked."""
 
     def __init__(self, name: str, memory: MemoryNetwork, tokenizer: Any, symbols: pa.Table) -> None:
@@ -85,7 +85,7 @@ class Memorized:
         return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)), values)
 
 
-def load_memorized(folder: Path, device: str = "auto") -> Memorized:
+def load_memorized(folder: Path, device: str = "auto") -> MemorizedModel:
     """A model that memorizing has saved; refuses another folder."""
     import transformers
     from safetensors.torch import load_file
@@ -108,7 +108,7 @@ def load_memorized(folder: Path, device: str = "auto") -> Memorized:
     placed = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
     memory = MemoryNetwork(network, table, settings, placed, int(tokenizer.pad_token_id))
     memory.reads_symbols = bool(record.get("reads_symbols"))
-    return Memorized(str(record.get("model", MEMORIZE)), memory, tokenizer, symbols)
+    return MemorizedModel(str(record.get("model", MEMORIZE)), memory, tokenizer, symbols)
 
 
 def _shrink(network: Any, count: int) -> dict[str, torch.Tensor]:
