@@ -41,7 +41,7 @@ def main() -> int:
     import torch
 
     import merkhet
-    from merkhet.engine.distribute.ray_cluster import connect, leave
+    from merkhet.engine.distribute.ray_cluster import connect, disconnect
 
     torch.set_num_threads(1)
     model = options.models[0]
@@ -69,7 +69,7 @@ def main() -> int:
             ways = {name: (lambda name=name: timed(name)) for name in WORKERS}
             timings = interleave(ways, options.repeats, warmups=1)
         finally:
-            leave()
+            disconnect()
     with_loading = {name: seconds[1:] for name, seconds in with_loading.items()}
     if len(scores) != 1:
         print("ray_rate: the ways have different scores", file=sys.stderr)

@@ -70,7 +70,7 @@ def run_shard(
     Make all questions and ask this shard's share of them; ``merge_runs`` merges the shards. ``out`` is
     ``runs/<suite>-shard-3-of-8`` by default.
     """
-    from merkhet.engine.distribute.shards import ShardRun, parse_shard, refuse_other_shard, shard_plan
+    from merkhet.engine.distribute.shards import ShardRun, check_shard_folder, parse_shard, shard_plan
 
     share = parse_shard(shard)
     if given.get("data") is not None:
@@ -78,7 +78,7 @@ def run_shard(
     resolved = resolve_study(Request(what, **given), SUITES)
     usual = Path("runs") / f"{resolved.suite.name}-shard-{share.number}-of-{share.of}"
     folder = Path(out) if out is not None else usual
-    refuse_other_shard(folder, share)
+    check_shard_folder(folder, share)
     command = command or f"merkhet.run_shard({what!r}, {shard!r}, …)"
     plan = shard_plan(_make_plan(resolved, command), share, resolved.study, resolved.home, command)
     _execute(resolved, plan, folder, progress)
@@ -147,9 +147,9 @@ def embedded_studies() -> dict[str, Path]:
 def _make_plan(resolved: ResolvedStudy, command: str) -> Plan:
     if memorizes(resolved.study):
         return resolved.suite.memorize_plan(resolved, command)
-    from merkhet.engine.planning import plain_plan
+    from merkhet.engine.planning import make_standard_plan
 
-    return plain_plan(resolved, command)
+    return make_standard_plan(resolved, command)
 
 
 def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
@@ -159,9 +159,9 @@ def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progre
     if resolved.ask_engine is None:
         execute(plan, folder, resolved.home, watcher)
     else:
-        from merkhet.engine.distribute.ray_cluster import asking_engine
+        from merkhet.engine.distribute.ray_cluster import ray_session
 
-        with asking_engine(resolved.ask_engine, plan, resolved.home, watcher):
+        with ray_session(resolved.ask_engine, plan, resolved.home, watcher):
             execute(plan, folder, resolved.home, watcher)
     if resolved.study.report == "none":  # A report of an earlier start is about other scores.
         (folder / "report.html").unlink(missing_ok=True)

@@ -93,7 +93,7 @@ def test_wrong_bytes_in_packed_statements_are_noticed(tmp_path: Path, caplog) ->
 
 
 def test_answers_that_are_damaged_are_asked_for_again(tmp_path: Path, caplog) -> None:
-    from merkhet.engine.ask_step import _is_whole
+    from merkhet.engine._ask_step import _is_whole
 
     part = tmp_path / "00003.parquet"
     assert not _is_whole(part)

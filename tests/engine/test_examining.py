@@ -16,7 +16,7 @@ from merkhet.analysis import ANALYSES
 from merkhet.analysis.types import Analysis
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import ENTITIES, make_table
-from merkhet.engine.analysis_step import analysis_input
+from merkhet.engine._analysis_step import analysis_input
 from merkhet.engine.combine_runs import combine_runs
 from merkhet.engine.run_folder import open_run
 from merkhet.engine.suite import Suite

@@ -12,11 +12,11 @@ from writing_models import questions
 from merkhet.core.errors import InputError
 from merkhet.core.progress import SilentProgress
 from merkhet.core.schemas import ANSWERS, QUESTIONS, make_table, read_table, write_table
-from merkhet.engine.ask_step import ask
+from merkhet.engine._ask_step import ask
+from merkhet.engine._training_steps import TrainParams, learn
 from merkhet.engine.asker import AskParams, AskRuntime, ModelRuntime
 from merkhet.engine.executor import Outcome, execute
 from merkhet.engine.plan import Plan, Step
-from merkhet.engine.training_steps import TrainParams, learn
 from merkhet.metrics.text_overlap import exact_match
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.questions.question_files import QuestionSet, write_questions

@@ -13,7 +13,7 @@ from tiny_models import SENTENCES
 import merkhet
 from merkhet.core.errors import InputError
 from merkhet.engine.plan import as_json
-from merkhet.engine.planning import plain_plan
+from merkhet.engine.planning import make_standard_plan
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.suites import SUITES
 from merkhet.training.artifact import read_artifact
@@ -142,7 +142,7 @@ def test_curves_of_what_was_learned_reach_the_analyses(study: Path) -> None:
 
 
 def test_what_decides_the_weights_is_in_the_step(study: Path) -> None:
-    plan = plain_plan(resolve_study(Request(str(study)), SUITES), "merkhet run")
+    plan = make_standard_plan(resolve_study(Request(str(study)), SUITES), "merkhet run")
     build = next(step for step in plan.steps if step.name == "build")
     assert "training.parquet" not in build.outputs and build.params.study.learning is None
     steps = {step.name: step for step in plan.steps if step.kind == "learn"}
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_said_before_work_begins(study: Path) -> None:
 
 
 def test_a_corpus_that_changes_under_way_is_found_out(study: Path, monkeypatch) -> None:
-    from merkhet.engine import training_steps as learning
+    from merkhet.engine import _training_steps as learning
 
     monkeypatch.setattr(learning, "corpus_digest", lambda _: "other")
     with pytest.raises(merkhet.MerkhetError, match=r"the corpus corpus.txt has changed since this run was planned"):

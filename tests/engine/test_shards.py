@@ -14,9 +14,9 @@ from small_packs import run_small, small_pack, small_run
 import merkhet
 from merkhet.api import run_shard
 from merkhet.core.errors import InputError
-from merkhet.engine.ask_step import asked_questions
+from merkhet.engine._ask_step import asked_questions
 from merkhet.engine.asker import AskParams
-from merkhet.engine.distribute.shards import Shard, parse_shard, without_shard
+from merkhet.engine.distribute.shards import Shard, parse_shard, strip_shard_option
 from merkhet.engine.run_files import SHARD_FILE
 
 
@@ -106,6 +106,6 @@ def test_a_study_that_learns_is_refused_with_a_remedy(tmp_path: Path) -> None:
 
 
 def test_the_command_of_the_whole_is_that_of_a_shard_without_its_number() -> None:
-    assert without_shard("merkhet run kmir --shard 3/8 --out 'a b'") == "merkhet run kmir --out 'a b'"
-    assert without_shard("merkhet run kmir --shard=3/8") == "merkhet run kmir"
-    assert without_shard("merkhet run kmir") == "merkhet run kmir"
+    assert strip_shard_option("merkhet run kmir --shard 3/8 --out 'a b'") == "merkhet run kmir --out 'a b'"
+    assert strip_shard_option("merkhet run kmir --shard=3/8") == "merkhet run kmir"
+    assert strip_shard_option("merkhet run kmir") == "merkhet run kmir"

@@ -307,7 +307,7 @@ def test_a_model_here_is_asked_in_all_forms_and_they_are_compared(merkhet: Any, 
 
 
 def test_a_model_here_may_be_of_the_kind_chat(tmp_path: Path) -> None:
-    from merkhet.engine.planning import probes_for
+    from merkhet.engine.ask_planning import select_probes
     from merkhet.engine.resolve_study import Request, resolve_study
     from merkhet.suites import SUITES
 
@@ -315,7 +315,7 @@ def test_a_model_here_may_be_of_the_kind_chat(tmp_path: Path) -> None:
     resolved = resolve_study(Request("quickstart", models=models), SUITES)
     talked, ranked = resolved.models
     assert (talked.kind, ranked.kind) == ("causal", "masked")
-    assert [one.probe for one in probes_for(talked, resolved.study.probes)] == ["choose"]
-    assert [one.probe for one in probes_for(ranked, resolved.study.probes)] == ["rank"]
+    assert [one.probe for one in select_probes(talked, resolved.study.probes)] == ["choose"]
+    assert [one.probe for one in select_probes(ranked, resolved.study.probes)] == ["rank"]
     usual = resolve_study(Request("quickstart", models=["smollm2-135m"]), SUITES).models[0]
     assert usual.fingerprint != talked.fingerprint

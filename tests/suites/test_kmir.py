@@ -12,7 +12,7 @@ import pytest
 import merkhet
 from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest
-from merkhet.engine.planning import plain_plan
+from merkhet.engine.planning import make_standard_plan
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.questions.question_files import QuestionSet, read_questions
 from merkhet.questions.splits import check_splits
@@ -150,7 +150,7 @@ def test_a_plan_with_learning_reads_what_an_earlier_step_has_written() -> None:
     resolved = resolve_study(Request("kmir", models=["minilm-mlm", "random"], settings=["learning=cloze"]), SUITES)
     written: set[str] = set()
     kinds = Counter()
-    for step in plain_plan(resolved, "test").steps:
+    for step in make_standard_plan(resolved, "test").steps:
         assert set(step.inputs) <= written
         written |= set(step.outputs)
         kinds[step.kind] += 1

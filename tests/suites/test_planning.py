@@ -8,14 +8,14 @@ from pathlib import Path
 from small_packs import run_small, small_pack, write_pack
 
 import merkhet
-from merkhet.engine.planning import plain_plan
+from merkhet.engine.planning import make_standard_plan
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.suites import SUITES
 
 
 def card(**options: object) -> dict[str, object]:
     resolved = resolve_study(Request("quickstart", models=["random"], **options), SUITES)
-    steps = {step.name: step for step in plain_plan(resolved, "test").steps}
+    steps = {step.name: step for step in make_standard_plan(resolved, "test").steps}
     return dict(steps["record"].params.card.as_json())
 
 
@@ -37,7 +37,7 @@ def test_a_metric_that_is_not_asked_for_is_replaced() -> None:
 def test_every_step_reads_what_an_earlier_one_has_written() -> None:
     resolved = resolve_study(Request("quickstart", models=["random", "frequency"]), SUITES)
     written: set[str] = set()
-    for step in plain_plan(resolved, "test").steps:
+    for step in make_standard_plan(resolved, "test").steps:
         assert set(step.inputs) <= written, step.name
         written |= set(step.outputs)
 

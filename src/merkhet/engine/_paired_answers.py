@@ -17,7 +17,7 @@ from merkhet.analysis.difference_text import corrected_anew, some_of, some_pairs
 from merkhet.analysis.types import told
 from merkhet.core.records import Question
 from merkhet.engine._run_collection import Together
-from merkhet.engine.score_step import classes_of, group_values
+from merkhet.engine.score_step import group_values, question_classes
 from merkhet.metrics.bootstrap import class_weights
 from merkhet.metrics.metrics import Metric, NoRanksError
 from merkhet.metrics.ranks import FloatArray
@@ -37,7 +37,7 @@ class PairedAnswers:
         card = together.card
         self.seed = together.runs[0].study.seed
         self.unusable_is_wrong = bool(card.get("unusable_is_wrong", False))
-        self.classes = classes_of(together.asked, card.get("average_over"))
+        self.classes = question_classes(together.asked, card.get("average_over"))
         self.clusters = together.asked.clusters()
         self.answers, self.ways = self._chosen(models)
         self.models = [model for model in models if any(name == model for name, _ in self.ways)]

@@ -20,8 +20,8 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
 from merkhet.engine._run_collection import Together
 from merkhet.engine.combine_runs import parts_of
-from merkhet.engine.memorize_steps import METHOD, PROBE, Recalled, RecallPart
-from merkhet.engine.recall_findings import PartOfRun, recall_findings
+from merkhet.engine.memorize_steps import METHOD, PROBE, RecallPart, RecallReader
+from merkhet.engine.recall_findings import RunPart, recall_findings
 from merkhet.engine.suite_card import HeadlineScore
 from merkhet.metrics.recall_scores import GROUPS, hit_values, matched, paired_recall_difference
 
@@ -35,7 +35,7 @@ class PairedRecalls:
     def __init__(self, together: Together, models: Sequence[str], headline: Sequence[tuple[str, str]]) -> None:
         self.together, self.headline = together, list(headline)
         self.seed = together.runs[0].study.seed
-        self.readers = {run.folder: Recalled(run.folder) for run in together.runs}
+        self.readers = {run.folder: RecallReader(run.folder) for run in together.runs}
         parts = [*parts_of(together), *_baseline_parts(together)]
         self.parts = {(part.model, part.task): (folder, part) for folder, part in parts if part.model in models}
         self.models = [model for model in models if any(name == model for name, _ in self.parts)]
@@ -126,9 +126,9 @@ def _grouped(statements: pa.Table, column: str) -> dict[str, pa.Table]:
     }
 
 
-def _baseline_parts(together: Together) -> list[PartOfRun]:
+def _baseline_parts(together: Together) -> list[RunPart]:
     """What the baselines were asked: the same as the models, worked out from what was stored under each condition."""
-    found: dict[tuple[str, str], PartOfRun] = {}
+    found: dict[tuple[str, str], RunPart] = {}
     for place, run in enumerate(together.runs):
         names = [model["name"] for model in run.record.get("models", []) if model.get("kind") == "baseline"]
         for part in run.record["recalls"]:

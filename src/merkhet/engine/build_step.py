@@ -66,7 +66,7 @@ class StudyParams:
     yaml: str
 
 
-def build(context: StepContext[BuildParams, BuildRuntime]) -> None:
+def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
     """Build the questions of a study and write them into the run: those to ask, and those to train on."""
     study, suite = context.params.study, context.runtime.suite
     found = make_questions(suite, study, context.home, context.runtime.engine)
@@ -116,7 +116,7 @@ def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None
     if study.data is None:
         questions = suite.build_on_engine(study, home, engine)
     else:
-        questions = limited(_read_data(suite, study, home), study)
+        questions = apply_limits(_read_data(suite, study, home), study)
     if not questions.questions.num_rows:
         raise InputError(f"{suite.name} has made no questions from {', '.join(study.knowledge) or 'no knowledge'}")
     return questions
@@ -150,7 +150,7 @@ def _published_files(suite: Suite, place: Path) -> list[Path]:
     return [path for path in candidates if path.is_file()]
 
 
-def limited(found: QuestionSet, study: Study) -> QuestionSet:
+def apply_limits(found: QuestionSet, study: Study) -> QuestionSet:
     """The tasks asked for, and of each task as many questions as the limit says, chosen by their ids.
 
     Where something is learned, the questions for that are not counted, and those of other tasks stay: what is learned

@@ -11,12 +11,12 @@ from merkhet.analysis.analysis_options import options_of
 from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
+from merkhet.engine._analysis_step import analysis_input, run_analyses
 from merkhet.engine._run_collection import Together, distinct, put_together
-from merkhet.engine.analysis_step import analysis_input, run_analyses
 from merkhet.engine.memorize_steps import RecallPart
-from merkhet.engine.recall_findings import PartOfRun, recall_findings
+from merkhet.engine.recall_findings import RunPart, recall_findings
 from merkhet.engine.run_folder import Run
-from merkhet.engine.score_step import classes_of
+from merkhet.engine.score_step import question_classes
 from merkhet.engine.suite_card import HeadlineScore
 from merkhet.metrics.score_table import answer_rows
 from merkhet.reports.report_data import ReportData
@@ -49,7 +49,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
             baselines=set(together.baselines),
             seed=_seed(runs),
-            classes=classes_of(asked, card.get("average_over")),
+            classes=question_classes(asked, card.get("average_over")),
             unusable_is_wrong=card.get("unusable_is_wrong", False),
         )
     analyses = runs[0].analyses if len(runs) == 1 else _analyses(together, rows)
@@ -94,7 +94,7 @@ def set_against(together: Together, downstream: Path) -> list[dict[str, Any]]:
     return run_analyses([EXTRINSIC], given)
 
 
-def parts_of(together: Together) -> list[PartOfRun]:
+def parts_of(together: Together) -> list[RunPart]:
     """Collect everything that was recalled in memorizing runs; the tables of questions and answers are a sample."""
     return [
         (run.folder, RecallPart.from_json({**part, "model": together.name(part["model"], place)}))

@@ -19,12 +19,12 @@ from merkhet.core.files import file_digest, write_json
 from merkhet.core.ids import digest
 from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
 from merkhet.core.schemas import SCORES, make_table, read_table, write_table
+from merkhet.engine._training_steps import planned_model
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.record_step import RecordParams, RecordRuntime, run_record
 from merkhet.engine.run_files import ABOUT_FACTS, SYMBOLS_FILE, read_json
 from merkhet.engine.score_step import score_objects
-from merkhet.engine.training_steps import planned_model
 from merkhet.metrics.recall_scores import frequency_recalls, hit_values, score_recalls
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import require_models_extra
@@ -107,7 +107,7 @@ class RecallParts:
 
 
 @dataclass(frozen=True)
-class ScoreRecallsParams:
+class RecallScoreParams:
     """What is scored by which metrics."""
 
     suite: str
@@ -117,7 +117,7 @@ class ScoreRecallsParams:
 
 
 @dataclass(frozen=True)
-class ExamineRecallsParams:
+class RecallAnalysisParams:
     """The analyses of an experiment."""
 
     experiment: str
@@ -127,13 +127,13 @@ class ExamineRecallsParams:
 
 
 @dataclass(frozen=True)
-class RecordRecallsParams(RecordParams):
+class RecallRecordParams(RecordParams):
     """What run.json says of a memorizing study."""
 
     recalled: RecallParts
 
 
-def train_memory(context: StepContext[MemorizeParams, MemorizeRuntime]) -> None:
+def memorize_statements(context: StepContext[MemorizeParams, MemorizeRuntime]) -> None:
     """Train a model to store the statements of a set; resume from the last checkpoint.
 
     The first output is the record, learned.json; the model lies beside it.
@@ -212,7 +212,7 @@ def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
     )
 
 
-class Recalled:
+class RecallReader:
     """What a run recalled: its parts with their statements and recalls, each file read once.
 
     A part says which model was asked which set under which condition; parts of the baseline have no file of recalls,
@@ -238,7 +238,7 @@ class Recalled:
         return frequency_recalls(self.statements(part.stored), asked, self.symbols())
 
 
-def score(context: StepContext[ScoreRecallsParams, Nothing]) -> None:
+def write_recall_scores(context: StepContext[RecallScoreParams, Nothing]) -> None:
     """Score what was recalled of all statements; write scores.parquet and scores.json.
 
     Recalls of conditions that the study had before and has no more are removed.
@@ -248,7 +248,7 @@ def score(context: StepContext[ScoreRecallsParams, Nothing]) -> None:
         if f"recalls/{file.name}" not in context.step.inputs:
             file.unlink()
     rows: list[dict[str, Any]] = []
-    for part, asked, found in Recalled(context.folder).parts([*params.recalled.parts, *params.recalled.baselines]):
+    for part, asked, found in RecallReader(context.folder).parts([*params.recalled.parts, *params.recalled.baselines]):
         rows += score_recalls(
             asked,
             found,
@@ -263,9 +263,9 @@ def score(context: StepContext[ScoreRecallsParams, Nothing]) -> None:
     write_json(context.folder / "scores.json", score_objects(table))
 
 
-def examine(context: StepContext[ExamineRecallsParams, Nothing]) -> None:
+def write_recall_analyses(context: StepContext[RecallAnalysisParams, Nothing]) -> None:
     """Write analyses.json: what the analyses of the experiment find in what was recalled."""
-    params, recalled = context.params, Recalled(context.folder)
+    params, recalled = context.params, RecallReader(context.folder)
     by_model: dict[str, list[RecallPart]] = {}
     for part in params.recalled.parts:
         if recalled.statements(part.asked).num_rows:
@@ -293,7 +293,7 @@ def examine(context: StepContext[ExamineRecallsParams, Nothing]) -> None:
     write_json(context.folder / "analyses.json", [one.as_json() for one in found])
 
 
-def _trained(recalled: Recalled, parts: Sequence[RecallPart], metrics: Sequence[str]) -> list[Trained]:
+def _trained(recalled: RecallReader, parts: Sequence[RecallPart], metrics: Sequence[str]) -> list[Trained]:
     """The scores of each model and task by training, trainings in their order."""
     together: dict[tuple[str, str], list[RecallPart]] = {}
     for part in parts:
@@ -312,7 +312,7 @@ def _trained(recalled: Recalled, parts: Sequence[RecallPart], metrics: Sequence[
 class _Asked(Mapping[str, tuple[pa.Table, pa.Table]]):
     """The statements and recalls of each task that a model was asked, read when they are looked at."""
 
-    def __init__(self, recalled: Recalled, parts: Mapping[str, RecallPart]) -> None:
+    def __init__(self, recalled: RecallReader, parts: Mapping[str, RecallPart]) -> None:
         self.recalled, self.parts = recalled, parts
 
     def __getitem__(self, task: str) -> tuple[pa.Table, pa.Table]:
@@ -327,7 +327,7 @@ class _Asked(Mapping[str, tuple[pa.Table, pa.Table]]):
         return len(self.parts)
 
 
-def record(context: StepContext[RecordRecallsParams, RecordRuntime]) -> None:
+def write_recall_record(context: StepContext[RecallRecordParams, RecordRuntime]) -> None:
     """Write run.json: as of any run, with all statements counted, and what the questions are a sample of."""
     params, folder = context.params, context.folder
     sets = {part.asked: part.task for part in params.recalled.parts}

@@ -14,13 +14,13 @@ from merkhet.analysis.findings import compared
 from merkhet.analysis.memory_types import comparable
 from merkhet.core.files import write_json
 from merkhet.core.ids import derived_seed
-from merkhet.engine.memorize_steps import Recalled, RecallPart, RecallParts
+from merkhet.engine.memorize_steps import RecallPart, RecallParts, RecallReader
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json
 from merkhet.engine.suite_card import HeadlineScore
 from merkhet.metrics.recall_scores import paired_recall_details, paired_recall_difference
 
-PartOfRun = tuple[Path, RecallPart]
+RunPart = tuple[Path, RecallPart]
 """A part with the folder of its run."""
 
 ONE_TRAINING = (
@@ -39,7 +39,7 @@ class RecallFindingsParams:
     recalled: RecallParts
 
 
-def analyse(context: StepContext[RecallFindingsParams, Nothing]) -> None:
+def write_recall_findings(context: StepContext[RecallFindingsParams, Nothing]) -> None:
     """Write findings.json: the comparisons, and in words what they and the analyses say."""
     params = context.params
     parts = [(context.folder, part) for part in params.recalled.parts]
@@ -51,13 +51,13 @@ def analyse(context: StepContext[RecallFindingsParams, Nothing]) -> None:
     write_json(context.folder / "findings.json", found)
 
 
-def recall_findings(parts: Sequence[PartOfRun], headline: Sequence[HeadlineScore], seed: int) -> dict[str, Any]:
+def recall_findings(parts: Sequence[RunPart], headline: Sequence[HeadlineScore], seed: int) -> dict[str, Any]:
     """The findings of parts, each with the folder of its run: paired comparisons over all the statements they share.
 
     Two parts are compared where they are of one condition, or of one model and differ in one thing; the sentences are
     of the former, for the analyses tell of the latter.
     """
-    readers = {folder: Recalled(folder) for folder, _ in parts}
+    readers = {folder: RecallReader(folder) for folder, _ in parts}
     found = []
     for entry in headline:
         own = [(folder, part) for folder, part in parts if part.task == entry.task]
@@ -70,7 +70,7 @@ def recall_findings(parts: Sequence[PartOfRun], headline: Sequence[HeadlineScore
     return {"sentences": said, "comparisons": [asdict(one) for one in found], "unusable": []}
 
 
-def _comparable(first: PartOfRun, second: PartOfRun) -> bool:
+def _comparable(first: RunPart, second: RunPart) -> bool:
     one, other = first[1], second[1]
     # A model of another run is another model, whatever it is called.
     base = one.base if first[0] == second[0] else None
@@ -78,7 +78,7 @@ def _comparable(first: PartOfRun, second: PartOfRun) -> bool:
 
 
 def _compared(
-    readers: Mapping[Path, Recalled], first: PartOfRun, second: PartOfRun, metric: str, seed: int
+    readers: Mapping[Path, RecallReader], first: RunPart, second: RunPart, metric: str, seed: int
 ) -> list[Comparison]:
     """The comparison of two parts, the better one first; none where they share too little to tell."""
     statements = readers[first[0]].statements(first[1].asked)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from merkhet.core.records import Answer
 from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, candidate_set_id, make_table, write_table
 from merkhet.core.schemas import question_id as identify
-from merkhet.engine.memorize_steps import METHOD, PROBE, Recalled, RecallParts
+from merkhet.engine.memorize_steps import METHOD, PROBE, RecallParts, RecallReader
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, read_json
 from merkhet.metrics.recall_scores import matched
@@ -36,13 +36,13 @@ class SampleParams:
     recalled: RecallParts
 
 
-def sample(context: StepContext[SampleParams, Nothing]) -> None:
+def write_recall_sample(context: StepContext[SampleParams, Nothing]) -> None:
     """Write questions.parquet, answers.parquet and what belongs to them: some statements of every set that was asked.
 
     They are drawn by the seed and their ids, so that conditions that share statements share what is drawn of them.
     """
     params, folder = context.params, context.folder
-    recalled = Recalled(folder)
+    recalled = RecallReader(folder)
     names = dict(zip(*(recalled.symbols()[name].to_pylist() for name in ("symbol", "name")), strict=True))
     offered = sorted(set(names.values()))
     writer = _Writer(names, candidate_set_id("symbols", offered), params.suite)

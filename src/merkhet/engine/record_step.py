@@ -58,7 +58,7 @@ class ReportParams:
     card: SuiteCard
 
 
-def record(context: StepContext[RecordParams, RecordRuntime]) -> None:
+def write_record(context: StepContext[RecordParams, RecordRuntime]) -> None:
     """Write run.json: versions, machine, seeds, and hashes of the questions and of every model's weights."""
     questions = read_questions(context.folder)
     tasks = Counter(questions.questions["task"].to_pylist())
@@ -88,19 +88,19 @@ def run_record(
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "versions": installed_versions(),
-        "machine": machine(),
+        "machine": describe_machine(),
         "questions": dict(asked),
         "models": [dict(model) for model in models],
         **({"shards": [dict(shard) for shard in runtime.shards]} if runtime.shards else {}),
     }
 
 
-def calibrations(context: StepContext[CalibrationParams, Nothing]) -> None:
+def write_calibration(context: StepContext[CalibrationParams, Nothing]) -> None:
     """Write calibration.json: the calibration cards of the probes that the run asks by, as they were found."""
     write_json(context.folder / CALIBRATION, [dict(card) for card in context.params.cards])
 
 
-def report(context: StepContext[ReportParams, Nothing]) -> None:
+def write_report(context: StepContext[ReportParams, Nothing]) -> None:
     """Write report.html from what the run holds."""
     from merkhet.reports.html_report import render_html
     from merkhet.reports.report_data import ReportData
@@ -134,7 +134,7 @@ def installed_versions() -> dict[str, str]:
     return found
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """What the run was made on, without names."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"system": platform.system(), "architecture": platform.machine(), "cores": cores, "platform": sys.platform}

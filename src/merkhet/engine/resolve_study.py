@@ -18,7 +18,7 @@ from merkhet.models.model_lookup import ResolvedModel, resolve_model, with_chat
 from merkhet.probes import PROBES
 from merkhet.training import LEARNERS, MEMORIZE, PRETRAIN
 
-BLANK = "random:2x128"
+DEFAULT_MEMORIZER = "random:2x128"
 """What memorizes where a study names no model."""
 
 
@@ -82,7 +82,7 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     _override(content, request)
     suite: Suite = suites.get(str(content["suite"]), home)
     given = make_study(content, where)
-    asking = {"models": [BLANK]} if memorizes(given) else suite.run_defaults
+    asking = {"models": [DEFAULT_MEMORIZER]} if memorizes(given) else suite.run_defaults
     usual = {**suite.defaults, **(asking if with_models else {}), **suite.defaults_for(given.options)}
     chosen = {key: getattr(given, key) for key in given.model_fields_set}
     if given.learning is not None and "learner" not in given.learning.model_fields_set:

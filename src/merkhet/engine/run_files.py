@@ -10,6 +10,11 @@ from merkhet.core.errors import InputError, first_line
 from merkhet.core.schemas import SETTINGS, read_table
 from merkhet.engine.plan import StepContext
 
+QUESTION_TABLES = (
+    *("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "entities.parquet"),
+    *("premises.parquet", "about.json"),
+)
+"""Files that hold the questions of a run."""
 CALIBRATION = "calibration.json"
 SYMBOLS_FILE = "symbols.parquet"
 FACTS_FILE = ".merkhet/facts.parquet"

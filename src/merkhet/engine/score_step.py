@@ -59,13 +59,13 @@ class FindingsParams:
         return [(entry.task, get_metric(self.metrics[entry.metric], home)) for entry in self.headline]
 
 
-def collect(context: StepContext[Nothing, Nothing]) -> None:
+def collect_answers(context: StepContext[Nothing, Nothing]) -> None:
     """Put the answers of all models into answers.parquet, in the order of the study."""
     parts = [read_table(ANSWERS, context.folder / name) for name in context.step.inputs]
     write_table(ANSWERS, pa.concat_tables(parts), context.folder / context.step.outputs[0])
 
 
-def score(context: StepContext[ScoreParams, Nothing]) -> None:
+def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
     """Score the answers; write scores.parquet and scores.json, which are the same for the same answers."""
     params = context.params
     found = read_questions(context.folder)
@@ -91,7 +91,7 @@ def score(context: StepContext[ScoreParams, Nothing]) -> None:
     write_json(context.folder / "scores.json", score_objects(table))
 
 
-def analyse(context: StepContext[FindingsParams, Nothing]) -> None:
+def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     """Write findings.json: what the scores say in words, and the models compared."""
     params = context.params
     found = read_questions(context.folder)
@@ -104,13 +104,13 @@ def analyse(context: StepContext[FindingsParams, Nothing]) -> None:
         about=params.names,
         baselines=set(params.baselines),
         seed=params.seed,
-        classes=classes_of(found, params.scoring.average_over),
+        classes=question_classes(found, params.scoring.average_over),
         unusable_is_wrong=params.scoring.unusable_is_wrong,
     )
     write_json(context.folder / "findings.json", findings)
 
 
-def classes_of(found: QuestionSet, column: str | None) -> dict[str, str]:
+def question_classes(found: QuestionSet, column: str | None) -> dict[str, str]:
     """The class of each question over which scores are averaged; none where they are not."""
     if column is None:
         return {}

@@ -115,9 +115,9 @@ class Suite:
 
     def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
         """Return the steps in which models are trained and asked."""
-        from merkhet.engine.planning import usual_asking_steps
+        from merkhet.engine.ask_planning import make_asking_steps
 
-        return usual_asking_steps(resolved)
+        return make_asking_steps(resolved)
 
     def memorize_plan(self, resolved: ResolvedStudy, command: str) -> Plan:
         """Return the plan of a study in which models memorize facts."""

@@ -13,7 +13,7 @@ from typing import Any
 from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.schemas import ANSWERS, write_table
-from merkhet.engine.ask_step import Asked
+from merkhet.engine._ask_step import Asked
 from merkhet.engine.asker import AskJob, AskParams, AskRuntime, Effort, put_together
 from merkhet.engine.distribute import _ray_worker as ray_worker
 from merkhet.engine.distribute.ray_cluster import (

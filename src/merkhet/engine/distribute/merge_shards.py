@@ -16,9 +16,9 @@ from merkhet.core.files import atomic_path, write_json
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.schemas import ANSWERS, read_table, write_table
 from merkhet.core.version import __version__
-from merkhet.engine.ask_step import EFFORT, asked_questions
+from merkhet.engine._ask_step import EFFORT, asked_questions
 from merkhet.engine.asker import Effort, put_together
-from merkhet.engine.distribute.shards import Shard, read_steps, shard_steps, without_shard
+from merkhet.engine.distribute.shards import Shard, read_steps, shard_steps, strip_shard_option
 from merkhet.engine.executor import INTERNAL, execute, is_recorded
 from merkhet.engine.plan import AnyStep, Plan, step_identity
 from merkhet.engine.record_step import RecordRuntime
@@ -182,7 +182,7 @@ def _with_shards(step: AnyStep, parts: Sequence[_Part]) -> AnyStep:
         {"shard": str(part.shard), **{key: part.content.get(key) for key in ("command", "versions", "machine")}}
         for part in parts
     )
-    command = without_shard(str(parts[0].content.get("command")))
+    command = strip_shard_option(str(parts[0].content.get("command")))
     return replace(step, runtime=RecordRuntime(command, shards))
 
 

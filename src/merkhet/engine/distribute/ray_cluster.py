@@ -76,7 +76,7 @@ def connect(address: str | None) -> Any:
     return ray
 
 
-def leave() -> None:
+def disconnect() -> None:
     """Leave the cluster that :func:`connect` joined, or end the one that it started."""
     if _joined:
         import ray
@@ -280,7 +280,7 @@ def _workers_on(ray: Any, nodes: Sequence[Mapping[str, Any]]) -> Iterator[list[A
 
 def _models_of(plan: Plan, home: Path) -> list[dict[str, Any]]:
     """The models of a plan that workers have to find by themselves, with the fingerprints that they have here."""
-    from merkhet.engine.ask_step import reason_to_stay_local
+    from merkhet.engine._ask_step import reason_to_stay_local
 
     found: dict[str, dict[str, Any]] = {}
     for step in plan.steps:
@@ -297,7 +297,7 @@ def _models_of(plan: Plan, home: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def asking_engine(engine: AskEngine, plan: Plan, home: Path, progress: Progress) -> Iterator[None]:
+def ray_session(engine: AskEngine, plan: Plan, home: Path, progress: Progress) -> Iterator[None]:
     """Have the engine of a plan's asking steps there, and end with the run what was begun for it.
 
     A cluster is looked at before any work is done; a local one is started when it is first needed.
@@ -307,4 +307,4 @@ def asking_engine(engine: AskEngine, plan: Plan, home: Path, progress: Progress)
             check_cluster(engine, plan, home, progress)
         yield
     finally:
-        leave()
+        disconnect()

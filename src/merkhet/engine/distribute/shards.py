@@ -14,7 +14,7 @@ from merkhet.core.files import write_json
 from merkhet.core.version import __version__
 from merkhet.engine.asker import AskParams
 from merkhet.engine.plan import AnyStep, Plan, Step, StepContext, read_step, write_step
-from merkhet.engine.record_step import installed_versions, machine
+from merkhet.engine.record_step import describe_machine, installed_versions
 from merkhet.engine.run_files import SHARD_FILE, read_json
 from merkhet.engine.study import Study
 
@@ -124,7 +124,7 @@ def _share(step: AnyStep, shard: Shard) -> AnyStep:
 
 def describe(context: StepContext[ShardParams, ShardRuntime]) -> None:
     """Write what the folder is: which shard of which study, and what is to be done when all are there."""
-    here = {"command": context.runtime.command, "versions": installed_versions(), "machine": machine()}
+    here = {"command": context.runtime.command, "versions": installed_versions(), "machine": describe_machine()}
     write_json(context.folder / SHARD_FILE, {**asdict(context.params), **here})
 
 
@@ -133,7 +133,7 @@ def read_steps(content: Mapping[str, Any]) -> tuple[AnyStep, ...]:
     return tuple(read_step(step) for step in content["steps"])
 
 
-def refuse_other_shard(folder: Path, shard: Shard | None) -> None:
+def check_shard_folder(folder: Path, shard: Shard | None) -> None:
     """Refuse to ask a shard in a folder that holds another, or the whole in one that holds a shard."""
     if not (folder / SHARD_FILE).is_file():
         return
@@ -143,7 +143,7 @@ def refuse_other_shard(folder: Path, shard: Shard | None) -> None:
         raise InputError(f"{folder} holds the shard {there} of a run. Choose another folder with --out.")
 
 
-def without_shard(command: str) -> str:
+def strip_shard_option(command: str) -> str:
     """The command of a shard as it would have been for the whole."""
     parts = shlex.split(command)
     kept = [

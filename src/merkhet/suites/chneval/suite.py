@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.engine.build_step import limited
+from merkhet.engine.build_step import apply_limits
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_card import ScoringRule
@@ -33,7 +33,7 @@ LONGEST = 128
 
 def build(study: Study, home: Path) -> QuestionSet:
     """Questions from texts, sense-tagged sentences, pairs and triples; of the embedded ones where none are given."""
-    return limited(question_set(gather(study, home), seed=study.seed), study)
+    return apply_limits(question_set(gather(study, home), seed=study.seed), study)
 
 
 class ChnEval(Suite):

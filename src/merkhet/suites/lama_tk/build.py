@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, FREQUENCIES, QUESTIONS, validate
-from merkhet.engine.build_step import limited
+from merkhet.engine.build_step import apply_limits
 from merkhet.engine.study import Study
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.question_files import QuestionSet
@@ -80,7 +80,7 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
     }
     frequencies = _frequencies(every)
     # Drawn first: of a parliament's members each is asked for, and all the others are right.
-    asked = _with_answers(limited(QuestionSet(every), study).questions, statements, facts)
+    asked = _with_answers(apply_limits(QuestionSet(every), study).questions, statements, facts)
     questions, candidates, alone = with_candidates(asked, pools)
     if alone:
         few = "1 question offers" if alone == 1 else f"{alone:,} questions offer"

@@ -12,30 +12,36 @@ from merkhet.analysis.memory_types import MemoryAnalysis
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
 from merkhet.core.ids import derived_seed, digest
+from merkhet.engine.ask_planning import public_source
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.memorize_steps import (
     PROBE,
-    ExamineRecallsParams,
     MemorizeParams,
     MemorizeRuntime,
+    RecallAnalysisParams,
     RecallParams,
     RecallPart,
     RecallParts,
-    RecordRecallsParams,
-    ScoreRecallsParams,
-    examine,
+    RecallRecordParams,
+    RecallScoreParams,
+    memorize_statements,
     recall,
-    record,
-    score,
-    train_memory,
+    write_recall_analyses,
+    write_recall_record,
+    write_recall_scores,
 )
 from merkhet.engine.plan import NOTHING, AnyStep, Plan, Step, StepContext
-from merkhet.engine.planning import QUESTIONS, build_contents, calibration_step, public, report_steps, study_step
-from merkhet.engine.recall_findings import RecallFindingsParams, analyse
-from merkhet.engine.recall_sample import SampleParams, sample
+from merkhet.engine.planning import (
+    hash_build_inputs,
+    make_calibration_step,
+    make_report_steps,
+    make_study_step,
+)
+from merkhet.engine.recall_findings import RecallFindingsParams, write_recall_findings
+from merkhet.engine.recall_sample import SampleParams, write_recall_sample
 from merkhet.engine.record_step import RecordRuntime
 from merkhet.engine.resolve_study import ResolvedStudy
-from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, read_json
+from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, QUESTION_TABLES, SYMBOLS_FILE, read_json
 from merkhet.engine.study import make_study
 from merkhet.engine.suite_card import HeadlineScore, SuiteCard
 from merkhet.metrics.recall_scores import METRICS
@@ -111,7 +117,7 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
         planner = _Planner(resolved, options, command, design(options, read_json(folder / ABOUT_FACTS)))
         return Plan((planner.sets_step(),), planner.rest)
 
-    return Plan((_facts_step(resolved, options), study_step(resolved)), rest)
+    return Plan((_facts_step(resolved, options), make_study_step(resolved)), rest)
 
 
 def gather_facts(context: StepContext[FactsParams, FactsRuntime]) -> None:
@@ -152,7 +158,7 @@ def _facts_step(resolved: ResolvedStudy, options: LamaTkOptions) -> Step[FactsPa
     )
     kept["options"] = {key: study.options[key] for key in wanted if key in study.options}
     files = {"wordings": file_digest(options.wordings)} if options.wordings is not None else {}
-    params = FactsParams(make_study(kept, "study"), build_contents(resolved, files))
+    params = FactsParams(make_study(kept, "study"), hash_build_inputs(resolved, files))
     outputs = (FACTS_FILE, KNOWN_FILE, SYMBOLS_FILE, ABOUT_FACTS)
     return Step("facts", "build", gather_facts, params, FactsRuntime(options), (), outputs, summarize_facts)
 
@@ -205,8 +211,8 @@ class _Planner:
             Step(
                 "score",
                 "score",
-                score,
-                ScoreRecallsParams(suite.name, study.seed, tuple(self._metrics()), recalled),
+                write_recall_scores,
+                RecallScoreParams(suite.name, study.seed, tuple(self._metrics()), recalled),
                 NOTHING,
                 (SYMBOLS_FILE, *sets, *recalls),
                 ("scores.parquet", "scores.json"),
@@ -214,17 +220,17 @@ class _Planner:
             Step(
                 "sample",
                 "score",
-                sample,
+                write_recall_sample,
                 SampleParams(suite.name, study.seed, recalled),
                 NOTHING,
                 (ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, *sets, *recalls),
-                (*QUESTIONS, "answers.parquet"),
+                (*QUESTION_TABLES, "answers.parquet"),
             ),
             Step(
                 "examine",
                 "analyse",
-                examine,
-                ExamineRecallsParams(self.options.experiment, study.seed, every, analyses),
+                write_recall_analyses,
+                RecallAnalysisParams(self.options.experiment, study.seed, every, analyses),
                 NOTHING,
                 (SYMBOLS_FILE, "scores.parquet", *sets, *recalls, *records),
                 ("analyses.json",),
@@ -232,23 +238,23 @@ class _Planner:
             Step(
                 "analyse",
                 "analyse",
-                analyse,
+                write_recall_findings,
                 RecallFindingsParams(card.headline, study.seed, self.options.trainings, recalled),
                 NOTHING,
                 (SYMBOLS_FILE, "analyses.json", *sets, *recalls),
                 ("findings.json",),
             ),
-            calibration_step([PROBE], self.resolved.home),
+            make_calibration_step([PROBE], self.resolved.home),
             Step(
                 "record",
                 "report",
-                record,
-                RecordRecallsParams(suite.name, card, study.seed, recalled),
+                write_recall_record,
+                RecallRecordParams(suite.name, card, study.seed, recalled),
                 RecordRuntime(self.command),
-                (*QUESTIONS, "answers.parquet", ABOUT_FACTS, *sets, *abouts),
+                (*QUESTION_TABLES, "answers.parquet", ABOUT_FACTS, *sets, *abouts),
                 ("run.json",),
             ),
-            *report_steps(self.resolved, card, ["analyses.json"]),
+            *make_report_steps(self.resolved, card, ["analyses.json"]),
         )
         return Plan(steps)
 
@@ -323,11 +329,11 @@ class _Planner:
         stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
         given = study.learning.settings if study.learning else {}
         settings = make_memorize_settings({**given, **condition.settings})
-        source = public(model.source)
+        source = public_source(model.source)
         learn = Step(
             f"memorize {name}",
             "learn",
-            train_memory,
+            memorize_statements,
             MemorizeParams(
                 name=name,
                 fingerprint=model.fingerprint,

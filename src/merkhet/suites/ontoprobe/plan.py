@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from merkhet.engine.ask_planning import make_ask_step, make_learn_step, select_probes
 from merkhet.engine.plan import NOTHING, AnyStep, Nothing, Step
-from merkhet.engine.planning import QUESTIONS, ask_step, learn_step, probes_for
 from merkhet.engine.resolve_study import ResolvedStudy
-from merkhet.engine.run_files import PREMISE_LABELS
+from merkhet.engine.run_files import PREMISE_LABELS, QUESTION_TABLES
 from merkhet.engine.study import ProbeChoice
 from merkhet.engine.suite import AskingSteps
 from merkhet.models.model_lookup import ResolvedModel
@@ -46,7 +46,7 @@ class _Model:
         self.model = resolved.models[number]
         self.options = read_options(resolved.study)
         self.pseudowords = _pseudowords(resolved.study.seed, self.options)
-        self.probes = probes_for(self.model, resolved.study.probes)
+        self.probes = select_probes(self.model, resolved.study.probes)
         asked = set(_tasks(resolved))
         # What decides whether premises are known is asked wherever they are.
         asked |= {RULES[task] for task in asked if task in RULES}
@@ -119,18 +119,18 @@ class _Model:
         return steps
 
     def _ask(self, choice: ProbeChoice, about: str, **given: Any) -> AnyStep:
-        return ask_step(self.resolved, self.number, choice, about, **given)
+        return make_ask_step(self.resolved, self.number, choice, about, **given)
 
     def _ask_soft(self, choice: ProbeChoice, loss: str, about: str, **given: Any) -> AnyStep:
         name = soft_name(self.model.name, loss)
-        return ask_step(self.resolved, self.number, choice, f"{about}, soft ({loss})", name=name, **given)
+        return make_ask_step(self.resolved, self.number, choice, f"{about}, soft ({loss})", name=name, **given)
 
     def _learn(self, task: str, loss: str, **given: Any) -> AnyStep:
         settings = {**given.pop("settings", {}), "loss": loss}
         if self.options.compat:
             settings["compat"] = self.options.compat
         name = soft_name(self.model.name, loss)
-        return learn_step(self.resolved, self.number, name, task, weights=WEIGHTS, settings=settings, **given)
+        return make_learn_step(self.resolved, self.number, name, task, weights=WEIGHTS, settings=settings, **given)
 
 
 def soft_name(model: str, loss: str) -> str:
@@ -147,7 +147,7 @@ def _label_step(resolved: ResolvedStudy) -> Step[PremiseParams, Nothing]:
         methods |= dict.fromkeys(_names(model), first) if first else {}
         families |= {name: (name, model.name) for name in _names(model)[1:]}
     params = PremiseParams(families, methods)
-    inputs = (*QUESTIONS, "answers.parquet")
+    inputs = (*QUESTION_TABLES, "answers.parquet")
     return Step("label premises", "score", label_premises, params, NOTHING, inputs, (PREMISE_LABELS,))
 
 

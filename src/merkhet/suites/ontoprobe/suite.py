@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError
-from merkhet.engine.build_step import limited
+from merkhet.engine.build_step import apply_limits
 from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.study import Study
 from merkhet.engine.suite import AskingSteps, Suite
@@ -62,7 +62,7 @@ def build(study: Study, home: Path) -> QuestionSet:
         raise InputError(
             f"no questions can be made of {', '.join(study.knowledge)}: {' '.join(statements.remarks[:3])}"
         )
-    made = limited(made, study)
+    made = apply_limits(made, study)
     if options.compat is None:
         check_splits(made.questions, made.facts, pairs=False)
     return made

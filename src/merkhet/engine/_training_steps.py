@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
-from merkhet.engine.ask_step import is_asked
+from merkhet.engine._ask_step import is_asked
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.plan import StepContext
 from merkhet.models.loading import load_model

@@ -45,7 +45,7 @@ class AnalysisParams:
     """Models that the run has trained, in the order of their records among the inputs."""
 
 
-def examine(context: StepContext[AnalysisParams, Nothing]) -> None:
+def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
     """Write analyses.json: a list of what each analysis found; one that has nothing to say is left out."""
     params, folder = context.params, context.folder
     given = analysis_input(

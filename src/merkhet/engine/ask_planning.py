@@ -1,0 +1,251 @@
+"""Planning of the steps that train and ask models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from merkhet.core.files import path_exists
+from merkhet.core.ids import digest
+from merkhet.core.registry import part_identity
+from merkhet.engine._ask_step import ask
+from merkhet.engine.asker import AskParams, AskRuntime, ModelRuntime
+from merkhet.engine.plan import AnyStep, Step
+from merkhet.engine.resolve_study import ResolvedStudy
+from merkhet.engine.run_files import QUESTION_TABLES
+from merkhet.engine.study import ProbeChoice
+from merkhet.engine.suite import AskingSteps
+from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
+from merkhet.models.placeholders import PseudowordSettings
+from merkhet.questions.question_files import TRAINING
+from merkhet.training import PRETRAIN
+
+if TYPE_CHECKING:
+    from merkhet.training.pretraining_settings import PretrainSettings
+
+TUNED = "tuned"
+COMPARE = "compare"
+CHOOSE = "choose"
+CHAT_PROBES = (CHOOSE, "answer", "judge")
+_SINGLE_PROBE = {"baseline": "rank", "predictions": "write"}
+"""Preferred probe of models that answer alike by every probe."""
+
+
+def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
+    """Ask every model as it is and, where the study trains, once more after training on each task by itself."""
+    study = resolved.study
+    if study.learning is not None and study.learning.learner == PRETRAIN:
+        return _pretrain_and_ask(resolved)
+    trainings: list[AnyStep] = []
+    asks: list[AnyStep] = []
+    for number, model in enumerate(resolved.models):
+        probes = select_probes(model, study.probes)
+        asks += [make_ask_step(resolved, number, choice) for choice in probes]
+        if study.learning is None or model.kind not in ("masked", "causal"):
+            continue
+        for task in study.tasks or resolved.suite.tasks:
+            trainings.append(make_learn_step(resolved, number, f"{model.name}, {TUNED}", task))
+            asks += [
+                make_ask_step(
+                    resolved,
+                    number,
+                    choice,
+                    f"{TUNED} for {task}",
+                    name=f"{model.name}, {TUNED}",
+                    tasks=[task],
+                    learned=trainings[-1].outputs[0],
+                )
+                for choice in probes
+            ]
+    return AskingSteps((*trainings, *asks))
+
+
+def _pretrain_and_ask(resolved: ResolvedStudy) -> AskingSteps:
+    """Ask every model as it is, and every masked model once more after pre-training by each objective."""
+    study, learning = resolved.study, resolved.study.learning
+    from merkhet.training.pretraining_settings import resolve_pretraining
+    from merkhet.training.text_corpus import corpus_digest
+
+    assert learning is not None
+    corpus, objectives = resolve_pretraining(learning.settings, resolved.home)
+    content = corpus_digest(corpus)
+    trainings: list[AnyStep] = []
+    asks: list[AnyStep] = []
+    for number, model in enumerate(resolved.models):
+        probes = select_probes(model, study.probes)
+        asks += [make_ask_step(resolved, number, choice) for choice in probes]
+        for settings in objectives if model.kind == "masked" else ():
+            name = f"{model.name}, {settings.objective}"
+            trainings.append(_pretrain_step(resolved, number, name, settings, corpus, content))
+            artifact = trainings[-1].outputs[0]
+            asks += [
+                make_ask_step(resolved, number, choice, settings.objective, name=name, learned=artifact)
+                for choice in probes
+            ]
+    return AskingSteps((*trainings, *asks))
+
+
+def _pretrain_step(
+    resolved: ResolvedStudy, number: int, name: str, settings: PretrainSettings, corpus: Path, content: str
+) -> AnyStep:
+    """Make the step that continues a model's pre-training; ``content`` is the hash of the corpus."""
+    from merkhet.engine._training_steps import PretrainParams, PretrainRuntime, pretrain
+    from merkhet.training.artifact import process_settings, result_settings
+
+    model = resolved.models[number]
+    stem = f"{number:02d}-{digest([name, PRETRAIN])[:10]}"
+    params = PretrainParams(
+        name=name,
+        kind=model.kind,
+        fingerprint=model.fingerprint,
+        dtype=model.spec.dtype,
+        settings=result_settings(settings),
+        seed=resolved.study.seed,
+        corpus=content,
+    )
+    runtime = PretrainRuntime(model.spec, public_source(model.source), str(corpus), process_settings(settings))
+    outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors")
+    title = f"pretrain {model.name} by {settings.objective}"
+    return Step(title, "learn", pretrain, params, runtime, (), outputs)
+
+
+def select_probes(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
+    """Select the probes that fit a model; all of them if none fits, so that its answers say why.
+
+    A baseline answers alike by every probe, and predictions were made elsewhere: one probe is enough, beside the one
+    for senses. A model behind an endpoint chooses by letter if no probe of the study fits it.
+    """
+    fitting = [choice for choice in probes if _fits(model, choice.probe)]
+    if CHAT_KIND in (model.kind, model.spec.kind):
+        return fitting or [ProbeChoice(probe=CHOOSE)]
+    if model.kind in _SINGLE_PROBE:
+        others = [choice for choice in fitting if choice.probe != COMPARE]
+        one = next((choice for choice in others if choice.probe == _SINGLE_PROBE[model.kind]), None)
+        compared = [choice for choice in fitting if choice.probe == COMPARE]
+        fitting = [*([one] if one else others[:1]), *compared]
+    return fitting or probes
+
+
+def _fits(model: ResolvedModel, probe: str) -> bool:
+    """Whether a model of this kind can answer by a probe."""
+    if probe == COMPARE:
+        return model.kind in ("masked", "causal", "encoder") or hasattr(model.part, "compare_senses")
+    if CHAT_KIND in (model.kind, model.spec.kind):
+        return probe not in ("rank", "fill", "write", COMPARE)
+    if probe in CHAT_PROBES:
+        return model.kind == "causal" or hasattr(model.part, "reply")
+    if probe == "fill" and model.part is None:
+        return model.kind == "masked"
+    return model.kind != "encoder" and bool(getattr(model.part, "methods", True))
+
+
+def make_learn_step(
+    resolved: ResolvedStudy,
+    number: int,
+    name: str,
+    task: str,
+    *,
+    weights: str = "model.safetensors",
+    kinds: Sequence[str] = (),
+    start: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> AnyStep:
+    """Make the step that trains a model on a task.
+
+    Args:
+        resolved: The resolved study.
+        number: Index of the model in the study.
+        name: Name of the trained model in tables.
+        task: Task whose training questions are used.
+        weights: File that the learner writes beside its record.
+        kinds: Kinds of templates to train on.
+        start: Records of earlier trainings to start from.
+        settings: Settings that override those of the study.
+    """
+    from merkhet.engine._training_steps import TrainParams, learn
+
+    model, choice = resolved.models[number], resolved.study.learning
+    assert choice is not None
+    stem = f"{number:02d}-{digest([name, task, *kinds])[:10]}"
+    params = TrainParams(
+        name=name,
+        task=task,
+        kind=model.kind,
+        fingerprint=model.fingerprint,
+        dtype=model.spec.dtype,
+        learner=choice.learner,
+        identity=part_identity(choice.learner, resolved.home),
+        settings={**choice.settings, **(settings or {})},
+        seed=resolved.study.seed,
+        kinds=tuple(kinds),
+        start=tuple(start),
+    )
+    inputs = (TRAINING, "candidates.parquet", *start)
+    # The record comes first; the weights beside it are named so that damaged ones are trained again.
+    outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/{weights}")
+    of_kind = f" ({', '.join(kinds)})" if kinds else ""
+    runtime = ModelRuntime(model.spec, public_source(model.source))
+    return Step(f"learn {task}{of_kind} with {name}", "learn", learn, params, runtime, inputs, outputs)
+
+
+def make_ask_step(
+    resolved: ResolvedStudy,
+    number: int,
+    choice: ProbeChoice,
+    about: str = "",
+    *,
+    name: str | None = None,
+    tasks: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+    methods: int | None = None,
+    learned: str | None = None,
+    soft: Sequence[str] = (),
+    pseudowords: PseudowordSettings | None = None,
+) -> Step[AskParams, AskRuntime]:
+    """Make the step that asks a model by a probe.
+
+    Args:
+        resolved: The resolved study.
+        number: Index of the model in the study.
+        choice: The probe.
+        about: Distinguishes this step from others of the same model and probe.
+        name: Name in tables, if not the model's own.
+        tasks: Tasks to ask; all if empty.
+        kinds: Kinds of templates to ask.
+        methods: How many of the study's methods to use, from the first; all if None.
+        learned: Record of the training that made the model.
+        soft: Records of soft prompts that the model reads.
+        pseudowords: Settings of the pseudowords in the questions.
+    """
+    model = resolved.models[number]
+    stem = f"{number:02d}-{digest([model.name, choice.probe, *([about] if about else [])])[:10]}"
+    wanted = choice.methods.get(model.name) or choice.methods.get(model.kind) or []
+    seed = {"seed": resolved.study.seed} if choice.probe in CHAT_PROBES else {}
+    params = AskParams(
+        name=name or model.name,
+        kind=model.kind,
+        fingerprint=model.fingerprint,
+        dtype=model.spec.dtype,
+        probe=choice.probe,
+        identity=part_identity(choice.probe, resolved.home),
+        methods=tuple(wanted[:methods]),
+        options={**seed, **choice.options},
+        divided=len({one.probe == COMPARE for one in resolved.study.probes}) > 1,
+        tasks=tuple(tasks),
+        kinds=tuple(kinds),
+        soft=tuple(soft),
+        learned=learned,
+        pseudowords=pseudowords,
+    )
+    shown = (TRAINING,) if choice.options.get("shots") else ()
+    inputs = (*QUESTION_TABLES, *((learned,) if learned else ()), *soft, *shown)
+    title = f"ask {model.name} by {choice.probe}" + (f", {about}" if about else "")
+    outputs = (f".merkhet/answers/{stem}.parquet", f".merkhet/answers/{stem}.json")
+    runtime = AskRuntime(model.spec, public_source(model.source), resolved.ask_engine)
+    return Step(title, "ask", ask, params, runtime, inputs, outputs)
+
+
+def public_source(source: str) -> str:
+    """Where a model came from without the path of somebody's machine."""
+    return Path(source).name if path_exists(Path(source)) else source
