@@ -92,13 +92,13 @@ def make_input(facts: int = 16, seed: int = 0, **changes: Any) -> AnalysisInput:
     found = make_questions(facts, seed)
     content: dict[str, Any] = {
         "questions": found.questions.to_pylist(),
-        "asked": found.by_id(),
+        "questions_by_id": found.by_id(),
         "answers": make_answers(found, seed),
         "clusters": found.clusters(),
         "headline": [(task, get_metric("f1")) for task in TASKS],
         "facts": found.facts.to_pylist(),
         "baselines": frozenset({"random"}),
-        "about": found.about,
+        "data_card": found.about,
         "seed": seed,
     }
     return AnalysisInput(**{**content, **changes})
@@ -108,7 +108,9 @@ def make_scores(given: AnalysisInput) -> Any:
     """The table of scores of the run, grouped by domain."""
     groups = {row["question_id"]: {"domain": row["domain"]} for row in given.questions}
     metrics = [get_metric("f1")]
-    table = score_answers("made-up", given.asked, groups, given.clusters, given.answers, metrics, seed=given.seed)
+    table = score_answers(
+        "made-up", given.questions_by_id, groups, given.clusters, given.answers, metrics, seed=given.seed
+    )
     assert table.schema.field("value").type == SCORES.schema.field("value").type
     return table
 

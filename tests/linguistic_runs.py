@@ -83,12 +83,12 @@ def make_input(
     found = make_questions(each, seed)
     content: dict[str, Any] = {
         "questions": found.questions.to_pylist(),
-        "asked": found.by_id(),
+        "questions_by_id": found.by_id(),
         "answers": make_answers(found, skill, seed),
         "clusters": found.clusters(),
         "headline": HEADLINE,
         "baselines": frozenset({"random"}),
-        "about": found.about,
+        "data_card": found.about,
         "seed": seed,
         "unusable_is_wrong": True,
         "average_over": "domain",
@@ -102,7 +102,7 @@ def make_scores(given: AnalysisInput, metrics: Sequence[str] = METRICS) -> list[
     """Rows of the table of scores."""
     table = score_answers(
         "made-up",
-        given.asked,
+        given.questions_by_id,
         {row["question_id"]: {"domain": row["domain"]} for row in given.questions},
         given.clusters,
         given.answers,

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from recall_worlds import make_recalls, make_statements, make_symbols
 
-from merkhet.analysis.memory_types import MemoryInput, Stored
+from merkhet.analysis.memory_types import MemorizedModel, MemoryInput
 from merkhet.metrics.recall_scores import frequency_recalls, score_recalls
 
 SYMBOLS = 30
@@ -52,7 +52,7 @@ def memory_input(experiment, conditions, *, symbols=True, seed=0):
             for task, (own, known) in asked.items()
         }
         record = {"epochs": 7, "seconds": 12.5, "statements": tables["statement"][0].num_rows}
-        one = Stored(f"{base}, {label}", base, condition, record, tables)
+        one = MemorizedModel(f"{base}, {label}", base, condition, record, tables)
         stored.append(one)
         for own, recalls in tables.values():
             rows += score_recalls(own, recalls, suite="lama-tk", model=one.model, seed=seed)

@@ -98,13 +98,13 @@ def make_ontology_run(
             _reasoned(made, rule, f"{task}-{number:05}", number, models, repeats)
     content: dict[str, Any] = {
         "questions": made.questions,
-        "asked": made.asked,
+        "questions_by_id": made.asked,
         "answers": made.answers,
         "clusters": made.clusters,
         "headline": [(task, get_metric("mrr")) for task in (*sizes, *RULES)],
         "baselines": frozenset({BASELINE}),
-        "settings": made.settings,
-        "learned": list(learned_things(models)),
+        "premise_settings": made.settings,
+        "training_records": list(learned_things(models)),
         "seed": seed,
     }
     return AnalysisInput(**{**content, **changes})

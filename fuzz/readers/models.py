@@ -11,7 +11,7 @@ from typing import Any
 from fuzz import mutations
 from fuzz.oddities import yaml_bombs
 from fuzz.targets import Place, Target
-from merkhet.analysis._corpus_index import documents
+from merkhet.analysis._corpus_index import read_paragraphs
 from merkhet.core.text_formats import parse_yaml
 from merkhet.models.chat._reply_cache import KeptReplies
 from merkhet.models.chat.chat_messages import ChatReply, without_thoughts
@@ -128,7 +128,7 @@ def _corpus(name: str) -> Any:
 
 def _articles(name: str) -> Any:
     def read(data: bytes, place: Place) -> None:
-        for _ in documents([place.file(name, data)]):
+        for _ in read_paragraphs([place.file(name, data)]):
             pass
 
     return read

@@ -37,24 +37,24 @@ def test_what_counts_is_what_was_asked(wrong):
     for task in CLOZES:
         for k in (1, 10):
             expected = right(given, line, task, k=k)
-            ids = given.counted(line, task)
+            ids = given.counted_ids(line, task)
             assert ids == sorted(expected)
             values = given.counted_values(line, ids, get_metric(f"p@{k}"))
             assert values.tolist() == [expected[name] for name in ids]
-    assert given.counted(line, "semantic") == [] and any(given.unusable[line])
+    assert given.counted_ids(line, "semantic") == [] and any(given.unusable[line])
     assert given.counted_values(line, [], get_metric("p@1")).tolist() == []
 
 
 def test_weights_make_a_mean_over_classes():
     given = make_input()
     line = Line("bert", "fill", "mask")
-    ids = [name for name in given.counted(line, "syntactic") if given.asked[name].template != "ND"]
-    kept = ids[:7] + [name for name in ids if given.asked[name].template == "C"]
+    ids = [name for name in given.counted_ids(line, "syntactic") if given.questions_by_id[name].template != "ND"]
+    kept = ids[:7] + [name for name in ids if given.questions_by_id[name].template == "C"]
     kept = list(dict.fromkeys(kept))
     values = given.counted_values(line, kept, get_metric("p@1"))
     by_class = {}
     for name, value in zip(kept, values, strict=True):
-        by_class.setdefault(given.asked[name].template, []).append(value)
+        by_class.setdefault(given.questions_by_id[name].template, []).append(value)
     expected = np.mean([np.mean(own) for own in by_class.values()])
     assert (given.weights(kept) * values).mean() == pytest.approx(expected)
     assert replace(given, average_over=None).weights(kept).tolist() == [1.0] * len(kept)

@@ -11,8 +11,7 @@ import pytest
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from merkhet.analysis.comparison import Comparison, compare_groups, compare_models
-from merkhet.analysis.comparison import holm as corrected
+from merkhet.analysis.comparison import Comparison, compare_groups, compare_models, correct_comparisons
 from merkhet.metrics.metrics import get_metric
 
 
@@ -160,12 +159,12 @@ def test_groups_are_compared_apart_and_corrected_together(bench):
 
 def test_what_was_corrected_is_corrected_anew():
     plain = [Comparison("t", "m", "a", "b", 0.1, 0.0, 0.2, p, 10) for p in (0.01, 0.04, 0.03)]
-    once = corrected(plain)
+    once = correct_comparisons(plain)
     assert [one.p for one in once] == pytest.approx([0.03, 0.06, 0.06])
     assert [one.q for one in once] == pytest.approx([0.03, 0.04, 0.04])
-    assert corrected(once) == once
-    assert corrected(once[:1]) == [replace(plain[0], p_raw=0.01, q=0.01)]
-    assert corrected([]) == []
+    assert correct_comparisons(once) == once
+    assert correct_comparisons(once[:1]) == [replace(plain[0], p_raw=0.01, q=0.01)]
+    assert correct_comparisons([]) == []
 
 
 def test_lower_is_better_for_ranks_and_what_is_unusable_is_no_first_place(bench):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from examined_runs import TASKS, make_input
 
-from merkhet.analysis.compression import checked_pairs, compression, model_pairs
+from merkhet.analysis.compression import check_pairs, compression, model_pairs
 from merkhet.core.errors import InputError
 from merkhet.metrics.metrics import get_metric
 from merkhet.metrics.text_overlap import word_f1
@@ -21,7 +21,7 @@ def values_of(given, model, measure):
     for answer in given.answers:
         if answer["model"] == model and answer["probe"] == "rank" and answer["unusable"] is None:
             tops = [one["candidate"] for one in answer["ranked"] if one["score"] == answer["ranked"][0]["score"]]
-            answers = given.asked[answer["question_id"]].answers
+            answers = given.questions_by_id[answer["question_id"]].answers
             found[answer["question_id"]] = float(np.mean([measure(text, answers) for text in tops]))
     return found
 
@@ -32,7 +32,7 @@ def test_what_is_kept_is_as_counted_by_hand():
     assert [row[2] for row in found.tables[0].rows] == list(TASKS)
     large, small = (values_of(given, model, word_f1) for model in (LARGE, SMALL))
     for _, _, task, share, sets, ahead, p, score, less, n in found.tables[0].rows:
-        shared = [name for name in large if name in small and given.asked[name].task == task]
+        shared = [name for name in large if name in small and given.questions_by_id[name].task == task]
         first, second = (sum(values[name] for name in shared) for values in (large, small))
         assert n == len(shared) and score == pytest.approx(first / n) and less == pytest.approx(second / n)
         assert ahead.value == pytest.approx((first - second) / n) and ahead.low <= ahead.value <= ahead.high
@@ -107,5 +107,5 @@ NO_PAIRS = (
 def test_pairs_that_are_none_are_refused():
     for pairs, words in NO_PAIRS:
         with pytest.raises(InputError) as refused:
-            checked_pairs(pairs, Path(), ["gpt2", "distilgpt2"])
+            check_pairs(pairs, Path(), ["gpt2", "distilgpt2"])
         assert words in str(refused.value) and "\n" not in str(refused.value), pairs

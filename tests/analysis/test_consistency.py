@@ -32,7 +32,7 @@ def by_hand(given, line, task):
     sets = [names for names in sets.values() if len(names) >= 2]
     shares = {"all": 0.0, "partly": 0.0, "none": 0.0}
     for names in sets:
-        chances = [chance_of(answers[name], given.asked[name]) for name in names]
+        chances = [chance_of(answers[name], given.questions_by_id[name]) for name in names]
         for fallen in product([True, False], repeat=len(names)):
             weight = 1.0
             for right, chance in zip(fallen, chances, strict=True):
@@ -58,7 +58,7 @@ def test_shares_are_those_counted_by_hand(seed):
 def one_line(given, right):
     """The same questions, answered by one model: right or wrong as told, nothing tied or unusable."""
     rows = []
-    for name, question in given.asked.items():
+    for name, question in given.questions_by_id.items():
         said = question.target if right(name) else next(t for t in question.candidates if t != question.target)
         rank = 1.0 if right(name) else 2.0
         row = {"question_id": name, "model": "m", "probe": "rank", "method": "mean", "unusable": None, "among": None}

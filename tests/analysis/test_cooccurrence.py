@@ -145,7 +145,7 @@ def test_means_by_bucket_and_correlations_are_as_by_hand(run):
     expected = {}
     for answer in run.answers:
         if answer["model"] == "distilbert-base-cased" and answer["unusable"] is None:
-            question = run.asked[answer["question_id"]]
+            question = run.questions_by_id[answer["question_id"]]
             tops = [one["candidate"] for one in answer["ranked"] if one["score"] == answer["ranked"][0]["score"]]
             value = float(np.mean([word_f1(text, question.answers) for text in tops]))
             expected[answer["question_id"]] = value

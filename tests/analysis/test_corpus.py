@@ -17,8 +17,8 @@ from merkhet.analysis._corpus_index import (
     CorpusIndex,
     corpus_files,
     corpus_identity,
-    documents,
-    words,
+    read_paragraphs,
+    split_words,
 )
 from merkhet.core.errors import InputError
 
@@ -105,7 +105,7 @@ SPLIT = (
 
 
 def test_words_have_no_case_and_no_punctuation():
-    assert [(text, words(text)) for text, expected in SPLIT if words(text) != expected] == []
+    assert [(text, split_words(text)) for text, expected in SPLIT if split_words(text) != expected] == []
 
 
 def test_articles_are_cut_into_paragraphs_under_their_title(tmp_path):
@@ -121,7 +121,7 @@ def test_articles_are_cut_into_paragraphs_under_their_title(tmp_path):
         handle.write(lines)
     (tmp_path / "other.txt").write_text("One.\n\n\n\nTwo\nlines.", encoding="utf-8")
     (tmp_path / "image.png").write_bytes(b"\x89PNG")
-    found = [" ".join(one) for one in documents(corpus_files(tmp_path))]
+    found = [" ".join(one) for one in read_paragraphs(corpus_files(tmp_path))]
     assert found[:4] == ["one", "two lines", "new york | it is big", "new york | york is old and small"]
     assert [len(one.split()) for one in found[4:]] == [WORDS_A_DOCUMENT, 5]
     index = CorpusIndex(tmp_path)

@@ -82,7 +82,7 @@ def test_probabilities_are_held_against_what_was_masked():
     statements = make_statements(800, symbols=25)
     given = run_of(statements, 0.6)
     rows = cutoffs(given).tables[1].rows
-    recalls = given.stored[0].asked["statement"][1].to_pylist()
+    recalls = given.models[0].tables_by_task["statement"][1].to_pylist()
     firsts = [recall["top"][0] for recall in recalls]
     sure = np.array([math.exp(one["score"]) for one in firsts])
     exact = np.array([one["symbol"] == own for one, own in zip(firsts, statements["target"].to_pylist(), strict=True)])

@@ -42,7 +42,7 @@ def test_domains_without_facts_are_named():
 def test_domains_that_the_card_does_not_name_stand_last():
     given = make_input()
     rows = [row | {"domain": None} if row["domain"] == "music" else row for row in given.questions]
-    found = replace(given, questions=rows, about={"domains": ["law", "physics"]})
+    found = replace(given, questions=rows, data_card={"domains": ["law", "physics"]})
     assert list(found.domains) == ["law", "physics", "commonsense", "no domain"]
     total = sum(row[-1] for row in distribution(found).tables[0].rows[:-1])
     assert total == len(rows)

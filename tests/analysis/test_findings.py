@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.findings import compared, summarize_findings
+from merkhet.analysis.findings import describe_comparisons, summarize_findings
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
 
@@ -119,29 +119,33 @@ ALIKE = Comparison("t", "accuracy", "a", "b", 0.02, -0.01, 0.05, 0.3, 400, p_raw
 
 
 def test_what_could_have_been_found_is_told_once_for_a_pair_and_task():
-    (alone,) = compared([ALIKE])
+    (alone,) = describe_comparisons([ALIKE])
     assert alone == (
         "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300); a true difference of 4.1 points or more "
         "would have been found about four times of five."
     )
-    first, second, other = compared([ALIKE, replace(ALIKE, metric="mrr"), replace(ALIKE, other="c", detectable=0.005)])
+    first, second, other = describe_comparisons(
+        [ALIKE, replace(ALIKE, metric="mrr"), replace(ALIKE, other="c", detectable=0.005)]
+    )
     assert "; tested alone, a true difference of 4.1 points or more" in first
     assert second == "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300)."
     assert "a true difference of 0.5 points or more" in other
 
 
 def test_what_is_not_known_is_not_told():
-    (old,) = compared([replace(ALIKE, detectable=None, facts=None)])
+    (old,) = describe_comparisons([replace(ALIKE, detectable=None, facts=None)])
     assert old == "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300)."
-    (few,) = compared([replace(ALIKE, detectable=None, facts=5)])
+    (few,) = describe_comparisons([replace(ALIKE, detectable=None, facts=5)])
     assert few.endswith("p = 0.300); 5 facts are too few to show one.")
-    (clear,) = compared([replace(ALIKE, p=0.01)])
+    (clear,) = describe_comparisons([replace(ALIKE, p=0.01)])
     assert clear == "a is ahead of b on t by 2.0 points (paired, p = 0.010)."
 
 
 def test_a_difference_of_ranks_is_not_told_in_points():
     ranks = replace(ALIKE, metric="mean-rank", difference=1.25, detectable=3.0)
-    assert compared([ranks]) == ["On t, a and b do not differ clearly (1.25 in mean-rank, paired, p = 0.300)."]
+    assert describe_comparisons([ranks]) == [
+        "On t, a and b do not differ clearly (1.25 in mean-rank, paired, p = 0.300)."
+    ]
 
 
 @pytest.mark.parametrize(

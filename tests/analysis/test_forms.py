@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from talkers import Talker, capital, city, knows, shown
 
-from merkhet.analysis.answer_format import chosen_places, forms, pull
+from merkhet.analysis.answer_format import choice_bias, count_chosen_positions, forms
 from merkhet.analysis.types import AnalysisInput
 from merkhet.core.records import Answer, Question
 from merkhet.metrics.metrics import get_metric
@@ -24,7 +24,7 @@ def given(answers: list[Answer], questions: list[Question] = QUESTIONS) -> Analy
     rows = [{"question_id": one.question_id, "task": one.task, "domain": None} for one in questions]
     return AnalysisInput(
         questions=rows,
-        asked=asked,
+        questions_by_id=asked,
         answers=[one.as_row() for one in answers],
         clusters={name: name for name in asked},
         headline=[("completion", get_metric("accuracy"))],
@@ -77,7 +77,7 @@ def test_replies_that_are_no_answers_are_counted_and_choose_no_place() -> None:
     assert found is not None
     assert table(found, "What replies") == [("talker", "choose", 80, 0.5, 0.25, 0.25)]
     assert "talker gave no answer to 25.0% and declined 25.0% of 80 questions (choose)." in found.sentences
-    chosen, right = chosen_places(given(answers), [one.as_row() for one in answers])
+    chosen, right = count_chosen_positions(given(answers), [one.as_row() for one in answers])
     assert chosen.sum() == right.sum() == 40
 
 
@@ -126,6 +126,6 @@ def test_nobody_was_talked_to() -> None:
 
 
 def test_pull() -> None:
-    assert pull(np.array([4.0, 0.0]), np.array([2.0, 2.0])) == 0.5
-    assert pull(np.array([2.0, 2.0]), np.array([1.0, 1.0])) == 0.0
-    assert np.isnan(pull(np.zeros(3), np.zeros(3)))
+    assert choice_bias(np.array([4.0, 0.0]), np.array([2.0, 2.0])) == 0.5
+    assert choice_bias(np.array([2.0, 2.0]), np.array([1.0, 1.0])) == 0.0
+    assert np.isnan(choice_bias(np.zeros(3), np.zeros(3)))

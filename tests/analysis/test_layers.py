@@ -11,7 +11,7 @@ from merkhet.analysis.layer_accuracy import layers
 
 def with_accuracy(given, level):
     """The run in which the answers of each method are right in so many of the questions, the first ones."""
-    ids = sorted(name for name, question in given.asked.items() if question.words)
+    ids = sorted(name for name, question in given.questions_by_id.items() if question.words)
     answers = []
     for answer in given.answers:
         if answer["probe"] == "compare":

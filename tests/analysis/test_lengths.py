@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from linguistic_runs import make_input
 
-from merkhet.analysis.text_length import EDGES, bucket_names, checked_lengths, lengths
+from merkhet.analysis.text_length import EDGES, bucket_names, check_lengths, lengths
 from merkhet.analysis.types import Line
 from merkhet.core.errors import InputError
 from merkhet.metrics.metrics import get_metric
@@ -48,7 +48,7 @@ def test_buckets_hold_what_is_as_long():
 def test_the_sentence_says_which_way_it_goes(sign, word):
     given = make_input(each=60, skill={"bert": 0.5})
     size = {row["question_id"]: text_length(row) for row in given.questions}
-    middle = np.median([length for name, length in size.items() if given.asked[name].task == "encyclopedia"])
+    middle = np.median([length for name, length in size.items() if given.questions_by_id[name].task == "encyclopedia"])
     answers = []
     generator = np.random.default_rng(0)
     for answer in given.answers:
@@ -87,6 +87,6 @@ OF_NO_USE = (
 def test_an_option_of_no_use_is_refused():
     for value, words in OF_NO_USE:
         with pytest.raises(InputError) as refused:
-            checked_lengths(value, Path(), [])
+            check_lengths(value, Path(), [])
         assert words in str(refused.value) and "\n" not in str(refused.value), value
-    assert checked_lengths({"edges": [2]}, Path(), []) == {"edges": [2]}
+    assert check_lengths({"edges": [2]}, Path(), []) == {"edges": [2]}

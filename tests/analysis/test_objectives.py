@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from linguistic_runs import make_input
 
-from merkhet.analysis.objective_effects import objectives, trained_by
+from merkhet.analysis.objective_effects import objectives, parse_trained_model
 from merkhet.analysis.types import Line
 from merkhet.metrics.metrics import get_metric
 
@@ -14,9 +14,9 @@ TRAINED = {"bert": 0.4, "bert, mlm": 0.8, "bert, mlm+nsp": 0.75, "bert, mlm+sop"
 
 
 def test_models_are_known_by_their_names():
-    assert trained_by("hub/bert, base, mlm+sbo") == ("hub/bert, base", "mlm+sbo")
-    assert trained_by("bert, mlm (run2)") == ("bert (run2)", "mlm")
-    assert [trained_by(name) for name in ("bert", "mlm", "bert, soft", "bert, mlm+xyz")] == [None] * 4
+    assert parse_trained_model("hub/bert, base, mlm+sbo") == ("hub/bert, base", "mlm+sbo")
+    assert parse_trained_model("bert, mlm (run2)") == ("bert (run2)", "mlm")
+    assert [parse_trained_model(name) for name in ("bert", "mlm", "bert, soft", "bert, mlm+xyz")] == [None] * 4
 
 
 def test_scores_stand_in_the_order_of_the_paper():
@@ -48,9 +48,9 @@ def test_differences_are_paired_and_averaged_over_classes():
         task, _, label = name.partition(" ")
         method, probe = ("word", "compare") if task == "semantic" else ("mask", "fill")
         lines = [Line(f"bert, {one}", probe, method) for one in (objective, "mlm")]
-        ids = given.counted(lines[0], task)
+        ids = given.counted_ids(lines[0], task)
         first, second = (given.counted_values(line, ids, get_metric(label.lower())) for line in lines)
-        kinds = [given.asked[one].template for one in ids]
+        kinds = [given.questions_by_id[one].template for one in ids]
         means = [
             np.mean([a - b for a, b, own in zip(first, second, kinds, strict=True) if own == kind])
             for kind in set(kinds)
@@ -64,7 +64,7 @@ def test_differences_are_paired_and_averaged_over_classes():
 def test_the_loss_is_drawn_where_it_was_written_down():
     curve = [{"step": step, "loss": 3.0 - step / 10, "mlm": 2.0 - step / 10} for step in range(4)]
     learned = [{"model": "bert, mlm", "objective": "mlm", "curve": curve}, {"model": "bert, mlm+nsp"}]
-    found = objectives(make_input(skill=TRAINED, learned=learned))
+    found = objectives(make_input(skill=TRAINED, training_records=learned))
     assert [figure.caption for figure in found.figures] == [
         "loss of masked words while training",
         "whole loss while training",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from ontology_runs import BASELINE, COMBINED, METHODS, PARROT, REASONER, RULES, TEMPLATES, make_ontology_run
 
-from merkhet.analysis.resampled_means import average, estimated, resampled_means
+from merkhet.analysis.resampled_means import average_draws, estimate_from_draws, resampled_means
 from merkhet.analysis.types import Estimate, Line, metric_label
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import get_metric
@@ -70,7 +70,7 @@ def told_answers(given, task, known={}):  # noqa: B006 (kept between calls: many
             {
                 **rows[answer["question_id"]],
                 **answer,
-                "setting": given.settings.get((answer["model"], answer["question_id"])),
+                "setting": given.premise_settings.get((answer["model"], answer["question_id"])),
             }
             for answer in given.answers
             if answer["unusable"] is None
@@ -102,10 +102,10 @@ def test_a_value_is_the_mean_over_repeats_whatever_their_order(given):
 
 def test_facts_as_numbers_give_the_intervals_of_facts_as_names(given):
     line = Line(REASONER, "rank", METHODS[0])
-    ids = sorted(name for name in given.usable[line] if given.asked[name].task == "SCO")
+    ids = sorted(name for name in given.usable[line] if given.questions_by_id[name].task == "SCO")
     values = given.values(line, ids, NAMES["MRR"])
     names = np.array([given.clusters[name] for name in ids])
-    assert clustered_interval(values, given.clusters_of(ids), seed=3) == clustered_interval(values, names, seed=3)
+    assert clustered_interval(values, given.cluster_ids(ids), seed=3) == clustered_interval(values, names, seed=3)
 
 
 def test_best_is_the_highest_of_all_ways_and_fixed_is_template_three(given):
@@ -156,9 +156,9 @@ def test_all_ways_of_a_task_and_a_model_stand_in_one_table(given):
 
 def test_cells_are_the_scores_of_the_table_of_scores(given):
     groups = {row["question_id"]: {"template": row["template"]} for row in given.questions}
-    own = {place: {"premises": setting} for place, setting in given.settings.items()}
+    own = {place: {"premises": setting} for place, setting in given.premise_settings.items()}
     table = score_answers(
-        "s", given.asked, groups, given.clusters, given.answers, METRICS, seed=given.seed, groups_by_model=own
+        "s", given.questions_by_id, groups, given.clusters, given.answers, METRICS, seed=given.seed, groups_by_model=own
     )
     scores = table.to_pylist()
     found = {
@@ -198,14 +198,14 @@ def test_choices_that_were_written_are_compared_word_by_word(given):
     written = [
         {**answer, **nothing, "ranked": [{"candidate": f"The {answer['prediction']}!", "score": 0.0}]}
         for answer in given.answers
-        if answer["model"] == REASONER and given.asked[answer["question_id"]].task.endswith("-choice")
+        if answer["model"] == REASONER and given.questions_by_id[answer["question_id"]].task.endswith("-choice")
     ]
-    settings = given.settings | {
-        ("chat", name): setting for (model, name), setting in given.settings.items() if model == REASONER
+    settings = given.premise_settings | {
+        ("chat", name): setting for (model, name), setting in given.premise_settings.items() if model == REASONER
     }
-    talked = replace(given, answers=[*given.answers, *written], settings=settings)
+    talked = replace(given, answers=[*given.answers, *written], premise_settings=settings)
     for row in memorizing(talked).tables[-1].rows:
-        said = [answer for answer in written if given.asked[answer["question_id"]].task == f"{row[0]}-choice"]
+        said = [answer for answer in written if given.questions_by_id[answer["question_id"]].task == f"{row[0]}-choice"]
         right = [answer["prediction"] == "class 0" for answer in said if answer["unusable"] is None]
         assert row[-1].value == pytest.approx(mean(right))
     assert {row[0] for row in premises(talked).tables[-1].rows} == {REASONER, PARROT, "chat"}
@@ -291,7 +291,7 @@ def changed(given, ranks):
     """The answers of the reasoner to reasoning questions, ranked by their setting and the number of the fact."""
     answers = []
     for answer in given.answers:
-        setting = given.settings.get((answer["model"], answer["question_id"]))
+        setting = given.premise_settings.get((answer["model"], answer["question_id"]))
         if answer["model"] == REASONER and setting and answer["unusable"] is None:
             number = int(given.clusters[answer["question_id"]][-5:])
             answer = {**answer, "gold_ranks": [float(ranks(setting, number))], "gold_ties": [1]}
@@ -310,8 +310,8 @@ def test_what_cannot_be_told_is_not_told(given):
     )
     deaf = changed(given, lambda setting, number: 1 + number % 3)
     assert premises(deaf).sentences[0].endswith("with neither: reading the premises does not clearly help it.")
-    settings = {key: setting for key, setting in given.settings.items() if setting != "OT/EX"}
-    alone = replace(given, settings=settings)
+    settings = {key: setting for key, setting in given.premise_settings.items() if setting != "OT/EX"}
+    alone = replace(given, premise_settings=settings)
     assert premises(alone).sentences[0].endswith("; whether it reasons or repeats was not asked.")
     assert all("control" not in str(row[0]) for table in premises(alone).tables for row in table.rows)
 
@@ -388,25 +388,25 @@ def test_curves_have_a_line_for_each_thing_learned(given):
     assert len(curves) == 4 * 2
     assert curves[0].caption == "reasoner, soft: loss while learning." and curves[0].percent is False
     assert curves[1].percent is True and len({row["line"] for row in curves[1].rows}) == 11
-    first = given.learned[0]
+    first = given.training_records[0]
     assert [row["value"] for row in curves[0].rows[:100]] == [epoch["loss"] for epoch in first["epochs"]]
-    bare = [{**one, "epochs": [{"loss": 1.0}]} for one in given.learned[:1]]
-    found = prompting(replace(given, answers=[], learned=bare))
+    bare = [{**one, "epochs": [{"loss": 1.0}]} for one in given.training_records[:1]]
+    found = prompting(replace(given, answers=[], training_records=bare))
     assert [figure.kind for figure in found.figures] == ["lines"] and found.tables[0].rows[0][6] is None
 
 
 def test_where_nothing_was_asked_nothing_is_found(given):
-    nothing = replace(given, questions=[], answers=[], settings={}, learned=())
+    nothing = replace(given, questions=[], answers=[], premise_settings={}, training_records=())
     assert memorizing(nothing) is None and premises(nothing) is None and prompting(nothing) is None
-    assert premises(replace(given, settings={})) is None
-    silent = replace(given, answers=[], learned=())
+    assert premises(replace(given, premise_settings={})) is None
+    silent = replace(given, answers=[], training_records=())
     assert memorizing(silent) is None and premises(silent) is None and prompting(silent) is None
 
 
 def test_what_is_missing_is_left_out(given):
-    tasks = {name: question.task for name, question in given.asked.items()}
+    tasks = {name: question.task for name, question in given.questions_by_id.items()}
     only = [answer for answer in given.answers if tasks[answer["question_id"]] in TEMPLATES]
-    bare = replace(given, answers=only, learned=())
+    bare = replace(given, answers=only, training_records=())
     assert not any(table.caption.startswith("Multiple choice") for table in memorizing(bare).tables)
     assert premises(bare) is None
     assert [table.caption.partition(":")[0] for table in prompting(bare).tables] == [
@@ -415,7 +415,7 @@ def test_what_is_missing_is_left_out(given):
         "Memorizing by soft prompts, loss",
     ]
     choice = replace(
-        given, answers=[a for a in given.answers if tasks[a["question_id"]].endswith("-choice")], learned=()
+        given, answers=[a for a in given.answers if tasks[a["question_id"]].endswith("-choice")], training_records=()
     )
     assert len(memorizing(choice).tables) == len(premises(choice).tables) == 1 and premises(choice).figures == ()
     assert prompting(choice) is None
@@ -434,9 +434,9 @@ def test_groups_are_resampled_together():
     values = generator.random(40)
     draws = resampled_means({("a", "x"): (values, facts), ("a", "y"): (values + 1.0, facts)}, seed=1)
     assert draws["a", "x"][0] == pytest.approx(values.mean()) and len(draws["a", "x"]) == 2001
-    gain = estimated(draws["a", "y"] - draws["a", "x"])
+    gain = estimate_from_draws(draws["a", "y"] - draws["a", "x"])
     assert [gain.value, gain.low, gain.high] == pytest.approx([1.0, 1.0, 1.0]), "the same facts are drawn for both"
-    interval, plain = estimated(draws["a", "x"]), clustered_interval(values, facts, seed=2)
+    interval, plain = estimate_from_draws(draws["a", "x"]), clustered_interval(values, facts, seed=2)
     assert [interval.low, interval.high] == pytest.approx([plain.low, plain.high], abs=0.02)
     alone = resampled_means({("a", "x"): (values, facts)}, seed=1)
     assert np.array_equal(alone["a", "x"], draws["a", "x"]), "what else is asked does not matter"
@@ -446,9 +446,9 @@ def test_one_fact_has_no_interval():
     one = (np.array([0.5, 0.7]), np.array([3, 3]))
     many = (np.array([0.1, 0.3]), np.array([3, 4]))
     draws = resampled_means({("a", "x"): one, ("b", "x"): many}, seed=0)
-    assert estimated(draws["a", "x"], 2) == Estimate(pytest.approx(0.6), None, None, 2)
-    assert estimated(average(draws.values())).low is None
-    assert estimated(draws["b", "x"]).low is not None
+    assert estimate_from_draws(draws["a", "x"], 2) == Estimate(pytest.approx(0.6), None, None, 2)
+    assert estimate_from_draws(average_draws(draws.values())).low is None
+    assert estimate_from_draws(draws["b", "x"]).low is not None
     assert resampled_means({}, seed=0) == {}
 
 

@@ -25,9 +25,9 @@ def test_starts_and_ends_are_shown_by_the_share_left_out(bounds):
     found = boundaries(bounds)
     scores, ahead, by_conflict = found.tables
     shown = {row[:3]: row for row in scores.rows}
-    for one in bounds.stored:
+    for one in bounds.models:
         share = f"{one.condition['dynamic']}%"
-        values = hit_values(one.asked["boundary"][1], "acc@1")
+        values = hit_values(one.tables_by_task["boundary"][1], "acc@1")
         assert shown["tiny", share, "both"][3].value == pytest.approx(values.mean())
         assert shown["tiny", share, "begin"][3].n == shown["tiny", share, "finish"][3].n == len(values) / 2
         assert shown["tiny", share, "stored"][3].value > 0.9
@@ -35,7 +35,9 @@ def test_starts_and_ends_are_shown_by_the_share_left_out(bounds):
     assert {row[2] for row in ahead.rows} == {"stored", "both", "begin", "finish"}
     both = {row[1]: row for row in ahead.rows if row[2:4] == ("both", "Acc@1")}
     zero, ten = (
-        hit_values(one.asked["boundary"][1], "acc@1") for one in bounds.stored if one.condition["dynamic"] in (0, 10)
+        hit_values(one.tables_by_task["boundary"][1], "acc@1")
+        for one in bounds.models
+        if one.condition["dynamic"] in (0, 10)
     )
     assert both["10%"][4].value == pytest.approx(ten.mean() - zero.mean()) and both["10%"][5] < 0.01
     assert len(by_conflict.rows) == 3 and by_conflict.aside
@@ -105,7 +107,7 @@ def test_wordings_are_compared_fact_by_fact():
     found = implicit(given)
     scores, ahead = found.tables
     assert [row[1] for row in scores.rows] == ["stored", "within", "paraphrase", "first", "last", "before", "after"]
-    statements, recalls = given.stored[0].asked["implicit"]
+    statements, recalls = given.models[0].tables_by_task["implicit"]
     values = hit_values(recalls, "acc@1")
     within = np.array(statements["template"].to_pylist()) == "within"
     first = next(row for row in ahead.rows if row[1] == "Acc@1")
@@ -132,4 +134,4 @@ def test_times_and_wordings_are_told_as_far_as_there_are_scores(bounds):
 
 def test_other_runs_have_no_such_analysis(bounds):
     assert implicit(bounds) is None and boundaries(implicit_run()) is None
-    assert boundaries(replace(bounds, stored=())) is None
+    assert boundaries(replace(bounds, models=())) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from memory_runs import one_answer, storage_run
 
-from merkhet.analysis.memory_types import analyse_memory
+from merkhet.analysis.memory_types import run_memory_analyses
 from merkhet.metrics.recall_scores import hit_values, matched
 from merkhet.suites.lama_tk.analyses.storage import storage
 from merkhet.suites.lama_tk.plan import EXPERIMENT_ANALYSES
@@ -36,11 +36,11 @@ def test_every_condition_has_its_scores(given, found):
     table = named(found, "What was stored, asked again")
     assert [column.name for column in table.columns[4:]] == ["Acc@1", "Acc@5", "Hit@5", "Hit@10"]
     assert [row[:4] for row in table.rows] == [
-        (one.base, one.facts, "with" if one.conflict else "without", one.asked["statement"][0].num_rows)
-        for one in given.stored
+        (one.base, one.facts, "with" if one.conflict else "without", one.tables_by_task["statement"][0].num_rows)
+        for one in given.models
     ]
-    for one, row in zip(given.stored, table.rows, strict=True):
-        values = hit_values(one.asked["statement"][1], "hit@10")
+    for one, row in zip(given.models, table.rows, strict=True):
+        values = hit_values(one.tables_by_task["statement"][1], "hit@10")
         assert row[-1].value == pytest.approx(values.mean()) and row[-1].low <= row[-1].value <= row[-1].high
         assert row[4].value <= row[5].value and row[6].value <= row[7].value and row[5].value >= row[6].value
 
@@ -50,11 +50,11 @@ def test_the_cost_of_conflict_is_paired_on_statements_with_one_answer(given, fou
     assert {row[2] for row in table.rows} == {"Acc@1", "Acc@5", "Hit@10"}
     first = next(row for row in table.rows if row[:3] == ("tiny", 120, "Acc@1"))
     with_all, alone = (
-        next(one for one in given.stored if (one.base, one.facts, one.conflict) == ("tiny", 120, kind))
+        next(one for one in given.models if (one.base, one.facts, one.conflict) == ("tiny", 120, kind))
         for kind in (True, False)
     )
-    statements = one_answer(with_all.asked["statement"][0])
-    values = [hit_values(matched(statements, one.asked["statement"][1]), "acc@1") for one in (with_all, alone)]
+    statements = one_answer(with_all.tables_by_task["statement"][0])
+    values = [hit_values(matched(statements, one.tables_by_task["statement"][1]), "acc@1") for one in (with_all, alone)]
     assert first[5].value == pytest.approx(np.mean(values[0] - values[1])) and first[7] == statements.num_rows
     assert (first[3].value, first[4].value) == pytest.approx((values[1].mean(), values[0].mean()))
     assert first[6] < 0.05 and first[5].high < 0
@@ -74,7 +74,7 @@ def test_capacity_is_the_most_facts_at_which_enough_are_kept(found):
 
 def test_unseen_facts_stand_against_the_baseline(given, found):
     table = named(found, "Facts that were not stored")
-    assert len(table.rows) == len(given.stored) and all(row[3] == 240 and row[4].value == 0 for row in table.rows)
+    assert len(table.rows) == len(given.models) and all(row[3] == 240 and row[4].value == 0 for row in table.rows)
     told = [text for text in found.sentences if "facts that were not stored" in text]
     assert len(told) == 2 and all("below the baseline frequency" in text for text in told)
     without = storage(replace(given, symbols=None))
@@ -102,7 +102,7 @@ def test_answers_and_masks_are_told_apart(found):
 
 
 def test_without_stored_facts_there_is_nothing(given):
-    assert storage(replace(given, stored=())) is None
+    assert storage(replace(given, models=())) is None
     only = storage(storage_run(sizes=(40,), bases=("tiny",)))
     assert only is not None and not any("at least" in text for text in only.sentences)
 
@@ -115,5 +115,5 @@ def test_a_run_with_other_scores_is_told_as_far_as_it_goes(given):
 
 
 def test_all_analyses_of_an_experiment_are_made(given):
-    assert [one.name for one in analyse_memory(given, EXPERIMENT_ANALYSES["storage"])] == ["storage", "cutoffs"]
-    assert list(analyse_memory(given, ())) == []
+    assert [one.name for one in run_memory_analyses(given, EXPERIMENT_ANALYSES["storage"])] == ["storage", "cutoffs"]
+    assert list(run_memory_analyses(given, ())) == []

@@ -6,31 +6,31 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from merkhet.analysis.training_noise import Trained, over_trainings, trainings
+from merkhet.analysis.training_noise import TrainingScores, mean_over_trainings, trainings
 
 ONE = {"facts": 60, "dynamic": 0}
 OTHER = {"facts": 60, "dynamic": 100}
 
 
 def trained(model: str, condition: dict, values: tuple[float, ...], *, base: str = "small", task: str = "boundary"):
-    return Trained(f"{base}, {model}", base, condition, task, {"acc@1": values})
+    return TrainingScores(f"{base}, {model}", base, condition, task, {"acc@1": values})
 
 
 def test_the_mean_and_its_interval_are_those_of_scipy():
     values = (0.31, 0.42, 0.35, 0.29)
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
-    found = over_trainings(values)
+    found = mean_over_trainings(values)
     assert (found.value, found.low, found.high, found.n) == pytest.approx((np.mean(values), low, high, 4))
 
 
 @pytest.mark.parametrize("values", [(0.4,), (0.4, 0.4, 0.4)])
 def test_one_training_or_equal_ones_have_no_interval(values):
-    found = over_trainings(values)
+    found = mean_over_trainings(values)
     assert found.value == pytest.approx(0.4) and found.low is None and found.high is None
 
 
 def test_intervals_of_shares_stay_between_nothing_and_all():
-    found = over_trainings((0.99, 0.9, 1.0))
+    found = mean_over_trainings((0.99, 0.9, 1.0))
     assert found.high == 1.0 and found.low < 0.9
 
 

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from merkhet.analysis.comparison_text import AHEAD, ALIKE, MIXED, give_verdict, say_groups
-from merkhet.analysis.difference_text import detectable, facts_needed, from_side, is_clear, points, turned
+from merkhet.analysis.comparison_text import AHEAD, ALIKE, MIXED, give_verdict, summarize_groups
+from merkhet.analysis.difference_text import (
+    detectable_difference,
+    facts_needed,
+    format_points,
+    is_clear,
+    orient_to,
+    swap_models,
+)
 
 
 def one(task: str, model: str, other: str, difference: float, p: float, **more: Any) -> dict[str, Any]:
@@ -115,9 +122,9 @@ def test_runs_that_do_not_tell_what_was_detectable_are_judged_by_their_interval(
         key: value for key, value in one("checking", "a", "b", 0.02, 0.5).items() if key not in ("detectable", "facts")
     }
     old |= {"low": 0.02 - 0.098, "high": 0.02 + 0.098}
-    assert detectable(old) == pytest.approx(0.05 * 2.8, rel=1e-3)
+    assert detectable_difference(old) == pytest.approx(0.05 * 2.8, rel=1e-3)
     assert give_verdict([old]).pairs[0].weak
-    assert detectable({**old, "low": None, "high": None}) is None
+    assert detectable_difference({**old, "low": None, "high": None}) is None
     assert facts_needed({**old, "difference": 0.0}) is None
 
 
@@ -211,7 +218,7 @@ def test_metrics_are_named_where_a_task_has_several_and_points_only_where_they_a
     ranks = one("t", "a", "b", 1.25, 0.01, metric="mean-rank", share=False, low=0.5, high=2.0)
     said = give_verdict([ranks, one("t", "a", "b", 0.1, 0.01, metric="r@1")]).sentences[0]
     assert "t mean-rank (+1.25 in mean-rank [0.5, 2], p = 0.010) and t R@1 (+10.0 points" in said
-    assert points({**ranks, "higher_is_better": False}) == "+1.25 in mean-rank, where less is better, [0.5, 2]"
+    assert format_points({**ranks, "higher_is_better": False}) == "+1.25 in mean-rank, where less is better, [0.5, 2]"
 
 
 def test_nothing_compared_says_nothing() -> None:
@@ -221,13 +228,13 @@ def test_nothing_compared_says_nothing() -> None:
 
 def test_turning_a_comparison_round_twice_gives_it_back() -> None:
     first = one("t", "a", "b", 0.125, 0.01, effect=0.5, odds=2.0, value=0.75, other_value=0.625)
-    back = turned(first)
+    back = swap_models(first)
     assert (back["model"], back["other"], back["difference"], back["effect"]) == ("b", "a", -0.125, -0.5)
     assert (back["low"], back["high"], back["odds"]) == (-first["high"], -first["low"], 0.5)
     assert (back["value"], back["other_value"]) == (0.625, 0.75)
-    assert turned(back) == first == from_side(back, "a")
-    assert turned({**first, "odds": 0.0})["odds"] == math.inf
-    assert points({**first, "difference": -0.0001}).startswith("0.0 points")
+    assert swap_models(back) == first == orient_to(back, "a")
+    assert swap_models({**first, "odds": 0.0})["odds"] == math.inf
+    assert format_points({**first, "difference": -0.0001}).startswith("0.0 points")
 
 
 def grouped(group: str, difference: float, q: float, task: str = "t", pair: str = "ab") -> dict[str, Any]:
@@ -236,20 +243,22 @@ def grouped(group: str, difference: float, q: float, task: str = "t", pair: str 
 
 def test_groups_are_told_by_q_the_largest_first() -> None:
     rows = [grouped("rivers", 0.1, 0.04), grouped("towns", -0.4, 0.001), grouped("birds", 0.5, 0.06)]
-    assert say_groups(rows, "domain") == [
+    assert summarize_groups(rows, "domain") == [
         "By domain, 2 of 3 differences are clear (q < 0.05).",
         "b is ahead on towns (+40.0 points [35.0, 45.0], q = 0.001).",
         "a is ahead on rivers (+10.0 points [5.0, 15.0], q = 0.040).",
     ]
     alike = [grouped("birds", 0.5, 0.06), grouped("towns", 0.1, 0.3)]
-    assert say_groups(alike, "domain") == ["By domain, no difference is clear among 2 (corrected for their number)."]
-    assert say_groups(rows[2:], "domain") == ["By domain, the only difference that could be tested is not clear."]
-    assert "nothing to compare" in say_groups([], "domain")[0]
+    assert summarize_groups(alike, "domain") == [
+        "By domain, no difference is clear among 2 (corrected for their number)."
+    ]
+    assert summarize_groups(rows[2:], "domain") == ["By domain, the only difference that could be tested is not clear."]
+    assert "nothing to compare" in summarize_groups([], "domain")[0]
 
 
 def test_groups_of_several_tasks_and_pairs_name_them() -> None:
     rows = [grouped("rivers", 0.1, 0.01), grouped("rivers", 0.2, 0.01, "u", "ac")]
-    assert say_groups(rows, "domain")[1:] == [
+    assert summarize_groups(rows, "domain")[1:] == [
         "a is ahead of c on rivers in u (+20.0 points [15.0, 25.0], q = 0.010).",
         "a is ahead of b on rivers in t (+10.0 points [5.0, 15.0], q = 0.010).",
     ]

@@ -30,7 +30,7 @@ _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]{{1,200}}")
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """A text's words without case, punctuation and compatibility forms; hyphens part words, ideographs stand alone."""
     if text.isascii():
         return _WORD.findall(text.lower())
@@ -57,14 +57,14 @@ def corpus_identity(value: Any, home: Path, _models: Sequence[str] = ()) -> str:
     return digest([[str(file.relative_to(place)), file_digest(file)] for file in corpus_files(place)])
 
 
-def documents(files: Iterable[Path]) -> Iterator[list[str]]:
+def read_paragraphs(files: Iterable[Path]) -> Iterator[list[str]]:
     """The words of each paragraph: parted by blank lines, cut where they are long, an article's title before each."""
     for file in files:
         try:
             for title, lines in _articles(file):
-                head = [*words(title), _BREAK] if title else []
+                head = [*split_words(title), _BREAK] if title else []
                 for paragraph in _paragraphs(lines):
-                    found = words(paragraph)
+                    found = split_words(paragraph)
                     for start in range(0, len(found), WORDS_A_DOCUMENT):
                         yield head + found[start : start + WORDS_A_DOCUMENT]
         except UnicodeDecodeError as error:
@@ -98,8 +98,8 @@ class CorpusIndex:
         A phrase is found where its words follow each other, whatever their case and the punctuation between them; one
         without words is found everywhere, and so is nothing at all.
         """
-        needed = sorted({tuple(found) for text in phrases if (found := words(text))})
-        either = sorted({tuple(words(text)) for text in any_of})
+        needed = sorted({tuple(found) for text in phrases if (found := split_words(text))})
+        either = sorted({tuple(split_words(text)) for text in any_of})
         if () in either:
             either = []
         key = (*needed, (), *either)
@@ -132,7 +132,7 @@ def _build(files: Sequence[Path], folder: Path) -> None:
     try:
         writer = tantivy.Index(schema, path=str(unfinished)).writer(heap_size=256_000_000)
         try:
-            for found in documents(files):
+            for found in read_paragraphs(files):
                 writer.add_document(tantivy.Document(text=" ".join(found)))
             writer.commit()
         finally:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from merkhet.analysis._corpus_index import words
+from merkhet.analysis._corpus_index import split_words
 from merkhet.core import SLOT
 
 _BREAK = ""
@@ -72,7 +72,7 @@ def names_in_prompts(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
 
 def plain_name(text: str) -> str:
     """A name's normalised words without the article before them: ``alkali metal`` for "an alkali metal"."""
-    return " ".join(_bare(words(text)))
+    return " ".join(_bare(split_words(text)))
 
 
 def _bare(found: list[str]) -> list[str]:
@@ -94,7 +94,7 @@ def _frame_words(
     sizes = Counter(kinds.values())
     seen: dict[Kind, Counter[str]] = {kind: Counter() for kind in sizes}
     for row in rows:
-        answers = {word for answer in row["answers"] for word in words(answer)}
+        answers = {word for answer in row["answers"] for word in split_words(answer)}
         seen[kinds[row["question_id"]]].update(answers.union(tokens[row["question_id"]]))
     everywhere = sum(seen.values(), Counter[str]())
     found: dict[Kind, set[str]] = {}
@@ -137,17 +137,17 @@ def _shared(texts: Iterable[Collection[str]]) -> set[str]:
 
 def _prompt(row: Row) -> list[str]:
     before, _, after = row["prompt"].partition(SLOT)
-    return [*words(before), _BREAK, *words(after)]
+    return [*split_words(before), _BREAK, *split_words(after)]
 
 
 def _offers(row: Row, prompt: Sequence[str]) -> bool:
     """Whether all choices stand in the prompt."""
-    return bool(row["choices"]) and all(_places(prompt, _bare(words(choice))) for choice in row["choices"])
+    return bool(row["choices"]) and all(_places(prompt, _bare(split_words(choice))) for choice in row["choices"])
 
 
 def _without_choices(row: Row) -> list[str]:
     tokens = _prompt(row)
-    for choice in sorted((_bare(words(choice)) for choice in row["choices"]), key=len, reverse=True):
+    for choice in sorted((_bare(split_words(choice)) for choice in row["choices"]), key=len, reverse=True):
         for start in reversed(_places(tokens, choice)):
             tokens[start : start + len(choice)] = [_BREAK]
     return [token for place, token in enumerate(tokens) if token or not place or tokens[place - 1]]

@@ -1,4 +1,4 @@
-"""What a study may say about its analyses, under ``options``."""
+"""Study options of the analyses."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from merkhet.core.registry import load_part
 
 @dataclass(frozen=True)
 class Option:
-    """An option of an analysis.
-
-    ``identity`` names a function of the option's value, the study's folder and the names of its models: it refuses
-    what the analysis could not use, before anything is asked, and gives what a cache key holds of the value. ``path``
-    says that the value is a place relative to the study's folder.
-    """
+    """An option of an analysis."""
 
     analysis: str
+    """The analysis that reads the option."""
     about: str
+    """Help text."""
     identity: str
+    """``module:function`` of (value, study folder, names of the models).
+
+    It raises InputError for a value that the analysis cannot use, before any model is asked, and returns what the cache
+    key contains for the value.
+    """
     path: bool = False
+    """Whether the value is a path relative to the study's folder."""
 
 
 OPTIONS = {
     "pairs": Option(
         "compression",
         "[[model, smaller version], …]; without it, models whose names differ by distil-",
-        "merkhet.analysis.compression:checked_pairs",
+        "merkhet.analysis.compression:check_pairs",
     ),
     "corpus": Option(
         "cooccurrence",
@@ -40,7 +43,7 @@ OPTIONS = {
     "lengths": Option(
         "lengths",
         "{tasks: [encyclopedia], edges: [16, 32, 64]}: the tasks, and where buckets of characters begin",
-        "merkhet.analysis.text_length:checked_lengths",
+        "merkhet.analysis.text_length:check_lengths",
     ),
     "downstream": Option(
         "extrinsic",
@@ -51,26 +54,34 @@ OPTIONS = {
 }
 
 
-def options_of(analyses: Sequence[str]) -> dict[str, Option]:
-    """The options that a study with these analyses may have."""
+def available_options(analyses: Sequence[str]) -> dict[str, Option]:
+    """List the options of these analyses."""
     return {name: option for name, option in OPTIONS.items() if option.analysis in analyses}
 
 
-def identities(
+def option_identities(
     options: Mapping[str, Any], analyses: Sequence[str], home: Path, models: Sequence[str]
 ) -> dict[str, Any]:
-    """What a cache key holds of the options of these analyses; refuses a value that an analysis could not use."""
+    """Compute the cache-key content of the options of these analyses.
+
+    Args:
+        home: The study's folder.
+        models: Names of the study's models.
+
+    Raises:
+        InputError: An analysis cannot use a value.
+    """
     return {
         name: load_part(option.identity)(options[name], home, models)
-        for name, option in options_of(analyses).items()
+        for name, option in available_options(analyses).items()
         if options.get(name) is not None
     }
 
 
-def opened(options: Mapping[str, Any], analyses: Sequence[str], home: Path) -> dict[str, Any]:
-    """The options of these analyses as an analysis gets them: paths from where the process stands."""
+def resolve_option_paths(options: Mapping[str, Any], analyses: Sequence[str], home: Path) -> dict[str, Any]:
+    """Select the options of these analyses, with paths relative to the working directory instead of ``home``."""
     return {
         name: str(home / str(options[name])) if option.path else options[name]
-        for name, option in options_of(analyses).items()
+        for name, option in available_options(analyses).items()
         if options.get(name) is not None
     }

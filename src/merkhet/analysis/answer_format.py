@@ -20,7 +20,7 @@ from merkhet.analysis.types import (
     TableRow,
     estimate,
     percent,
-    told,
+    quote_name,
 )
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.association import agreement_interval
@@ -82,13 +82,13 @@ def _outcomes(given: AnalysisInput, lines: Sequence[Line]) -> Table:
     return Table("What replies came to.", columns, tuple(rows))
 
 
-def chosen_places(given: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
+def count_chosen_positions(given: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
     """How often each place was chosen, and how often the right choice stood there, over all orders of answers."""
     pairs = [pair for row in answers for pair in zip(row["positions"], row["right_positions"], strict=True)]
     return _counted(pairs, max((_width(given, row) for row in answers), default=0))
 
 
-def chosen_letters(given: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
+def count_chosen_letters(given: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
     """How often each letter was chosen, and how often it was the right one, over all orders of answers."""
     pairs = [
         (None if letter is None else _LETTERS.index(letter), _LETTERS.index(right))
@@ -107,7 +107,7 @@ def _counted(pairs: Sequence[tuple[int | None, int]], width: int) -> tuple[Float
     return chosen, right
 
 
-def are_mixed(answers: Sequence[Row]) -> bool:
+def letters_are_shuffled(answers: Sequence[Row]) -> bool:
     """Whether letters were drawn, so that they do not go with places."""
     return any(
         _LETTERS.index(letter) != place
@@ -118,10 +118,10 @@ def are_mixed(answers: Sequence[Row]) -> bool:
 
 def _width(given: AnalysisInput, row: Row) -> int:
     """How many choices were shown."""
-    return int(row["among"] or len(given.asked[row["question_id"]].candidates))
+    return int(row["among"] or len(given.questions_by_id[row["question_id"]].candidates))
 
 
-def pull(chosen: FloatArray, right: FloatArray) -> float:
+def choice_bias(chosen: FloatArray, right: FloatArray) -> float:
     r"""The share of choices that would have to move for places to be chosen as often as they are right.
 
     .. math:: \tfrac{1}{2} \sum_k |c_k - r_k|
@@ -138,9 +138,9 @@ def _bias(given: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], lis
     drawn: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for line in lines:
         for task, answers in _by_task(given, line).items():
-            chosen, right = chosen_places(given, answers)
-            by_letter = chosen_letters(given, answers)
-            count, mixed = int(chosen.sum()), are_mixed(answers)
+            chosen, right = count_chosen_positions(given, answers)
+            by_letter = count_chosen_letters(given, answers)
+            count, mixed = int(chosen.sum()), letters_are_shuffled(answers)
             if not count:
                 continue
             several = [row for row in answers if len(row["positions"]) > 1]
@@ -148,7 +148,7 @@ def _bias(given: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], lis
             rows.append(
                 (
                     *(label, task, count, _at(given, line, task, 0), _at(given, line, task, -1)),
-                    *(pull(chosen, right), pull(*by_letter) if mixed else None),
+                    *(choice_bias(chosen, right), choice_bias(*by_letter) if mixed else None),
                     _same(given, several) if several else None,
                 )
             )
@@ -185,7 +185,7 @@ def _profile(label: str, model: str, counts: FloatArray, names: Sequence[str]) -
 def _by_task(given: AnalysisInput, line: Line) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = defaultdict(list)
     for name, row in given.usable[line].items():
-        found[given.asked[name].task].append(row)
+        found[given.questions_by_id[name].task].append(row)
     return {task: found[task] for task in given.tasks if task in found}
 
 
@@ -193,7 +193,7 @@ def _at(given: AnalysisInput, line: Line, task: str, place: int) -> Estimate:
     """How often the choice is right where the right one is shown at a place: the first, or the last (-1)."""
     values, ids = [], []
     for name, row in given.usable[line].items():
-        if given.asked[name].task != task:
+        if given.questions_by_id[name].task != task:
             continue
         for chosen, right in zip(row["positions"], row["right_positions"], strict=True):
             if right == (place if place >= 0 else _width(given, row) - 1):
@@ -202,7 +202,7 @@ def _at(given: AnalysisInput, line: Line, task: str, place: int) -> Estimate:
     if not values:
         return Estimate(None)
     seed = derived_seed(given.seed, "forms", task, place)
-    return estimate(clustered_interval(np.array(values), given.clusters_of(ids), seed=seed), len(values))
+    return estimate(clustered_interval(np.array(values), given.cluster_ids(ids), seed=seed), len(values))
 
 
 def _same(given: AnalysisInput, answers: Sequence[Row]) -> Estimate:
@@ -218,7 +218,7 @@ def _same(given: AnalysisInput, answers: Sequence[Row]) -> Estimate:
         values.append(float(len(away) == 1 and None not in away))
     ids = [row["question_id"] for row in answers]
     seed = derived_seed(given.seed, "forms", "same choice")
-    return estimate(clustered_interval(np.array(values), given.clusters_of(ids), seed=seed), len(values))
+    return estimate(clustered_interval(np.array(values), given.cluster_ids(ids), seed=seed), len(values))
 
 
 def _lines_by_model(given: AnalysisInput) -> dict[str, dict[str, Line]]:
@@ -248,7 +248,7 @@ def _pairs(given: AnalysisInput) -> Mapping[tuple[str, str, str], tuple[Estimate
                 continue
             first, second = (_right(given, lines[name], ids) >= 0.5 for name in (one, other))
             seed = derived_seed(given.seed, "forms", one, other)
-            clusters = given.clusters_of(ids)
+            clusters = given.cluster_ids(ids)
             alike = clustered_interval((first == second).astype(np.float64), clusters, seed=seed)
             kappa = agreement_interval(first, second, clusters, seed=seed)
             found[model, one, other] = estimate(alike, len(ids)), estimate(kappa, len(ids))
@@ -286,7 +286,7 @@ def _said_of_outcomes(given: AnalysisInput, lines: Sequence[Line]) -> list[str]:
             lost = [
                 text.replace("no answer to", "gave no answer to").replace("refused to", "declined") for text in lost
             ]
-            said.append(f"{told(given.labels[line])} {' and '.join(lost)} of {count:,} questions ({line.probe}).")
+            said.append(f"{quote_name(given.labels[line])} {' and '.join(lost)} of {count:,} questions ({line.probe}).")
     return said
 
 
@@ -294,16 +294,17 @@ def _said_of_bias(given: AnalysisInput, lines: Sequence[Line]) -> list[str]:
     said = []
     for line in lines:
         answers = list(given.usable[line].values())
-        ways = [("the letter", chosen_letters(given, answers), _LETTERS)]
-        ways += [("place", chosen_places(given, answers), _PLACES)] if are_mixed(answers) else []
+        ways = [("the letter", count_chosen_letters(given, answers), _LETTERS)]
+        ways += [("place", count_chosen_positions(given, answers), _PLACES)] if letters_are_shuffled(answers) else []
         for what, (chosen, right), names in ways:
             if chosen.sum() < _ENOUGH:
                 continue
             top = int(np.argmax(chosen - right))
             share, expected = chosen[top] / chosen.sum(), right[top] / right.sum()
-            if share > 1.5 * expected and pull(chosen, right) > 0.1:
+            if share > 1.5 * expected and choice_bias(chosen, right) > 0.1:
                 said.append(
-                    f"{told(given.labels[line])} is drawn to {what} {names[top]}: {percent(share)} of its choices, "
+                    f"{quote_name(given.labels[line])} is drawn to {what} {names[top]}: {percent(share)} of its "
+                    "choices, "
                     f"where it is the right one in {percent(expected)}."
                 )
     return said
@@ -316,7 +317,8 @@ def _said_of_forms(given: AnalysisInput) -> list[str]:
             known = "hardly more than" if kappa.low <= 0.1 else "more than" if kappa.value < 0.6 else "far more than"
             known = "less than" if kappa.high < 0 else known
             said.append(
-                f"What {told(model)} gets right {_FORMS[one]} and {_FORMS[other]} agrees {known} chance would have it "
+                f"What {quote_name(model)} gets right {_FORMS[one]} and {_FORMS[other]} agrees {known} chance would "
+                "have it "
                 f"(kappa {kappa.value:.2f} [{kappa.low:.2f}, {kappa.high:.2f}])."
             )
     return said

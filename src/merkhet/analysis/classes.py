@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from merkhet.analysis._score_lookup import PRECISIONS, ScoreBook, is_layer
+from merkhet.analysis._score_lookup import PRECISIONS, ScoreLookup, is_layer
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -14,10 +14,10 @@ from merkhet.analysis.types import (
     Line,
     Table,
     TableRow,
-    listed,
+    join_names,
     metric_label,
     percent,
-    told,
+    quote_name,
 )
 from merkhet.metrics.metrics import Metric
 
@@ -36,7 +36,7 @@ _EXPLANATION = (
 
 def classes(given: AnalysisInput) -> Analysis | None:
     """Tables by way of ranking, of senses and of what could not be asked; None where nothing has P@k or senses."""
-    book = ScoreBook(given)
+    book = ScoreLookup(given)
     asked = (task for task in book.tasks if task not in book.sense_tasks)
     clozes = [task for task in asked if any(metric in PRECISIONS for metric in book.metrics(task))]
     probes = sorted(dict.fromkeys(line.probe for line in book.lines), key=lambda name: [*_AMONG, name].index(name))
@@ -60,7 +60,7 @@ def classes(given: AnalysisInput) -> Analysis | None:
     )
 
 
-def _two_rankings(book: ScoreBook) -> list[str]:
+def _two_rankings(book: ScoreLookup) -> list[str]:
     """What the methods of clozes mean, where words were ranked in two ways."""
     methods = {
         probe: list(dict.fromkeys(line.method for line in book.lines if line.probe == probe)) for probe in _AMONG
@@ -68,8 +68,9 @@ def _two_rankings(book: ScoreBook) -> list[str]:
     if not all(methods.values()):
         return []
     return [
-        f"By {listed(methods['fill'])} a word is ranked among the model's whole vocabulary, by "
-        f"{listed(methods['rank'])} among the answers of its class: only the latter can be compared with one another."
+        f"By {join_names(methods['fill'])} a word is ranked among the model's whole vocabulary, by "
+        f"{join_names(methods['rank'])} among the answers of its class: only the latter can be compared with one "
+        "another."
     ]
 
 
@@ -80,7 +81,7 @@ def _counting(given: AnalysisInput) -> str:
     return f" Questions that could not be asked {how}; the last table counts them."
 
 
-def _task_table(book: ScoreBook, probe: str, among: str, tasks: Sequence[str]) -> Table | None:
+def _task_table(book: ScoreLookup, probe: str, among: str, tasks: Sequence[str]) -> Table | None:
     """Lines and metrics by task."""
     lines = [line for line in book.lines if line.probe == probe]
     metrics = list(dict.fromkeys(metric for task in tasks for metric in book.metrics(task)))
@@ -95,13 +96,13 @@ def _task_table(book: ScoreBook, probe: str, among: str, tasks: Sequence[str]) -
     return Table(f"{among}.", columns, tuple(rows)) if rows else None
 
 
-def _class_table(book: ScoreBook, probe: str, among: str, task: str) -> Table | None:
+def _class_table(book: ScoreLookup, probe: str, among: str, task: str) -> Table | None:
     """Classes and lines by metric: the models of a class one below the other."""
     metrics = book.metrics(task)
     rows: list[TableRow] = []
     for name in book.classes(task):
         for line in (line for line in book.lines if line.probe == probe):
-            cells = [book.cell(line, task, metric, book.column, name) for metric in metrics]
+            cells = [book.cell(line, task, metric, book.class_column, name) for metric in metrics]
             if any(cell is not None for cell in cells):
                 size = next(cell.n for cell in cells if cell is not None)
                 rows.append((_name(book, name), _label(book, line), *cells, size))
@@ -113,13 +114,13 @@ def _class_table(book: ScoreBook, probe: str, among: str, task: str) -> Table | 
     return Table(f"{among}: the classes of {task}.", columns, tuple(rows)) if rows else None
 
 
-def _label(book: ScoreBook, line: Line) -> str:
+def _label(book: ScoreLookup, line: Line) -> str:
     """The model, with its method where it was asked by several of the probe."""
     others = [one for one in book.lines if (one.model, one.probe) == (line.model, line.probe) and not is_layer(one)]
     return f"{line.model} ({line.method})" if len(others) > 1 else line.model
 
 
-def _sense_table(book: ScoreBook) -> Table | None:
+def _sense_table(book: ScoreLookup) -> Table | None:
     rows: list[TableRow] = []
     for task in book.tasks:
         if task in book.sense_tasks:
@@ -139,9 +140,9 @@ def _unusable_table(given: AnalysisInput) -> Table | None:
     for line, reasons in given.unusable.items():
         if is_layer(line):
             continue
-        asked = Counter(given.asked[name].task for name in (*given.usable[line], *reasons))
+        asked = Counter(given.questions_by_id[name].task for name in (*given.usable[line], *reasons))
         for task in given.tasks:
-            own = sorted(name for name in reasons if given.asked[name].task == task)
+            own = sorted(name for name in reasons if given.questions_by_id[name].task == task)
             if own:
                 rows.append((line.model, line.probe, line.method, task, len(own), asked[task], reasons[own[0]]))
     if not rows:
@@ -153,7 +154,7 @@ def _unusable_table(given: AnalysisInput) -> Table | None:
     return Table("Questions that could not be asked.", columns, tuple(rows), aside=True)
 
 
-def _best_and_worst(book: ScoreBook, model: str, tasks: Sequence[str], probes: Sequence[str]) -> list[str]:
+def _best_and_worst(book: ScoreLookup, model: str, tasks: Sequence[str], probes: Sequence[str]) -> list[str]:
     """Of each task with classes: which one the model knows best and which least, by the first probe that tells."""
     sentences = []
     for task in tasks:
@@ -161,15 +162,15 @@ def _best_and_worst(book: ScoreBook, model: str, tasks: Sequence[str], probes: S
         for probe in probes:
             line = next((one for one in book.lines if (one.model, one.probe) == (model, probe)), None)
             names = book.classes(task) if line else ()
-            named = {name: book.cell(line, task, metric, book.column, name) for name in names} if line else {}
+            named = {name: book.cell(line, task, metric, book.class_column, name) for name in names} if line else {}
             known = {name: cell for name, cell in named.items() if cell is not None and cell.value is not None}
             if len(known) > 1:
-                sentences.append(_known(book, told(model), task, metric, probe, known))
+                sentences.append(_known(book, quote_name(model), task, metric, probe, known))
                 break
     return sentences
 
 
-def _known(book: ScoreBook, model: str, task: str, metric: Metric, probe: str, known: dict[str, Estimate]) -> str:
+def _known(book: ScoreLookup, model: str, task: str, metric: Metric, probe: str, known: dict[str, Estimate]) -> str:
     best, worst = (choose(known, key=lambda name: known[name].value or 0.0) for choose in (max, min))
     among = " among the whole vocabulary" if probe == "fill" else " among the answers of the class"
     where = f"{metric_label(metric)}{among if probe in _AMONG else ''}"
@@ -183,13 +184,13 @@ def _known(book: ScoreBook, model: str, task: str, metric: Metric, probe: str, k
     )
 
 
-def _name(book: ScoreBook, value: str) -> str:
+def _name(book: ScoreLookup, value: str) -> str:
     """A class with its name, where the card says what it is."""
-    name = (book.given.about.get("names") or {}).get(value)
+    name = (book.inputs.data_card.get("names") or {}).get(value)
     return f"{value} ({name})" if name and name != value else value
 
 
-def _against_guessing(book: ScoreBook, model: str) -> list[str]:
+def _against_guessing(book: ScoreLookup, model: str) -> list[str]:
     sentences = []
     for task in book.tasks:
         line = book.first_line(model, task) if task in book.sense_tasks else None
@@ -200,6 +201,6 @@ def _against_guessing(book: ScoreBook, model: str) -> list[str]:
             side = "is above" if row["low"] > row["chance"] else "is below" if row["high"] < row["chance"] else ""
             verdict = f"{side} guessing" if side else "cannot be told from guessing"
             sentences.append(
-                f"On {task}, {told(model)} ({percent(row['value'])}) {verdict} ({percent(row['chance'])})."
+                f"On {task}, {quote_name(model)} ({percent(row['value'])}) {verdict} ({percent(row['chance'])})."
             )
     return sentences

@@ -1,4 +1,4 @@
-"""Models compared on the same questions, with p-values corrected for the number of comparisons."""
+"""Paired comparisons of models on the same questions, with corrected p-values."""
 
 from __future__ import annotations
 
@@ -25,44 +25,48 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far ``model`` is ahead of ``other`` on the questions that both could be asked.
-
-    ``p`` is that of a permutation test, Holm-corrected over the table it stands in, ``p_raw`` the same uncorrected,
-    ``q`` by Benjamini and Hochberg; ``mcnemar`` is the uncorrected p of McNemar's test. ``effect`` is Cohen's d of
-    paired values, ``odds`` the odds ratio of the questions that only one of the two has right, ``detectable`` the
-    smallest true difference that one test finds in 80% of samples, ``facts`` the number of clusters among the ``n``
-    questions (:mod:`merkhet.metrics.paired_tests`). ``group_column`` and ``group`` name the group that is
-    compared. None: there is no such number.
-    """
+    """A paired difference between two models. None: the number is not available."""
 
     task: str
     metric: str
     model: str
     other: str
     difference: float
+    """Score of ``model`` minus score of ``other`` on the questions that both were asked."""
     low: float
     high: float
     p: float
+    """p of a permutation test, Holm-corrected over the table."""
     n: int
+    """Number of questions."""
     p_raw: float | None = None
+    """The same p, uncorrected."""
     q: float | None = None
+    """Benjamini-Hochberg q over the table."""
     mcnemar: float | None = None
+    """Uncorrected p of McNemar's test."""
     effect: float | None = None
+    """Cohen's d of the paired values."""
     odds: float | None = None
+    """Odds ratio of the questions that only one of the models has right."""
     detectable: float | None = None
+    """The smallest true difference that a single test finds in 80% of samples (:mod:`merkhet.metrics.paired_tests`)."""
     facts: int | None = None
+    """Number of clusters among the questions."""
     group_column: str | None = None
     group: str | None = None
+    """The group that is compared: a value of ``group_column``."""
 
 
 @dataclass(frozen=True)
-class _Given:
-    """Two models' answers to the questions of a task, by question; those that count."""
+class _AnswerPair:
+    """Two models' answers to the questions of a task."""
 
     task: str
     metric: Metric
     models: tuple[str, str]
     answers: tuple[Mapping[str, Sequence[Row]], Mapping[str, Sequence[Row]]]
+    """The counted answers of each model, by question id."""
 
 
 def compare_models(
@@ -75,20 +79,25 @@ def compare_models(
     classes: Mapping[str, str] | None = None,
     unusable_is_wrong: bool = False,
 ) -> list[Comparison]:
-    """Every pair of models on every headline metric, paired by question and clustered by fact.
+    """Compare every pair of models on every headline metric, paired by question and clustered by fact.
 
-    Two models are compared by the first probe that both were asked by, each by its first method. The better model of a
-    pair stands first. A question that was answered several times counts once, by the mean; where questions have
-    ``classes``, the difference is the mean over classes. What could not be asked has the value 0 with
-    ``unusable_is_wrong`` in every metric that is a share and better if higher, and is left out else; so is a question
-    for which a metric has no number.
+    Two models are compared by the first probe that both were asked by, each by its first method. A question with
+    several answers counts once, by their mean. A question for which a metric is undefined is skipped.
+
+    Args:
+        clusters: The fact of each question.
+        classes: The class of each question; with it, a difference is the mean over classes.
+        unusable_is_wrong: Score unusable questions 0, in metrics that are a share and better if higher; else skip them.
+
+    Returns:
+        Comparisons with the better model first.
     """
-    found = []
-    for given in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
-        shared = sorted(given.answers[0].keys() & given.answers[1].keys())
-        drawn = derived_seed(seed, given.task, given.metric.name)
-        found += _compared(given, shared, questions, clusters, classes or {}, drawn)
-    return corrected(found)
+    comparisons = []
+    for pair in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
+        shared = sorted(pair.answers[0].keys() & pair.answers[1].keys())
+        pair_seed = derived_seed(seed, pair.task, pair.metric.name)
+        comparisons += _compare_pair(pair, shared, questions, clusters, classes or {}, pair_seed)
+    return correct_comparisons(comparisons)
 
 
 def compare_groups(
@@ -103,22 +112,26 @@ def compare_groups(
     classes: Mapping[str, str] | None = None,
     unusable_is_wrong: bool = False,
 ) -> list[Comparison]:
-    """The same within each group of questions: ``groups`` gives a question's group of the column called ``column``.
+    """Compare every pair of models within each group of questions; see :func:`compare_models`.
 
-    p-values are corrected over the whole table of groups. ``classes`` have no part in it: as in the scores, a group's
-    difference is the plain mean over its questions.
+    p-values are corrected over all groups. As in the scores, a group's difference is the plain mean over its questions:
+    ``classes`` is ignored.
+
+    Args:
+        groups: The group of each question.
+        column: The column that the groups come from.
     """
-    found = []
-    for given in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
+    comparisons = []
+    for pair in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
         members: dict[str, list[str]] = defaultdict(list)
-        for question_id in sorted(given.answers[0].keys() & given.answers[1].keys()):
+        for question_id in sorted(pair.answers[0].keys() & pair.answers[1].keys()):
             if groups.get(question_id) is not None:
                 members[groups[question_id]].append(question_id)
         for group, shared in sorted(members.items()):
-            drawn = derived_seed(seed, given.task, column, group, given.metric.name)
-            own = _compared(given, shared, questions, clusters, {}, drawn)
-            found += [replace(one, group_column=column, group=group) for one in own]
-    return corrected(found)
+            pair_seed = derived_seed(seed, pair.task, column, group, pair.metric.name)
+            in_group = _compare_pair(pair, shared, questions, clusters, {}, pair_seed)
+            comparisons += [replace(comparison, group_column=column, group=group) for comparison in in_group]
+    return correct_comparisons(comparisons)
 
 
 def _pairs(
@@ -127,89 +140,98 @@ def _pairs(
     headline: Sequence[tuple[str, Metric]],
     *,
     unusable_is_wrong: bool,
-) -> list[_Given]:
-    ways: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    given: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for answer in sorted(answers, key=lambda answer: is_a_layer(answer["method"])):
+) -> list[_AnswerPair]:
+    methods: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    answers_by_probe: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for answer in sorted(answers, key=lambda answer: is_layer_method(answer["method"])):
         model, task, probe = answer["model"], questions[answer["question_id"]].task, answer["probe"]
-        if ways[model, task].setdefault(probe, answer["method"]) == answer["method"]:
-            given[model, task, probe][answer["question_id"]].append(answer)
-    models = list(dict.fromkeys(model for model, _ in ways))
-    found = []
+        if methods[model, task].setdefault(probe, answer["method"]) == answer["method"]:
+            answers_by_probe[model, task, probe][answer["question_id"]].append(answer)
+    models = list(dict.fromkeys(model for model, _ in methods))
+    pairs = []
     for task, metric in headline:
-        wrong = unusable_is_wrong and metric.share and metric.higher_is_better
+        count_unusable = unusable_is_wrong and metric.share and metric.higher_is_better
         for model, other in combinations(models, 2):
-            probe = next((name for name in ways[model, task] if name in ways[other, task]), None)
+            probe = next((name for name in methods[model, task] if name in methods[other, task]), None)
             if probe is not None:
-                own, others = (_counted(given[name, task, probe], wrong) for name in (model, other))
-                found.append(_Given(task, metric, (model, other), (own, others)))
-    return found
+                model_answers, other_answers = (
+                    _usable_answers(answers_by_probe[name, task, probe], count_unusable) for name in (model, other)
+                )
+                pairs.append(_AnswerPair(task, metric, (model, other), (model_answers, other_answers)))
+    return pairs
 
 
-def _counted(answers: Mapping[str, Sequence[Row]], wrong: bool) -> dict[str, list[Row]]:
-    """The usable answers to each question; one without any is left out unless it is ``wrong``, with no answer."""
-    usable = {question_id: [one for one in own if one["unusable"] is None] for question_id, own in answers.items()}
-    return {question_id: own for question_id, own in usable.items() if own or wrong}
+def _usable_answers(answers: Mapping[str, Sequence[Row]], keep_unanswered: bool) -> dict[str, list[Row]]:
+    """Select the usable answers to each question; keep questions without any only if these count as wrong."""
+    usable = {
+        question_id: [answer for answer in repeats if answer["unusable"] is None]
+        for question_id, repeats in answers.items()
+    }
+    return {question_id: repeats for question_id, repeats in usable.items() if repeats or keep_unanswered}
 
 
-def _compared(
-    given: _Given,
+def _compare_pair(
+    pair: _AnswerPair,
     shared: Sequence[str],
     questions: Mapping[str, Question],
     clusters: Mapping[str, str],
     classes: Mapping[str, str],
     seed: int,
 ) -> list[Comparison]:
-    """The comparison on these questions, its p not yet corrected; none where they are of fewer than two facts."""
+    """Compare two models on shared questions, with uncorrected p; empty for fewer than two facts."""
     try:
         values = [
-            _values(given.metric, [own[question_id] for question_id in shared], questions) for own in given.answers
+            _values(pair.metric, [answers[question_id] for question_id in shared], questions)
+            for answers in pair.answers
         ]
     except NoRanksError:
         return []
     known = np.isfinite(values[0]) & np.isfinite(values[1])
-    shared = [question_id for question_id, there in zip(shared, known, strict=True) if there]
-    _, own = np.unique(np.array([clusters[question_id] for question_id in shared], dtype=np.str_), return_inverse=True)
-    if not len(own) or int(own.max()) < 1:
+    shared = [question_id for question_id, is_known in zip(shared, known, strict=True) if is_known]
+    _, cluster_ids = np.unique(
+        np.array([clusters[question_id] for question_id in shared], dtype=np.str_), return_inverse=True
+    )
+    if not len(cluster_ids) or int(cluster_ids.max()) < 1:
         return []
-    kinds = np.array([classes.get(question_id, "") for question_id in shared], dtype=np.str_)
-    weights = class_weights(kinds) if len(np.unique(kinds)) > 1 else None
-    sign = 1.0 if given.metric.higher_is_better else -1.0
-    first, second = (sign * one[known] for one in values)
+    question_classes = np.array([classes.get(question_id, "") for question_id in shared], dtype=np.str_)
+    weights = class_weights(question_classes) if len(np.unique(question_classes)) > 1 else None
+    sign = 1.0 if pair.metric.higher_is_better else -1.0
+    first, second = (sign * metric_values[known] for metric_values in values)
     ahead = float(np.average(first - second, weights=weights)) >= 0.0
-    pair = given.models if ahead else given.models[::-1]
+    models = pair.models if ahead else pair.models[::-1]
     first, second = (first, second) if ahead else (second, first)
-    result = paired_difference(first, second, own, seed=seed, weights=weights)
-    details = paired_details(first, second, own, weights=weights)
-    about: Row = {"model": pair[0], "other": pair[1], "n": len(shared), "p_raw": result.p}
-    return [Comparison(task=given.task, metric=given.metric.name, **about, **asdict(result), **asdict(details))]
+    paired = paired_difference(first, second, cluster_ids, seed=seed, weights=weights)
+    details = paired_details(first, second, cluster_ids, weights=weights)
+    fields: Row = {"model": models[0], "other": models[1], "n": len(shared), "p_raw": paired.p}
+    return [Comparison(task=pair.task, metric=pair.metric.name, **fields, **asdict(paired), **asdict(details))]
 
 
-def is_a_layer(method: str) -> bool:
-    """Whether a method is one of many layers: not what a model is compared by, if it answered otherwise too."""
+def is_layer_method(method: str) -> bool:
+    """Tell whether a method uses a single layer; a model is compared by such a method only if it has no other."""
     return "@" in method
 
 
 def _values(metric: Metric, answers: Sequence[Sequence[Row]], questions: Mapping[str, Question]) -> FloatArray:
-    """The metric's value of each question, the mean over its answers; 0 where there is none."""
-    counts = np.array([len(own) for own in answers], dtype=np.int64)
+    """Compute the metric of each question as the mean over its answers; 0 without answers."""
+    counts = np.array([len(repeats) for repeats in answers], dtype=np.int64)
     values = np.zeros(len(answers))
     if counts.any():
-        found = metric.values(gather([one for own in answers for one in own], questions))
-        values[counts > 0] = mean_of_each(found, (np.cumsum(counts) - counts)[counts > 0])
+        answer_values = metric.values(gather([answer for repeats in answers for answer in repeats], questions))
+        values[counts > 0] = mean_of_each(answer_values, (np.cumsum(counts) - counts)[counts > 0])
     return values
 
 
-def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons of one table: p by Holm over the table, q by Benjamini and Hochberg, p_raw as it was.
+def correct_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Correct the p-values of one table: p by Holm, q by Benjamini and Hochberg.
 
-    What was corrected before is corrected anew, from p_raw.
+    Both start from ``p_raw`` where it is set, so that tables can be joined and corrected anew.
     """
-    plain = np.array([one.p if one.p_raw is None else one.p_raw for one in comparisons], dtype=np.float64)
+    raw_p = np.array(
+        [comparison.p if comparison.p_raw is None else comparison.p_raw for comparison in comparisons], dtype=np.float64
+    )
     return [
-        replace(one, p=float(p), q=float(q), p_raw=float(raw))
-        for one, p, q, raw in zip(comparisons, holm_corrected(plain), benjamini_hochberg(plain), plain, strict=True)
+        replace(comparison, p=float(p), q=float(q), p_raw=float(uncorrected))
+        for comparison, p, q, uncorrected in zip(
+            comparisons, holm_corrected(raw_p), benjamini_hochberg(raw_p), raw_p, strict=True
+        )
     ]
-
-
-holm = corrected

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.analysis.comparison import Comparison, holm
+from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.consistency import answered_sets, question_sets
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, estimate, percent
 from merkhet.core.errors import InputError, did_you_mean
@@ -52,7 +52,7 @@ def compression(given: AnalysisInput) -> Analysis | None:
         return None
     rows = []
     sentences = []
-    for one, (model, smaller, score, less, share, sets) in zip(holm(compared), rest, strict=True):
+    for one, (model, smaller, score, less, share, sets) in zip(correct_comparisons(compared), rest, strict=True):
         ahead = Estimate(one.difference, one.low, one.high, one.n)
         rows.append((model, smaller, one.task, share, sets, ahead, one.p, score, less, one.n))
         if share.value is not None:
@@ -64,7 +64,7 @@ def compression(given: AnalysisInput) -> Analysis | None:
     )
 
 
-def checked_pairs(value: Any, _home: Path, models: Sequence[str]) -> Any:
+def check_pairs(value: Any, _home: Path, models: Sequence[str]) -> Any:
     """The option ``pairs`` as it is; refuses what is not pairs of models of the study."""
     model_pairs(value, models)
     return value
@@ -111,9 +111,11 @@ def _compare(
     given: AnalysisInput, large: Line, small: Line, task: str
 ) -> tuple[Comparison, float, float, Estimate, Estimate] | None:
     shared = sorted(
-        name for name in given.usable[large].keys() & given.usable[small].keys() if given.asked[name].task == task
+        name
+        for name in given.usable[large].keys() & given.usable[small].keys()
+        if given.questions_by_id[name].task == task
     )
-    clusters = given.clusters_of(shared)
+    clusters = given.cluster_ids(shared)
     if len(set(clusters.tolist())) < 2:
         return None
     own, other = (given.metric(task, line) for line in (large, small))
@@ -139,7 +141,7 @@ def _sets_kept(given: AnalysisInput, large: Line, small: Line, task: str, seed: 
     ids = [name for group in kept for name in group]
     every = []
     for line in (large, small):
-        right = dict(zip(ids, given.chance_right(line, ids).tolist(), strict=True))
+        right = dict(zip(ids, given.right_probabilities(line, ids).tolist(), strict=True))
         every.append(np.array([np.prod([right[name] for name in group]) for group in kept]))
     interval = ratio_interval(every[0] * every[1], every[0], np.arange(len(kept)), seed=seed)
     return estimate(interval, int(np.count_nonzero(every[0])))

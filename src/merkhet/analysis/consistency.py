@@ -80,11 +80,11 @@ def _row(given: AnalysisInput, line: Line, task: str, groups: Sequence[Sequence[
     if not kept:
         return None
     ids = [name for group in kept for name in group]
-    right = dict(zip(ids, given.chance_right(line, ids).tolist(), strict=True))
+    right = dict(zip(ids, given.right_probabilities(line, ids).tolist(), strict=True))
     accuracy = _task_accuracy(given, right)
     every = np.array([np.prod([right[name] for name in group]) for group in kept])
     none = np.array([np.prod([1.0 - right[name] for name in group]) for group in kept])
-    chances = [[accuracy[given.asked[name].task] for name in group] for group in kept]
+    chances = [[accuracy[given.questions_by_id[name].task] for name in group] for group in kept]
     places = np.arange(len(kept))
     shares = []
     for name, values in (("all", every), ("partly", np.clip(1.0 - every - none, 0.0, 1.0)), ("none", none)):
@@ -105,7 +105,7 @@ def _row(given: AnalysisInput, line: Line, task: str, groups: Sequence[Sequence[
 def _task_accuracy(given: AnalysisInput, right: dict[str, float]) -> dict[str, float]:
     by_task: dict[str, list[float]] = defaultdict(list)
     for name, value in right.items():
-        by_task[given.asked[name].task].append(value)
+        by_task[given.questions_by_id[name].task].append(value)
     return {task: float(np.mean(values)) for task, values in by_task.items()}
 
 

@@ -88,7 +88,7 @@ def question_counts(given: AnalysisInput, index: CorpusIndex) -> dict[str, int]:
     for row in given.questions:
         entities = [text for name in names[row["question_id"]] if (text := plain_name(name))]
         if entities:
-            offered = {plain_name(text) for text in given.asked[row["question_id"]].candidates}
+            offered = {plain_name(text) for text in given.questions_by_id[row["question_id"]].candidates}
             answers = [] if offered <= _VERDICTS else [plain_name(answer) for answer in row["answers"]]
             counts[row["question_id"]] = index.count(entities, answers)
     return counts
@@ -129,7 +129,7 @@ def _buckets(
             kept = sorted(one for one in ids if bucket(counts[one]) == place and one in given.usable[line])
             if kept:
                 seed = derived_seed(given.seed, "cooccurrence", name, place, metric.name)
-                interval = clustered_interval(given.values(line, kept, metric), given.clusters_of(kept), seed=seed)
+                interval = clustered_interval(given.values(line, kept, metric), given.cluster_ids(kept), seed=seed)
                 cells[place, line] = estimate(interval, len(kept))
     sizes = Counter(bucket(counts[one]) for one in ids)
     used = [place for place in range(len(BUCKETS)) if sizes[place]]
@@ -163,5 +163,5 @@ def _correlation(
     values = given.values(line, kept, metric)
     found = np.array([counts[one] for one in kept], dtype=np.float64)
     seed = derived_seed(given.seed, "cooccurrence", name, metric.name)
-    rho = rank_correlation(found, values, given.clusters_of(kept), seed=seed)
+    rho = rank_correlation(found, values, given.cluster_ids(kept), seed=seed)
     return given.labels[line], name, len(kept), estimate(rho, len(kept))

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from merkhet.analysis.memory_types import STATEMENT, MemoryInput, Stored, gap
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, told
+from merkhet.analysis.memory_types import STATEMENT, MemorizedModel, MemoryInput, format_paired_difference
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, quote_name
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.recall_scores import TOP, Clusters, clusters_of, codes, first_symbols, matched
@@ -96,11 +96,11 @@ def cutoffs(given: MemoryInput) -> Analysis | None:
     rows: list[TableRow] = []
     bins: list[TableRow] = []
     figures, sentences = [], []
-    largest = {one.base: one for one in sorted(given.stored, key=lambda one: one.facts or 0) if one.conflict}
-    for one in given.stored:
+    largest = {one.base: one for one in sorted(given.models, key=lambda one: one.facts or 0) if one.conflict}
+    for one in given.models:
         if not one.conflict or STATEMENT not in one.tasks:
             continue
-        statements, recalls = one.asked[STATEMENT]
+        statements, recalls = one.tables_by_task[STATEMENT]
         if not pc.any(statements["conflict"]).as_py():
             continue
         recalls = matched(statements, recalls)
@@ -160,7 +160,7 @@ def _tops(statements: pa.Table, recalls: pa.Table) -> tuple[FloatArray, BoolArra
     return probabilities, right
 
 
-def _policies(given: MemoryInput, one: Stored, answered: _Answered, best: float) -> list[TableRow]:
+def _policies(given: MemoryInput, one: MemorizedModel, answered: _Answered, best: float) -> list[TableRow]:
     rows: list[TableRow] = []
     by_policy = {
         "threshold": answered.judged(answered.sizes(best)),
@@ -174,10 +174,10 @@ def _policies(given: MemoryInput, one: Stored, answered: _Answered, best: float)
         clusters = answered.clusters.take(chosen)
 
         def cell(values: FloatArray, chosen: NDArray[np.int64] = chosen, clusters: Clusters = clusters) -> Estimate:
-            return estimate(clusters.interval(values[chosen], given.drawn("cutoffs")), len(chosen))
+            return estimate(clusters.interval(values[chosen], given.seed_for("cutoffs")), len(chosen))
 
         judged = by_policy["threshold"]
-        ahead = clusters.difference(judged["F1"][chosen], by_policy["one"]["F1"][chosen], given.drawn("cutoffs"))
+        ahead = clusters.difference(judged["F1"][chosen], by_policy["one"]["F1"][chosen], given.seed_for("cutoffs"))
         rows.append(
             (
                 *(one.base, one.facts, best, kind, len(chosen), int((answered.golds[chosen] > TOP).sum())),
@@ -199,7 +199,7 @@ def _policy_table(rows: Sequence[TableRow]) -> Table:
     return Table("Sets of answers on the half of facts that the threshold was not chosen on.", columns, tuple(rows))
 
 
-def _reliability(one: Stored, statements: pa.Table, recalls: pa.Table, answered: _Answered) -> list[TableRow]:
+def _reliability(one: MemorizedModel, statements: pa.Table, recalls: pa.Table, answered: _Answered) -> list[TableRow]:
     """The first answer's probability against how often it is the masked symbol, by bins; the last row is of all."""
     firsts = first_symbols(recalls)
     exact = pc.fill_null(pc.equal(firsts, statements["target"]), False).to_numpy().astype(np.float64)
@@ -226,7 +226,7 @@ def _bin_table(rows: Sequence[TableRow]) -> Table:
     return Table("Whether probabilities can be believed, over all stored statements.", columns, tuple(rows), aside=True)
 
 
-def _figure(one: Stored, answered: _Answered, curves: Mapping[float, FloatArray], best: float) -> Figure:
+def _figure(one: MemorizedModel, answered: _Answered, curves: Mapping[float, FloatArray], best: float) -> Figure:
     rows = []
     for kind in _KINDS[1:]:
         chosen = ~answered.chosen_on & answered.of(kind)
@@ -239,20 +239,24 @@ def _figure(one: Stored, answered: _Answered, curves: Mapping[float, FloatArray]
     return Figure("lines", caption, tuple(rows), "threshold", percent=True, log=True, y="F1")
 
 
-def _sentence(given: MemoryInput, one: Stored, answered: _Answered, best: float) -> str:
+def _sentence(given: MemoryInput, one: MemorizedModel, answered: _Answered, best: float) -> str:
     parts = []
     cut, alone = answered.judged(answered.sizes(best))["F1"], answered.judged(np.ones_like(answered.golds))["F1"]
     for kind in _KINDS[1:]:
         chosen = np.flatnonzero(~answered.chosen_on & answered.of(kind))
         if not len(chosen):
             continue
-        ahead = answered.clusters.take(chosen).difference(cut[chosen], alone[chosen], given.drawn("cutoffs"))
-        parts.append(f"{gap(ahead)} on the {len(chosen):,} prompts with {kind} right answer{'s' * (kind != 'one')}")
+        ahead = answered.clusters.take(chosen).difference(cut[chosen], alone[chosen], given.seed_for("cutoffs"))
+        parts.append(
+            f"{format_paired_difference(ahead)} on the {len(chosen):,} prompts with {kind} right "
+            f"answer{'s' * (kind != 'one')}"
+        )
     more = int((answered.golds > TOP).sum())
     missed = (
         f" Of prompts with more than {TOP} right answers ({more:,}), some of these are always missed." if more else ""
     )
     return (
-        f"{told(one.model)}: giving every answer of probability {best:g} or more, against the first alone, changes the "
+        f"{quote_name(one.model)}: giving every answer of probability {best:g} or more, against the first alone, "
+        "changes the "
         f"F1 of answers by {'; '.join(parts)}.{missed}"
     )

@@ -14,7 +14,7 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     estimate,
-    listed,
+    join_names,
     metric_label,
 )
 from merkhet.core.ids import derived_seed
@@ -55,11 +55,11 @@ def _table(given: AnalysisInput, line: Line, ids: dict[tuple[str, str], list[str
             # The seeds of the table of scores: a score is the same wherever it stands.
             parts = (task, "domain", column) if column else (task, "", "")
             seed = derived_seed(given.seed, *parts, metric.name)
-            interval = clustered_interval(given.values(line, kept, metric), given.clusters_of(kept), seed=seed)
+            interval = clustered_interval(given.values(line, kept, metric), given.cluster_ids(kept), seed=seed)
             cells.append(estimate(interval, len(kept)))
         rows.append((task, cells[-1], *cells[:-1]))
     kind = "share" if all(metric.share for metric in shown.values()) else "number"
-    names = listed(list(dict.fromkeys(metric_label(metric) for metric in shown.values())))
+    names = join_names(list(dict.fromkeys(metric_label(metric) for metric in shown.values())))
     columns = (Column("Task"), Column("all", kind), *(Column(name, kind) for name in given.domains))
     return Table(f"{given.labels[line]}: {names}.", columns, tuple(rows))
 
@@ -72,7 +72,9 @@ def _missing(given: AnalysisInput, ids: dict[tuple[str, str], list[str]]) -> lis
     silent = [name for name in unasked if facts[name]]
     sentences = []
     if empty:
-        sentences.append(f"There are no facts of {listed(empty)} in this run's knowledge, so nothing was asked of it.")
+        sentences.append(
+            f"There are no facts of {join_names(empty)} in this run's knowledge, so nothing was asked of it."
+        )
     if silent:
-        sentences.append(f"There are facts of {listed(silent)}, but no question in this run is about them.")
+        sentences.append(f"There are facts of {join_names(silent)}, but no question in this run is about them.")
     return sentences

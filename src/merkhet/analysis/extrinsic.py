@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from merkhet.analysis._downstream_scores import Downstream, read_downstream
-from merkhet.analysis._score_lookup import ScoreBook
+from merkhet.analysis._score_lookup import ScoreLookup
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -18,9 +18,9 @@ from merkhet.analysis.types import (
     Estimate,
     Table,
     TableRow,
-    listed,
+    join_names,
     metric_label,
-    told,
+    quote_name,
 )
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.association import PermutedCorrelation, permutation_correlation
@@ -71,7 +71,7 @@ def extrinsic(given: AnalysisInput) -> Analysis | None:
         there = (
             "No model has"
             if not shared
-            else f"Only {listed([told(model) for model in shared])} {'has' if len(shared) == 1 else 'have'}"
+            else f"Only {join_names([quote_name(model) for model in shared])} {'has' if len(shared) == 1 else 'have'}"
         )
         sentences.append(
             f"{there} scores of both kinds: there is nothing to correlate with fewer than {_FEWEST} models."
@@ -84,7 +84,7 @@ def extrinsic(given: AnalysisInput) -> Analysis | None:
 
 
 def _intrinsic(given: AnalysisInput) -> list[_Measure]:
-    book = ScoreBook(given)
+    book = ScoreLookup(given)
     models = dict.fromkeys(line.model for line in book.lines)
     found = []
     for task, metric in dict.fromkeys(given.headline):
@@ -94,7 +94,7 @@ def _intrinsic(given: AnalysisInput) -> list[_Measure]:
     return found
 
 
-def _own(book: ScoreBook, model: str, task: str, metric: Metric) -> Estimate | None:
+def _own(book: ScoreLookup, model: str, task: str, metric: Metric) -> Estimate | None:
     line = book.first_line(model, task)
     cell = None if line is None else book.cell(line, task, metric)
     return None if cell is None else Estimate(cell.value, n=cell.n)
@@ -109,13 +109,13 @@ def _extrinsic(file: Downstream) -> list[_Measure]:
 
 
 def _unmatched(given: AnalysisInput, file: Downstream, models: Sequence[str]) -> list[str]:
-    absent = [told(model) for model in file.scores if model not in models]
-    unscored = [told(model) for model in models if model not in file.scores and model not in given.baselines]
+    absent = [quote_name(model) for model in file.scores if model not in models]
+    unscored = [quote_name(model) for model in models if model not in file.scores and model not in given.baselines]
     sentences = []
     if absent:
-        sentences.append(f"In {file.name} but not in this run: {listed(absent)}.")
+        sentences.append(f"In {file.name} but not in this run: {join_names(absent)}.")
     if unscored:
-        sentences.append(f"In this run but not in {file.name}: {listed(unscored)}. Names must be the same in both.")
+        sentences.append(f"In this run but not in {file.name}: {join_names(unscored)}. Names must be the same in both.")
     for task in file.tasks:
         values = [own[task] for own in file.scores.values() if task in own]
         if any(value > 1 for value in values) and any(0 < value <= 1 for value in values):

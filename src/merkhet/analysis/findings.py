@@ -1,4 +1,4 @@
-"""What a run says in words: what each model knows, who is ahead, what could not be asked."""
+"""Findings of a run in words: known and unknown groups, comparisons of models, unusable questions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from merkhet.analysis.comparison import Comparison, compare_models, is_a_layer
-from merkhet.analysis.types import told
+from merkhet.analysis.comparison import Comparison, compare_models, is_layer_method
+from merkhet.analysis.difference_text import format_size
+from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
 from merkhet.metrics.corrections import CLEAR
@@ -31,10 +32,21 @@ def summarize_findings(
     classes: Mapping[str, str] | None = None,
     unusable_is_wrong: bool = False,
 ) -> dict[str, Any]:
-    """Sentences, paired comparisons of the models (not of baselines), and unusable questions by model and reason."""
-    scores = _first_method(scores)
+    """Summarize a run.
+
+    Args:
+        clusters: The fact of each question.
+        headline: Tasks with their metrics.
+        about: Names of relations and domains for sentences.
+        classes: The class of each question, if scores are means over classes.
+
+    Returns:
+        ``sentences``, ``comparisons`` (paired, of the models without baselines) and ``unusable`` (counts by model and
+        reason).
+    """
+    scores = _select_first_method(scores)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
-    found = compare_models(
+    comparisons = compare_models(
         [answer for answer in answers if answer["model"] in models],
         questions,
         clusters,
@@ -44,41 +56,43 @@ def summarize_findings(
         unusable_is_wrong=unusable_is_wrong,
     )
     unusable = Counter(
-        (answer["model"], _reason(answer["unusable"]))
+        (answer["model"], _reason_kind(answer["unusable"]))
         for answer in answers
-        if answer["unusable"] is not None and not is_a_layer(answer["method"])
+        if answer["unusable"] is not None and not is_layer_method(answer["method"])
     )
     sentences = []
     for model in models:
-        sentences += _knows(model, scores, headline, about)
-        sentences += _at_chance(model, scores, headline)
-    sentences += _too_few(scores, headline, models)
-    sentences += compared(found)
-    sentences.append(_unusable(unusable, wrong=unusable_is_wrong))
+        sentences += _describe_knowledge(model, scores, headline, about)
+        sentences += _describe_chance_level(model, scores, headline)
+    sentences += _describe_missing_intervals(scores, headline, models)
+    sentences += describe_comparisons(comparisons)
+    sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
     return {
         "sentences": sentences,
-        "comparisons": [asdict(one) for one in found],
-        "unusable": [{"model": m, "reason": r, "count": n} for (m, r), n in sorted(unusable.items())],
+        "comparisons": [asdict(comparison) for comparison in comparisons],
+        "unusable": [
+            {"model": model, "reason": reason, "count": count} for (model, reason), count in sorted(unusable.items())
+        ],
     }
 
 
-def _first_method(scores: Sequence[Row]) -> list[Row]:
-    """The scores of each model by its first probe and method: the one it is compared by."""
+def _select_first_method(scores: Sequence[Row]) -> list[Row]:
+    """Select the scores of each model by its first probe and method, by which it is compared."""
     first: dict[tuple[str, str], tuple[str, str]] = {}
-    for row in sorted(scores, key=lambda row: is_a_layer(row["method"])):
+    for row in sorted(scores, key=lambda row: is_layer_method(row["method"])):
         first.setdefault((row["model"], row["task"]), (row["probe"], row["method"]))
     return [row for row in scores if first[row["model"], row["task"]] == (row["probe"], row["method"])]
 
 
-def _overall(row: Row) -> bool:
-    """Whether a row is over all questions of a task: none of the group columns is filled."""
+def _is_overall(row: Row) -> bool:
+    """Tell whether a row is over all questions of a task: no group column is set."""
     return not any(value for column, value in row.items() if column not in SCORES.schema.names)
 
 
-def _knows(
+def _describe_knowledge(
     model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], about: Mapping[str, str]
 ) -> list[str]:
-    """The best and the weakest relations (or domains) of the first headline task, against chance."""
+    """Word the best and the weakest relations (or domains) of the first headline task, against chance."""
     if not headline:
         return []
     task, metric = headline[0]
@@ -97,19 +111,19 @@ def _knows(
     known = sorted((row for row in rows if row["low"] > row["chance"] + 1e-9), key=lambda row: -row["value"])[:2]
     unknown = sorted((row for row in rows if row["low"] <= row["chance"] + 1e-9), key=lambda row: row["value"])[:1]
     if not known:
-        return [_no_group_alone(model, scores, task, metric, group)] if len(rows) > 1 else []
+        return [_describe_overall(model, scores, task, metric, group)] if len(rows) > 1 else []
     parts = [f"{about.get(row[group], row[group])} ({_percent(row['value'])})" for row in known]
-    sentence = f"{model} knows {_listed(parts)} best"
+    sentence = f"{model} knows {join_names(parts)} best"
     for row in unknown:
         name = about.get(row[group], row[group])
         sentence += f", and not {name} ({_percent(row['value'])}, chance {_percent(row['chance'])})"
     return [sentence + "."]
 
 
-def _no_group_alone(model: str, scores: Sequence[Row], task: str, metric: Metric, group: str) -> str:
+def _describe_overall(model: str, scores: Sequence[Row], task: str, metric: Metric, group: str) -> str:
     """What is said where no group is above chance: perhaps all of them together are."""
     for row in scores:
-        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name) and _overall(row):
+        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name) and _is_overall(row):
             value, low, chance = row["value"], row["low"], row["chance"]
             if low is not None and chance is not None and low > chance + 1e-9:
                 return (
@@ -119,107 +133,127 @@ def _no_group_alone(model: str, scores: Sequence[Row], task: str, metric: Metric
     return f"{model} shows no {task} knowledge beyond chance in any {group}."
 
 
-def _at_chance(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
-    """Tasks where a model's interval holds the chance level, or lies below it.
+def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
+    """Word the tasks where a model's interval contains the chance level, or lies below it.
 
-    What a model wrote by itself is no choice among names, and so is not compared with a guess among them.
+    Free answers are no choice among candidates, so they have no chance level to compare with.
     """
-    near, below = [], []
+    at_chance, below = [], []
     for task, metric in headline:
         for row in scores:
-            if (row["model"], row["task"], row["metric"]) != (model, task, metric.name) or not _overall(row):
+            if (row["model"], row["task"], row["metric"]) != (model, task, metric.name) or not _is_overall(row):
                 continue
             if row["probe"] in ("write", "answer"):
                 continue
             if row["low"] is not None and row["chance"] is not None and row["low"] <= row["chance"] <= row["high"]:
-                near.append(task)
+                at_chance.append(task)
             elif row["high"] is not None and row["chance"] is not None and row["high"] < row["chance"]:
                 below.append(task)
     sentences = []
-    if near:
-        sentences.append(f"{model} cannot be told from guessing in {_listed(list(dict.fromkeys(near)))}.")
+    if at_chance:
+        sentences.append(f"{model} cannot be told from guessing in {join_names(list(dict.fromkeys(at_chance)))}.")
     if below:
-        sentences.append(f"{model} is below guessing in {_listed(list(dict.fromkeys(below)))}: it prefers wrong names.")
+        sentences.append(
+            f"{model} is below guessing in {join_names(list(dict.fromkeys(below)))}: it prefers wrong names."
+        )
     return sentences
 
 
-def _too_few(scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], models: Sequence[str]) -> list[str]:
-    """Tasks whose scores have no interval, for they are about a single fact."""
+def _describe_missing_intervals(
+    scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], models: Sequence[str]
+) -> list[str]:
+    """Word the tasks whose scores have no interval because they are about a single fact."""
     tasks = [
         task
         for task, metric in headline
         if any(
             (row["task"], row["metric"]) == (task, metric.name) and row["value"] is not None and row["low"] is None
             for row in scores
-            if row["model"] in models and _overall(row)
+            if row["model"] in models and _is_overall(row)
         )
     ]
     if not tasks:
         return []
     verb = "was" if len(set(tasks)) == 1 else "were"
-    about = _listed(list(dict.fromkeys(tasks)))
+    about = join_names(list(dict.fromkeys(tasks)))
     return [
         f"{about[:1].upper()}{about[1:]} {verb} asked about one fact only: a score without an interval says little."
     ]
 
 
-def compared(comparisons: Sequence[Comparison]) -> list[str]:
-    """Who is ahead of whom; where there are many pairs, the clearest, and how many do not differ.
+def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
+    """Word which models are ahead; of many pairs, the most significant, and the number without a clear difference.
 
-    Where two models do not differ clearly, the smallest difference that these questions could have shown is told, once
-    for a pair and task.
+    Where two models do not differ clearly, name the smallest difference that these questions could have shown, once per
+    pair and task.
     """
-    alone = len(comparisons) == 1
-    alike = [one for one in comparisons if one.p >= CLEAR]
+    single = len(comparisons) == 1
+    alike = [comparison for comparison in comparisons if comparison.p >= CLEAR]
     if len(comparisons) <= _MOST_COMPARED:
-        first = {(one.task, one.model, one.other): one for one in reversed(alike)}
-        return [_ahead(one, _could_be_seen([one], alone) if one in first.values() else "") for one in comparisons]
-    clear = sorted((one for one in comparisons if one.p < CLEAR), key=lambda one: (one.p, -one.difference))
-    more = len(clear) - _MOST_COMPARED
-    said = [_ahead(one) for one in clear[:_MOST_COMPARED]]
-    if more > 0:
-        said.append(f"In {more} more comparisons one of two models is ahead.")
+        first = {(comparison.task, comparison.model, comparison.other): comparison for comparison in reversed(alike)}
+        return [
+            _describe_comparison(
+                comparison, _describe_power([comparison], single) if comparison in first.values() else ""
+            )
+            for comparison in comparisons
+        ]
+    clear = sorted(
+        (comparison for comparison in comparisons if comparison.p < CLEAR),
+        key=lambda comparison: (comparison.p, -comparison.difference),
+    )
+    remaining = len(clear) - _MOST_COMPARED
+    sentences = [_describe_comparison(comparison) for comparison in clear[:_MOST_COMPARED]]
+    if remaining > 0:
+        sentences.append(f"In {remaining} more comparisons one of two models is ahead.")
     if alike:
-        seen = _could_be_seen(alike, alone)
-        said.append(f"In {len(alike)} of {len(comparisons)} comparisons two models do not differ clearly{seen}.")
-    return said
+        power = _describe_power(alike, single)
+        sentences.append(f"In {len(alike)} of {len(comparisons)} comparisons two models do not differ clearly{power}.")
+    return sentences
 
 
-def _ahead(one: Comparison, could_be_seen: str = "") -> str:
-    p = f"p = {one.p:.3f}" if one.p >= 0.001 else "p < 0.001"
-    if one.p >= CLEAR:
-        pair = f"{told(one.model)} and {told(one.other)}"
-        return f"On {one.task}, {pair} do not differ clearly ({_gap(one)}, paired, {p}){could_be_seen}."
-    return f"{told(one.model)} is ahead of {told(one.other)} on {one.task} by {_gap(one)} (paired, {p})."
+def _describe_comparison(comparison: Comparison, power: str = "") -> str:
+    p = f"p = {comparison.p:.3f}" if comparison.p >= 0.001 else "p < 0.001"
+    if comparison.p >= CLEAR:
+        pair = f"{quote_name(comparison.model)} and {quote_name(comparison.other)}"
+        return f"On {comparison.task}, {pair} do not differ clearly ({_format_gap(comparison)}, paired, {p}){power}."
+    return (
+        f"{quote_name(comparison.model)} is ahead of {quote_name(comparison.other)} on {comparison.task} by "
+        f"{_format_gap(comparison)} (paired, {p})."
+    )
 
 
-def _gap(one: Comparison) -> str:
-    """A difference in points, or by the metric's own measure where it is no share."""
-    return f"{100 * one.difference:.1f} points" if _is_share(one) else f"{one.difference:.2f} in {one.metric}"
+def _format_gap(comparison: Comparison) -> str:
+    """Format a difference in points, or in units of the metric if it is not a share."""
+    return (
+        f"{100 * comparison.difference:.1f} points"
+        if _is_share(comparison)
+        else f"{comparison.difference:.2f} in {comparison.metric}"
+    )
 
 
-def _could_be_seen(comparisons: Sequence[Comparison], alone: bool) -> str:
-    """What these comparisons could have shown, as the end of a sentence; nothing where that is not known."""
-    known = [one for one in comparisons if _is_share(one)]
-    points = sorted({_in_points(one.detectable) for one in known if one.detectable is not None}, key=float)
-    if not points:
-        few = min((one.facts for one in known if one.facts is not None), default=None)
-        return "" if few is None or len(comparisons) > 1 else f"; {few} facts are too few to show one"
-    far = points[0] if len(points) == 1 else f"{points[0]} to {points[-1]}"
-    what = f"a true difference of {far} points or more" if len(points) == 1 else f"true differences of {far} points"
-    return f"; {'' if alone else 'tested alone, '}{what} would have been found about four times of five"
+def _describe_power(comparisons: Sequence[Comparison], single: bool) -> str:
+    """Word what these comparisons could have shown, as the end of a sentence; empty if unknown."""
+    in_points = [comparison for comparison in comparisons if _is_share(comparison)]
+    sizes = sorted(
+        {format_size(comparison.detectable) for comparison in in_points if comparison.detectable is not None}, key=float
+    )
+    if not sizes:
+        facts = min((comparison.facts for comparison in in_points if comparison.facts is not None), default=None)
+        return "" if facts is None or len(comparisons) > 1 else f"; {facts} facts are too few to show one"
+    size_range = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    difference = (
+        f"a true difference of {size_range} points or more"
+        if len(sizes) == 1
+        else f"true differences of {size_range} points"
+    )
+    return f"; {'' if single else 'tested alone, '}{difference} would have been found about four times of five"
 
 
-def _in_points(share: float) -> str:
-    """A size in points, without more digits than one would say."""
-    return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
+def _is_share(comparison: Comparison) -> bool:
+    return get_metric(comparison.metric).share if is_metric(comparison.metric) else True
 
 
-def _is_share(one: Comparison) -> bool:
-    return get_metric(one.metric).share if is_metric(one.metric) else True
-
-
-def _unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
+def _describe_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
     if not unusable:
         return "Every question could be asked of every model."
     parts = [f"{count} of {model} ({reason})" for (model, reason), count in unusable.most_common(3)]
@@ -231,22 +265,18 @@ def _unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
     return f"{total} {verb} unusable and {counted}: {', '.join(parts)}{tail}."
 
 
-def _reason(text: str) -> str:
-    """The kind of a reason, without the candidate or the numbers in it."""
+def _reason_kind(text: str) -> str:
+    """Generalize a reason: drop the candidate and the numbers in it."""
     if text.startswith("too long"):
         return "too long for the model"
     if "holds a token that this model does not know" in text:
-        what = next((what for what in ("answer", "word") if text.startswith(f"the {what} ")), "candidate")
-        return f"{'an' if what == 'answer' else 'a'} {what} holds an unknown token"
+        subject = next((subject for subject in ("answer", "word") if text.startswith(f"the {subject} ")), "candidate")
+        return f"{'an' if subject == 'answer' else 'a'} {subject} holds an unknown token"
     if "has no token" in text:
         return "a candidate has no token"
     if "have the same tokens" in text:
         return "a right and a wrong candidate have the same tokens"
     return text
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _percent(value: float) -> str:

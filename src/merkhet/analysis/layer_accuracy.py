@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from merkhet.analysis._score_lookup import ScoreBook
+from merkhet.analysis._score_lookup import ScoreLookup
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -20,7 +20,7 @@ from merkhet.analysis.types import (
     TableRow,
     metric_label,
     percent,
-    told,
+    quote_name,
 )
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.bootstrap import PairedDifference, paired_difference
@@ -50,7 +50,7 @@ class _Stack:
 
 def layers(given: AnalysisInput) -> Analysis | None:
     """Figures and tables of accuracy by layer; None where no single layer was asked for."""
-    book = ScoreBook(given)
+    book = ScoreLookup(given)
     figures, tables, best, sentences = [], [], [], []
     for task in book.tasks:
         stacks = _stacks(given, book, task)
@@ -78,7 +78,7 @@ def layers(given: AnalysisInput) -> Analysis | None:
     return Analysis("layers", "Senses by layer", _EXPLANATION, (table, *tables), tuple(figures), tuple(sentences))
 
 
-def _stacks(given: AnalysisInput, book: ScoreBook, task: str) -> list[_Stack]:
+def _stacks(given: AnalysisInput, book: ScoreLookup, task: str) -> list[_Stack]:
     """The models and states of which at least two layers have a score.
 
     The last layer has a number where all before it were asked for, and its name alone where some are missing.
@@ -129,12 +129,12 @@ def _best(
     best = max(known, key=lambda layer: (known[layer].value or 0.0, layer == last))
     high, end = known[best], known[last]
     head = (stack.label, str(best), high, end.value)
-    of = f"Of {len(known)} layers of {told(stack.label)}"
+    of = f"Of {len(known)} layers of {quote_name(stack.label)}"
     if best == last:
         return (*head, None, None, None), f"{of}, the last has the best accuracy ({percent(end.value or 0.0)})."
-    ids = sorted(set.intersection(*(set(given.counted(line, stack.task)) for line in stack.lines.values())))
+    ids = sorted(set.intersection(*(set(given.counted_ids(line, stack.task)) for line in stack.lines.values())))
     values = {layer: given.counted_values(line, ids, metric) for layer, line in stack.lines.items()}
-    weights, clusters = given.weights(ids), given.clusters_of(ids)
+    weights, clusters = given.weights(ids), given.cluster_ids(ids)
     seed = derived_seed(given.seed, "layers", stack.task, metric.name)
     ahead = paired_difference(weights * values[best], weights * values[last], clusters, seed=seed)
     p = min(1.0, ahead.p * (len(known) - 1))

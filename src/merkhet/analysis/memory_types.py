@@ -1,4 +1,4 @@
-"""What an analysis of a memorizing run gets: what each model stored under each condition, and what it recalled."""
+"""Input types and wording helpers of the analyses of memorizing runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from merkhet.analysis.comparison import Comparison, holm
+from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.types import Analysis, Estimate, percent
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.bootstrap import PairedDifference
@@ -17,7 +17,7 @@ from merkhet.metrics.recall_scores import GROUPS, METRICS, frequency_recalls, pa
 
 LABELS = {"acc@1": "Acc@1", "acc@5": "Acc@5", "hit@5": "Hit@5", "hit@10": "Hit@10"}
 CONDITIONS = ("facts", "conflict", "static", "dynamic")
-"""What conditions differ in."""
+"""Keys of a condition."""
 STATEMENT = "statement"
 FREQUENCY = "frequency"
 INTERVALS = (
@@ -31,24 +31,24 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Stored:
-    """One model under one condition.
-
-    ``model`` is its name in the scores, ``base`` the model it was before; ``condition`` says what was stored and how
-    (facts, conflict, static, dynamic), ``record`` is what was written down of learning. ``asked`` gives the statements
-    and recalls of each task; it is looked at one task at a time, so that it may read them from files.
-    """
+class MemorizedModel:
+    """One model that memorized facts under one condition."""
 
     model: str
+    """Name in the scores."""
     base: str
+    """The model before memorizing."""
     condition: Mapping[str, Any]
+    """What was stored and how: facts, conflict, static, dynamic."""
     record: Mapping[str, Any]
-    asked: Mapping[str, tuple[pa.Table, pa.Table]]
+    """Training record."""
+    tables_by_task: Mapping[str, tuple[pa.Table, pa.Table]]
+    """Statements and recalls of each task. Values may be read from files, so look up one task at a time."""
 
     @property
     def tasks(self) -> frozenset[str]:
-        """What was asked, without looking at it."""
-        return frozenset(self.asked)
+        """The tasks that were asked; reads no table."""
+        return frozenset(self.tables_by_task)
 
     @property
     def conflict(self) -> bool:
@@ -62,66 +62,64 @@ class Stored:
 
     @property
     def facts(self) -> int | None:
-        """How many facts were stored."""
+        """The number of stored facts."""
         return self.condition.get("facts")
 
 
 @dataclass(frozen=True)
 class MemoryInput:
-    """One memorizing run as an analysis sees it.
-
-    ``scores`` are all rows of scores, those of the baseline among them: its model is "frequency", followed by what
-    follows the base in a model's name where there are several conditions. With ``symbols`` models can be compared with
-    the baseline statement by statement.
-    """
+    """The tables of one memorizing run, as analyses read them."""
 
     experiment: str
-    stored: tuple[Stored, ...]
+    models: tuple[MemorizedModel, ...]
     scores: Sequence[Row]
+    """Rows of scores, with those of the baseline: its model is "frequency", followed by the condition's suffix of a
+    model's name where there are several conditions."""
     seed: int = 0
     symbols: pa.Table | None = None
+    """All symbols; needed to compare models with the baseline statement by statement."""
 
     @property
-    def bases(self) -> dict[str, list[Stored]]:
-        """The conditions of each model, in order."""
-        found: dict[str, list[Stored]] = {}
-        for one in self.stored:
-            found.setdefault(one.base, []).append(one)
-        return found
+    def bases(self) -> dict[str, list[MemorizedModel]]:
+        """The conditions of each base model, in order."""
+        by_base: dict[str, list[MemorizedModel]] = {}
+        for memorized in self.models:
+            by_base.setdefault(memorized.base, []).append(memorized)
+        return by_base
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics there are scores for."""
-        there = {row["metric"] for row in self.scores}
-        return [metric for metric in METRICS if metric in there]
+        """The metrics that have scores."""
+        scored = {row["metric"] for row in self.scores}
+        return [metric for metric in METRICS if metric in scored]
 
     def cell(self, model: str, task: str, metric: str, **groups: str) -> Estimate | None:
-        """A score with its interval: over all statements of the task, or of the groups that are named."""
+        """Find a score with its interval: over all statements of the task, or over the named groups."""
         row = self._rows.get((model, task, metric, *_key(groups)))
         return None if row is None else Estimate(row["value"], row["low"], row["high"], row["n"])
 
     def chance(self, model: str, task: str, metric: str, **groups: str) -> float | None:
-        """What guessing among all symbols would give."""
+        """Find the chance level: guessing among all symbols."""
         row = self._rows.get((model, task, metric, *_key(groups)))
         return None if row is None else row.get("chance")
 
-    def baseline(self, one: Stored, task: str, metric: str, **groups: str) -> Estimate | None:
-        """What the baseline has that counted what was stored under the same condition."""
-        own = self.cell(f"{FREQUENCY}{one.model.removeprefix(one.base)}", task, metric, **groups)
-        return own or self.cell(FREQUENCY, task, metric, **groups)
+    def baseline(self, memorized: MemorizedModel, task: str, metric: str, **groups: str) -> Estimate | None:
+        """Find the score of the frequency baseline of the same condition."""
+        suffix = memorized.model.removeprefix(memorized.base)
+        return self.cell(f"{FREQUENCY}{suffix}", task, metric, **groups) or self.cell(FREQUENCY, task, metric, **groups)
 
-    def above_baseline(self, one: Stored, task: str, metric: str) -> tuple[PairedDifference, int] | None:
-        """How far a model is above that baseline, statement by statement; None without symbols or such a task."""
-        if self.symbols is None or not {task, STATEMENT} <= one.tasks:
+    def above_baseline(self, memorized: MemorizedModel, task: str, metric: str) -> tuple[PairedDifference, int] | None:
+        """Compare a model with its baseline, paired by statement; None without symbols or without such a task."""
+        if self.symbols is None or not {task, STATEMENT} <= memorized.tasks:
             return None
-        statements, recalls = one.asked[task]
+        statements, recalls = memorized.tables_by_task[task]
         if not statements.num_rows:
             return None
-        counted = frequency_recalls(one.asked[STATEMENT][0], statements, self.symbols)
-        return paired_recall_difference(statements, recalls, counted, metric, self.drawn(task, metric))
+        baseline_recalls = frequency_recalls(memorized.tables_by_task[STATEMENT][0], statements, self.symbols)
+        return paired_recall_difference(statements, recalls, baseline_recalls, metric, self.seed_for(task, metric))
 
-    def drawn(self, *parts: str) -> int:
-        """The seed of what is drawn for these."""
+    def seed_for(self, *parts: str) -> int:
+        """Derive the seed of a random draw."""
         return derived_seed(self.seed, self.experiment, *parts)
 
     @cached_property
@@ -133,48 +131,58 @@ class MemoryInput:
 
 
 MemoryAnalysis: TypeAlias = Callable[[MemoryInput], Analysis | None]
-"""An analysis of a memorizing run; None where it has nothing to say."""
+"""An analysis of a memorizing run; None if it does not apply."""
 
 
-def analyse_memory(given: MemoryInput, analyses: Sequence[MemoryAnalysis]) -> Iterator[Analysis]:
-    """Run analyses of a memorizing run; skip those that have nothing to say."""
-    for analysis in analyses:
-        found = analysis(given)
-        if found is not None:
-            yield found
+def run_memory_analyses(inputs: MemoryInput, analyses: Sequence[MemoryAnalysis]) -> Iterator[Analysis]:
+    """Run analyses of a memorizing run; skip those that do not apply."""
+    for run_analysis in analyses:
+        analysis = run_analysis(inputs)
+        if analysis is not None:
+            yield analysis
 
 
-def comparable(base: str | None, condition: Mapping[str, Any], other_base: str, other: Mapping[str, Any]) -> bool:
-    """Whether two memories differ in one thing: conditions of one model in one, other models in no condition."""
-    different = [kind for kind in CONDITIONS if condition.get(kind) != other.get(kind)]
+def are_comparable(base: str | None, condition: Mapping[str, Any], other_base: str, other: Mapping[str, Any]) -> bool:
+    """Tell whether two memories differ in one respect only.
+
+    Conditions of one base model must differ in one key; different base models must have the same condition.
+    """
+    different = [key for key in CONDITIONS if condition.get(key) != other.get(key)]
     return len(different) == (1 if base == other_base else 0)
 
 
-def compared(found: Mapping[tuple[str, str, str, str], tuple[PairedDifference, int]]) -> list[Comparison]:
-    """Differences by task, metric, model and what it is compared with, their p-values corrected; unknown ones not."""
-    return holm(
+def make_comparisons(
+    differences: Mapping[tuple[str, str, str, str], tuple[PairedDifference, int]],
+) -> list[Comparison]:
+    """Convert paired differences to comparisons with corrected p-values; skip those without a p-value.
+
+    Args:
+        differences: The difference and its number of statements, by task, metric, model and other model.
+    """
+    return correct_comparisons(
         [
-            Comparison(*names, one.difference, one.low, one.high, one.p, n)
-            for names, (one, n) in found.items()
-            if n and one.p == one.p
+            Comparison(*key, paired.difference, paired.low, paired.high, paired.p, n)
+            for key, (paired, n) in differences.items()
+            if n and paired.p == paired.p
         ]
     )
 
 
-def side(one: Comparison | PairedDifference) -> str:
-    """On which side of what it is compared with something is, as far as that can be told."""
-    return "not told apart from" if one.p >= 0.05 else "above" if one.difference > 0 else "below"
+def describe_side(difference: Comparison | PairedDifference) -> str:
+    """Word the direction of a difference: above, below, or not told apart from."""
+    return "not told apart from" if difference.p >= 0.05 else "above" if difference.difference > 0 else "below"
 
 
-def gap(one: Comparison | PairedDifference) -> str:
-    """A difference in a sentence: points with their interval and p."""
-    p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
-    value, low, high = (f"{100 * end:+.1f}".replace("-0.0", "+0.0") for end in (one.difference, one.low, one.high))
+def format_paired_difference(difference: Comparison | PairedDifference) -> str:
+    """Format a difference in points, with its interval and p."""
+    p = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.3f}"
+    ends = (difference.difference, difference.low, difference.high)
+    value, low, high = (f"{100 * end:+.1f}".replace("-0.0", "+0.0") for end in ends)
     return f"{value} points [{low}, {high}], {p}"
 
 
-def shown(cell: Estimate | None) -> str:
-    """A score in a sentence, with its interval."""
+def format_score(cell: Estimate | None) -> str:
+    """Format a score in percent, with its interval."""
     if cell is None or cell.value is None:
         return "unknown"
     if cell.low is None or cell.high is None:

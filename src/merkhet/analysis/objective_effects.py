@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merkhet.analysis._score_lookup import ScoreBook
-from merkhet.analysis.comparison import Comparison, holm
+from merkhet.analysis._score_lookup import ScoreLookup
+from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -17,7 +17,7 @@ from merkhet.analysis.types import (
     Line,
     Table,
     TableRow,
-    listed,
+    join_names,
     metric_label,
 )
 from merkhet.core.ids import derived_seed
@@ -36,7 +36,7 @@ _EXPLANATION = (
 )
 
 
-def trained_by(model: str) -> tuple[str, str] | None:
+def parse_trained_model(model: str) -> tuple[str, str] | None:
     """The model that was trained further (with its run, where that is told) and its objective; None for others."""
     found = _TRAINED.match(model)
     return (found["base"] + (found["run"] or ""), found["objective"]) if found else None
@@ -44,10 +44,10 @@ def trained_by(model: str) -> tuple[str, str] | None:
 
 def objectives(given: AnalysisInput) -> Analysis | None:
     """Scores by objective, differences from mlm and curves of the loss; None where no model was trained further."""
-    book = ScoreBook(given)
+    book = ScoreLookup(given)
     families: dict[str, dict[str, str]] = {}
     for model in dict.fromkeys(line.model for line in book.lines):
-        found = trained_by(model)
+        found = parse_trained_model(model)
         if found is not None:
             families.setdefault(found[0], {})[found[1]] = model
     if not families:
@@ -65,12 +65,12 @@ def objectives(given: AnalysisInput) -> Analysis | None:
         "Training objectives",
         _EXPLANATION,
         tuple(tables),
-        tuple(_curves(given.learned)),
+        tuple(_curves(given.training_records)),
         tuple(sentences),
     )
 
 
-def _scores(book: ScoreBook, base: str, trained: Mapping[str, str]) -> Table:
+def _scores(book: ScoreLookup, base: str, trained: Mapping[str, str]) -> Table:
     models = {"before": base, **trained} if any(line.model == base for line in book.lines) else dict(trained)
     rows: list[TableRow] = []
     for task in book.tasks:
@@ -82,19 +82,19 @@ def _scores(book: ScoreBook, base: str, trained: Mapping[str, str]) -> Table:
     return Table(f"{base} trained further by each objective.", columns, tuple(rows))
 
 
-def _cell(book: ScoreBook, model: str, task: str, metric: Metric) -> Estimate | None:
+def _cell(book: ScoreLookup, model: str, task: str, metric: Metric) -> Estimate | None:
     line = book.first_line(model, task)
     return None if line is None else book.cell(line, task, metric)
 
 
-def _compared(given: AnalysisInput, book: ScoreBook, trained: Mapping[str, str]) -> list[Comparison]:
+def _compared(given: AnalysisInput, book: ScoreLookup, trained: Mapping[str, str]) -> list[Comparison]:
     """Every other objective against mlm, by the same probe and method, on every task and metric."""
     found = []
     for name, model in trained.items():
         for task in book.tasks if name != _PLAIN and _PLAIN in trained else ():
             pair = _pair(book, model, trained[_PLAIN], task)
-            ids = sorted(set(given.counted(pair[0], task)) & set(given.counted(pair[1], task))) if pair else []
-            clusters = given.clusters_of(ids)
+            ids = sorted(set(given.counted_ids(pair[0], task)) & set(given.counted_ids(pair[1], task))) if pair else []
+            clusters = given.cluster_ids(ids)
             if pair is None or len(set(clusters.tolist())) < 2:
                 continue
             weights = given.weights(ids)
@@ -104,10 +104,10 @@ def _compared(given: AnalysisInput, book: ScoreBook, trained: Mapping[str, str])
                 one = paired_difference(first, second, clusters, seed=seed)
                 head = (task, metric_label(metric), name, _PLAIN)
                 found.append(Comparison(*head, one.difference, one.low, one.high, one.p, len(ids)))
-    return holm(found)
+    return correct_comparisons(found)
 
 
-def _pair(book: ScoreBook, model: str, other: str, task: str) -> tuple[Line, Line] | None:
+def _pair(book: ScoreLookup, model: str, other: str, task: str) -> tuple[Line, Line] | None:
     line = book.first_line(model, task)
     twin = None if line is None else Line(other, line.probe, line.method)
     return None if line is None or twin not in book.lines or twin is None else (line, twin)
@@ -136,7 +136,7 @@ def _told(base: str, trained: Mapping[str, str], compared: Sequence[Comparison])
             side = equal if one.p >= 0.05 else above if one.difference > 0 else below
             sides[side].append(f"{one.task} {one.metric}")
         parts = [
-            f"{side} {'any score' if side == equal and len(places) == len(own) else listed(places)}"
+            f"{side} {'any score' if side == equal and len(places) == len(own) else join_names(places)}"
             for side, places in sides.items()
             if places
         ]

@@ -49,13 +49,13 @@ def resampled_means(groups: Mapping[Key, Group], *, seed: int, resamples: int = 
     return means
 
 
-def average(draws: Iterable[FloatArray]) -> FloatArray:
+def average_draws(draws: Iterable[FloatArray]) -> FloatArray:
     """The unweighted mean of what :func:`resampled_means` gives, entry by entry."""
     mean: FloatArray = np.mean(list(draws), axis=0)
     return mean
 
 
-def estimated(draws: FloatArray, n: int | None = None) -> Estimate:
+def estimate_from_draws(draws: FloatArray, n: int | None = None) -> Estimate:
     """The first entry as the value, with a 95% percentile interval of the others; without one where there are none."""
     value, rest = float(draws[0]), draws[1:][~np.isnan(draws[1:])]
     if np.isnan(value) or not len(rest):
@@ -76,6 +76,6 @@ def _strata(places: Mapping[Key, NDArray[np.int64]], size: int) -> dict[tuple[st
     return {names: np.array(members) for names, members in found.items()}
 
 
-def pooled(parts: Sequence[Group]) -> Group:
+def pool_groups(parts: Sequence[Group]) -> Group:
     """Several groups as one."""
     return np.concatenate([values for values, _ in parts]), np.concatenate([clusters for _, clusters in parts])

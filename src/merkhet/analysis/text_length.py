@@ -20,9 +20,9 @@ from merkhet.analysis.types import (
     Line,
     Table,
     estimate,
-    listed,
+    join_names,
     metric_label,
-    told,
+    quote_name,
 )
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
@@ -43,13 +43,13 @@ _EXPLANATION = (
 
 def lengths(given: AnalysisInput) -> Analysis | None:
     """Scores by bucket of length, a figure for each task and probe; None where no such task was asked."""
-    tasks, edges = _wanted(given.options.get("lengths"))
+    tasks, edges = _parse_option(given.options.get("lengths"))
     size = {row["question_id"]: len(row["prompt"].replace(SLOT, row["target"], 1)) for row in given.questions}
     figures, tables, correlations, sentences = [], [], [], []
     for task in tasks:
         by_probe: dict[str, list[Line]] = defaultdict(list)
         for line in given.usable:
-            if any(given.asked[name].task == task for name in given.usable[line]):
+            if any(given.questions_by_id[name].task == task for name in given.usable[line]):
                 by_probe[line.probe].append(line)
         for probe, lines in by_probe.items():
             figure, table = _buckets(given, task, probe, lines, size, edges)
@@ -57,7 +57,7 @@ def lengths(given: AnalysisInput) -> Analysis | None:
             tables.append(table)
             found = {line: _correlation(given, task, line, size) for line in lines}
             correlations += [
-                (_labels(lines)[line], task, probe, estimate(rho, len(given.counted(line, task))))
+                (_labels(lines)[line], task, probe, estimate(rho, len(given.counted_ids(line, task))))
                 for line, rho in found.items()
             ]
             sentences += [text for text in [_sentence(given, task, probe, found)] if text is not None]
@@ -75,9 +75,9 @@ def lengths(given: AnalysisInput) -> Analysis | None:
     )
 
 
-def checked_lengths(value: Any, _home: Path, _models: Sequence[str]) -> Any:
+def check_lengths(value: Any, _home: Path, _models: Sequence[str]) -> Any:
     """The option ``lengths`` as it is; refuses what is no mapping of tasks and edges."""
-    _wanted(value)
+    _parse_option(value)
     return value
 
 
@@ -87,7 +87,7 @@ def bucket_names(edges: Sequence[int]) -> list[str]:
     return [f"below {edges[0]}", *inner, f"{edges[-1]}+"]
 
 
-def _wanted(value: Any) -> tuple[Sequence[str], Sequence[int]]:
+def _parse_option(value: Any) -> tuple[Sequence[str], Sequence[int]]:
     if value is None:
         return TASKS, EDGES
     if not isinstance(value, Mapping):
@@ -112,11 +112,11 @@ def _buckets(
     for line in lines:
         metric = given.metric(task, line)
         members: dict[int, list[str]] = defaultdict(list)
-        for name in given.counted(line, task):
+        for name in given.counted_ids(line, task):
             members[bisect_right(edges, size[name])].append(name)
         for place, ids in members.items():
             seed = derived_seed(given.seed, "lengths", task, names[place], metric.name)
-            interval = clustered_interval(given.counted_values(line, ids, metric), given.clusters_of(ids), seed=seed)
+            interval = clustered_interval(given.counted_values(line, ids, metric), given.cluster_ids(ids), seed=seed)
             cells[place, line] = estimate(interval, len(ids))
     used = sorted({place for place, _ in cells})
     metrics = " and ".join(dict.fromkeys(metric_label(given.metric(task, line)) for line in lines))
@@ -152,13 +152,13 @@ def _labels(lines: Sequence[Line]) -> dict[Line, str]:
 
 
 def _correlation(given: AnalysisInput, task: str, line: Line, size: Mapping[str, int]) -> Interval:
-    ids = given.counted(line, task)
+    ids = given.counted_ids(line, task)
     metric = given.metric(task, line)
     sign = 1.0 if metric.higher_is_better else -1.0
     values = sign * given.counted_values(line, ids, metric)
     found = np.array([size[name] for name in ids], dtype=np.float64)
     seed = derived_seed(given.seed, "lengths", task, metric.name)
-    return rank_correlation(found, values, given.clusters_of(ids), seed=seed)
+    return rank_correlation(found, values, given.cluster_ids(ids), seed=seed)
 
 
 def _sentence(given: AnalysisInput, task: str, probe: str, found: Mapping[Line, Interval]) -> str | None:
@@ -170,8 +170,8 @@ def _sentence(given: AnalysisInput, task: str, probe: str, found: Mapping[Line, 
     for line in models:
         rho = found[line]
         number = "" if np.isnan(rho.low) else f" (rho {rho.value:.2f} [{rho.low:.2f}, {rho.high:.2f}])"
-        sides[grows if rho.low > 0 else falls if rho.high < 0 else unknown].append(f"{told(label[line])}{number}")
+        sides[grows if rho.low > 0 else falls if rho.high < 0 else unknown].append(f"{quote_name(label[line])}{number}")
     if not models:
         return None
-    parts = [f"{side} with the length of the text for {listed(names)}" for side, names in sides.items() if names]
+    parts = [f"{side} with the length of the text for {join_names(names)}" for side, names in sides.items() if names]
     return f"On {task} ({probe}), {metric_label(given.metric(task, models[0]))} {'; it '.join(parts)}."

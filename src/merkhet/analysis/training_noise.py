@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.analysis.comparison import Comparison, holm
-from merkhet.analysis.memory_types import LABELS, comparable, gap
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, listed, percent, told
+from merkhet.analysis.comparison import Comparison, correct_comparisons
+from merkhet.analysis.memory_types import LABELS, are_comparable, format_paired_difference
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, join_names, percent, quote_name
 from merkhet.metrics.t_distribution import student_quantile, student_tail
 
 _EXPLANATION = (
@@ -27,7 +27,7 @@ _LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingScores:
     """The scores of one model under one condition on one task, by metric, one for each training in order."""
 
     model: str
@@ -37,13 +37,13 @@ class Trained:
     scores: Mapping[str, tuple[float, ...]]
 
 
-def trainings(found: Sequence[Trained]) -> Analysis | None:
+def trainings(found: Sequence[TrainingScores]) -> Analysis | None:
     """Means over trainings with their spread, and conditions compared; None where nothing was trained twice."""
     several = [one for one in found if any(len(values) > 1 for values in one.scores.values())]
     if not several:
         return None
     metrics = list(dict.fromkeys(metric for one in several for metric in one.scores))
-    compared = holm(list(_differences(several, metrics)))
+    compared = correct_comparisons(list(_differences(several, metrics)))
     spread = tuple(_row(one, metric) for metric in metrics for one in several)
     columns: tuple[Column, ...] = (
         *(Column("Model"), Column("asked"), Column("Score"), Column("trainings", "count"), Column("mean", "share")),
@@ -72,7 +72,7 @@ def trainings(found: Sequence[Trained]) -> Analysis | None:
     return Analysis("trainings", "Several trainings", _EXPLANATION, tuple(tables), (figure,), tuple(said))
 
 
-def over_trainings(values: Sequence[float]) -> Estimate:
+def mean_over_trainings(values: Sequence[float]) -> Estimate:
     r"""The mean over trainings with Student's interval, which is not there for one training or where all are equal.
 
     .. math:: \bar v \pm t_{k-1} \, s / \sqrt{k}
@@ -92,22 +92,22 @@ def _reach(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
     return float(np.mean(values)) - reach, float(np.mean(values)) + reach
 
 
-def _row(one: Trained, metric: str) -> TableRow:
+def _row(one: TrainingScores, metric: str) -> TableRow:
     values = one.scores[metric]
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     label = LABELS.get(metric, metric)
-    return (one.model, one.task, label, len(values), over_trainings(values), deviation, min(values), max(values))
+    return (one.model, one.task, label, len(values), mean_over_trainings(values), deviation, min(values), max(values))
 
 
-def _drawn(one: Trained, metric: str) -> dict[str, Any]:
-    return vars(over_trainings(one.scores[metric]))
+def _drawn(one: TrainingScores, metric: str) -> dict[str, Any]:
+    return vars(mean_over_trainings(one.scores[metric]))
 
 
-def _differences(several: Sequence[Trained], metrics: Sequence[str]) -> Iterator[Comparison]:
+def _differences(several: Sequence[TrainingScores], metrics: Sequence[str]) -> Iterator[Comparison]:
     """Every two that differ in one thing only, the better one first, by what lies between trainings of one seed."""
     for metric in metrics:
         for one, other in combinations(several, 2):
-            if one.task != other.task or not comparable(one.base, one.condition, other.base, other.condition):
+            if one.task != other.task or not are_comparable(one.base, one.condition, other.base, other.condition):
                 continue
             ours, theirs = (np.array(each.scores[metric]) for each in (one, other))
             apart = ours - theirs if len(ours) == len(theirs) else np.zeros(0)
@@ -128,15 +128,19 @@ def _apart(one: Comparison) -> Estimate:
     return Estimate(one.difference, one.low, one.high, one.n)
 
 
-def _told(one: Trained, metric: str) -> str:
-    values, mean = one.scores[metric], over_trainings(one.scores[metric])
+def _told(one: TrainingScores, metric: str) -> str:
+    values, mean = one.scores[metric], mean_over_trainings(one.scores[metric])
     ends = f" [{100 * mean.low:.1f}, {100 * mean.high:.1f}]" if mean.low is not None and mean.high is not None else ""
-    shown = listed([percent(value) for value in values])
+    shown = join_names([percent(value) for value in values])
     return (
-        f"{told(one.model)} was trained {len(values)} times: {LABELS.get(metric, metric)} on {one.task} is {shown}, "
+        f"{quote_name(one.model)} was trained {len(values)} times: {LABELS.get(metric, metric)} on {one.task} is "
+        f"{shown}, "
         f"on average {percent(mean.value or 0.0)}{ends}."
     )
 
 
 def _clear(one: Comparison) -> str:
-    return f"Over {one.n} trainings, {told(one.model)} is above {told(one.other)} on {one.task}: {gap(one)}."
+    return (
+        f"Over {one.n} trainings, {quote_name(one.model)} is above {quote_name(one.other)} on {one.task}: "
+        f"{format_paired_difference(one)}."
+    )

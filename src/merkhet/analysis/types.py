@@ -1,4 +1,4 @@
-"""What an analysis gets and what it gives: the tables of a run in; tables, figures and sentences out."""
+"""Input and output types of analyses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_DOMAIN = "no domain"
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval and the number of things behind it."""
+    """A number with its interval and sample size."""
 
     value: float | None
     low: float | None = None
@@ -37,53 +37,56 @@ TableRow = tuple[str | int | float | Estimate | None, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
-
-    Kinds: text, count, share (shown in percent), points (a difference of shares), number, correlation, p.
-    """
+    """A column of a table."""
 
     name: str
     kind: str = "text"
+    """text, count, share (shown in percent), points (a difference of shares), number, correlation or p."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of texts, numbers and estimates; None is shown as a dash. What is ``aside`` is folded until it is opened."""
+    """A table of texts, numbers and estimates."""
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
+    """One cell per column; None is shown as a dash."""
     aside: bool = False
+    """Whether the report shows the table collapsed."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What a figure shows, as data; the report draws it.
-
-    ``lines``: rows with x, line, value, low, high and n, a line for each of the values of ``line``, x in order; where
-    every x is a number it stands where it lies, with ``log`` on a logarithmic axis. Without ``zero`` the axis of
-    shares begins near the least of them instead of at 0.
-    ``stack``: rows with bar, part and count, parts of a bar laid end to end, bars and parts in order.
-    ``bars``: rows with panel, x, bar, value, low, high and n; in every panel a group of bars for each x, its bars side
-    by side, all in order. ``legend`` says what the bars of a group are.
-    ``percent`` says whether values are shown in percent; None: where all of them lie between -1 and 1. ``x`` and ``y``
-    are the titles of the axes.
-    """
+    """The data of a figure; the report draws it."""
 
     kind: str
+    """``lines``, ``stack`` or ``bars``."""
     caption: str
     rows: tuple[Row, ...]
+    """Data points, in drawing order.
+
+    ``lines``: x, line, value, low, high and n; one line for each value of ``line``. Numeric x are drawn to scale.
+    ``stack``: bar, part and count; the parts of a bar are stacked.
+    ``bars``: panel, x, bar, value, low, high and n; each panel has a group of bars for each x.
+    """
     x: str = ""
+    """Title of the x axis."""
     legend: str = ""
+    """Title of the legend of ``bars``."""
     percent: bool | None = None
+    """Whether values are shown in percent; None: if all values lie between -1 and 1."""
     log: bool = False
+    """Whether numeric x are drawn on a logarithmic axis."""
     zero: bool = True
+    """Whether the axis of shares begins at 0; otherwise it begins near the smallest value."""
     y: str = ""
+    """Title of the y axis."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What one analysis found, ready to be shown."""
+    """The output of one analysis: tables, figures and sentences for the report."""
 
     name: str
     title: str
@@ -93,14 +96,14 @@ class Analysis:
     sentences: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The same as JSON values; what is not a finite number is null."""
+        """Convert to JSON values; numbers that are not finite become null."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
 
 @dataclass(frozen=True)
 class Line:
-    """The answers of one model by one probe and one method."""
+    """One model, asked by one probe with one method: one line of a table of scores."""
 
     model: str
     probe: str
@@ -109,140 +112,157 @@ class Line:
 
 @dataclass(frozen=True)
 class AnalysisInput:
-    """One run as an analysis sees it.
-
-    ``questions`` are rows of the table of questions, ``asked`` the same as objects by id, ``facts`` rows of facts,
-    ``answers`` and ``scores`` rows of those tables. ``clusters`` names the fact that a question stands and falls with.
-    ``headline`` are the tasks with their metrics, ``about`` is what the data card says (``domains``: names in order,
-    ``knowledge_types``: the kind of knowledge of each). ``entities`` are the names in a question's prompt, where the
-    suite has written them down. ``options`` are those of the study; paths among them are as they can be opened.
-    ``settings`` tell of a model and a question how its premises are given ("EX/IM"), ``learned`` are records of what
-    was learned in the run: model, task, loss, ``epochs`` (each with its loss and perhaps dev_mrr_a) and kept_epoch, or
-    for a model that was trained further its objective and ``curve``. ``unusable_is_wrong`` says that questions that
-    could not be asked count as wrong, ``average_over`` over the classes of which column a task's score is averaged.
-    """
+    """The tables of one run, as analyses read them."""
 
     questions: Sequence[Row]
-    asked: Mapping[str, Question]
+    """Rows of the questions table."""
+    questions_by_id: Mapping[str, Question]
+    """The same questions as objects."""
     answers: Sequence[Row]
+    """Rows of the answers table."""
     clusters: Mapping[str, str]
+    """The cluster id of each question: the fact that it depends on."""
     headline: Sequence[tuple[str, Metric]]
+    """The headline tasks with their metrics."""
     scores: Sequence[Row] = ()
+    """Rows of the scores table."""
     facts: Sequence[Row] = ()
+    """Rows of the facts table."""
     baselines: frozenset[str] = frozenset()
-    about: Mapping[str, Any] = field(default_factory=dict)
+    """Names of the models that are baselines."""
+    data_card: Mapping[str, Any] = field(default_factory=dict)
+    """Metadata of the questions: ``domains`` (names in order), ``knowledge_types`` (by domain), ``names``."""
     entities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Entity names in a question's prompt, by question id, where the suite records them."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    learned: Sequence[Mapping[str, Any]] = ()
+    """Options of the study; paths are resolved."""
+    premise_settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """How the premises are given ("EX/IM"), by model and question id."""
+    training_records: Sequence[Mapping[str, Any]] = ()
+    """Training records of the run: model, task, loss, ``epochs`` (loss and perhaps dev_mrr_a) and kept_epoch; for
+    further pre-training, objective and ``curve``."""
     seed: int = 0
     unusable_is_wrong: bool = False
+    """Whether unusable questions count as wrong."""
     average_over: str | None = None
+    """The column whose classes a task's score is averaged over."""
 
     @cached_property
     def usable(self) -> dict[Line, dict[str, Row]]:
-        """The usable answers of each line by question, lines in the order of the answers; of repeats the first."""
-        return {line: {name: answers[0] for name, answers in own.items()} for line, own in self._usable_repeats.items()}
+        """The first usable answer to each question, by line and question id; lines in the order of the answers."""
+        return {
+            line: {question_id: answers[0] for question_id, answers in repeats.items()}
+            for line, repeats in self._usable_repeats.items()
+        }
 
     @cached_property
     def _usable_repeats(self) -> dict[Line, dict[str, list[Row]]]:
-        found: dict[Line, dict[str, list[Row]]] = {}
+        by_line: dict[Line, dict[str, list[Row]]] = {}
         lines: dict[tuple[str, str, str], Line] = {}
         for answer in self.answers:
-            way = (answer["model"], answer["probe"], answer["method"])
-            if way not in lines:
-                lines[way] = Line(*way)
-                found[lines[way]] = {}
+            key = (answer["model"], answer["probe"], answer["method"])
+            if key not in lines:
+                lines[key] = Line(*key)
+                by_line[lines[key]] = {}
             if answer["unusable"] is None:
-                found[lines[way]].setdefault(answer["question_id"], []).append(answer)
-        for own in found.values():
-            for answers in own.values():
+                by_line[lines[key]].setdefault(answer["question_id"], []).append(answer)
+        for repeats in by_line.values():
+            for answers in repeats.values():
                 if len(answers) > 1:
                     answers.sort(key=lambda answer: answer.get("repeat") or 0)
-        return found
+        return by_line
 
     @cached_property
     def unusable(self) -> dict[Line, dict[str, str]]:
-        """The questions that each line was asked and could not answer, with the first reason."""
-        found: dict[Line, dict[str, str]] = {line: {} for line in self.usable}
+        """The first reason for each question without a usable answer, by line and question id."""
+        reasons: dict[Line, dict[str, str]] = {line: {} for line in self.usable}
         for answer in self.answers:
             if answer["unusable"] is not None:
                 line = Line(answer["model"], answer["probe"], answer["method"])
                 if answer["question_id"] not in self.usable[line]:
-                    found[line].setdefault(answer["question_id"], answer["unusable"])
-        return found
+                    reasons[line].setdefault(answer["question_id"], answer["unusable"])
+        return reasons
 
     @cached_property
     def labels(self) -> dict[Line, str]:
-        """What a line is called: the model, with its method and, if need be, its probe where it has several lines."""
-        ways: dict[str, list[Line]] = {}
+        """The label of each line: its model, with method and probe where these are needed to tell lines apart."""
+        by_model: dict[str, list[Line]] = {}
         for line in self.usable:
-            ways.setdefault(line.model, []).append(line)
+            by_model.setdefault(line.model, []).append(line)
         return {
-            line: line.model if len(ways[line.model]) == 1 else _way(line, ways[line.model]) for line in self.usable
+            line: line.model if len(by_model[line.model]) == 1 else _full_label(line, by_model[line.model])
+            for line in self.usable
         }
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks that were asked: those of the headline first."""
-        asked = [row["task"] for row in self.questions]
-        there = set(asked)
-        return [task for task in dict.fromkeys([*(task for task, _ in self.headline), *asked]) if task in there]
+        """The tasks of the questions, headline tasks first."""
+        tasks = [row["task"] for row in self.questions]
+        present = set(tasks)
+        return [task for task in dict.fromkeys([*(task for task, _ in self.headline), *tasks]) if task in present]
 
     @cached_property
     def domains(self) -> dict[str, str]:
-        """Every domain that the card or a question names, in the card's order, with its kind of knowledge or ''."""
-        kinds = self.about.get("knowledge_types") or {}
-        found = {str(name): str(kinds.get(name) or "") for name in self.about.get("domains") or kinds}
-        there = {row["domain"] for row in self.questions}
-        more = sorted(name for name in there if name is not None and name not in found)
-        return found | dict.fromkeys(more, "") | ({NO_DOMAIN: ""} if None in there else {})
+        """Every domain of the data card and the questions, in the card's order, with its knowledge type or ''."""
+        types = self.data_card.get("knowledge_types") or {}
+        card_domains = {str(name): str(types.get(name) or "") for name in self.data_card.get("domains") or types}
+        asked_domains = {row["domain"] for row in self.questions}
+        additional = sorted(name for name in asked_domains if name is not None and name not in card_domains)
+        return card_domains | dict.fromkeys(additional, "") | ({NO_DOMAIN: ""} if None in asked_domains else {})
 
     def metric(self, task: str, line: Line) -> Metric:
-        """The task's headline metric; word F1 where there is none, or where it needs ranks and nothing was ranked.
+        """Choose the metric of a task for a line.
 
-        Where a model only judged, so that there are neither words nor candidates, it is accuracy.
+        Returns:
+            The headline metric; word F1 if the task has none or if it needs ranks that the answers lack; accuracy if
+            the model only judged, so that there are neither words nor candidates.
         """
-        found = next((metric for name, metric in self.headline if name == task), F1)
+        headline_metric = next((metric for name, metric in self.headline if name == task), F1)
         answers = self.usable[line].values()
-        unlike = [one for one in answers if not one["gold_ranks"] or (one.get("outcome") and not one["ranked"])]
-        for metric in (found, F1, ACCURACY) if unlike else ():
+        unranked = [row for row in answers if not row["gold_ranks"] or (row.get("outcome") and not row["ranked"])]
+        for metric in (headline_metric, F1, ACCURACY) if unranked else ():
             try:
-                metric.values(gather(unlike, self.asked))
+                metric.values(gather(unranked, self.questions_by_id))
                 return metric
             except NoRanksError:
                 continue
-        return found
+        return headline_metric
 
     def values(self, line: Line, ids: Sequence[str], metric: Metric) -> FloatArray:
-        """The metric's values for these questions, which the line has answered: each the mean over its repeats."""
-        found = {task: self._measured(line, task, metric) for task in {self.asked[name].task for name in ids}}
-        if len(found) == 1:
-            (own,) = found.values()
-            return np.array([own[name] for name in ids], dtype=np.float64)
-        return np.array([found[self.asked[name].task][name] for name in ids], dtype=np.float64)
+        """Compute the metric for questions that the line has answered, each as the mean over its repeats."""
+        tasks = {self.questions_by_id[question_id].task for question_id in ids}
+        by_task = {task: self._task_values(line, task, metric) for task in tasks}
+        if len(by_task) == 1:
+            (by_id,) = by_task.values()
+            return np.array([by_id[question_id] for question_id in ids], dtype=np.float64)
+        return np.array(
+            [by_task[self.questions_by_id[question_id].task][question_id] for question_id in ids], dtype=np.float64
+        )
 
-    def counted(self, line: Line, task: str) -> list[str]:
-        """The questions of a task that count for a line, sorted: those it answered, and where they count as wrong those
-        that it could not be asked."""
+    def counted_ids(self, line: Line, task: str) -> list[str]:
+        """List the questions of a task that count for a line, sorted.
+
+        These are the answered ones, and the unusable ones if they count as wrong.
+        """
         if line not in self._counted:
-            names = [*self.usable.get(line, ()), *(self.unusable.get(line, ()) if self.unusable_is_wrong else ())]
-            own = self._counted[line] = {}
-            for name in sorted(names):
-                own.setdefault(self.asked[name].task, []).append(name)
+            ids = [*self.usable.get(line, ()), *(self.unusable.get(line, ()) if self.unusable_is_wrong else ())]
+            by_task = self._counted[line] = {}
+            for question_id in sorted(ids):
+                by_task.setdefault(self.questions_by_id[question_id].task, []).append(question_id)
         return self._counted[line].get(task, [])
 
     def counted_values(self, line: Line, ids: Sequence[str], metric: Metric) -> FloatArray:
-        """The metric's values for questions that count for the line: 0 for what it could not be asked."""
-        answered = np.array([name in self.usable[line] for name in ids], dtype=bool)
-        found = np.zeros(len(ids))
+        """Compute the metric for questions that count for the line; unusable ones have the value 0."""
+        answered = np.array([question_id in self.usable[line] for question_id in ids], dtype=bool)
+        values = np.zeros(len(ids))
         if answered.any():
-            found[answered] = self.values(line, [name for name in ids if name in self.usable[line]], metric)
-        return found
+            usable_ids = [question_id for question_id in ids if question_id in self.usable[line]]
+            values[answered] = self.values(line, usable_ids, metric)
+        return values
 
     def weights(self, ids: Sequence[str]) -> FloatArray:
-        """A weight for each question such that a weighted mean is the mean over the classes averaged over."""
-        return class_weights(np.array([self._classes.get(name, "") for name in ids], dtype=np.str_))
+        """Weight questions so that a weighted mean is the mean over the classes of ``average_over``."""
+        return class_weights(np.array([self._classes.get(question_id, "") for question_id in ids], dtype=np.str_))
 
     @cached_property
     def _classes(self) -> dict[str, str]:
@@ -253,53 +273,53 @@ class AnalysisInput:
     def _counted(self) -> dict[Line, dict[str, list[str]]]:
         return {}
 
-    def _measured(self, line: Line, task: str, metric: Metric) -> dict[str, float]:
-        """The metric's value of every question of the task that the line has answered, worked out once."""
-        known = self._known.setdefault((line, task), {})
-        if metric not in known:
-            names, firsts, responses = self._gathered(line, task)
-            values = mean_of_each(np.asarray(metric.values(responses), dtype=np.float64), firsts)
-            known[metric] = dict(zip(names, values.tolist(), strict=True))
-        return known[metric]
+    def _task_values(self, line: Line, task: str, metric: Metric) -> dict[str, float]:
+        """Compute the metric of every question of the task that the line has answered; cached."""
+        cache = self._value_cache.setdefault((line, task), {})
+        if metric not in cache:
+            ids, starts, responses = self._gather_responses(line, task)
+            values = mean_of_each(np.asarray(metric.values(responses), dtype=np.float64), starts)
+            cache[metric] = dict(zip(ids, values.tolist(), strict=True))
+        return cache[metric]
 
-    def _gathered(self, line: Line, task: str) -> tuple[list[str], NDArray[np.int64], Responses]:
-        """The questions of a task, where the answers of each begin, and the answers' responses."""
+    def _gather_responses(self, line: Line, task: str) -> tuple[list[str], NDArray[np.int64], Responses]:
+        """Gather the question ids of a task, the index of each one's first answer, and the responses; cached."""
         if (line, task) not in self._responses:
             repeats = self._usable_repeats[line]
-            names = [name for name in repeats if self.asked[name].task == task]
-            answers = [answer for name in names for answer in repeats[name]]
-            firsts = first_of_each([answer["question_id"] for answer in answers])
-            self._responses[line, task] = names, firsts, gather(answers, self.asked)
+            ids = [question_id for question_id in repeats if self.questions_by_id[question_id].task == task]
+            answers = [answer for question_id in ids for answer in repeats[question_id]]
+            starts = first_of_each([answer["question_id"] for answer in answers])
+            self._responses[line, task] = ids, starts, gather(answers, self.questions_by_id)
         return self._responses[line, task]
 
     @cached_property
-    def _known(self) -> dict[tuple[Line, str], dict[Metric, dict[str, float]]]:
+    def _value_cache(self) -> dict[tuple[Line, str], dict[Metric, dict[str, float]]]:
         return {}
 
     @cached_property
     def _responses(self) -> dict[tuple[Line, str], tuple[list[str], NDArray[np.int64], Responses]]:
         return {}
 
-    def chance_right(self, line: Line, ids: Sequence[str]) -> FloatArray:
-        """The chance that an answer is right: 0 or 1, but where right and wrong ones are tied for the first place."""
+    def right_probabilities(self, line: Line, ids: Sequence[str]) -> FloatArray:
+        """Compute the probability that each answer is right: 0 or 1, unless right and wrong ones tie for rank 1."""
         try:
             return self.values(line, ids, EXACT)
         except NoRanksError:
             return self.values(line, ids, ACCURACY)
 
-    def clusters_of(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The facts that these questions stand and fall with, each as its place among the sorted names of all facts."""
-        places = self._places
-        return np.array([places[name] for name in ids], dtype=np.int64)
+    def cluster_ids(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Number the clusters of questions: indices into the sorted names of all clusters."""
+        indices = self._cluster_indices
+        return np.array([indices[question_id] for question_id in ids], dtype=np.int64)
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        order = {fact: place for place, fact in enumerate(sorted(set(self.clusters.values())))}
-        return {name: order[fact] for name, fact in self.clusters.items()}
+    def _cluster_indices(self) -> dict[str, int]:
+        order = {fact: index for index, fact in enumerate(sorted(set(self.clusters.values())))}
+        return {question_id: order[fact] for question_id, fact in self.clusters.items()}
 
 
 def estimate(interval: Interval, n: int) -> Estimate:
-    """An interval of :mod:`merkhet.metrics.bootstrap` as a cell; ends that are not there are None."""
+    """Convert a bootstrap interval to a table cell; NaN becomes None."""
     value, low, high = (
         None if math.isnan(end) else float(end) for end in (interval.value, interval.low, interval.high)
     )
@@ -307,34 +327,34 @@ def estimate(interval: Interval, n: int) -> Estimate:
 
 
 def metric_label(metric: Metric) -> str:
-    """A metric's name as papers write it: F1, MRR, MRR_a, R@5; longer words stay words."""
+    """Label a metric as papers write it: F1, MRR, MRR_a, R@5; longer words stay in lower case."""
     return name_label(metric.name)
 
 
 def name_label(name: str) -> str:
-    """The same of a metric's name."""
+    """Label a metric by its name; see :func:`metric_label`."""
     stem = re.split("[@_]", name)[0]
     return stem.upper() + name[len(stem) :] if len(stem) <= 3 else name
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence."""
+def join_names(names: Sequence[str]) -> str:
+    """Join names for a sentence: ``a, b and c``."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def told(name: str) -> str:
-    """A model's name in a sentence: between quotation marks where it has a comma of its own."""
+def quote_name(name: str) -> str:
+    """Put a model's name in quotation marks if it contains a comma."""
     return f"“{name}”" if "," in name else name
 
 
 def percent(value: float) -> str:
-    """A share in a sentence."""
+    """Format a share in percent, with one decimal."""
     return f"{100 * value:.1f}%"
 
 
-def _way(line: Line, lines: Sequence[Line]) -> str:
-    alone = len({other.method for other in lines}) == len(lines)
-    return f"{line.model} ({line.method})" if alone else f"{line.model} ({line.probe}, {line.method})"
+def _full_label(line: Line, lines: Sequence[Line]) -> str:
+    distinct = len({sibling.method for sibling in lines}) == len(lines)
+    return f"{line.model} ({line.method})" if distinct else f"{line.model} ({line.probe}, {line.method})"
 
 
 def _plain(content: Any) -> Any:

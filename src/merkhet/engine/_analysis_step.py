@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.analysis import ANALYSES
-from merkhet.analysis.analysis_options import opened
+from merkhet.analysis.analysis_options import resolve_option_paths
 from merkhet.analysis.types import AnalysisInput
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table
@@ -55,12 +55,12 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
         headline=params.findings.headline_metrics(context.home),
         baselines=frozenset(params.findings.baselines),
         seed=params.findings.seed,
-        settings=read_premise_labels(context),
-        learned=_learned(context),
+        premise_settings=read_premise_labels(context),
+        training_records=_learned(context),
         unusable_is_wrong=params.findings.scoring.unusable_is_wrong,
         average_over=params.findings.scoring.average_over,
     )
-    given = replace(given, options=opened(params.options, params.analyses, context.home))
+    given = replace(given, options=resolve_option_paths(params.options, params.analyses, context.home))
     write_json(folder / "analyses.json", run_analyses(params.analyses, given, context.home))
 
 
@@ -89,10 +89,10 @@ def analysis_input(questions: QuestionSet, **rest: Any) -> AnalysisInput:
     """What analyses get, from a question set and the rest of a run."""
     return AnalysisInput(
         questions=questions.questions.to_pylist(),
-        asked=questions.by_id(),
+        questions_by_id=questions.by_id(),
         clusters=questions.clusters(),
         facts=questions.facts.select(["fact_id", "subject", "object", "domain"]).to_pylist(),
-        about=questions.about,
+        data_card=questions.about,
         entities={row["question_id"]: tuple(row["entities"]) for row in questions.entities.to_pylist()},
         **rest,
     )

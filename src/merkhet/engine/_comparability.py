@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.difference_text import some_of
-from merkhet.analysis.types import told
+from merkhet.analysis.difference_text import join_some
+from merkhet.analysis.types import quote_name
 from merkhet.engine._run_collection import Together
 
 _MOST_NAMED = 4
@@ -99,15 +99,16 @@ def _weights(together: Together, models: Collection[str]) -> list[str]:
     said = []
     for name, states in by_name.items():
         if len(states) > 1:
-            parts = [f"{print_[:12]} in {some_of(places, _MOST_NAMED)}" for print_, places in states.items()]
-            said.append(f"{told(name)} has different weights under one name ({some_of(parts, _MOST_NAMED)}).")
+            parts = [f"{print_[:12]} in {join_some(places, _MOST_NAMED)}" for print_, places in states.items()]
+            said.append(f"{quote_name(name)} has different weights under one name ({join_some(parts, _MOST_NAMED)}).")
         elif name in together.repeated:
-            where = some_of(next(iter(states.values())), _MOST_NAMED)
+            where = join_some(next(iter(states.values())), _MOST_NAMED)
             said.append(
-                f"{told(name)} has the same weights in {where}: a difference there is one of asking, not of knowing."
+                f"{quote_name(name)} has the same weights in {where}: a difference there is one of asking, not of "
+                "knowing."
             )
     said += [
-        f"{some_of(list(map(told, names)), _MOST_NAMED)} have the same weights."
+        f"{join_some(list(map(quote_name, names)), _MOST_NAMED)} have the same weights."
         for names in by_weights.values()
         if len(names) > 1
     ]
@@ -123,11 +124,11 @@ def _ways(ways: Mapping[str, Mapping[str, tuple[str, str]]], models: Collection[
             by_task.setdefault(used, []).append(task)
     said = []
     for used, tasks in by_task.items():
-        where = "" if len(tasks) == len(ways) else f" on {some_of(tasks, _MOST_NAMED)}"
+        where = "" if len(tasks) == len(ways) else f" on {join_some(tasks, _MOST_NAMED)}"
         by_way: dict[str, list[str]] = {}
         for model, probe, method in used:
-            by_way.setdefault(f"{probe} ({method})", []).append(told(model))
-        parts = [f"{some_of(names, _MOST_NAMED)} by {way}" for way, names in by_way.items()]
+            by_way.setdefault(f"{probe} ({method})", []).append(quote_name(model))
+        parts = [f"{join_some(names, _MOST_NAMED)} by {way}" for way, names in by_way.items()]
         said.append(f"Models were asked in different ways{where}: {'; '.join(parts)}.")
     return said
 
@@ -143,7 +144,7 @@ def _wordings(together: Together, asked: Sequence[pa.Array]) -> list[str]:
         ]
         for label, own in ((one, templates[0] - templates[1]), (other, templates[1] - templates[0])):
             if own and templates[0] and templates[1]:
-                said.append(f"Only {label} asks by the templates {some_of(sorted(own), _MOST_NAMED)}.")
+                said.append(f"Only {label} asks by the templates {join_some(sorted(own), _MOST_NAMED)}.")
         alone = [
             table.filter(pc.invert(pc.is_in(table["question_id"], value_set=asked[place])))["prompt"]
             for table, place in ((tables[first], second), (tables[second], first))
@@ -185,4 +186,4 @@ def _by_value(together: Together, read: Any) -> dict[str, list[str]]:
 
 
 def _told(values: Mapping[str, Sequence[str]]) -> str:
-    return "; ".join(f"{value} in {some_of(labels, _MOST_NAMED)}" for value, labels in values.items())
+    return "; ".join(f"{value} in {join_some(labels, _MOST_NAMED)}" for value, labels in values.items())

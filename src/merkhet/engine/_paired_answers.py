@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.comparison import Comparison, compare_groups, compare_models, is_a_layer
-from merkhet.analysis.difference_text import corrected_anew, some_of, some_pairs
-from merkhet.analysis.types import told
+from merkhet.analysis.comparison import Comparison, compare_groups, compare_models, correct_comparisons, is_layer_method
+from merkhet.analysis.difference_text import join_pairs, join_some
+from merkhet.analysis.types import quote_name
 from merkhet.core.records import Question
 from merkhet.engine._run_collection import Together
 from merkhet.engine.score_step import group_values, question_classes
@@ -59,7 +59,7 @@ class PairedAnswers:
     def compare(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
         """The pairs on every task, with the scores of both on the questions that they share."""
         found = [one for pair in pairs for one in compare_models(**self._given(pair, self.headline))]
-        return [self._scored(one) for one in corrected_anew(_numbers(found))]
+        return [self._scored(one) for one in correct_comparisons(_numbers(found))]
 
     def compare_groups(self, pairs: Sequence[Pair], column: str) -> list[dict[str, Any]]:
         """The same within the groups that a column makes."""
@@ -73,7 +73,7 @@ class PairedAnswers:
             for pair in pairs
             for one in compare_groups(**self._given(pair, self.headline), groups=groups, column=column)
         ]
-        return [self._scored(one, groups) for one in corrected_anew(_numbers(found))]
+        return [self._scored(one, groups) for one in correct_comparisons(_numbers(found))]
 
     def reasons(self, pairs: Sequence[Pair], comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
         """Why pairs are not compared on some tasks, in words."""
@@ -83,12 +83,12 @@ class PairedAnswers:
             for pair in pairs:
                 if (frozenset(pair), task, metric.name) not in there:
                     why = self._reason(pair, task, metric)
-                    left.setdefault((why, task), {})[" and ".join(map(told, pair))] = None
+                    left.setdefault((why, task), {})[" and ".join(map(quote_name, pair))] = None
         said: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for (why, task), own in left.items():
             said.setdefault((why, tuple(own)), []).append(task)
         return [
-            f"Not compared on {some_of(tasks, _MOST_NAMED)} ({why}): {some_pairs(own, _MOST_NAMED)}."
+            f"Not compared on {join_some(tasks, _MOST_NAMED)} ({why}): {join_pairs(own, _MOST_NAMED)}."
             for (why, own), tasks in said.items()
         ]
 
@@ -127,7 +127,9 @@ class PairedAnswers:
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         combinations = [tuple(names[code[row]] for code, names in columns) for row in first]
         ways: dict[Pair, dict[str, str]] = {}
-        for place in sorted(range(len(first)), key=lambda place: (is_a_layer(combinations[place][3]), first[place])):
+        for place in sorted(
+            range(len(first)), key=lambda place: (is_layer_method(combinations[place][3]), first[place])
+        ):
             model, name, probe, method = combinations[place]
             ways.setdefault((model, name), {}).setdefault(probe, method)
         counts = np.array(

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.difference_text import corrected_anew, some_pairs
-from merkhet.analysis.types import told
+from merkhet.analysis.comparison import Comparison, correct_comparisons
+from merkhet.analysis.difference_text import join_pairs
+from merkhet.analysis.types import quote_name
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
 from merkhet.engine._run_collection import Together
@@ -53,7 +53,7 @@ class PairedRecalls:
             for one in recall_findings(list(self.parts.values()), headline, self.seed)["comparisons"]
             if frozenset((one["model"], one["other"])) in wanted
         ]
-        return [self._scored(one) for one in corrected_anew(found)]
+        return [self._scored(one) for one in correct_comparisons(found)]
 
     def compare_groups(self, pairs: Sequence[Pair], column: str) -> list[dict[str, Any]]:
         """The same within the groups that a column makes."""
@@ -71,16 +71,16 @@ class PairedRecalls:
                     facts = pc.count_distinct(own["fact_id"]).as_py()
                     one = Comparison(task, metric, *pair, **asdict(result), n=n, p_raw=result.p, facts=facts)
                     found.append(replace(one, group_column=column, group=group))
-        return [self._scored(one) for one in corrected_anew(found)]
+        return [self._scored(one) for one in correct_comparisons(found)]
 
     def reasons(self, pairs: Sequence[Pair], comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
         """Why pairs are not compared on any task, in words."""
         there = {frozenset((one["model"], one["other"])) for one in comparisons}
-        left = [" and ".join(map(told, pair)) for pair in pairs if frozenset(pair) not in there]
+        left = [" and ".join(map(quote_name, pair)) for pair in pairs if frozenset(pair) not in there]
         if not left:
             return []
         why = "for they share no statement, or stored under conditions that differ in more than one thing"
-        return [f"Not compared, {why}: {some_pairs(left, _MOST_NAMED)}."]
+        return [f"Not compared, {why}: {join_pairs(left, _MOST_NAMED)}."]
 
     def asked_by(self, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[str, str]]]:
         """For each task, the probe and the method by which models are compared: there is one."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.analysis.analysis_options import options_of
+from merkhet.analysis.analysis_options import available_options
 from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
@@ -82,7 +82,7 @@ def set_against(together: Together, downstream: Path) -> list[dict[str, Any]]:
     """The analysis that sets scores against those of a CSV file."""
     given = AnalysisInput(
         questions=(),
-        asked=together.asked.by_id(),
+        questions_by_id=together.asked.by_id(),
         answers=(),
         clusters={},
         headline=together.metrics,
@@ -133,7 +133,7 @@ def _analyses(together: Together, rows: Mapping[str, list[dict[str, Any]]]) -> l
     """The suite's analyses over all runs, but for those that read files of a study: these may be elsewhere by now."""
     runs = together.runs
     named = dict.fromkeys(name for run in runs for name in run.record["card"].get("analyses", ()))
-    names = [name for name in named if not any(option.path for option in options_of([name]).values())]
+    names = [name for name in named if not any(option.path for option in available_options([name]).values())]
     if not names:
         return []
     facts = distinct([run.questions.facts for run in runs], "fact_id")

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.memory_types import MemoryAnalysis, MemoryInput, Stored, analyse_memory
-from merkhet.analysis.training_noise import Trained, trainings
+from merkhet.analysis.memory_types import MemorizedModel, MemoryAnalysis, MemoryInput, run_memory_analyses
+from merkhet.analysis.training_noise import TrainingScores, trainings
 from merkhet.core.files import file_digest, write_json
 from merkhet.core.ids import digest
 from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
@@ -273,7 +273,7 @@ def write_recall_analyses(context: StepContext[RecallAnalysisParams, Nothing]) -
     given = MemoryInput(
         params.experiment,
         tuple(
-            Stored(
+            MemorizedModel(
                 name,
                 parts[0].base,
                 parts[0].about,
@@ -286,14 +286,14 @@ def write_recall_analyses(context: StepContext[RecallAnalysisParams, Nothing]) -
         params.seed,
         recalled.symbols(),
     )
-    found = [*analyse_memory(given, params.analyses)]
+    found = [*run_memory_analyses(given, params.analyses)]
     every = [*params.recalled.parts, *params.recalled.further]
     repeated = trainings(_trained(recalled, every, given.metrics))
     found += [repeated] if repeated is not None else []
     write_json(context.folder / "analyses.json", [one.as_json() for one in found])
 
 
-def _trained(recalled: RecallReader, parts: Sequence[RecallPart], metrics: Sequence[str]) -> list[Trained]:
+def _trained(recalled: RecallReader, parts: Sequence[RecallPart], metrics: Sequence[str]) -> list[TrainingScores]:
     """The scores of each model and task by training, trainings in their order."""
     together: dict[tuple[str, str], list[RecallPart]] = {}
     for part in parts:
@@ -305,7 +305,7 @@ def _trained(recalled: RecallReader, parts: Sequence[RecallPart], metrics: Seque
             continue
         tables = [recalled.recalls(part, recalled.statements(part.asked)) for part in own]
         scores = {metric: tuple(float(hit_values(table, metric).mean()) for table in tables) for metric in metrics}
-        found.append(Trained(model, own[0].base, own[0].about, task, scores))
+        found.append(TrainingScores(model, own[0].base, own[0].about, task, scores))
     return found
 
 

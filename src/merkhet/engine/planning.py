@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from merkhet.analysis.analysis_options import identities, options_of
+from merkhet.analysis.analysis_options import available_options, option_identities
 from merkhet.core.files import file_digest
 from merkhet.core.registry import part_identity
 from merkhet.engine._analysis_step import AnalysisParams, TrainedModel, write_analyses
@@ -214,7 +214,7 @@ def make_build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
         if study.options.get(key) and (home / study.options[key]).is_file()
     }
     kept = study.model_dump(include={"suite", "data", "knowledge", "tasks", "limit", "seed", "options"})
-    later = options_of(resolved.suite.analysis_names()).keys() - resolved.suite.options.keys()
+    later = available_options(resolved.suite.analysis_names()).keys() - resolved.suite.options.keys()
     kept["options"] = {key: value for key, value in study.options.items() if key not in later}
     if "split" in resolved.suite.options:
         kept["options"].setdefault("split", "test")
@@ -257,13 +257,13 @@ def _analysis_steps(resolved: ResolvedStudy, findings: FindingsParams, asking: A
     names = (*resolved.suite.analysis_names(), *(("forms",) if _talks(asking) else ()))
     if not names:
         return ()
-    known = options_of(names)
+    known = available_options(names)
     params = AnalysisParams(
         findings=findings,
         analyses=names,
         identities=tuple(part_identity(name, resolved.home) for name in names),
         options={key: value for key, value in study.options.items() if key in known},
-        contents=identities(study.options, names, resolved.home, [model.name for model in resolved.models]),
+        contents=option_identities(study.options, names, resolved.home, [model.name for model in resolved.models]),
         trained=tuple(
             TrainedModel(step.params.name, getattr(step.params, "task", None), tuple(getattr(step.params, "kinds", ())))
             for step in asking.trainings

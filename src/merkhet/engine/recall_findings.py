@@ -9,9 +9,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from merkhet.analysis.comparison import Comparison, holm
-from merkhet.analysis.findings import compared
-from merkhet.analysis.memory_types import comparable
+from merkhet.analysis.comparison import Comparison, correct_comparisons
+from merkhet.analysis.findings import describe_comparisons
+from merkhet.analysis.memory_types import are_comparable
 from merkhet.core.files import write_json
 from merkhet.core.ids import derived_seed
 from merkhet.engine.memorize_steps import RecallPart, RecallParts, RecallReader
@@ -64,9 +64,9 @@ def recall_findings(parts: Sequence[RunPart], headline: Sequence[HeadlineScore],
         for first, second in combinations(own, 2):
             if _comparable(first, second):
                 found += _compared(readers, first, second, entry.metric, seed)
-    found = holm(found)
+    found = correct_comparisons(found)
     models = {part.model: part.condition for _, part in parts}
-    said = compared([one for one in found if models[one.model] == models[one.other]])
+    said = describe_comparisons([one for one in found if models[one.model] == models[one.other]])
     return {"sentences": said, "comparisons": [asdict(one) for one in found], "unusable": []}
 
 
@@ -74,7 +74,7 @@ def _comparable(first: RunPart, second: RunPart) -> bool:
     one, other = first[1], second[1]
     # A model of another run is another model, whatever it is called.
     base = one.base if first[0] == second[0] else None
-    return comparable(base, one.about, other.base, other.about)
+    return are_comparable(base, one.about, other.base, other.about)
 
 
 def _compared(

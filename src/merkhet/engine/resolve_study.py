@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.analysis.analysis_options import options_of
+from merkhet.analysis.analysis_options import available_options
 from merkhet.core.compute_engines import ASK_ENGINES, BUILD_ENGINES, AskEngine, Engines, choose_engines
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import path_exists
@@ -153,7 +153,7 @@ def _known_by_name(model: Any) -> str:
 
 
 def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
-    known = [*suite.options, *options_of(suite.analysis_names())]
+    known = [*suite.options, *available_options(suite.analysis_names())]
     for key in study.options:
         if key not in known:
             raise InputError(f"{where}: {suite.name} has no option {key!r}; {did_you_mean(key, known)}")

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.comparison_text import give_verdict, say_groups
-from merkhet.analysis.difference_text import from_side, is_clear
-from merkhet.analysis.types import listed, told
+from merkhet.analysis.comparison_text import give_verdict, summarize_groups
+from merkhet.analysis.difference_text import is_clear, orient_to
+from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.engine._comparability import remarks, say_questions, shared_questions
 from merkhet.engine._paired_answers import PairedAnswers
@@ -89,7 +89,7 @@ def compare_runs(
     groups = _sided(sorted(groups, key=lambda one: (not is_clear(one), -abs(one["difference"]))), side)
     said = list(verdict.sentences) if comparisons else [_nothing(together, paired.models, everyone, shared, asked)]
     if comparisons and alone:
-        said.insert(0, f"Only one model answered, {told(able[0])}: it is compared with the baselines.")
+        said.insert(0, f"Only one model answered, {quote_name(able[0])}: it is compared with the baselines.")
     return ComparisonData(
         data=report_data(together, {"comparisons": comparisons}),
         runs=[_about(together, place, len(asked[place])) for place in range(len(runs))],
@@ -102,7 +102,7 @@ def compare_runs(
         sided=_sided(comparisons, side),
         column=choice.by,
         groups=groups,
-        groups_said=say_groups(groups, choice.by) if choice.by and comparisons else [],
+        groups_said=summarize_groups(groups, choice.by) if choice.by and comparisons else [],
         shared=shared,
         questions=say_questions(shared, "statements" if together.memorized else "questions"),
         remarks=[
@@ -172,13 +172,13 @@ def _column(column: str, together: Together) -> str:
 
 def _to_reference(one: Mapping[str, Any], reference: str) -> dict[str, Any]:
     """A comparison told from the side of the model that is not the reference."""
-    return from_side(one, one["other"] if one["model"] == reference else one["model"])
+    return orient_to(one, one["other"] if one["model"] == reference else one["model"])
 
 
 def _sided(comparisons: Sequence[Mapping[str, Any]], side: Mapping[frozenset[str], str]) -> list[dict[str, Any]]:
     """Comparisons told from the same model's side in each pair."""
     pairs = (frozenset((one["model"], one["other"])) for one in comparisons)
-    return [from_side(one, side.get(pair, one["model"])) for one, pair in zip(comparisons, pairs, strict=True)]
+    return [orient_to(one, side.get(pair, one["model"])) for one, pair in zip(comparisons, pairs, strict=True)]
 
 
 def _nothing(
@@ -191,14 +191,16 @@ def _nothing(
     """Why nothing was compared, and what to do."""
     if not sum(map(len, asked)) or not everyone:
         return (
-            "There is nothing to compare: no question of these tasks was answered in " + listed(together.labels) + "."
+            "There is nothing to compare: no question of these tasks was answered in "
+            + join_names(together.labels)
+            + "."
         )
     if len(models) < 2:
-        who = f"only one model, {told(models[0])}," if models else "only baselines"
+        who = f"only one model, {quote_name(models[0])}," if models else "only baselines"
         there = [name for name in everyone if name not in models]
-        hint = f" --baselines compares with {listed(list(map(told, there)))} too." if there else ""
+        hint = f" --baselines compares with {join_names(list(map(quote_name, there)))} too." if there else ""
         more = "Name a second run of the same questions." if len(together.runs) == 1 else "Name a run of another model."
-        return f"There is nothing to compare: {who} answered in {listed(together.labels)}. {more}{hint}"
+        return f"There is nothing to compare: {who} answered in {join_names(together.labels)}. {more}{hint}"
     if shared and not any(one["both"] for one in shared):
         return (
             "The runs share no question, so nothing can be compared in pairs. Their scores stand side by side below, "

@@ -9,8 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.memory_types import INTERVALS, LABELS, STATEMENT, MemoryInput, Stored, compared, gap, shown, side
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, told
+from merkhet.analysis.memory_types import (
+    INTERVALS,
+    LABELS,
+    STATEMENT,
+    MemorizedModel,
+    MemoryInput,
+    describe_side,
+    format_paired_difference,
+    format_score,
+    make_comparisons,
+)
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, quote_name
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.recall_scores import clusters_of, first_symbols, matched, paired_recall_difference
 
@@ -28,7 +38,7 @@ _EXPLANATION = (
 
 def boundaries(given: MemoryInput) -> Analysis | None:
     """Scores of starts and ends by the share of times left out; None where no such question was asked."""
-    known = [one for one in given.stored if BOUNDARY in one.tasks and one.condition.get("dynamic") is not None]
+    known = [one for one in given.models if BOUNDARY in one.tasks and one.condition.get("dynamic") is not None]
     if not known or not given.metrics:
         return None
     against = _against(given, known)
@@ -46,7 +56,7 @@ def boundaries(given: MemoryInput) -> Analysis | None:
     )
 
 
-def _share(one: Stored) -> str:
+def _share(one: MemorizedModel) -> str:
     return f"{one.condition['dynamic']:g}%"
 
 
@@ -56,7 +66,7 @@ def _places() -> dict[str, tuple[str, dict[str, str]]]:
     return own | {name: (BOUNDARY, {"template": name}) for name in _TEMPLATES}
 
 
-def _scores(given: MemoryInput, known: Sequence[Stored]) -> Table:
+def _scores(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
     rows: list[TableRow] = []
     for one in known:
         other = _other_end(given, one)
@@ -79,7 +89,7 @@ def _scores(given: MemoryInput, known: Sequence[Stored]) -> Table:
     return Table("Stored statements, and starts and ends asked for in other words.", columns, tuple(rows))
 
 
-def _against(given: MemoryInput, known: Sequence[Stored]) -> list[Comparison]:
+def _against(given: MemoryInput, known: Sequence[MemorizedModel]) -> list[Comparison]:
     """Every model with times left out against the same with none: on stored statements, begin and finish."""
     found = {}
     for one in known:
@@ -89,20 +99,20 @@ def _against(given: MemoryInput, known: Sequence[Stored]) -> list[Comparison]:
         for task, metric in ((STATEMENT, "acc@1"), (BOUNDARY, "acc@1"), (BOUNDARY, "hit@10")):
             if metric not in given.metrics or task not in one.tasks & twin.tasks:
                 continue
-            statements, recalls = one.asked[task]
-            others = twin.asked[task][1]
+            statements, recalls = one.tables_by_task[task]
+            others = twin.tables_by_task[task][1]
             parts = {"stored": statements} if task == STATEMENT else {"both": statements, **_split(statements)}
             for name, part in parts.items():
-                pair = paired_recall_difference(part, recalls, others, metric, given.drawn(name, metric))
+                pair = paired_recall_difference(part, recalls, others, metric, given.seed_for(name, metric))
                 found[name, metric, one.model, twin.model] = pair
-    return compared(found)
+    return make_comparisons(found)
 
 
 def _split(statements: pa.Table) -> dict[str, pa.Table]:
     return {name: statements.filter(pc.equal(statements["template"], name)) for name in _TEMPLATES}
 
 
-def _differences(known: Sequence[Stored], against: Sequence[Comparison]) -> Table:
+def _differences(known: Sequence[MemorizedModel], against: Sequence[Comparison]) -> Table:
     by_name = {one.model: one for one in known}
     rows = tuple(
         (
@@ -123,7 +133,7 @@ def _differences(known: Sequence[Stored], against: Sequence[Comparison]) -> Tabl
     return Table("Times left out against none left out, on the same statements.", columns, rows)
 
 
-def _by_conflict(given: MemoryInput, known: Sequence[Stored]) -> Table | None:
+def _by_conflict(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None:
     """One start (end) or several of the same subject and object: with no time told the latter cannot be told apart."""
     metrics = [metric for metric in ("acc@1", "hit@10") if metric in given.metrics]
     rows = []
@@ -139,12 +149,12 @@ def _by_conflict(given: MemoryInput, known: Sequence[Stored]) -> Table | None:
     return Table(caption, columns, tuple(rows), aside=True) if rows else None
 
 
-def _other_end(given: MemoryInput, one: Stored) -> Mapping[str, Estimate]:
+def _other_end(given: MemoryInput, one: MemorizedModel) -> Mapping[str, Estimate]:
     """How often the first answer is the fact's other end, by template and for both."""
     if STATEMENT not in one.tasks:
         return {}
-    statements, recalls = one.asked[BOUNDARY]
-    stored = one.asked[STATEMENT][0]
+    statements, recalls = one.tables_by_task[BOUNDARY]
+    stored = one.tables_by_task[STATEMENT][0]
     if not statements.num_rows:
         return {}
     values, asked = _answered_by_the_other(statements, matched(statements, recalls), stored)
@@ -154,7 +164,7 @@ def _other_end(given: MemoryInput, one: Stored) -> Mapping[str, Estimate]:
         inside = np.ones(len(asked), bool) if name == "both" else pc.equal(statements["template"], name).to_numpy()
         chosen = np.flatnonzero(asked & inside)
         if len(chosen):
-            interval = clusters.take(chosen).interval(values[chosen], given.drawn("other", name))
+            interval = clusters.take(chosen).interval(values[chosen], given.seed_for("other", name))
             found[name] = estimate(interval, len(chosen))
     return found
 
@@ -181,7 +191,7 @@ def _answered_by_the_other(
     return np.array(hit, dtype=np.float64), known
 
 
-def _bars(given: MemoryInput, known: Sequence[Stored]) -> Figure:
+def _bars(given: MemoryInput, known: Sequence[MemorizedModel]) -> Figure:
     metric = given.metrics[0]
     rows = tuple(
         {"panel": one.base, "x": name, "bar": _share(one), **vars(cell)}
@@ -193,23 +203,26 @@ def _bars(given: MemoryInput, known: Sequence[Stored]) -> Figure:
     return Figure("bars", caption, rows, legend="times left out", percent=True, y=LABELS[metric])
 
 
-def _told(given: MemoryInput, base: str, own: Sequence[Stored], against: Sequence[Comparison]) -> list[str]:
+def _told(given: MemoryInput, base: str, own: Sequence[MemorizedModel], against: Sequence[Comparison]) -> list[str]:
     sentences = []
     for one in own:
         cell = given.cell(one.model, BOUNDARY, "acc@1")
         if cell is None:
             continue
-        text = f"{told(base)}, {_share(one)} of times left out: Acc@1 {shown(cell)} for starts and ends in other words"
+        text = (
+            f"{quote_name(base)}, {_share(one)} of times left out: Acc@1 {format_score(cell)} for starts and ends in "
+            "other words"
+        )
         stored = given.cell(one.model, STATEMENT, "acc@1")
-        text += "" if stored is None else f", {shown(stored)} on what was stored"
+        text += "" if stored is None else f", {format_score(stored)} on what was stored"
         change = next(
             (two for two in against if (two.task, two.metric, two.model) == ("both", "acc@1", one.model)), None
         )
         if change is not None:
-            text += f"; {side(change)} the same with none left out ({gap(change)})"
+            text += f"; {describe_side(change)} the same with none left out ({format_paired_difference(change)})"
         counted = given.above_baseline(one, BOUNDARY, "acc@1")
         if counted is not None and counted[0].p == counted[0].p:
             ahead, _ = counted
-            text += f"; {side(ahead)} the baseline frequency ({gap(ahead)})"
+            text += f"; {describe_side(ahead)} the baseline frequency ({format_paired_difference(ahead)})"
         sentences.append(f"{text}.")
     return sentences

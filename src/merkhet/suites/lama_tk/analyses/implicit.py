@@ -9,8 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.memory_types import INTERVALS, LABELS, STATEMENT, MemoryInput, Stored, compared, gap, shown, side
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, told
+from merkhet.analysis.memory_types import (
+    INTERVALS,
+    LABELS,
+    STATEMENT,
+    MemorizedModel,
+    MemoryInput,
+    describe_side,
+    format_paired_difference,
+    format_score,
+    make_comparisons,
+)
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, quote_name
 from merkhet.metrics.bootstrap import PairedDifference
 from merkhet.metrics.recall_scores import clusters_of, hit_values, matched
 
@@ -30,7 +40,7 @@ _EXPLANATION = (
 
 def implicit(given: MemoryInput) -> Analysis | None:
     """Scores of implied facts by wording, of order, and how well the one carries over; None where none was asked."""
-    known = [one for one in given.stored if one.tasks & {IMPLICIT, ORDER}]
+    known = [one for one in given.models if one.tasks & {IMPLICIT, ORDER}]
     if not known or not given.metrics:
         return None
     transfer = _transfer(given, known)
@@ -47,7 +57,7 @@ def implicit(given: MemoryInput) -> Analysis | None:
     )
 
 
-def _places(given: MemoryInput, one: Stored) -> list[tuple[str, str, dict[str, str]]]:
+def _places(given: MemoryInput, one: MemorizedModel) -> list[tuple[str, str, dict[str, str]]]:
     """What is shown of a model: a name, the task and the group."""
     places: list[tuple[str, str, dict[str, str]]] = [("stored", STATEMENT, {})]
     places += [(name, IMPLICIT, {"template": name}) for name in (WITHIN, PARAPHRASE)]
@@ -59,7 +69,7 @@ def _places(given: MemoryInput, one: Stored) -> list[tuple[str, str, dict[str, s
     ]
 
 
-def _scores(given: MemoryInput, known: Sequence[Stored]) -> Table:
+def _scores(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
     rows: list[TableRow] = []
     for one in known:
         for name, task, groups in _places(given, one):
@@ -80,18 +90,18 @@ def _scores(given: MemoryInput, known: Sequence[Stored]) -> Table:
     return Table(caption, columns, tuple(rows))
 
 
-def _transfer(given: MemoryInput, known: Sequence[Stored]) -> list[Comparison]:
+def _transfer(given: MemoryInput, known: Sequence[MemorizedModel]) -> list[Comparison]:
     """Each model's paraphrases against its stored words, on the same facts."""
     found = {}
     for one in known:
         if IMPLICIT not in one.tasks:
             continue
-        statements, recalls = one.asked[IMPLICIT]
+        statements, recalls = one.tables_by_task[IMPLICIT]
         for metric in given.metrics:
-            pair = _paired_wordings(statements, recalls, metric, given.drawn("wordings", metric))
+            pair = _paired_wordings(statements, recalls, metric, given.seed_for("wordings", metric))
             if pair is not None:
                 found[IMPLICIT, metric, one.model, WITHIN] = pair
-    return compared(found)
+    return make_comparisons(found)
 
 
 def _paired_wordings(
@@ -113,7 +123,7 @@ def _paired_wordings(
     return clusters.difference(values[paraphrase], values[within], seed), len(shared)
 
 
-def _differences(known: Sequence[Stored], transfer: Sequence[Comparison]) -> Table:
+def _differences(known: Sequence[MemorizedModel], transfer: Sequence[Comparison]) -> Table:
     bases = {one.model: one.base for one in known}
     rows = tuple(
         (bases[one.model], LABELS[one.metric], Estimate(one.difference, one.low, one.high, one.n), one.p, one.n)
@@ -126,7 +136,7 @@ def _differences(known: Sequence[Stored], transfer: Sequence[Comparison]) -> Tab
     return Table("The same facts in words that were not stored against those that were.", columns, rows)
 
 
-def _bars(given: MemoryInput, known: Sequence[Stored]) -> Figure:
+def _bars(given: MemoryInput, known: Sequence[MemorizedModel]) -> Figure:
     metric = given.metrics[0]
     rows = [
         {"x": name, "bar": one.base, **vars(cell)}
@@ -142,14 +152,16 @@ def _bars(given: MemoryInput, known: Sequence[Stored]) -> Figure:
     return Figure("bars", f"{LABELS[metric]} by what is asked.", tuple(rows), percent=True, y=LABELS[metric])
 
 
-def _told(given: MemoryInput, one: Stored, transfer: Sequence[Comparison]) -> list[str]:
+def _told(given: MemoryInput, one: MemorizedModel, transfer: Sequence[Comparison]) -> list[str]:
     sentences = []
     change = next((two for two in transfer if (two.model, two.metric) == (one.model, "acc@1")), None)
     cells = [given.cell(one.model, IMPLICIT, "acc@1", template=name) for name in (WITHIN, PARAPHRASE)]
     if change is not None:
         sentences.append(
-            f"{told(one.base)}, a year inside: Acc@1 {shown(cells[0])} in stored words; {shown(cells[1])} in words "
-            f"that it never saw, {side(change)} the stored ones on the same facts ({gap(change)})."
+            f"{quote_name(one.base)}, a year inside: Acc@1 {format_score(cells[0])} in stored words; "
+            f"{format_score(cells[1])} in words "
+            f"that it never saw, {describe_side(change)} the stored ones on the same facts "
+            f"({format_paired_difference(change)})."
         )
     for task, what in ((IMPLICIT, "on years inside"), (ORDER, "on order")):
         found = given.above_baseline(one, task, "acc@1") if "acc@1" in given.metrics else None
@@ -158,7 +170,8 @@ def _told(given: MemoryInput, one: Stored, transfer: Sequence[Comparison]) -> li
         ahead, n = found
         cell = given.cell(one.model, task, "acc@1")
         sentences.append(
-            f"{told(one.base)} {what} ({n:,} questions): Acc@1 {shown(cell)}, {side(ahead)} the baseline frequency "
-            f"({gap(ahead)})."
+            f"{quote_name(one.base)} {what} ({n:,} questions): Acc@1 {format_score(cell)}, {describe_side(ahead)} the "
+            "baseline frequency "
+            f"({format_paired_difference(ahead)})."
         )
     return sentences

@@ -7,8 +7,18 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.memory_types import INTERVALS, LABELS, STATEMENT, MemoryInput, Stored, compared, gap, shown, side
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, listed, percent, told
+from merkhet.analysis.memory_types import (
+    INTERVALS,
+    LABELS,
+    STATEMENT,
+    MemorizedModel,
+    MemoryInput,
+    describe_side,
+    format_paired_difference,
+    format_score,
+    make_comparisons,
+)
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, join_names, percent, quote_name
 from merkhet.metrics.bootstrap import PairedDifference
 from merkhet.metrics.recall_scores import paired_recall_differences
 
@@ -29,7 +39,7 @@ _EXPLANATION = (
 
 def storage(given: MemoryInput) -> Analysis | None:
     """The curve of storage, what conflict costs, and what is said of unseen facts; None where nothing was stored."""
-    known = [one for one in given.stored if one.facts is not None and STATEMENT in one.tasks]
+    known = [one for one in given.models if one.facts is not None and STATEMENT in one.tasks]
     if not known or not given.metrics:
         return None
     tables = [_every(given, known)]
@@ -43,18 +53,18 @@ def storage(given: MemoryInput) -> Analysis | None:
     return Analysis("storage", "Storage capacity", _EXPLANATION, tuple(tables), tuple(figures), tuple(sentences))
 
 
-def _kind(one: Stored) -> str:
+def _kind(one: MemorizedModel) -> str:
     return f"{'with' if one.conflict else 'without'}{', static' if one.static else ''}"
 
 
-def _head(one: Stored) -> TableRow:
+def _head(one: MemorizedModel) -> TableRow:
     return one.base, one.facts, _kind(one)
 
 
 _HEAD = (Column("Model"), Column("facts", "count"), Column("conflict"))
 
 
-def _every(given: MemoryInput, known: Sequence[Stored]) -> Table:
+def _every(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
     rows: list[TableRow] = []
     for one in known:
         cells = [given.cell(one.model, STATEMENT, metric) for metric in given.metrics]
@@ -67,7 +77,7 @@ def _every(given: MemoryInput, known: Sequence[Stored]) -> Table:
     return Table("What was stored, asked again.", columns, tuple(rows))
 
 
-def _training(given: MemoryInput, known: Sequence[Stored]) -> Table:
+def _training(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
     """What storing took, and what would be right without it."""
     rows: list[TableRow] = []
     ends = list(dict.fromkeys((given.metrics[0], given.metrics[-1])))
@@ -82,7 +92,7 @@ def _training(given: MemoryInput, known: Sequence[Stored]) -> Table:
     return Table("What storing took, and what the baseline and guessing have.", columns, tuple(rows), aside=True)
 
 
-def _curve(given: MemoryInput, known: Sequence[Stored], metric: str) -> Figure:
+def _curve(given: MemoryInput, known: Sequence[MemorizedModel], metric: str) -> Figure:
     alone = len({one.base for one in known}) == 1
     rows = []
     for one in sorted(known, key=lambda one: (one.base, _kind(one), one.facts or 0)):
@@ -96,23 +106,23 @@ def _curve(given: MemoryInput, known: Sequence[Stored], metric: str) -> Figure:
     return Figure("lines", caption, tuple(rows), "facts stored", percent=True, log=True, zero=False, y=LABELS[metric])
 
 
-def _cost(given: MemoryInput, known: Sequence[Stored]) -> list[Comparison]:
+def _cost(given: MemoryInput, known: Sequence[MemorizedModel]) -> list[Comparison]:
     """What storing conflicting statements too costs those with one right answer, by model, size and metric."""
     found: dict[tuple[str, str, str, str], tuple[PairedDifference, int]] = {}
     for one in known:
         twin = _twin(known, one)
         if twin is None:
             continue
-        statements, recalls = one.asked[STATEMENT]
+        statements, recalls = one.tables_by_task[STATEMENT]
         statements = statements.filter(pc.invert(statements["conflict"]))
-        others = twin.asked[STATEMENT][1]
-        seed = given.drawn("conflict")
+        others = twin.tables_by_task[STATEMENT][1]
+        seed = given.seed_for("conflict")
         pairs, n = paired_recall_differences(statements, recalls, others, _apart(given.metrics), seed)
         found |= {(STATEMENT, metric, one.model, twin.model): (pair, n) for metric, pair in pairs.items()}
-    return compared(found)
+    return make_comparisons(found)
 
 
-def _twin(known: Sequence[Stored], one: Stored) -> Stored | None:
+def _twin(known: Sequence[MemorizedModel], one: MemorizedModel) -> MemorizedModel | None:
     """The same model with as many facts that left conflicting statements out."""
     if not one.conflict:
         return None
@@ -125,7 +135,7 @@ def _apart(metrics: Sequence[str]) -> list[str]:
     return [metric for metric in metrics if metric != "hit@5" or "acc@5" not in metrics]
 
 
-def _cost_table(given: MemoryInput, known: Sequence[Stored], cost: Sequence[Comparison]) -> Table:
+def _cost_table(given: MemoryInput, known: Sequence[MemorizedModel], cost: Sequence[Comparison]) -> Table:
     by_name = {one.model: one for one in known}
     rows = tuple(
         (
@@ -150,7 +160,7 @@ def _cost_table(given: MemoryInput, known: Sequence[Stored], cost: Sequence[Comp
     return Table(caption, columns, rows)
 
 
-def _unseen(given: MemoryInput, known: Sequence[Stored]) -> Table | None:
+def _unseen(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None:
     rows: list[TableRow] = []
     metrics = [metric for metric in ("acc@1", "hit@10") if metric in given.metrics]
     for one in known:
@@ -176,7 +186,7 @@ def _unseen(given: MemoryInput, known: Sequence[Stored]) -> Table | None:
     return Table("Facts that were not stored.", columns, tuple(rows)) if rows else None
 
 
-def _by_conflict(given: MemoryInput, known: Sequence[Stored]) -> Table | None:
+def _by_conflict(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None:
     metrics = [metric for metric in ("acc@1", "hit@10") if metric in given.metrics]
     rows: list[TableRow] = []
     for one in known:
@@ -197,7 +207,7 @@ def _by_conflict(given: MemoryInput, known: Sequence[Stored]) -> Table | None:
     return Table(caption, columns, tuple(rows)) if rows else None
 
 
-def _by_mask(given: MemoryInput, known: Sequence[Stored]) -> Table | None:
+def _by_mask(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None:
     metric = given.metrics[0]
     cells = {
         (one.model, mask): cell
@@ -211,7 +221,7 @@ def _by_mask(given: MemoryInput, known: Sequence[Stored]) -> Table | None:
     return Table(f"{LABELS[metric]} by what is masked.", columns, rows, aside=True) if masks else None
 
 
-def _told(given: MemoryInput, base: str, known: Sequence[Stored], cost: Sequence[Comparison]) -> list[str]:
+def _told(given: MemoryInput, base: str, known: Sequence[MemorizedModel], cost: Sequence[Comparison]) -> list[str]:
     own = [one for one in known if one.base == base]
     sentences = []
     for kind in dict.fromkeys(_kind(one) for one in own):
@@ -226,7 +236,7 @@ def _told(given: MemoryInput, base: str, known: Sequence[Stored], cost: Sequence
     return sentences
 
 
-def _capacity(given: MemoryInput, line: Sequence[Stored]) -> list[str]:
+def _capacity(given: MemoryInput, line: Sequence[MemorizedModel]) -> list[str]:
     """What the largest size came to, and the most facts of which enough were kept."""
     metric = given.metrics[0]
     cells = {one.facts or 0: given.cell(one.model, STATEMENT, metric) for one in line}
@@ -235,7 +245,10 @@ def _capacity(given: MemoryInput, line: Sequence[Stored]) -> list[str]:
         return []
     most, one = max(values), line[0]
     what = f"{_kind(one)} conflict" if not one.static else "without times"
-    text = f"{told(one.base)}, {most:,} facts {what}: {LABELS[metric]} {shown(cells[most])} on what was stored"
+    text = (
+        f"{quote_name(one.base)}, {most:,} facts {what}: {LABELS[metric]} {format_score(cells[most])} on what was "
+        "stored"
+    )
     if len(values) == 1 or metric != "acc@1":
         return [f"{text}."]
     kept = [facts for facts, value in sorted(values.items()) if value >= _ENOUGH]
@@ -243,11 +256,11 @@ def _capacity(given: MemoryInput, line: Sequence[Stored]) -> list[str]:
         return [f"{text}; at least {percent(_ENOUGH)} at every size that was tried."]
     if not kept:
         return [f"{text}; below {percent(_ENOUGH)} at every size that was tried."]
-    tried = listed([f"{facts:,}" for facts in sorted(values)])
+    tried = join_names([f"{facts:,}" for facts in sorted(values)])
     return [f"{text}; {max(kept):,} is the most of {tried} facts at which it is at least {percent(_ENOUGH)}."]
 
 
-def _cost_told(base: str, own: Sequence[Stored], cost: Sequence[Comparison]) -> list[str]:
+def _cost_told(base: str, own: Sequence[MemorizedModel], cost: Sequence[Comparison]) -> list[str]:
     by_name = {one.model: one for one in own}
     found = {by_name[one.model].facts or 0: one for one in cost if one.model in by_name and one.metric == "acc@1"}
     if not found:
@@ -255,8 +268,9 @@ def _cost_told(base: str, own: Sequence[Stored], cost: Sequence[Comparison]) -> 
     most = max(found)
     at = found[most]
     lead = (
-        f"{told(base)}, {most:,} facts: on the {at.n:,} statements with one right answer, storing the conflicting ones "
-        f"too makes a difference of {gap(at)} in Acc@1"
+        f"{quote_name(base)}, {most:,} facts: on the {at.n:,} statements with one right answer, storing the "
+        "conflicting ones "
+        f"too makes a difference of {format_paired_difference(at)} in Acc@1"
     )
     if at.p >= 0.05:
         reach = max(0.0, -at.low)
@@ -268,14 +282,15 @@ def _cost_told(base: str, own: Sequence[Stored], cost: Sequence[Comparison]) -> 
     return [f"{lead}: {verdict}{sizes}."]
 
 
-def _unseen_told(given: MemoryInput, one: Stored) -> list[str]:
+def _unseen_told(given: MemoryInput, one: MemorizedModel) -> list[str]:
     found = given.above_baseline(one, UNSEEN, "acc@1")
     cell, counted = given.cell(one.model, UNSEEN, "acc@1"), given.baseline(one, UNSEEN, "acc@1")
     if found is None or cell is None or found[0].p != found[0].p:
         return []
     ahead, _ = found
-    against = "" if counted is None else f" ({shown(counted)})"
+    against = "" if counted is None else f" ({format_score(counted)})"
     return [
-        f"{told(one.model)}: of facts that were not stored, Acc@1 is {shown(cell)}, {side(ahead)} the baseline "
-        f"frequency{against}: {gap(ahead)}."
+        f"{quote_name(one.model)}: of facts that were not stored, Acc@1 is {format_score(cell)}, "
+        f"{describe_side(ahead)} the baseline "
+        f"frequency{against}: {format_paired_difference(ahead)}."
     ]

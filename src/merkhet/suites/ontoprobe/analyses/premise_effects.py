@@ -6,7 +6,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from merkhet.analysis.resampled_means import Group, Key, average, estimated, pooled, resampled_means
+from merkhet.analysis.resampled_means import (
+    Group,
+    Key,
+    average_draws,
+    estimate_from_draws,
+    pool_groups,
+    resampled_means,
+)
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -96,7 +103,7 @@ class _Settings:
         }
         self.metrics = {model: metric or accuracy_of(given, line) for model, line in self.lines.items()}
         groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-        for (model, name), setting in given.settings.items():
+        for (model, name), setting in given.premise_settings.items():
             if model in self.lines and name in rule_of and name in given.usable[self.lines[model]]:
                 groups[rule_of[name], model, setting].append(name)
         self.groups = {key: sorted(ids) for key, ids in groups.items()}
@@ -115,11 +122,11 @@ class _Settings:
         parts: dict[Key, Group] = {}
         unread: dict[Key, list[Group]] = defaultdict(list)
         for (rule, model, setting), ids in self.groups.items():
-            own = (given.values(self.lines[model], ids, self.metrics[model]), given.clusters_of(ids))
+            own = (given.values(self.lines[model], ids, self.metrics[model]), given.cluster_ids(ids))
             parts[rule, model, setting] = own
             if setting in UNREAD:
                 unread[rule, model, NEITHER].append(own)
-        return resampled_means({**parts, **{key: pooled(own) for key, own in unread.items()}}, seed=given.seed)
+        return resampled_means({**parts, **{key: pool_groups(own) for key, own in unread.items()}}, seed=given.seed)
 
     def cell(self, rule: str, model: str, setting: str) -> Estimate | None:
         """One rule, model and setting, with the interval of the table of scores."""
@@ -131,7 +138,7 @@ class _Settings:
     def _cell(self, rule: str, model: str, setting: str, ids: list[str]) -> Estimate:
         metric = self.metrics[model]
         seed = derived_seed(self.given.seed, f"{rule}{self.ending}", "premises", setting, metric.name)
-        values, clusters = self.given.values(self.lines[model], ids, metric), self.given.clusters_of(ids)
+        values, clusters = self.given.values(self.lines[model], ids, metric), self.given.cluster_ids(ids)
         return estimate(clustered_interval(values, clusters, seed=seed), len(ids))
 
     def over_rules(self, model: str, setting: str) -> Estimate | None:
@@ -140,7 +147,7 @@ class _Settings:
         if not rules:
             return None
         n = sum(len(self.groups.get((rule, model, setting), ())) for rule in rules)
-        return estimated(average(self.draws[rule, model, setting] for rule in rules), n)
+        return estimate_from_draws(average_draws(self.draws[rule, model, setting] for rule in rules), n)
 
     def table(self, model: str) -> Table:
         """Settings by rules, with the mean over rules."""
@@ -178,9 +185,9 @@ class _Settings:
                 there = [rule for rule in self.rules if (rule, model, setting) in self.groups]
                 n += sum(len(self.groups[rule, model, setting]) for rule in there)
                 if there:
-                    own.append(average(self.draws[rule, model, setting] for rule in there))
+                    own.append(average_draws(self.draws[rule, model, setting] for rule in there))
             if own:
-                rows.append(_bar(setting, estimated(average(own), n)))
+                rows.append(_bar(setting, estimate_from_draws(average_draws(own), n)))
         return rows
 
     def sentences(self, model: str) -> list[str]:
@@ -196,12 +203,14 @@ class _Settings:
         rules = controlled or rules
         if not rules:
             return None
-        both, neither = (average(draws[rule, model, setting] for rule in rules) for setting in (BOTH, NEITHER))
+        both, neither = (average_draws(draws[rule, model, setting] for rule in rules) for setting in (BOTH, NEITHER))
         if not controlled:
-            return _Verdict(estimated(both), estimated(neither), None, estimated(both - neither), None)
-        echo = average(draws[rule, model, CONTROL] for rule in rules)
+            return _Verdict(
+                estimate_from_draws(both), estimate_from_draws(neither), None, estimate_from_draws(both - neither), None
+            )
+        echo = average_draws(draws[rule, model, CONTROL] for rule in rules)
         balance = (both - echo) - (echo - neither)
-        return _Verdict(*map(estimated, (both, neither, echo, both - neither, balance)))
+        return _Verdict(*map(estimate_from_draws, (both, neither, echo, both - neither, balance)))
 
 
 _ORDER = (*SETTINGS, CONTROL)

@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from merkhet.analysis.resampled_means import Group, Key, average, estimated, pooled, resampled_means
+from merkhet.analysis.resampled_means import (
+    Group,
+    Key,
+    average_draws,
+    estimate_from_draws,
+    pool_groups,
+    resampled_means,
+)
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, metric_label
 from merkhet.suites.ontoprobe.analyses.premise_effects import CONTROL, RULES
 from merkhet.suites.ontoprobe.analyses.task_scores import (
@@ -61,8 +68,8 @@ def prompting(given: AnalysisInput) -> Analysis | None:
         if found:
             tables.append(_table(contrast.title, found, cells))
             figures.append(_figure(contrast.title, found))
-    tables += _learned_table(given.learned)
-    figures += _curves(given.learned)
+    tables += _learned_table(given.training_records)
+    figures += _curves(given.training_records)
     if not tables:
         return None
     title = "Prompting: templates, masks, pooling and losses"
@@ -77,7 +84,7 @@ def _reasoned(given: AnalysisInput) -> Ways:
     for rule, own in ways.items():
         for way, ids in own.items():
             model = way.line.model
-            rest = [name for name in ids if given.settings.get((model, name)) != CONTROL]
+            rest = [name for name in ids if given.premise_settings.get((model, name)) != CONTROL]
             if rest and lines[model] == way.line:
                 kept.setdefault(rule, {})[way] = rest
     return kept
@@ -116,10 +123,10 @@ def _compared(given: AnalysisInput, contrast: _Contrast) -> tuple[dict[tuple[str
     for task, model in cells:
         for name in names:
             members = groups[task, model, name]
-            clusters = [given.clusters_of(ids) for _, ids in members]
+            clusters = [given.cluster_ids(ids) for _, ids in members]
             for metric in shown[task]:
                 values = [given.values(way.line, ids, metric) for way, ids in members]
-                parts[task, model, name, metric.name] = pooled(list(zip(values, clusters, strict=True)))
+                parts[task, model, name, metric.name] = pool_groups(list(zip(values, clusters, strict=True)))
     draws = resampled_means(parts, seed=given.seed)
     found = {}
     for metric in METRICS:
@@ -127,7 +134,7 @@ def _compared(given: AnalysisInput, contrast: _Contrast) -> tuple[dict[tuple[str
             inside = [(task, model, name, metric.name) for task, model in cells if metric in shown[task]]
             if inside:
                 n = sum(len(parts[key][0]) for key in inside)
-                found[metric_label(metric), name] = estimated(average(draws[key] for key in inside), n)
+                found[metric_label(metric), name] = estimate_from_draws(average_draws(draws[key] for key in inside), n)
     return found, len(cells)
 
 

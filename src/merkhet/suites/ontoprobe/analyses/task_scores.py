@@ -19,7 +19,7 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     estimate,
-    listed,
+    join_names,
     metric_label,
 )
 from merkhet.core.ids import derived_seed
@@ -92,7 +92,7 @@ def ranked_ways(given: AnalysisInput, tasks: Sequence[str]) -> dict[str, dict[Wa
 
 def metrics_of(given: AnalysisInput, task_ways: dict[Way, list[str]]) -> list[Metric]:
     """The metrics of a task: without MRR_a where every question has one right answer."""
-    several = any(len(given.asked[name].answers) > 1 for ids in task_ways.values() for name in ids)
+    several = any(len(given.questions_by_id[name].answers) > 1 for ids in task_ways.values() for name in ids)
     return [metric for metric in METRICS if several or metric is not MRR_ALL]
 
 
@@ -210,7 +210,7 @@ class _Memorized:
             # The seeds of the table of scores: a score is the same wherever it stands.
             group = (task, "template", way.template) if way.template else (task, "", "")
             seed = derived_seed(self.given.seed, *group, metric.name)
-            values, clusters = self.given.values(way.line, ids, metric), self.given.clusters_of(ids)
+            values, clusters = self.given.values(way.line, ids, metric), self.given.cluster_ids(ids)
             self._estimates[key] = estimate(clustered_interval(values, clusters, seed=seed), len(ids))
         return self._estimates[key]
 
@@ -267,13 +267,13 @@ class _Memorized:
             seed = derived_seed(self.given.seed, "memorizing", task)
             interval = clustered_interval(ahead, shared, seed=seed)
             told["above" if interval.low > 0 else "below" if interval.high < 0 else "not told apart"].append(task)
-        parts = "; ".join(f"{side} on {listed(tasks)}" for side, tasks in told.items() if tasks)
+        parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in told.items() if tasks)
         against = f"{column.title} (fixed choice) against {baseline.title} in MRR, paired by fact"
         return f"{against}: {parts}." if parts else None
 
     def _by_fact(self, task: str, way: Way) -> dict[int, float]:
         ids = self.ids(task, way)
-        facts, index = np.unique(self.given.clusters_of(ids), return_inverse=True)
+        facts, index = np.unique(self.given.cluster_ids(ids), return_inverse=True)
         means = np.bincount(index, self.given.values(way.line, ids, MRR)) / np.bincount(index)
         return dict(zip(facts.tolist(), means.tolist(), strict=True))
 
@@ -295,7 +295,7 @@ def accuracy_of(given: AnalysisInput, line: Line) -> Metric:
 
 def chance_of(given: AnalysisInput, ids: Sequence[str]) -> float:
     """How often guessing among the candidates is right."""
-    asked = [given.asked[name] for name in ids]
+    asked = [given.questions_by_id[name] for name in ids]
     shares = [len(set(one.answers) & set(one.candidates)) / len(one.candidates) for one in asked if one.candidates]
     return float(np.mean(shares)) if shares else 0.0
 
@@ -314,7 +314,7 @@ def _choice_table(given: AnalysisInput) -> Table | None:
             kept = sorted(name for name in members if name in given.usable[line])
             metric = accuracy_of(given, line)
             seed = derived_seed(given.seed, f"{task}{CHOICE}", "", "", metric.name)
-            values, clusters = given.values(line, kept, metric), given.clusters_of(kept)
+            values, clusters = given.values(line, kept, metric), given.cluster_ids(kept)
             cells.append(estimate(clustered_interval(values, clusters, seed=seed), len(kept)) if kept else None)
         if any(cell is not None for cell in cells):
             rows.append((task, chance_of(given, members), *cells))
