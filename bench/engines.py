@@ -85,7 +85,7 @@ def in_own_process(engine: str, folder: Path, given: argparse.Namespace) -> dict
 def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[str, Any]:
     """What one engine takes to infer and to make questions, and hashes of what it made."""
     from merkhet.core.compute_engines import choose_build_engine
-    from merkhet.knowledge.engines.open_engine import engine_tables
+    from merkhet.knowledge.engines.open_engine import open_tables
     from merkhet.knowledge.rules.fixpoint import infer
     from merkhet.knowledge.rules.rule_files import read_rules
     from merkhet.knowledge.store import KnowledgeBase
@@ -105,7 +105,7 @@ def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[s
         options = MakingOptions("kmir", seed=1, paraphrases=1, checks=10_000, asked=asked)
         with (
             KnowledgeBase.open(store) as knowledge,
-            engine_tables(knowledge.connection, where, ("facts", "names")) as tables,
+            open_tables(knowledge.connection, where, ("facts", "names")) as tables,
         ):
             made = make_benchmark(tables, read_benchmark_schema(own / "schema.yaml"), options)
         ended = time.perf_counter()

@@ -6,7 +6,7 @@ import pytest
 
 from merkhet.core.schemas import FACTS, NAMES, make_table
 from merkhet.knowledge._iris import PREFIXES
-from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
 
 HEAD = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in PREFIXES.items()) + "@prefix : <http://e.org/> .\n"
@@ -16,7 +16,7 @@ LOW = "rdfs:subClassOf"
 def knowledge_of(triples, names=()):
     rows = [{"subject": low, "predicate": predicate, "object": high} for low, predicate, high in triples]
     called = [{"entity": entity, "label": label, "language": "en"} for entity, label in dict(names).items()]
-    return KnowledgeBase([Material(make_table(FACTS, rows), make_table(NAMES, called))])
+    return KnowledgeBase([Chunk(make_table(FACTS, rows), make_table(NAMES, called))])
 
 
 def turtle(tmp_path, text):

@@ -30,7 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     with pytest.MonkeyPatch.context() as settings:
         settings.setenv("SPARK_CONF_DIR", str(folder))
         settings.setattr(sessions, "_PARTS_PER_CORE", 1)
-        with sessions.spark_tables(LOCAL, folder) as tables, pytest.MonkeyPatch.context() as patch:
+        with sessions.open_spark_tables(LOCAL, folder) as tables, pytest.MonkeyPatch.context() as patch:
             # An inference stops the session that it was given; here others still use it.
             patch.setattr(SparkSession, "stop", lambda session: None)
             yield tables

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from merkhet.core.schemas import FACTS, NAMES, make_table
-from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.english import definite
 from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, temporal_facts
@@ -24,7 +24,7 @@ def knowledge_of(rows: Iterable[Row], unnamed: Sequence[str] = (), values: Itera
     facts += [{"subject": s, "predicate": p, "value": v, "start": "2001", "end": "2002"} for s, p, v in values]
     entities = {row[place] for row in rows for place in (0, 2)} - set(unnamed)
     names = [{"entity": entity, "label": entity.partition("#")[0]} for entity in sorted(entities)]
-    return KnowledgeBase([Material(make_table(FACTS, facts), make_table(NAMES, names))])
+    return KnowledgeBase([Chunk(make_table(FACTS, facts), make_table(NAMES, names))])
 
 
 def year(number: int) -> str:

@@ -16,8 +16,8 @@ from fuzz.targets import SEPARATOR, Place, Target, parts
 from merkhet.knowledge._staging import stage
 from merkhet.knowledge.database import define_macros, prepare
 from merkhet.knowledge.rules.rule_files import read_rules
-from merkhet.knowledge.source_lookup import read_place
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_lookup import read_source
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.store_import import import_knowledge
 
 
@@ -32,10 +32,10 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 def _taken(place: str, **asked: Any) -> None:
     """Read a place whole and take each chunk in, as an import does, but without a file."""
-    reading = Reading(**asked)
+    reading = ReadContext(**asked)
     connection = _connection()
     try:
-        stage(connection, "staging.place", read_place(place, reading), reading)
+        stage(connection, "staging.place", read_source(place, reading), reading)
     except BaseException:
         connection.execute("rollback")
         raise
@@ -54,7 +54,7 @@ def _reads(name: str, *others: str, source: str = "", every: int = 40, **asked: 
         if read.count % every == 0:
             import_knowledge([given], place.out / "own.duckdb", memory="400MB", **asked_now)
         elif read.count % 4:
-            for _ in read_place(given, Reading(**asked_now)):
+            for _ in read_source(given, ReadContext(**asked_now)):
                 pass
         else:
             _taken(given, **asked_now)

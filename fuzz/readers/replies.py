@@ -11,7 +11,7 @@ from typing import Any
 
 from fuzz import mutations
 from fuzz.targets import Place, Target
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.sparql import read_endpoint
 from merkhet.models.chat._reply_cache import KeptReplies
 from merkhet.models.chat.chat_messages import ChatRequest
@@ -178,7 +178,7 @@ def _ask_sparql(reply: bytes, place: Place) -> None:
         "timeout": "3",
         "count": "no",
     }
-    reading = Reading(options=options, skip_bad=next(_TURN) % 2 == 0)
+    reading = ReadContext(options=options, skip_bad=next(_TURN) % 2 == 0)
     for chunk in read_endpoint(place.file("own.rq", _QUERY), reading):
         chunk.facts.validate(full=True)
         chunk.names.validate(full=True)

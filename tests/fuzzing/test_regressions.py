@@ -14,8 +14,8 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import read_yaml
 from merkhet.core.text_formats import parse_json, parse_reply, parse_yaml, short_repr
 from merkhet.engine.study import apply_setting, make_study
-from merkhet.knowledge.source_lookup import read_place
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_lookup import read_source
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.models.chat._http_connection import Response
 from merkhet.models.chat._reply_cache import KeptReplies
 from merkhet.models.chat.chat_messages import ChatReply
@@ -161,9 +161,9 @@ def test_exported_tables_with_other_columns_are_refused_by_the_column(name, colu
     (tmp_path / "facts.parquet").write_bytes(parquet(subject=["a"], predicate=["p"], object=["b"]))
     (tmp_path / f"{name}.parquet").write_bytes(parquet(**columns))
     if told is None:
-        assert list(read_place(str(tmp_path), Reading()))
+        assert list(read_source(str(tmp_path), ReadContext()))
     else:
-        assert told in refusal(lambda: list(read_place(str(tmp_path), Reading())))
+        assert told in refusal(lambda: list(read_source(str(tmp_path), ReadContext())))
 
 
 def test_a_column_that_stands_twice_in_exported_names_is_refused(tmp_path):
@@ -172,7 +172,7 @@ def test_a_column_that_stands_twice_in_exported_names_is_refused(tmp_path):
         [pa.array(["e"]), pa.array(["en"]), pa.array(["fr"])], ["entity", "language", "language"]
     )
     pq.write_table(twice, tmp_path / "names.parquet")
-    assert "'language' stands twice" in refusal(lambda: list(read_place(str(tmp_path), Reading())))
+    assert "'language' stands twice" in refusal(lambda: list(read_source(str(tmp_path), ReadContext())))
 
 
 PACK = {"name": "mine", "title": "Mine", "description": "x", "licence": "CC0", "domain": "d"}
@@ -192,16 +192,16 @@ PACK = {"name": "mine", "title": "Mine", "description": "x", "licence": "CC0", "
 def test_a_pack_that_says_odd_things_of_itself_is_refused(odd, tmp_path):
     (tmp_path / "pack.yaml").write_text(yaml.safe_dump({**PACK, **odd}))
     (tmp_path / "facts.csv").write_text("subject,predicate,object\na,p,b\n")
-    assert "pack.yaml" in refusal(lambda: list(read_place(str(tmp_path), Reading())))
+    assert "pack.yaml" in refusal(lambda: list(read_source(str(tmp_path), ReadContext())))
 
 
 def test_a_name_in_a_dump_that_is_no_text_is_a_bad_row(tmp_path):
     file = tmp_path / "dump.json"
     entity = {"id": "Q1", "labels": {"en": {"value": {"a": 1}}}, "aliases": {}, "claims": {}}
     file.write_text("[\n" + json.dumps(entity) + "\n]\n")
-    assert "dump.json:2: a name in 'en' is no text" in refusal(lambda: list(read_place(str(file), Reading())))
-    reading = Reading(skip_bad=True)
-    assert list(read_place(str(file), reading)) == []
+    assert "dump.json:2: a name in 'en' is no text" in refusal(lambda: list(read_source(str(file), ReadContext())))
+    reading = ReadContext(skip_bad=True)
+    assert list(read_source(str(file), reading)) == []
     assert reading.bad == 1
 
 
@@ -217,7 +217,7 @@ def test_a_name_in_a_dump_that_is_no_text_is_a_bad_row(tmp_path):
 def test_xml_that_parsers_take_ever_longer_for_is_refused(text, told, tmp_path):
     file = tmp_path / "facts.owl"
     file.write_bytes(text)
-    assert told in refusal(lambda: list(read_place(str(file), Reading())))
+    assert told in refusal(lambda: list(read_source(str(file), ReadContext())))
 
 
 def test_a_config_that_is_no_models_is_refused(tmp_path):
@@ -310,7 +310,7 @@ def test_a_table_whose_columns_have_no_names_is_refused(tmp_path):
     assert content.count(b"predicate") > 1
     (tmp_path / "facts.parquet").write_bytes(parquet(subject=["a"], predicate=["b"], object=["c"]))
     (tmp_path / "predicates.parquet").write_bytes(content.replace(b"predicate", b"predic\xba\xffe"))
-    assert "is not a whole Parquet file" in refusal(lambda: list(read_place(str(tmp_path), Reading())))
+    assert "is not a whole Parquet file" in refusal(lambda: list(read_source(str(tmp_path), ReadContext())))
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_response_longer_than_any_machine_holds_is_a_broken_connection(head):
 
 def test_a_model_whose_name_no_file_could_have_is_refused(tmp_path):
     assert refusal(resolve_model, ModelSpec("freque" + "9" * 5000), tmp_path)
-    assert refusal(lambda: list(read_place("countr" + "9" * 5000, Reading())))
+    assert refusal(lambda: list(read_source("countr" + "9" * 5000, ReadContext())))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])

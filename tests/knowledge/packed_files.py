@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 
 
 def pack(path, data):
@@ -35,6 +35,6 @@ def gathered(chunks):
 
 def refusal(read, path, **asked):
     with pytest.raises(InputError) as refused:
-        list(read(path, Reading(**asked)))
+        list(read(path, ReadContext(**asked)))
     assert "\n" not in str(refused.value)
     return str(refused.value)

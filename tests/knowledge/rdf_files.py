@@ -6,22 +6,22 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from merkhet.knowledge.chunk import Material
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.chunk import Chunk
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.rdf import read_rdf
 
 
-def read(path: Path, **asked: Any) -> tuple[Reading, list[Material]]:
-    reading = Reading(**asked)
+def read(path: Path, **asked: Any) -> tuple[ReadContext, list[Chunk]]:
+    reading = ReadContext(**asked)
     return reading, list(read_rdf(path, reading))
 
 
-def facts_of(chunks: list[Material]) -> Counter[tuple[str, str, Any]]:
+def facts_of(chunks: list[Chunk]) -> Counter[tuple[str, str, Any]]:
     rows = (row for chunk in chunks for row in chunk.facts.to_pylist())
     return Counter((r["subject"], r["predicate"], r["object"] or (r["value"], r["unit"])) for r in rows)
 
 
-def names_of(chunks: list[Material]) -> set[tuple[str, str, Any]]:
+def names_of(chunks: list[Chunk]) -> set[tuple[str, str, Any]]:
     rows = (row for chunk in chunks for row in chunk.names.to_pylist())
     return {(row["entity"], row["language"], row["label"] or tuple(row["aliases"])) for row in rows}
 

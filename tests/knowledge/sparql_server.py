@@ -23,7 +23,7 @@ from listening import listening_port
 
 from merkhet.core.errors import MerkhetError
 from merkhet.knowledge._iris import short_name
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.sparql import read_endpoint
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
@@ -249,7 +249,7 @@ def ask(proxy, tmp_path):
             **({"query": query} if query else {}),
             **{k.replace("_", "-"): str(v) for k, v in options.items()},
         }
-        reading = Reading(
+        reading = ReadContext(
             languages=tuple(languages),
             predicates=tuple(predicates),
             options=given,

@@ -11,7 +11,7 @@ from all_cases import check_all
 sys.path.insert(0, str(Path(__file__).parent))
 from packed_files import gathered, pack, refusal
 
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources import conceptnet
 from merkhet.knowledge.sources.conceptnet import read_assertions
 
@@ -34,7 +34,7 @@ ASSERTIONS = [
 def test_assertions_become_facts_with_their_weight(tmp_path):
     def check(name):
         path = pack(tmp_path / name, "\n".join(ASSERTIONS).encode())
-        reading = Reading()
+        reading = ReadContext()
         facts, names, details = gathered(read_assertions(path, reading))
         assert [(row["subject"], row["predicate"], row["object"]) for row in facts] == [
             ("en/cat", "AtLocation", "en/window_sill"),
@@ -64,7 +64,7 @@ def test_assertions_become_facts_with_their_weight(tmp_path):
 def test_assertions_are_filtered(tmp_path):
     def check(asked, expected, left_out):
         path = pack(tmp_path / "c.csv", "\n".join(ASSERTIONS).encode())
-        reading = Reading(**asked)
+        reading = ReadContext(**asked)
         assert [row["predicate"] for row in gathered(read_assertions(path, reading))[0]] == expected
         assert sum(reading.left_out.values()) == left_out
 
@@ -86,7 +86,7 @@ def test_a_bad_assertion_is_refused_by_its_number_or_counted(tmp_path):
         path = pack(tmp_path / "c.csv", b"\n".join((ASSERTIONS[0].encode(), line, ASSERTIONS[1].encode())))
         told = refusal(read_assertions, path)
         assert told.startswith(f"{path}:2: ") and reason in told
-        reading = Reading(skip_bad=True)
+        reading = ReadContext(skip_bad=True)
         assert len(gathered(read_assertions(path, reading))[0]) == 2
         assert reading.bad == 1
 
@@ -125,7 +125,7 @@ def test_the_largest_chunk_does_not_grow_with_the_assertions(tmp_path, monkeypat
     for count in (2000, 4000):
         lines = [assertion("/r/IsA", f"/c/en/word_{n}", f"/c/en/kind_{n % 7}") for n in range(count)]
         path = pack(tmp_path / "c.csv.gz", "\n".join(lines).encode())
-        chunks = list(read_assertions(path, Reading()))
+        chunks = list(read_assertions(path, ReadContext()))
         assert sum(chunk.facts.num_rows for chunk in chunks) == count
         largest.append(max(chunk.facts.num_rows + chunk.names.num_rows for chunk in chunks))
     assert largest[0] == largest[1] < 110

@@ -13,7 +13,7 @@ from all_cases import check_all
 sys.path.insert(0, str(Path(__file__).parent))
 from packed_files import gathered, pack, refusal
 
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources import wikidata
 from merkhet.knowledge.sources.wikidata import read_dump
 
@@ -142,8 +142,8 @@ WHOLE = (EISENHOWER, CAESAR, PROPERTY)
 def test_a_dump_is_read_however_it_is_packed(tmp_path):
     def check(name):
         path = dump(tmp_path / name, *WHOLE)
-        facts, names, details = gathered(read_dump(path, Reading()))
-        plain = gathered(read_dump(dump(tmp_path / "lines.json", *WHOLE, brackets=False), Reading()))
+        facts, names, details = gathered(read_dump(path, ReadContext()))
+        plain = gathered(read_dump(dump(tmp_path / "lines.json", *WHOLE, brackets=False), ReadContext()))
         assert (facts, names, details) == plain
         said = {
             (row["subject"], row["predicate"], row["object"] or row["value"], row["start"], row["end"]) for row in facts
@@ -173,7 +173,7 @@ def test_a_dump_is_read_however_it_is_packed(tmp_path):
 
 
 def test_what_is_said_beside_a_statement_is_kept(tmp_path):
-    *_, details = gathered(read_dump(dump(tmp_path / "d.json", *WHOLE), Reading()))
+    *_, details = gathered(read_dump(dump(tmp_path / "d.json", *WHOLE), ReadContext()))
     assert details == {
         ("Q9916", "P39", "Q11696", "1953-01-20"): {
             "rank": "preferred",
@@ -189,7 +189,7 @@ def test_what_is_said_beside_a_statement_is_kept(tmp_path):
 
 
 def test_what_is_of_no_use_is_counted(tmp_path):
-    reading = Reading()
+    reading = ReadContext()
     path = dump(tmp_path / "d.json", *WHOLE)
     [chunk] = read_dump(path, reading)
     assert [chunk.where(row) for row in (0, 8, 13)] == [f"{path}:{line}" for line in (2, 3, 4)]
@@ -202,17 +202,17 @@ def test_what_is_of_no_use_is_counted(tmp_path):
         "values of kind commonsMedia": 1,
         "values of kind globe-coordinate": 1,
     }
-    reading = Reading(options={"literals": "yes"})
+    reading = ReadContext(options={"literals": "yes"})
     facts, *_ = gathered(read_dump(path, reading))
     assert {'"32123"', '"https://example.org/"'} <= {row["object"] for row in facts}
     assert reading.left_out["values of kind commonsMedia"] == 1 and "values of kind url" not in reading.left_out
-    reading = Reading(languages=("fr",), predicates=("P1559",))
+    reading = ReadContext(languages=("fr",), predicates=("P1559",))
     assert not gathered(read_dump(path, reading))[0]
     assert reading.left_out == {"texts in other languages": 1}
 
 
 def test_the_best_rank_is_kept_where_there_is_one(tmp_path):
-    reading = Reading(predicates=("P39",), options={"rank": "best"})
+    reading = ReadContext(predicates=("P39",), options={"rank": "best"})
     facts, *_ = gathered(read_dump(dump(tmp_path / "d.json", *WHOLE), reading))
     assert [row["object"] for row in facts] == ["Q11696", "Q40779"]
     assert reading.left_out["statements below the best rank"] == 1
@@ -224,7 +224,7 @@ def test_names_are_those_of_the_languages_asked_for(tmp_path):
     def names(**asked):
         return {
             (row["entity"], row["language"]): (row["label"], row["aliases"])
-            for row in gathered(read_dump(path, Reading(**asked)))[1]
+            for row in gathered(read_dump(path, ReadContext(**asked)))[1]
         }
 
     assert names() == {
@@ -256,11 +256,11 @@ def test_names_of_what_is_used_or_of_all(tmp_path):
             entities = [json.dumps(one, sort_keys=True).encode() for one in entities]
         path = dump(tmp_path / "d.json", *entities)
         facts, names, _ = gathered(
-            read_dump(path, Reading(languages=("en",), predicates=("P39",), options={"names": "used"}))
+            read_dump(path, ReadContext(languages=("en",), predicates=("P39",), options={"names": "used"}))
         )
         assert len(facts) == 2
         assert [row["entity"] for row in names] == ["Q11696", "Q9916", "P39"]
-        facts, names, _ = gathered(read_dump(path, Reading(languages=("en",), predicates=("P39",))))
+        facts, names, _ = gathered(read_dump(path, ReadContext(languages=("en",), predicates=("P39",))))
         assert len(facts) == 2
         assert [row["entity"] for row in names] == ["Q11696", "Q9916", "Q5", "P39", "Q40779"]
 
@@ -281,7 +281,7 @@ def test_filtered_facts_are_those_of_a_plain_loop(tmp_path):
             read = json.loads(line.rstrip(","))
             for one in (read["claims"] or {}).get("P31", []):
                 expected.append((read["id"], "P31", one["mainsnak"]["datavalue"]["value"]["id"]))
-    facts, *_ = gathered(read_dump(path, Reading(predicates=("P31",))))
+    facts, *_ = gathered(read_dump(path, ReadContext(predicates=("P31",))))
     assert [(row["subject"], row["predicate"], row["object"]) for row in facts] == expected
     assert len(expected) > 40
 
@@ -304,7 +304,7 @@ def test_old_and_odd_entities(tmp_path):
         time("P585", "+1951-05-02T00:00:00Z", 11),
         time("P582", "+1900-00-00T00:00:00Z", 7),
     )
-    reading = Reading()
+    reading = ReadContext()
     path = dump(tmp_path / "d.json", old, lexeme, entity("Q8", statements=[several]))
     facts, names, details = gathered(read_dump(path, reading))
     assert [(row["subject"], row["object"], row["start"], row["end"]) for row in facts] == [
@@ -341,7 +341,7 @@ def test_a_bad_line_is_refused_by_its_number_or_counted(tmp_path):
         path = dump(tmp_path / "d.json", entity("Q1", {"en": "one"}), line, CAESAR)
         told = refusal(read_dump, path)
         assert told.startswith(f"{path}:3: ") and reason in told
-        reading = Reading(skip_bad=True)
+        reading = ReadContext(skip_bad=True)
         facts, names, _ = gathered(read_dump(path, reading))
         assert reading.bad == 1 and reason in reading.examples[0]
         assert {row["subject"] for row in facts} == {"Q1048"} and {row["entity"] for row in names} >= {"Q1", "Q1048"}
@@ -381,7 +381,7 @@ def test_the_largest_chunk_does_not_grow_with_the_dump(tmp_path, monkeypatch):
     largest = []
     for times in (100, 200):
         path = dump(tmp_path / "d.json.gz", *WHOLE * times)
-        sizes = [chunk.facts.num_rows + chunk.names.num_rows for chunk in read_dump(path, Reading())]
+        sizes = [chunk.facts.num_rows + chunk.names.num_rows for chunk in read_dump(path, ReadContext())]
         assert sum(sizes) == 20 * times
         largest.append(max(sizes))
     assert largest[0] == largest[1] < 120

@@ -18,7 +18,7 @@ from merkhet.core.compute_engines import Engine, choose_build_engine, choose_eng
 from merkhet.core.errors import InputError
 from merkhet.knowledge.database import TIME_KEY
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
-from merkhet.knowledge.engines.relational_engine import close_over
+from merkhet.knowledge.engines.relational_engine import make_transitive_closure
 from merkhet.knowledge.rules import _write_conclusions as rule_wording
 from merkhet.knowledge.rules.fixpoint import infer
 from merkhet.knowledge.rules.rule_files import read_rules
@@ -43,7 +43,7 @@ def duck():
 
 def both(duck, spark, table, rows):
     for tables in (duck, spark):
-        tables.give(table, rows)
+        tables.load(table, rows)
 
 
 def same(duck, spark, query):
@@ -67,8 +67,8 @@ def test_texts_are_drawn_split_and_quoted_alike(duck, spark):
     both(duck, spark, "named", pa.table({"name": names, "place": list(range(len(names)))}))
     shares = split_sql("a", "b", {"train": 0.5, "dev": 0.2, "test": 0.3}, 7)
     for tables in (duck, spark):
-        tables.define("split_for", ["a", "b"], shares)
-        tables.define("capital_of", ["t"], "upper(left(t, 1)) || substr(t, 2)")
+        tables.define_function("split_for", ["a", "b"], shares)
+        tables.define_function("capital_of", ["t"], "upper(left(t, 1)) || substr(t, 2)")
     rows = same(
         duck,
         spark,
@@ -87,7 +87,7 @@ def test_texts_are_drawn_split_and_quoted_alike(duck, spark):
 def test_times_are_alike(duck, spark):
     texts = ["1957", "-0044-03-15", "1957-03", "+2001-09-11", "0", None]
     both(duck, spark, "times", pa.table({"t": pa.array(texts, pa.string()), "place": list(range(len(texts)))}))
-    spark.define("time_key", ["t", "missing"], TIME_KEY)
+    spark.define_function("time_key", ["t", "missing"], TIME_KEY)
     rows = same(duck, spark, "select time_key(t, 0), time_key(t, 99) from times order by place")
     assert rows[0] == (19570000, 19579999) and rows[1] == (-440000 + 315, -440000 + 315) and rows[-1] == (None, None)
 
@@ -137,12 +137,12 @@ def test_rows_are_numbered_alike_over_many_parts(duck, spark, monkeypatch):
 def test_python_changes_rows_in_both(duck, spark):
     both(duck, spark, "words", pa.table({"word": ["a", "b", "b"]}))
     for tables in (duck, spark):
-        tables.change(
+        tables.map_batches(
             "long",
             "select distinct word from words",
             lambda piece: piece.append_column("twice", pa.array([2 * one for one in piece["word"].to_pylist()])),
         )
-        tables.change("none", "select word from words where word = 'q'", lambda piece: piece)
+        tables.map_batches("none", "select word from words where word = 'q'", lambda piece: piece)
     assert same(duck, spark, "select word, twice from long order by word") == [("a", "aa"), ("b", "bb")]
     assert same(duck, spark, "select count(*) from none") == [(0,)]
 
@@ -157,7 +157,7 @@ def test_closure_finds_every_way_and_ends_in_circles(duck, spark):
         reached |= more
     assert len(reached) > 2 * len(edges) and any(low == high for low, high in reached - edges), "there is a circle"
     for tables in (duck, spark):
-        close_over(tables, "select low, high from steps", "ways")
+        make_transitive_closure(tables, "select low, high from steps", "ways")
     assert set(same(duck, spark, "select low, high from ways order by low, high")) == reached
 
 
@@ -169,7 +169,7 @@ def test_rows_made_by_python_may_be_more_than_memory_should_hold(monkeypatch):
         tables = DuckTables(knowledge.connection)
         knowledge.connection.execute("begin")  # Rows of an open transaction have other numbers than those on disk.
         tables.make("many", "select range as n from range(20000)")
-        tables.change("changed", "select n from many", lambda piece: piece.append_column("twice", piece["n"]))
+        tables.map_batches("changed", "select n from many", lambda piece: piece.append_column("twice", piece["n"]))
         assert tables.rows("select count(*), sum(twice) from changed") == [(20000, 199990000)]
 
 

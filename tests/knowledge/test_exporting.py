@@ -59,13 +59,13 @@ def rich(tmp_path_factory) -> Path:
     """A store with names, details, proofs, times, units and declared predicates."""
     folder = tmp_path_factory.mktemp("rich")
     (folder / "own.py").write_text(
-        "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('own')\n"
-        "    gathering.fact('', 'Q1', 'knows', 'Q2', start='1957-03', end='1960', details={'weight': '1.5'})\n"
-        "    gathering.fact('', 'Q1', 'height', value=180.5, unit='dbt:centimetre', domain='body')\n"
-        "    gathering.fact('', 'Q1', 'says', '\"hi, \\\\\"you\\\\\"\\\\n\"@en', details={'rank': 'best, or | so'})\n"
-        "    gathering.name('Q1', 'Ada', 'en', ['A. L.', 'Countess'], 'person')\n"
-        "    gathering.name('Q1', '艾达', 'zh')\n    gathering.name('Q1', 'Aða', 'zh-classical')\n"
-        "    return gathering.take()\n"
+        "from merkhet.knowledge.chunk import ChunkBuilder\n\ndef read(path):\n    builder = ChunkBuilder('own')\n"
+        "    builder.add_fact('', 'Q1', 'knows', 'Q2', start='1957-03', end='1960', details={'weight': '1.5'})\n"
+        "    builder.add_fact('', 'Q1', 'height', value=180.5, unit='dbt:centimetre', domain='body')\n"
+        "    builder.add_fact('', 'Q1', 'says', '\"hi, \\\\\"you\\\\\"\\\\n\"@en', details={'rank': 'best, or | so'})\n"
+        "    builder.add_name('Q1', 'Ada', 'en', ['A. L.', 'Countess'], 'person')\n"
+        "    builder.add_name('Q1', '艾达', 'zh')\n    builder.add_name('Q1', 'Aða', 'zh-classical')\n"
+        "    return builder.flush()\n"
     )
     proved = "subject,predicate,object,rule,premises\nQ2,knows,Q1,symmetric,f_1|f_2\n"
     (folder / "proved.csv").write_text(proved)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, make_table
-from merkhet.knowledge.categories import Categories, least_common
-from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.categories import Categories, lowest_common_categories
+from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
 
 NODES = st.integers(0, 8).map(lambda number: f"n{number}")
@@ -24,7 +24,7 @@ def categories(triples, *predicates: str) -> Categories:
     rows = [{"subject": low, "predicate": predicate, "object": high} for low, predicate, high in triples]
     # Every predicate has a fact, and numbers are no categories.
     rows += [{"subject": "number", "predicate": predicate, "value": 1.0} for predicate in ("is-a", "type")]
-    return Categories(KnowledgeBase([Material(make_table(FACTS, rows))]), *predicates)
+    return Categories(KnowledgeBase([Chunk(make_table(FACTS, rows))]), *predicates)
 
 
 def plainly_above(triples, low: str) -> set[str]:
@@ -51,14 +51,14 @@ def test_drawn_members_are_in_and_others_are_out_also_in_circles(triples, seed, 
     for category in found.members:
         inside = {node for node in nodes if category in above[node]}
         outside = {n for n in nodes if above[n]} - inside - {category} - above[category]
-        same, different = found.same(category, count, seed), found.different(category, count, seed)
+        same, different = found.sample_members(category, count, seed), found.sample_nonmembers(category, count, seed)
         assert (len(set(same)), len(set(different))) == (min(count, len(inside)), min(count, len(outside)))
         assert set(same) <= inside and set(different) <= outside
-        assert set(found.same(category, 99, seed)) == inside
-        assert set(found.different(category, 99, seed)) == outside
+        assert set(found.sample_members(category, 99, seed)) == inside
+        assert set(found.sample_nonmembers(category, 99, seed)) == outside
         some = sorted(nodes)[::2]
-        assert set(found.same(category, 99, seed, among=some)) == inside & set(some)
-        assert set(found.different(category, 99, seed, among=some)) == outside & set(some)
+        assert set(found.sample_members(category, 99, seed, among=some)) == inside & set(some)
+        assert set(found.sample_nonmembers(category, 99, seed, among=some)) == outside & set(some)
 
 
 @settings(deadline=None, max_examples=6)
@@ -69,15 +69,15 @@ def test_draws_hang_on_the_seed_and_not_on_the_order_of_rows(triples, shuffled):
     one, two = categories(triples, "is-a", "type"), categories(other, "type", "is-a")
     for category in one.members:
         for seed in range(3):
-            assert one.same(category, 3, seed) == two.same(category, 3, seed)
-            assert one.different(category, 3, seed) == two.different(category, 3, seed)
+            assert one.sample_members(category, 3, seed) == two.sample_members(category, 3, seed)
+            assert one.sample_nonmembers(category, 3, seed) == two.sample_nonmembers(category, 3, seed)
 
 
 def test_another_seed_draws_others():
     found = categories([(f"s{number}", "is-a", "c") for number in range(50)], "is-a")
-    drawn = {tuple(found.same("c", 5, seed)) for seed in range(10)}
+    drawn = {tuple(found.sample_members("c", 5, seed)) for seed in range(10)}
     assert len(drawn) == 10
-    assert found.same("c", 10, 1)[:5] == found.same("c", 5, 1)
+    assert found.sample_members("c", 10, 1)[:5] == found.sample_members("c", 5, 1)
 
 
 @settings(deadline=None, max_examples=12)
@@ -90,7 +90,7 @@ def test_least_common_categories_are_the_lowest_shared_ones(triples, chosen):
         return other in plainly_above(triples, one) and one not in plainly_above(triples, other)
 
     expected = {one for one in shared if not any(strictly_below(other, one) for other in shared)}
-    assert least_common(found, chosen) == tuple(sorted(expected))
+    assert lowest_common_categories(found, chosen) == tuple(sorted(expected))
     assert bool(expected) == bool(shared)
 
 
@@ -99,15 +99,15 @@ def test_a_small_tree():
     assert found.leaves == ("eel", "rex", "tom")
     assert found.belongs("rex", "animal") and not found.belongs("animal", "rex")
     assert found.members["mammal"] == ("cat", "dog", "poodle", "rex", "tom")
-    assert sorted(found.different("dog", 9, 0)) == ["cat", "eel", "fish", "tom"]
+    assert sorted(found.sample_nonmembers("dog", 9, 0)) == ["cat", "eel", "fish", "tom"]
     assert found.siblings("dog") == ("cat",)
     assert found.siblings("mammal") == ("fish",)
-    assert least_common(found, ["rex", "tom"]) == ("mammal",)
-    assert least_common(found, ["rex", "eel"]) == ("animal",)
-    assert least_common(found, ["rex", "stone"]) == least_common(found, []) == ()
+    assert lowest_common_categories(found, ["rex", "tom"]) == ("mammal",)
+    assert lowest_common_categories(found, ["rex", "eel"]) == ("animal",)
+    assert lowest_common_categories(found, ["rex", "stone"]) == lowest_common_categories(found, []) == ()
     assert categories(TREE, "is-a").leaves == ("cat", "eel", "poodle")
     circle = categories([("a", "is-a", "b"), ("b", "is-a", "a"), ("x", "is-a", "a"), ("a", "is-a", "top")], "is-a")
-    assert least_common(circle, ["x"]) == ("a", "b")
+    assert lowest_common_categories(circle, ["x"]) == ("a", "b")
 
 
 def test_real_categories_by_two_ways():
@@ -115,18 +115,18 @@ def test_real_categories_by_two_ways():
         found = Categories(knowledge, "is-a")
     dogs = set(found.members["synset:dog-n-1"])
     assert "synset:poodle-n-1" in dogs
-    drawn = found.different("synset:dog-n-1", 200, 7)
+    drawn = found.sample_nonmembers("synset:dog-n-1", 200, 7)
     assert not dogs & set(drawn) and "synset:animal-n-1" not in drawn
     random.Random(0).shuffle(drawn)
-    assert found.same("synset:dog-n-1", 5, 7, among=drawn) == []
+    assert found.sample_members("synset:dog-n-1", 5, 7, among=drawn) == []
 
 
 def test_unknown_categories_and_predicates_are_refused():
     found = categories(TREE, "is-a", "type")
     with pytest.raises(InputError, match="nothing is in a category 'mamal'; did you mean 'mammal'"):
-        found.same("mamal", 1, 0)
+        found.sample_members("mamal", 1, 0)
     with pytest.raises(InputError, match="nothing is in a category 'rex'"):
-        found.different("rex", 1, 0)
+        found.sample_nonmembers("rex", 1, 0)
     with pytest.raises(InputError, match="no fact has the predicate 'is_a'; did you mean 'is-a'"):
         categories(TREE, "is_a")
     with pytest.raises(InputError, match="at least one predicate"):

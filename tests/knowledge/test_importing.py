@@ -377,21 +377,21 @@ def test_a_reader_keeps_an_import_out(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """By the chunks that are alive at once, and not by seconds or by what a machine happens to have."""
-    from merkhet.knowledge.source_lookup import read_place
-    from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading
+    from merkhet.knowledge.source_lookup import read_source
+    from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
 
     for name, count in (("few.csv", 60_000), ("many.csv", 240_000)):
         write(tmp_path / name, HEADER + "".join(f"s{i},p,o\n" for i in range(count)))
     largest = {
-        name: max(chunk.facts.num_rows for chunk in read_place(str(tmp_path / name), Reading()))
+        name: max(chunk.facts.num_rows for chunk in read_source(str(tmp_path / name), ReadContext()))
         for name in ("few.csv", "many.csv")
     }
     assert largest["many.csv"] == largest["few.csv"] == ROWS_IN_CHUNK
     numbers = {"subject": [str(i) for i in range(700_000)], "predicate": ["p"] * 700_000}
     pq.write_table(pa.table({**numbers, "object": numbers["subject"]}), tmp_path / "many.parquet")
-    held = [chunk.facts.num_rows for chunk in read_place(str(tmp_path / "many.parquet"), Reading())]
+    held = [chunk.facts.num_rows for chunk in read_source(str(tmp_path / "many.parquet"), ReadContext())]
     assert sum(held) == 700_000
     assert max(held) < 600_000
     before = pa.total_allocated_bytes()
-    for _ in read_place(str(tmp_path / "many.parquet"), Reading()):
+    for _ in read_source(str(tmp_path / "many.parquet"), ReadContext()):
         assert pa.total_allocated_bytes() - before < 120 << 20

@@ -306,9 +306,9 @@ def pack(folder: Path, names: str = "", predicates: str = "", facts: str = HEADE
 
 
 def test_aliases_of_packs_and_of_sources_without_a_label(kb, tmp_path: Path) -> None:
-    source = "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
-    source += "    gathering.name('a', None, 'en', ['Zed', 'Ay', ''])\n    gathering.name('b', None)\n"
-    source += "    gathering.name('c', ' See ', 'en', ['See', 'C'])\n    return gathering.take()\n"
+    source = "from merkhet.knowledge.chunk import ChunkBuilder\n\ndef read(path):\n    builder = ChunkBuilder('x')\n"
+    source += "    builder.add_name('a', None, 'en', ['Zed', 'Ay', ''])\n    builder.add_name('b', None)\n"
+    source += "    builder.add_name('c', ' See ', 'en', ['See', 'C'])\n    return builder.flush()\n"
     own = f"{write(tmp_path / 'own.py', source)}:read={tmp_path}"
     assert names(kb(own)) == {("a", "en"): ("Ay", ["Zed"]), ("c", "en"): ("See", ["C"])}
     found = names(kb(pack(tmp_path / "mine", "a,Aleph,Alef|Ay,letter\n")))
@@ -328,9 +328,9 @@ def test_predicates_are_kept_and_replaced(kb, tmp_path: Path) -> None:
 
 def test_details_are_merged_and_replaced(kb, tmp_path: Path) -> None:
     source = (
-        "from merkhet.knowledge.chunk import Gathering\n\ndef read(path):\n    gathering = Gathering('x')\n"
+        "from merkhet.knowledge.chunk import ChunkBuilder\n\ndef read(path):\n    builder = ChunkBuilder('x')\n"
         "    for line in path.read_text().split():\n        subject, name, text = line.split('=')\n"
-        "        gathering.fact('here', subject, 'p', 'o', details={name: text})\n    return gathering.take()\n"
+        "        builder.add_fact('here', subject, 'p', 'o', details={name: text})\n    return builder.flush()\n"
     )
     own = f"{write(tmp_path / 'own.py', source)}:read={tmp_path / 'details.txt'}"
 

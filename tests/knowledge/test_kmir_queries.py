@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sparql_server import ask, proxy, running, server, serving
 
 import merkhet
-from merkhet.knowledge.sparql_queries import find_query, ready_queries
+from merkhet.knowledge.sparql_queries import bundled_queries, find_query
 from merkhet.questions.schema import read_benchmark_schema
 
 SCHEMA = read_benchmark_schema(Path(merkhet.__file__).parent / "suites/kmir/schema.yaml")
@@ -239,7 +239,7 @@ def properties(text: str) -> set[str]:
 
 
 def test_there_is_a_query_for_every_domain_of_the_schema():
-    assert {name.removeprefix("kmir-") for name in ready_queries() if name.startswith("kmir-")} == set(SCHEMA.domains)
+    assert {name.removeprefix("kmir-") for name in bundled_queries() if name.startswith("kmir-")} == set(SCHEMA.domains)
     assert set(FACTS) == set(SCHEMA.domains)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, NAMES, fact_id, make_table
-from merkhet.knowledge.chunk import Material
-from merkhet.knowledge.proofs import Proof, fact_text, find_facts, labels_of, proof_lines, prove
+from merkhet.knowledge.chunk import Chunk
+from merkhet.knowledge.proofs import Proof, find_facts, format_fact, format_proof, proof_labels, prove
 from merkhet.knowledge.store import KnowledgeBase
 
 
@@ -24,7 +24,7 @@ def knowledge_of(rows, names=()):
         {"entity": entity, "label": label, "aliases": list(aliases), "language": language}
         for entity, label, aliases, language in names
     ]
-    return KnowledgeBase([Material(make_table(FACTS, rows), make_table(NAMES, labels))])
+    return KnowledgeBase([Chunk(make_table(FACTS, rows), make_table(NAMES, labels))])
 
 
 AB, BC = row("Q1", "part of", "Q2"), row("Q2", "part of", "Q3", start="1990", end="2000-03")
@@ -48,14 +48,14 @@ def world():
 
 def test_a_proof_as_text(world):
     proof = prove(world, find_facts(world, [fact_id(CA)])[0])
-    assert list(proof_lines(proof, labels_of(world, proof, "en"))) == [
+    assert list(format_proof(proof, proof_labels(world, proof, "en"))) == [
         "New York · has part · Harlem   [by inverse]",
         "└─ Harlem · is part of · New York  (1990 – 2000-03)   [by transitive]",
         "   ├─ Harlem · is part of · Manhattan   [stated: book]",
         "   ├─ Manhattan · is part of · New York  (1990 – 2000-03)   [stated: book]",
         "   └─ is part of · rdf:type · owl:TransitiveProperty   [stated: book]",
     ]
-    assert next(proof_lines(proof, labels_of(world, proof, "zh"))) == "纽约 · has part · Q1   [by inverse]"
+    assert next(format_proof(proof, proof_labels(world, proof, "zh"))) == "纽约 · has part · Q1   [by inverse]"
 
 
 def test_a_proof_for_programs(world):
@@ -124,9 +124,9 @@ def test_a_long_list_is_cut(world):
 
 def test_numbers_are_told_in_full(world):
     (found,) = find_facts(world, ["Q1", "population", "8336817"])
-    assert fact_text(found, {}) == "Q1 · population · 8336817"
+    assert format_fact(found, {}) == "Q1 · population · 8336817"
     (found,) = find_facts(world, ["Q1", "area", "302.5"])
-    assert fact_text(found, {"Q712226": "km²"}) == "Q1 · area · 302.5 km²"
+    assert format_fact(found, {"Q712226": "km²"}) == "Q1 · area · 302.5 km²"
 
 
 def test_a_premise_that_is_gone_is_said():
@@ -140,7 +140,7 @@ def test_what_occurs_twice_is_proved_at_its_first_place():
     shared = row("a", "q", "b", "r1", [base])
     top = row("a", "z", "b", "r3", [shared, row("a", "x", "b", "r2", [shared, base])])
     knowledge = knowledge_of([base, shared, row("a", "x", "b", "r2", [shared, base]), top])
-    lines = list(proof_lines(prove(knowledge, find_facts(knowledge, ["a|z|b"])[0]), {}))
+    lines = list(format_proof(prove(knowledge, find_facts(knowledge, ["a|z|b"])[0]), {}))
     assert [line.lstrip("│├└─ ") for line in lines] == [
         "a · z · b   [by r3]",
         "a · q · b   [by r1]",
@@ -154,7 +154,7 @@ def test_what_occurs_twice_is_proved_at_its_first_place():
 def test_premises_in_a_circle_end():
     one, other = row("a", "p", "b"), row("b", "p", "a")
     knowledge = knowledge_of([row("a", "p", "b", "r", [other]), row("b", "p", "a", "r", [one])])
-    lines = list(proof_lines(prove(knowledge, find_facts(knowledge, ["a|p|b"])[0]), {}))
+    lines = list(format_proof(prove(knowledge, find_facts(knowledge, ["a|p|b"])[0]), {}))
     assert [line.endswith("[as above]") for line in lines] == [False, False, True]
 
 
@@ -165,7 +165,7 @@ def test_a_proof_may_be_deeper_than_python_calls():
         rows.append(row("a", f"p{number}", "b", "r", [rows[-1]]))
     knowledge = knowledge_of(rows)
     proof = prove(knowledge, find_facts(knowledge, ["a", f"p{depth - 1}", "b"])[0])
-    lines = list(proof_lines(proof, labels_of(knowledge, proof, "en")))
+    lines = list(format_proof(proof, proof_labels(knowledge, proof, "en")))
     assert len(lines) == depth
     assert lines[-1].endswith("a · p0 · b   [stated: book]")
     told, deep = proof.as_dict(), 0

@@ -13,7 +13,7 @@ from rdf_files import facts_of, names_of, read, written
 
 from merkhet.core.errors import InputError
 from merkhet.knowledge._iris import PREFIXES, short_name
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 
 ox = pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
 
@@ -21,7 +21,7 @@ HEAD = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in PREFIXES.item
 E_ORG = "http://e.org/"
 
 
-def turtle_facts(tmp_path: Path, text: str, **asked: Any) -> tuple[Reading, set[tuple[str, str, Any]]]:
+def turtle_facts(tmp_path: Path, text: str, **asked: Any) -> tuple[ReadContext, set[tuple[str, str, Any]]]:
     reading, chunks = read(written(tmp_path / "o.ttl", HEAD + text), **asked)
     return reading, {tuple(str(part).replace(E_ORG, "") for part in fact) for fact in facts_of(chunks)}  # type: ignore[misc]
 

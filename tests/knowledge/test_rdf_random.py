@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from merkhet.knowledge._iris import PREFIXES, short_name
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.rdf import read_rdf
 
 ox = pytest.importorskip("pyoxigraph", reason="reading RDF needs pyoxigraph")
@@ -50,9 +50,9 @@ _LITERALS = st.one_of(
 _TRIPLES = st.builds(ox.Triple, _IRIS, _IRIS, st.one_of(_IRIS, _LITERALS))
 
 
-def read(path: Path, data: bytes, skip_bad: bool = False) -> tuple[Reading, Counter[tuple[str, str, Any]]]:
+def read(path: Path, data: bytes, skip_bad: bool = False) -> tuple[ReadContext, Counter[tuple[str, str, Any]]]:
     path.write_bytes(data)
-    reading = Reading(skip_bad=skip_bad)
+    reading = ReadContext(skip_bad=skip_bad)
     rows = [row for chunk in read_rdf(path, reading) for row in chunk.facts.to_pylist()]
     return reading, Counter((r["subject"], r["predicate"], r["object"] or (r["value"], r["unit"])) for r in rows)
 

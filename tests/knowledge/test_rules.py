@@ -45,8 +45,8 @@ from rule_oracles import (
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import fact_id
 from merkhet.knowledge.rules.fixpoint import infer
-from merkhet.knowledge.rules.rule_files import Declared
-from merkhet.knowledge.rules.rulebook import RULES, chosen_rules
+from merkhet.knowledge.rules.rule_files import DeclaredRules
+from merkhet.knowledge.rules.rulebook import RULES, select_rules
 
 FEW = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 MANY = settings(FEW, max_examples=40)
@@ -245,9 +245,9 @@ def test_an_inferred_fact_that_is_imported_is_a_stated_one(tmp_path):
 
 def test_other_rules_forget_what_followed_and_what_a_file_declared(tmp_path):
     store = import_facts(tmp_path, [("a", "likes", "b"), ("likes", DOMAIN, "person")])
-    infer(store, declared=Declared((("likes", TYPE, SYMMETRIC),), source="rules/first.yaml"))
+    infer(store, declared=DeclaredRules((("likes", TYPE, SYMMETRIC),), source="rules/first.yaml"))
     assert ("b", "likes", "a") in triples(table(store), rule=True)
-    infer(store, declared=Declared((("likes", INVERSE, "liked by"),), source="rules/second.yaml"))
+    infer(store, declared=DeclaredRules((("likes", INVERSE, "liked by"),), source="rules/second.yaml"))
     assert triples(table(store), rule=True) == {("b", "liked by", "a"), ("a", TYPE, "person")}
     assert ("likes", TYPE, SYMMETRIC) not in triples(table(store))
     infer(store, rules=["rdfs2"])
@@ -258,7 +258,9 @@ def test_other_rules_forget_what_followed_and_what_a_file_declared(tmp_path):
 
 def test_facts_of_a_source_that_is_called_like_a_rules_file_stay(tmp_path):
     fact = {"subject": "a", "predicate": "p", "object": "b", "source": "rules/mine"}
-    rows, _ = inferred_from(tmp_path, [fact], declared=Declared((("p", TYPE, SYMMETRIC),), source="rules/one.yaml"))
+    rows, _ = inferred_from(
+        tmp_path, [fact], declared=DeclaredRules((("p", TYPE, SYMMETRIC),), source="rules/one.yaml")
+    )
     assert triples(rows) == {("a", "p", "b"), ("p", TYPE, SYMMETRIC), ("b", "p", "a")}
     infer(tmp_path / "kb.duckdb")
     assert triples(table(tmp_path / "kb.duckdb")) == {("a", "p", "b")}
@@ -266,14 +268,14 @@ def test_facts_of_a_source_that_is_called_like_a_rules_file_stay(tmp_path):
 
 def test_declared_facts_that_are_stated_too_stay_when_the_declaration_goes(tmp_path):
     store = import_facts(tmp_path, [("likes", TYPE, SYMMETRIC), ("a", "likes", "b")])
-    infer(store, declared=Declared((("likes", TYPE, SYMMETRIC),), source="rules/one.yaml"))
+    infer(store, declared=DeclaredRules((("likes", TYPE, SYMMETRIC),), source="rules/one.yaml"))
     infer(store)
     assert ("b", "likes", "a") in triples(table(store), rule=True)
 
 
 def test_a_declared_fact_that_is_imported_later_stays_too(tmp_path):
     store = import_facts(tmp_path, [("a", "likes", "b")])
-    infer(store, declared=Declared((("likes", TYPE, SYMMETRIC),), source="rules/one.yaml"))
+    infer(store, declared=DeclaredRules((("likes", TYPE, SYMMETRIC),), source="rules/one.yaml"))
     import_facts(tmp_path, [("likes", TYPE, SYMMETRIC)], name="axioms.csv")
     infer(store)
     assert triples(table(store), rule=True) == {("b", "likes", "a")}
@@ -375,7 +377,7 @@ def test_nothing_follows_from_nothing(tmp_path):
 
 
 def test_rules_are_chosen_by_kmirs_names_too():
-    assert [rule.name for rule in chosen_rules(["symmetricop", "Sub-relation"])] == ["symmetric", "rdfs7"]
-    assert len(chosen_rules([])) == len(RULES)
+    assert [rule.name for rule in select_rules(["symmetricop", "Sub-relation"])] == ["symmetric", "rdfs7"]
+    assert len(select_rules([])) == len(RULES)
     with pytest.raises(InputError, match="there is no rule called 'transitve'; did you mean 'transitive'"):
-        chosen_rules(["transitve"])
+        select_rules(["transitve"])

@@ -35,7 +35,7 @@ from rule_oracles import (
 
 from merkhet.core.errors import InputError
 from merkhet.knowledge.rules.fixpoint import infer
-from merkhet.knowledge.rules.rule_files import Declared, read_rules
+from merkhet.knowledge.rules.rule_files import DeclaredRules, read_rules
 
 FUNCTIONAL, INVERSE_FUNCTIONAL = "owl:FunctionalProperty", "owl:InverseFunctionalProperty"
 PART_OF = ("part of", TYPE, TRANSITIVE)
@@ -382,4 +382,4 @@ def test_predicates_that_a_source_declares_are_symmetric_and_functional(tmp_path
     borders = {(s, o) for s, p, o in triples(rows) if p == "borders"}
     assert borders == {(o, s) for s, o in borders}
     assert result.by_rule.get("symmetric", 0) == len(triples(rows, rule="symmetric"))
-    assert Declared().roles()["type"] == (TYPE, "P31")
+    assert DeclaredRules().roles()["type"] == (TYPE, "P31")

@@ -10,7 +10,7 @@ from all_cases import check_all
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, write_table
 from merkhet.knowledge.pack_catalog import embedded_packs
-from merkhet.knowledge.source_lookup import material_identity
+from merkhet.knowledge.source_lookup import source_identity
 from merkhet.knowledge.store import KnowledgeBase
 
 TRIPLES = {("Oslo", "capital of", "Norway"), ("Rome", "capital of", "Italy")}
@@ -171,25 +171,25 @@ def test_an_unknown_place_gets_the_nearest_pack():
 
 OWN_SOURCE = """
 from merkhet.core.schemas import FACTS, NAMES, make_table
-from merkhet.knowledge.chunk import Gathering, Material
+from merkhet.knowledge.chunk import ChunkBuilder, Chunk
 
 def read(path):
     rows = [dict(zip(("subject", "predicate", "object"), line.split(";"))) for line in path.read_text().splitlines()]
-    return Material(make_table(FACTS, rows), make_table(NAMES, []))
+    return Chunk(make_table(FACTS, rows), make_table(NAMES, []))
 
 def stream(path, reading):
     for line in path.read_text().splitlines():
         subject, predicate, object = line.split(";")
-        gathering = Gathering(path.name)
-        gathering.fact(str(path), subject, predicate, object)
-        yield gathering.take()
+        builder = ChunkBuilder(path.name)
+        builder.add_fact(str(path), subject, predicate, object)
+        yield builder.flush()
 
 def nothing(path):
     return 3
 
 def untidy(path):
     import pyarrow as pa
-    return Material(pa.table({"subject": ["a"], "predicate": ["p"]}), make_table(NAMES, []))
+    return Chunk(pa.table({"subject": ["a"], "predicate": ["p"]}), make_table(NAMES, []))
 """
 
 
@@ -198,7 +198,7 @@ def test_an_own_source_in_a_file(tmp_path):
     table(tmp_path, "Oslo;capital of;Norway\nRome;capital of;Italy\n", "facts.txt")
     assert triples(KnowledgeBase.load(["mine.py:read=facts.txt"], tmp_path)) == TRIPLES
     assert triples(KnowledgeBase.load([f"{tmp_path}/mine.py:read={tmp_path}/facts.txt"])) == TRIPLES
-    assert refusal("mine.py:nothing=facts.txt", tmp_path).endswith("gave int, and should give a Material")
+    assert refusal("mine.py:nothing=facts.txt", tmp_path).endswith("gave int, and should give a Chunk")
     assert triples(KnowledgeBase.load(["mine.py:stream=facts.txt"], tmp_path)) == TRIPLES
     assert "a fact has either an object or a value" in refusal("mine.py:untidy=facts.txt", tmp_path)
     assert "did you mean 'read'" in refusal("mine.py:raed=facts.txt", tmp_path)
@@ -213,29 +213,29 @@ def test_a_source_can_be_named_for_a_file_with_another_ending(tmp_path):
 
 def test_identity_changes_with_content_and_not_with_place(tmp_path):
     one = table(tmp_path, "subject,predicate,object\na,p,b\n")
-    before = material_identity(str(one))
+    before = source_identity(str(one))
     (tmp_path / "copy").mkdir()
     shutil.copy(one, tmp_path / "copy")
-    assert material_identity(str(tmp_path / "copy" / "facts.csv")) == before
+    assert source_identity(str(tmp_path / "copy" / "facts.csv")) == before
     table(tmp_path, "subject,predicate,object\na,p,c\n")
-    assert material_identity("facts.csv", tmp_path) != before
+    assert source_identity("facts.csv", tmp_path) != before
 
 
 def test_identity_of_a_pack_changes_with_each_of_its_files(tmp_path):
     folder = make_pack(tmp_path / "mine")
-    seen = {material_identity("mine", tmp_path)}
+    seen = {source_identity("mine", tmp_path)}
     for name in ("facts.csv", "names.csv", "pack.yaml"):
         with (folder / name).open("a") as handle:
             handle.write("\n")
-        seen.add(material_identity("mine", tmp_path))
+        seen.add(source_identity("mine", tmp_path))
     assert len(seen) == 4
-    identities = {material_identity(pack) for pack in embedded_packs()}
+    identities = {source_identity(pack) for pack in embedded_packs()}
     assert len(identities) == len(embedded_packs())
 
 
 def test_identity_of_an_own_source_changes_with_its_code(tmp_path):
     table(tmp_path, OWN_SOURCE, "mine.py")
     table(tmp_path, "a;p;b\n", "facts.txt")
-    before = material_identity("mine.py:read=facts.txt", tmp_path)
+    before = source_identity("mine.py:read=facts.txt", tmp_path)
     table(tmp_path, OWN_SOURCE + "\n# changed\n", "mine.py")
-    assert material_identity("mine.py:read=facts.txt", tmp_path) != before
+    assert source_identity("mine.py:read=facts.txt", tmp_path) != before

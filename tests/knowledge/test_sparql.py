@@ -17,7 +17,7 @@ from sparql_server import ALL, ROWS, ask, expected, proxy, pyoxigraph, refusal, 
 
 from merkhet.core.errors import InputError
 from merkhet.knowledge._sparql_client import EndpointError
-from merkhet.knowledge.sparql_queries import take_apart
+from merkhet.knowledge.sparql_queries import parse_select
 
 
 @pytest.mark.parametrize("page", [2, 7, 64, 5000])
@@ -331,7 +331,7 @@ def test_a_query_with_its_own_limit_is_asked_once(ask, proxy, store, query):
 def test_a_query_is_taken_apart():
     text = "BASE <http://a#b>\nSELECT ?a (1 AS ?b)\nFROM <http://g> # x\nFROM NAMED <http://h>\nWHERE { ?a ?c ?d } "
     text += "VALUES ?a { 1 }"
-    parts = take_apart(text, "q")
+    parts = parse_select(text, "q")
     assert parts.variables == ("a", "b")
     assert parts.dataset == "FROM <http://g> # x\nFROM NAMED <http://h>"
     assert parts.page(5, 10).endswith("WHERE { ?a ?c ?d }\nORDER BY ?a ?b\nLIMIT 5 OFFSET 10\nVALUES ?a { 1 }")

@@ -28,9 +28,9 @@ from sparql_server import (
 
 from merkhet.core.errors import InputError
 from merkhet.knowledge._iris import short_name
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.sparql import read_endpoint
-from merkhet.knowledge.sparql_queries import ready_queries
+from merkhet.knowledge.sparql_queries import bundled_queries
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_options_are_checked_before_anything_is_asked(ask, proxy, tmp_path, opti
     file = tmp_path / "query.rq"
     file.write_text(ALL)
     with pytest.raises(InputError) as refused:
-        list(read_endpoint(proxy.address, Reading(options={"query": str(file), **options})))
+        list(read_endpoint(proxy.address, ReadContext(options={"query": str(file), **options})))
     assert said in str(refused.value)
     assert proxy.asked == []
 
@@ -206,12 +206,12 @@ def test_a_bad_schema_is_refused(ask, tmp_path, text, said):
 
 
 def test_the_ready_queries_are_listed():
-    assert len(ready_queries()) == 21
+    assert len(bundled_queries()) == 21
     assert (
-        ready_queries()["dbpedia-instances"]
+        bundled_queries()["dbpedia-instances"]
         == "DBpedia: instances of the class given as class=dbo:..., with their labels"
     )
-    assert all(about and "\n" not in about for about in ready_queries().values())
+    assert all(about and "\n" not in about for about in bundled_queries().values())
 
 
 WIKIDATA = """

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merkhet.core.schemas import FACTS, NAMES, make_table
-from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.pack_catalog import embedded_packs, pack_card
-from merkhet.knowledge.source_lookup import read_place
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_lookup import read_source
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.store import KnowledgeBase
 
 
 def material(triples, source="s", names=()):
     rows = [{"subject": s, "predicate": p, "object": o, "source": source} for s, p, o in triples]
     labels = [{"entity": entity, "label": label} for entity, label in names]
-    return Material(make_table(FACTS, rows), make_table(NAMES, labels))
+    return Chunk(make_table(FACTS, rows), make_table(NAMES, labels))
 
 
 def plain_closure(pairs):
@@ -128,22 +128,20 @@ def test_ancestors_of_the_taxonomy_are_the_plain_closure():
 
 def test_values_are_no_ancestors():
     facts = make_table(FACTS, [{"subject": "a", "predicate": "p", "value": 1.0}])
-    assert KnowledgeBase([Material(facts, make_table(NAMES, []))]).ancestors("p").num_rows == 0
+    assert KnowledgeBase([Chunk(facts, make_table(NAMES, []))]).ancestors("p").num_rows == 0
 
 
 def test_a_pack_is_a_material():
-    (found,) = read_place("elements", Reading())
+    (found,) = read_source("elements", ReadContext())
     assert found.facts.schema.names == FACTS.schema.names
     assert set(found.predicates) >= {"symbol", "category"}
 
 
 def test_a_label_takes_the_place_of_an_id_or_an_alias():
-    by_id = Material(
+    by_id = Chunk(
         make_table(FACTS, [{"subject": "FRA", "predicate": "p", "object": "EUR"}]), named_by_id=("subject", "object")
     )
-    alias = Material(
-        names=pa.table({"entity": ["EUR"], "language": ["en"], "label": [None], "aliases": [["the Union"]]})
-    )
+    alias = Chunk(names=pa.table({"entity": ["EUR"], "language": ["en"], "label": [None], "aliases": [["the Union"]]}))
     label = material([], names=[("FRA", "France"), ("EUR", "Europe")])
     for order in ([by_id, alias, label], [label, alias, by_id]):
         knowledge = KnowledgeBase(order)

@@ -10,7 +10,7 @@ import pytest
 from all_cases import check_all
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources import quadruples, wordnet
 from merkhet.knowledge.sources.quadruples import read_quadruples, starts_after
 from merkhet.knowledge.sources.wordnet import LEXICOGRAPHER_FILES, read_wordnet
@@ -28,7 +28,7 @@ def triples(facts):
 
 def refusal(read, place, **asked):
     with pytest.raises(InputError) as refused:
-        list(read(place, Reading(**asked)))
+        list(read(place, ReadContext(**asked)))
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
@@ -68,7 +68,7 @@ def excerpt(folder, **more):
 
 
 def test_synsets_and_pointers_become_names_and_facts(tmp_path):
-    reading = Reading()
+    reading = ReadContext()
     facts, names = gathered(read_wordnet(excerpt(tmp_path / "dict"), reading))
     assert triples(facts) == [
         ("wordnet:00001930-n", "is-a", "wordnet:00001740-n"),
@@ -105,7 +105,7 @@ def test_synsets_and_pointers_become_names_and_facts(tmp_path):
 
 def test_wordnet_predicates_are_declared_and_filtered(tmp_path):
     folder = excerpt(tmp_path / "dict")
-    first, *rest = read_wordnet(folder, Reading(predicates=("part-of", "antonym"), languages=("fr",)))
+    first, *rest = read_wordnet(folder, ReadContext(predicates=("part-of", "antonym"), languages=("fr",)))
     assert {name: one.symmetric for name, one in first.predicates.items()} == {"part-of": False, "antonym": True}
     facts, names = gathered(rest)
     assert {row["predicate"] for row in facts} == {"part-of", "antonym"} and not names
@@ -117,7 +117,7 @@ def test_a_bad_line_of_wordnet_is_refused_or_counted(tmp_path_factory):
         folder = excerpt(tmp_path / "dict", noun=EXCERPT["noun"] + line)
         told = refusal(read_wordnet, folder)
         assert told.startswith(f"{folder / 'data.noun'}:9: ") and reason in told
-        reading = Reading(skip_bad=True)
+        reading = ReadContext(skip_bad=True)
         _, names = gathered(read_wordnet(folder, reading))
         assert reading.bad == 1 and len(names) == 13
 
@@ -153,7 +153,7 @@ def test_the_largest_chunk_does_not_grow_with_wordnet(tmp_path, monkeypatch):
     for count in (500, 1000):
         lines = "".join(f"{n:08d} 05 n 01 cat_{n} 0 001 @ {n + 1:08d} n 0000 | a cat  \n" for n in range(count))
         folder = excerpt(tmp_path / "dict", noun=lines)
-        sizes = [chunk.facts.num_rows + chunk.names.num_rows for chunk in read_wordnet(folder, Reading())]
+        sizes = [chunk.facts.num_rows + chunk.names.num_rows for chunk in read_wordnet(folder, ReadContext())]
         assert sum(sizes) > 2 * count
         largest.append(max(sizes))
     assert largest[0] == largest[1] < 60
@@ -180,7 +180,7 @@ def test_the_real_wordnet_is_read_whole():
                         both_sides.add((one, other) if symbol == "@" else (other, one))
                     if symbol in ("%p", "#p"):
                         parts.add((one, other) if symbol == "#p" else (other, one))
-    reading = Reading()
+    reading = ReadContext()
     facts, names = gathered(read_wordnet(Path(folder), reading))
     assert len(names) == synsets and {row["kind"] for row in names} == set(LEXICOGRAPHER_FILES)
     assert len(facts) + sum(reading.left_out.values()) == sum(pointers.values())
@@ -217,7 +217,7 @@ def folder_of(folder, entities=ENTITIES, relations=RELATIONS, **splits):
 
 
 def test_numbers_become_named_facts_with_their_times(tmp_path):
-    reading = Reading()
+    reading = ReadContext()
     declared, chunk = read_quadruples(folder_of(tmp_path / "own"), reading)
     assert {name: one.label for name, one in declared.predicates.items()} == {
         "wasBornIn": "was born in",
@@ -246,7 +246,7 @@ def test_numbers_become_named_facts_with_their_times(tmp_path):
 
 
 def test_quadruples_are_filtered(tmp_path):
-    reading = Reading(predicates=("wasBornIn",), languages=("de",))
+    reading = ReadContext(predicates=("wasBornIn",), languages=("de",))
     facts, names = gathered(read_quadruples(folder_of(tmp_path), reading))
     assert triples(facts) == [("Ada_Lovelace", "wasBornIn", "London")] and not names
 
@@ -258,7 +258,7 @@ def test_a_bad_quadruple_is_refused_or_counted(tmp_path_factory):
         folder = folder_of(tmp_path, train=TRAIN.encode() + line + b"1\t0\t1\t####-##-##\t####-##-##")
         told = refusal(read_quadruples, folder)
         assert told.startswith(f"{folder / 'train.txt'}:4: ") and reason in told
-        reading = Reading(skip_bad=True)
+        reading = ReadContext(skip_bad=True)
         assert len(gathered(read_quadruples(folder, reading))[0]) == 4
         assert reading.bad == 1
 
@@ -322,7 +322,7 @@ def test_the_largest_chunk_does_not_grow_with_the_quadruples(tmp_path, monkeypat
     largest = []
     for count in (500, 1000):
         folder = folder_of(tmp_path, train="0\t0\t1\t1986-##-##\t####-##-##\n" * count)
-        chunks = list(read_quadruples(folder, Reading()))
+        chunks = list(read_quadruples(folder, ReadContext()))
         assert sum(chunk.facts.num_rows + chunk.names.num_rows for chunk in chunks) == count + 5
         largest.append(max(len(chunk.facts) + len(chunk.names) + len(chunk.details) for chunk in chunks))
     assert largest[0] == largest[1] <= 52
@@ -340,7 +340,7 @@ def test_all_of_yago11k_is_read(shared):
         line for split in ("train", "valid", "test") for line in (folder / f"{split}.txt").read_text().splitlines()
     ]
     assert "train.txt:168: end 2007 is before start 2014" in refusal(read_quadruples, folder)
-    reading = Reading(skip_bad=True)
+    reading = ReadContext(skip_bad=True)
     facts, labels = gathered(read_quadruples(folder, reading))
     assert len(lines) == 20_509 == len(facts) + reading.bad
     assert reading.bad == 72 and len(labels) == 10_623

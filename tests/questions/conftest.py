@@ -9,7 +9,7 @@ from spark_sessions import spark  # noqa: F401
 
 import merkhet.suites.quickstart
 from merkhet.core.schemas import FACTS, NAMES, make_table
-from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.templates import read_schema
 
@@ -33,7 +33,7 @@ def world():
         rows += [{"subject": s, "predicate": p, "value": v} for s, p, v in values]
         entities = {row[place] for row in rows for place in ("subject", "object") if row.get(place)}
         names = [{"entity": entity, "label": entity.partition("#")[0]} for entity in sorted(entities)]
-        return KnowledgeBase([Material(make_table(FACTS, rows), make_table(NAMES, names))])
+        return KnowledgeBase([Chunk(make_table(FACTS, rows), make_table(NAMES, names))])
 
     return make
 

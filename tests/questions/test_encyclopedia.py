@@ -12,7 +12,7 @@ from all_cases import check_all
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, NAMES, make_table
-from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.suites.chneval.questions.cloze_selection import draw
 from merkhet.suites.chneval.questions.commonsense import OWN_TEMPLATES
@@ -225,7 +225,7 @@ def test_questions_from_a_knowledge_base(tmp_path):
         {"subject": "Q1", "predicate": "P36", "object": "Q77"},
     ]
     labels = {"Q1": "丹国", "Q2": "本城", "Q9": "公顷", "P36": "首都", "P2046": "面积"}
-    material = Material(
+    material = Chunk(
         make_table(FACTS, facts),
         make_table(NAMES, [{"entity": e, "language": "zh", "label": label} for e, label in labels.items()]),
     )

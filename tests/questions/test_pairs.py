@@ -8,7 +8,7 @@ import pytest
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, NAMES, make_table
-from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.suites.chneval.questions.word_pairs import Pair, pairs_of, read_pairs
 
@@ -91,7 +91,7 @@ def test_facts_of_a_knowledge_base_are_pairs_in_a_language():
     ]
     names = [("zh/猫", "zh", "猫"), ("zh/动物", "zh", "动物"), ("zh/动物/n", "zh", "动物"), ("en/dog", "en", "dog")]
     names += [("zh/猫", "en", "cat"), ("a", "zh", "同"), ("b", "zh", "同")]
-    material = Material(
+    material = Chunk(
         make_table(FACTS, [{"subject": s, "predicate": p, "object": o} for s, p, o in facts]),
         make_table(NAMES, [{"entity": e, "language": spoken, "label": label} for e, spoken, label in names]),
     )

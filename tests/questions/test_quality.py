@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, NAMES, QUESTIONS, make_table
-from merkhet.knowledge.chunk import Material
+from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.quality import apply_filters, facts_about_classes, quality_filters, sensitive_words
 
@@ -268,7 +268,7 @@ def test_members_of_a_class_are_found_however_far_below():
     ]
     names = make_table(NAMES, named + [{"entity": f"Q{n}", "label": f"name {n}"} for n in (1, 2, 3, 10)])
     facts = make_table(FACTS, rows)
-    knowledge = KnowledgeBase([Material(facts, names)])
+    knowledge = KnowledgeBase([Chunk(facts, names)])
     found = set(facts_about_classes(knowledge, ["disputed territory"]))
     assert found == {
         fact for fact, row in zip(facts["fact_id"].to_pylist(), rows, strict=True) if row["object"] != "Q3"

@@ -12,7 +12,7 @@ from test_relational import OPTIONS, RULES, World, made_from, rows_of, schema_of
 
 from merkhet.api import build
 from merkhet.core.errors import InputError
-from merkhet.knowledge.engines.open_engine import engine_tables
+from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.makers import worded_facts as workshop
 from merkhet.questions.makers.make_questions import make_benchmark
@@ -34,7 +34,7 @@ def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch):
     here = made_from(store, schema, 1)
     with (
         KnowledgeBase.open(store) as knowledge,
-        engine_tables(knowledge.connection, LOCAL, ("facts", "names")) as tables,
+        open_tables(knowledge.connection, LOCAL, ("facts", "names")) as tables,
     ):
         there = make_benchmark(tables, schema, MakingOptions("kmir", seed=1, **OPTIONS))
     for part in PARTS:

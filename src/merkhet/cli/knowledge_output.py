@@ -15,12 +15,12 @@ from merkhet.core.errors import InputError
 from merkhet.knowledge.rules.fixpoint import Inference
 from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.knowledge.store_import import Imported
+from merkhet.knowledge.store_import import ImportSummary
 
 _SHOWN = 5
 
 
-def print_imports(done: Sequence[Imported], store: Path, *, as_json: bool) -> None:
+def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) -> None:
     """What each place gave, what was left out and why, and what to do next."""
     if as_json:
         _print_json({"store": str(store), "imports": [one.as_dict() for one in done]})
@@ -75,13 +75,15 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
 
 
 def _print_contradictions(console: Console, result: Inference, store: Path) -> None:
-    from merkhet.knowledge.proofs import fact_text
+    from merkhet.knowledge.proofs import format_fact
 
     with KnowledgeBase.open(store) as knowledge:
         labels = knowledge.labels()
         for one in result.contradictions[: 2 * _SHOWN]:
             facts = [fact for fact in (knowledge.fact(key) for key in one.facts) if fact]
-            texts = "  and  ".join(fact_text(fact, labels) + (" [inferred]" if fact["rule"] else "") for fact in facts)
+            texts = "  and  ".join(
+                format_fact(fact, labels) + (" [inferred]" if fact["rule"] else "") for fact in facts
+            )
             console.print(f"  {labels.get(one.about, one.about)} ({one.kind}): {texts}")
     if result.contradicted > 2 * _SHOWN:
         console.print(f"  … and {result.contradicted - 2 * _SHOWN:,} more; --json prints up to 1,000")
@@ -89,7 +91,7 @@ def _print_contradictions(console: Console, result: Inference, store: Path) -> N
 
 def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: bool) -> None:
     """The proof tree of each fact that is meant."""
-    from merkhet.knowledge.proofs import find_facts, labels_of, proof_lines, prove
+    from merkhet.knowledge.proofs import find_facts, format_proof, proof_labels, prove
 
     with KnowledgeBase.open(store) as knowledge:
         proofs = [prove(knowledge, fact) for fact in find_facts(knowledge, words)]
@@ -103,7 +105,7 @@ def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: b
         for place, proof in enumerate(proofs):
             if place:
                 console.print()
-            for line in proof_lines(proof, labels_of(knowledge, proof, language)):
+            for line in format_proof(proof, proof_labels(knowledge, proof, language)):
                 console.print(line, markup=False)
 
 
@@ -170,9 +172,9 @@ def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> Non
 
 def print_queries(*, as_json: bool) -> None:
     """The ready queries, with what each gives."""
-    from merkhet.knowledge.sparql_queries import ready_queries
+    from merkhet.knowledge.sparql_queries import bundled_queries
 
-    _print_pairs(dict(ready_queries()), as_json=as_json)
+    _print_pairs(dict(bundled_queries()), as_json=as_json)
 
 
 def print_rules(*, as_json: bool) -> None:

@@ -37,7 +37,7 @@ from merkhet.engine.score_step import FindingsParams, ScoreParams, collect_answe
 from merkhet.engine.study import make_study, study_yaml
 from merkhet.engine.suite import AskingSteps
 from merkhet.engine.suite_card import HeadlineScore, SuiteCard
-from merkhet.knowledge.source_lookup import material_identity
+from merkhet.knowledge.source_lookup import source_identity
 from merkhet.questions.question_files import TRAINING, read_card, read_questions
 from merkhet.training import PRETRAIN
 
@@ -197,7 +197,7 @@ def hash_build_inputs(resolved: ResolvedStudy, files: Mapping[str, str]) -> Buil
     study, home = resolved.study, resolved.home
     return BuildContents(
         suite=part_identity(study.suite, home),
-        knowledge=tuple(material_identity(place, home) for place in study.knowledge) if study.data is None else (),
+        knowledge=tuple(source_identity(place, home) for place in study.knowledge) if study.data is None else (),
         files=files,
         data=()
         if study.data is None

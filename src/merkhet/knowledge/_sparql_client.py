@@ -68,7 +68,7 @@ class SortLimitError(TooMuchError):
 
 
 @dataclass(frozen=True)
-class Manners:
+class RequestSettings:
     """How an endpoint is asked; ``cache`` is yes, no or refresh, the times are seconds."""
 
     page: int = 5000
@@ -80,7 +80,7 @@ class Manners:
     user_agent: str = USER_AGENT
 
 
-def shown_address(address: str) -> str:
+def display_address(address: str) -> str:
     """An address as messages may show it: without a password, and without parameters, which may hold a key."""
     parts = urlsplit(address)
     bare = (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
@@ -90,7 +90,7 @@ def shown_address(address: str) -> str:
 class Endpoint:
     """One endpoint: gives whole answers, from the cache if they were given before, or says in one line why not."""
 
-    def __init__(self, address: str, manners: Manners, say: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(self, address: str, manners: RequestSettings, say: Callable[[str], None] = lambda line: None) -> None:
         self.manners = manners
         self.say = say
         self.kept = 0
@@ -98,7 +98,7 @@ class Endpoint:
         host = parts.netloc.rpartition("@")[2]
         if parts.scheme not in ("http", "https") or not host:
             raise InputError("the endpoint's address should begin with http:// or https:// and name a host")
-        self.shown = shown_address(address)
+        self.shown = display_address(address)
         self._address = urlunsplit((parts.scheme, host, parts.path, parts.query, ""))
         self._headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip", "User-Agent": manners.user_agent}
         if parts.username is not None:

@@ -11,9 +11,9 @@ import duckdb
 import pyarrow as pa
 
 from merkhet.core.schemas import FACTS, NAMES
-from merkhet.knowledge.chunk import DETAILS_SCHEMA, Material, Predicate
-from merkhet.knowledge.database import GIVEN_COLUMNS, KEY_COLUMNS, fact_id_sql
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate
+from merkhet.knowledge.database import CONTENT_COLUMNS, KEY_COLUMNS, fact_id_sql
+from merkhet.knowledge.source_reader import ReadContext
 
 # What is wrong with a row, in the order in which it is said.
 _PROBLEM = r"""
@@ -35,7 +35,7 @@ _IS_NAME = r"""not regexp_full_match({}, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*:
 
 
 @dataclass
-class Taken:
+class Staged:
     """What came of a source: how many facts and names it gave, and how many of them were new."""
 
     facts: int = 0
@@ -46,16 +46,16 @@ class Taken:
     predicates: dict[str, Predicate] = field(default_factory=dict)
 
 
-def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Material], reading: Reading) -> Taken:
+def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Chunk], context: ReadContext) -> Staged:
     """Take all chunks into a staging area (a schema), each row checked; a bad row is refused or counted."""
     connection.execute(f"create or replace schema {area}")
     connection.execute(
         f"create or replace table {area}.facts as "
-        f"select {GIVEN_COLUMNS}, '' as named_by_id, '' as language from facts limit 0"
+        f"select {CONTENT_COLUMNS}, '' as named_by_id, '' as language from facts limit 0"
     )
     connection.execute(f"create or replace table {area}.names as select * from names limit 0")
     connection.execute(f"create or replace table {area}.details as select * from details limit 0")
-    taken = Taken()
+    taken = Staged()
     # What is staged is read once: compressing it would cost more than it saves.
     connection.execute("set force_compression = 'uncompressed'")
     connection.execute("begin")
@@ -65,14 +65,14 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Mat
         for chunk in _after(chunks, waiting):
             taken.predicates.update(chunk.predicates)
             taken.facts += sum(one.result() for one in waiting)
-            waiting[:] = [worker.submit(_stage_chunk, connection, area, chunk, reading)]
+            waiting[:] = [worker.submit(_stage_chunk, connection, area, chunk, context)]
         taken.facts += sum(one.result() for one in waiting)
     connection.execute("commit")
     connection.execute("set force_compression = 'auto'")
     return taken
 
 
-def _after(chunks: Iterable[Material], waiting: Sequence[Future[int]]) -> Iterator[Material]:
+def _after(chunks: Iterable[Chunk], waiting: Sequence[Future[int]]) -> Iterator[Chunk]:
     """The chunks; where reading fails, what was read before is taken in first, so that the first bad row is told."""
     try:
         yield from chunks
@@ -82,18 +82,18 @@ def _after(chunks: Iterable[Material], waiting: Sequence[Future[int]]) -> Iterat
         raise
 
 
-def _stage_chunk(connection: duckdb.DuckDBPyConnection, area: str, chunk: Material, reading: Reading) -> int:
-    facts = _stage_facts(connection, area, chunk, reading) if chunk.facts.num_rows else 0
+def _stage_chunk(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> int:
+    facts = _stage_facts(connection, area, chunk, context) if chunk.facts.num_rows else 0
     if chunk.names.num_rows:
-        _stage_names(connection, area, chunk.names, reading)
+        _stage_names(connection, area, chunk.names, context)
     if chunk.details.num_rows:
         _stage_details(connection, area, chunk.details)
     return facts
 
 
-def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Taken) -> None:
+def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Staged) -> None:
     """Bring what was staged into the tables. A fact that was inferred and is now stated becomes a stated one."""
-    identified = f"select {fact_id_sql(*KEY_COLUMNS)} as fact_id, {GIVEN_COLUMNS} from {area}.facts"
+    identified = f"select {fact_id_sql(*KEY_COLUMNS)} as fact_id, {CONTENT_COLUMNS} from {area}.facts"
     # Of the same fact twice, the stated one is kept, then the first by source: not what happened to come first.
     firsts = "select arg_min(rowid, (rule is not null, source, rowid)) from {} group by fact_id"
     if not _count(connection, "facts"):
@@ -125,13 +125,14 @@ def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Taken) -> Non
         )
 
 
-def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Material, reading: Reading) -> int:
-    named = ",".join(chunk.named_by_id) if reading.wants_language(chunk.language) else ""
+def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> int:
+    named = ",".join(chunk.named_by_id) if context.wants_language(chunk.language) else ""
     given = _conformed(chunk.facts, FACTS.schema)
     with _given(connection, given):
         good = _changed(
             connection,
-            f"insert into {area}.facts select {GIVEN_COLUMNS}, $named, $language from chunk where ({_PROBLEM}) is null",
+            f"insert into {area}.facts select {CONTENT_COLUMNS}, $named, $language from chunk "
+            f"where ({_PROBLEM}) is null",
             {"named": named, "language": chunk.language},
         )
     if good < given.num_rows:
@@ -141,17 +142,17 @@ def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Materi
                 "where problem is not null order by place"
             ).fetchall()
         for place, problem in bad:
-            reading.refuse(chunk.where(place) if chunk.where else f"row {place + 1}", problem)
+            context.reject(chunk.where(place) if chunk.where else f"row {place + 1}", problem)
     return good
 
 
-def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, reading: Reading) -> None:
-    wanted = "and list_contains($languages, lower(spoken))" if reading.languages else ""
+def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, context: ReadContext) -> None:
+    wanted = "and list_contains($languages, lower(spoken))" if context.languages else ""
     with _given(connection, _conformed(names, NAMES.schema)):
         connection.execute(
             f"insert into {area}.names select entity, coalesce(language, 'en') as spoken, nullif(trim(label), ''), "
             f"aliases, kind, 0 from chunk where entity != '' {wanted}",
-            {"languages": [language.lower() for language in reading.languages]} if wanted else None,
+            {"languages": [language.lower() for language in context.languages]} if wanted else None,
         )
 
 

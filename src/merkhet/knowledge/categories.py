@@ -53,12 +53,14 @@ class Categories:
         """Whether an entity is in a category, however far below."""
         return category in self.above.get(entity, ())
 
-    def same(self, category: str, count: int, seed: int, among: Collection[str] | None = None) -> list[str]:
+    def sample_members(self, category: str, count: int, seed: int, among: Collection[str] | None = None) -> list[str]:
         """So many members of a category, drawn by the seed; all there are if they are fewer."""
         self._refuse_unknown(category)
         return self._drawn(self.members[category], count, seed, ("same", category), among)
 
-    def different(self, category: str, count: int, seed: int, among: Collection[str] | None = None) -> list[str]:
+    def sample_nonmembers(
+        self, category: str, count: int, seed: int, among: Collection[str] | None = None
+    ) -> list[str]:
         """So many that are certainly not in a category: not below it, not it, and not above it either.
 
         What stands above is left out too, since an animal may well be a dog.
@@ -91,7 +93,7 @@ class Categories:
             raise InputError(f"nothing is in a category {category!r}; {did_you_mean(category, self.members)}")
 
 
-def least_common(categories: Categories, entities: Iterable[str]) -> tuple[str, ...]:
+def lowest_common_categories(categories: Categories, entities: Iterable[str]) -> tuple[str, ...]:
     """The lowest categories that all entities share: none of them stands above another one, but for circles.
 
     Categories in a circle stand each above the other, and together where one of them would.

@@ -1,4 +1,4 @@
-"""What a source gives: facts, names and what is known of the predicates, in chunks."""
+"""Chunks of facts, names and predicate declarations, as sources yield them."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ DETAILS_SCHEMA = pa.schema(
     [("subject", pa.string()), ("predicate", pa.string()), ("object", pa.string()), ("value", pa.float64())]
     + [(name, pa.string()) for name in ("unit", "start", "end", "name", "text")]
 )
-"""Further things said of a fact (a weight, a rank, a qualifier): the fact's columns, then a name and a text."""
+"""Details of facts (a weight, a rank, a qualifier): the key columns of the fact, then name and text."""
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """What is declared of a predicate; ``functional`` means at most one object a subject."""
+    """A predicate as a source declares it."""
 
     name: str
     label: str
     functional: bool = False
+    """A subject has at most one object."""
     symmetric: bool = False
 
 
 @dataclass(frozen=True)
-class Material:
-    """Facts and names from one source, or a chunk of them, as tables of the house.
-
-    Facts need no ids: the store gives them. ``where`` names the place of a row of facts (counted from 0) for errors.
-    ``named_by_id`` says for which of ``subject`` and ``object`` what stands in the facts is also what it is called,
-    in which ``language``.
-    """
+class Chunk:
+    """Facts and names from a source, or a part of them."""
 
     facts: pa.Table = field(default_factory=FACTS.schema.empty_table)
+    """Facts without ids; the store assigns these."""
     names: pa.Table = field(default_factory=NAMES.schema.empty_table)
     predicates: Mapping[str, Predicate] = field(default_factory=dict)
     details: pa.Table = field(default_factory=DETAILS_SCHEMA.empty_table)
     where: Callable[[int], str] | None = None
+    """Location of a row of ``facts`` (counted from 0) for error messages."""
     named_by_id: tuple[str, ...] = ()
+    """Columns (``subject``, ``object``) whose ids also serve as labels."""
     language: str = "en"
+    """Language of the labels that ``named_by_id`` implies."""
 
 
 def columns_table(schema: pa.Schema, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """A table with some of a schema's columns filled and the others null."""
+    """Make a table of a schema from some of its columns; the others are null."""
     length = len(next(iter(columns.values()))) if columns else 0
     arrays = [
         pa.array(columns[name], schema.field(name).type)
@@ -57,22 +57,22 @@ def columns_table(schema: pa.Schema, columns: Mapping[str, Sequence[Any]]) -> pa
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-class Gathering:
-    """Rows gathered one by one into a chunk, by sources that read line by line."""
+class ChunkBuilder:
+    """Collects rows one by one into chunks, for sources that read line by line."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self._facts: list[tuple[Any, ...]] = []
-        self._places: list[str] = []
+        self._locations: list[str] = []
         self._names: list[tuple[Any, ...]] = []
         self._details: list[tuple[Any, ...]] = []
 
     def __len__(self) -> int:
         return len(self._facts) + len(self._names) + len(self._details)
 
-    def fact(
+    def add_fact(
         self,
-        place: str,
+        where: str,
         subject: str,
         predicate: str,
         object: str | None = None,
@@ -84,39 +84,39 @@ class Gathering:
         domain: str | None = None,
         details: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a fact that stands at a place (``file:line``), with further things said of it."""
+        """Add a fact, its location for error messages (``file:line``) and its details."""
         key = (subject, predicate, object, value, unit, start, end)
         self._facts.append((*key, domain))
-        self._places.append(place)
+        self._locations.append(where)
         if details:
             self._details.extend((*key, name, text) for name, text in details.items())
 
-    def name(
+    def add_name(
         self, entity: str, label: str | None, language: str = "en", aliases: Sequence[str] = (), kind: str | None = None
     ) -> None:
-        """Add an entity's name; None with aliases if these are all that is said here.
+        """Add a name of an entity; the label is None if there are only aliases.
 
-        Several names of one entity in one language become one label and its aliases in the store.
+        The store merges several names of an entity in one language into one label and its aliases.
         """
         self._names.append((entity, language, label, list(aliases), kind))
 
-    def take(self) -> Material:
-        """The chunk so far; the gathering is empty again."""
+    def flush(self) -> Chunk:
+        """Return the collected rows as a chunk and start a new one."""
         columns = ("subject", "predicate", "object", "value", "unit", "start", "end", "domain")
-        facts = _turned(columns, self._facts)
+        facts = _to_columns(columns, self._facts)
         if facts:
             facts["source"] = [self.source] * len(self._facts)
-        names = _turned(NAMES.schema.names, self._names)
-        details = _turned(DETAILS_SCHEMA.names, self._details)
-        places = self._places
-        self._facts, self._places, self._names, self._details = [], [], [], []
-        return Material(
+        names = _to_columns(NAMES.schema.names, self._names)
+        details = _to_columns(DETAILS_SCHEMA.names, self._details)
+        locations = self._locations
+        self._facts, self._locations, self._names, self._details = [], [], [], []
+        return Chunk(
             columns_table(FACTS.schema, facts),
             columns_table(NAMES.schema, names),
             details=columns_table(DETAILS_SCHEMA, details),
-            where=lambda row: places[row],
+            where=lambda row: locations[row],
         )
 
 
-def _turned(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Sequence[Any]]:
+def _to_columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Sequence[Any]]:
     return dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}

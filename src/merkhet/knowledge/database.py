@@ -13,8 +13,8 @@ from merkhet.core.files import disk_full_error
 from merkhet.core.version import __version__
 
 FORMAT = "1"
-GIVEN_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'
-FACT_COLUMNS = f"fact_id, {GIVEN_COLUMNS}"  # As FACTS.
+CONTENT_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'
+FACT_COLUMNS = f"fact_id, {CONTENT_COLUMNS}"  # As FACTS.
 NAME_COLUMNS = "entity, language, label, aliases, kind"
 """As NAMES. Besides, ``worth`` is 0 for a label that a source gave, 1 for an id taken as a name, 2 for an alias."""
 KEY_COLUMNS = ("subject", "predicate", "object", "value", "unit", '"start"', '"end"')
@@ -104,14 +104,14 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @contextmanager
-def connected(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_database(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to a knowledge base's file, closed at the end; refuses what is not there, is none, or is in use."""
     _refuse_absent(path)
     connection = connect(path, read_only=read_only)
     try:
         yield connection
     except duckdb.Error as error:
-        raise explained(error, path) from error
+        raise explain_error(error, path) from error
     finally:
         connection.close()
 
@@ -123,7 +123,7 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
     except duckdb.Error as error:
-        raise explained(error, path) from error
+        raise explain_error(error, path) from error
     try:
         define_macros(connection)
         connection.execute("set preserve_insertion_order = false")  # Nothing is asked for without an order.
@@ -136,11 +136,11 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def explained(error: duckdb.Error, path: Path) -> Exception:
+def explain_error(error: duckdb.Error, path: Path) -> Exception:
     """What a user can do about a database's error; errors that are nobody's fault but ours stay as they are."""
     text = str(error)
     if "Could not set lock" in text or "Conflicting lock" in text:
-        return in_use(path)
+        return in_use_error(path)
     if isinstance(error, duckdb.OutOfMemoryException):
         return InputError(
             f"{path}: this needs more memory than it may use ({first_line(error)}). Give it more with --memory, or use "
@@ -166,7 +166,7 @@ def explained(error: duckdb.Error, path: Path) -> Exception:
     return own
 
 
-def in_use(path: Path) -> InputError:
+def in_use_error(path: Path) -> InputError:
     """The error for a knowledge base that somebody else reads or writes."""
     return InputError(f"{path} is in use by another process. Wait until it is done, or end it.")
 

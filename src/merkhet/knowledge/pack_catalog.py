@@ -32,7 +32,7 @@ def embedded_packs() -> dict[str, Path]:
 
 def pack_card(folder: Path) -> PackCard:
     """A pack's card, with its rows counted."""
-    about = read_about(folder)
+    about = read_manifest(folder)
     return PackCard(
         name=about["name"],
         title=about["title"],
@@ -45,10 +45,10 @@ def pack_card(folder: Path) -> PackCard:
 
 def declared_predicates(folder: Path) -> tuple[str, ...]:
     """The predicates that a pack declares."""
-    return tuple(read_about(folder).get("predicates") or ())
+    return tuple(read_manifest(folder).get("predicates") or ())
 
 
-def read_about(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
     """The content of pack.yaml; refuses a folder without one, or one that says too little."""
     file = folder / "pack.yaml"
     if not file.is_file():

@@ -109,7 +109,7 @@ def _premises(fact: Mapping[str, Any]) -> list[str]:
     return list(fact["premises"] or []) if fact["rule"] is not None else []
 
 
-def proof_lines(proof: Proof, labels: Mapping[str, str]) -> Iterator[str]:
+def format_proof(proof: Proof, labels: Mapping[str, str]) -> Iterator[str]:
     """The tree as text, one fact a line, premises below their conclusion."""
     yield _line(proof, labels)
     waiting = _branches(proof, "")
@@ -132,10 +132,10 @@ def _line(proof: Proof, labels: Mapping[str, str]) -> str:
         why = f"by {proof.rule}"
     else:
         why = f"stated: {fact['source']}" if fact["source"] else "stated"
-    return f"{fact_text(fact, labels)}   [{why}]"
+    return f"{format_fact(fact, labels)}   [{why}]"
 
 
-def fact_text(fact: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+def format_fact(fact: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """A fact in words: names where there are any, and when it held."""
     if fact["object"] is not None:
         end = labels.get(fact["object"], fact["object"])
@@ -149,7 +149,7 @@ def fact_text(fact: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     return words
 
 
-def labels_of(knowledge: KnowledgeBase, proof: Proof, language: str) -> dict[str, str]:
+def proof_labels(knowledge: KnowledgeBase, proof: Proof, language: str) -> dict[str, str]:
     """What the entities of a proof are called; what has no name in the language is not in it."""
     found: set[str] = set()
     waiting = [proof]

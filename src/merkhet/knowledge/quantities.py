@@ -74,7 +74,7 @@ def convert(value: float, given: str | None, wanted: str | None) -> float:
     return float(f"{(value * one.factor + one.shift - other.shift) / other.factor:.12g}")
 
 
-def numbers(knowledge: KnowledgeBase, predicate: str, unit: str | None = None) -> pa.Table:
+def read_quantities(knowledge: KnowledgeBase, predicate: str, unit: str | None = None) -> pa.Table:
     """The values of a predicate in one unit (the most frequent one if none is named): subject, value, unit, fact_id.
 
     A subject with several values that differ is left out: it has no one place in an order. Refuses a predicate
@@ -109,12 +109,12 @@ def numbers(knowledge: KnowledgeBase, predicate: str, unit: str | None = None) -
     )
 
 
-def comparable_groups(
-    table: pa.Table, size: int, count: int, seed: int, *, apart: float = 0.1
+def draw_comparable_groups(
+    table: pa.Table, size: int, count: int, seed: int, *, margin: float = 0.1
 ) -> list[list[tuple[str, float, str]]]:
     """Groups of subjects with their values and fact ids, the largest first and ahead of the next by a margin.
 
-    ``apart`` is how far the largest is ahead, as a share of it: a comparison that hangs on the last digit is no
+    ``margin`` is how far the largest is ahead, as a share of it: a comparison that hangs on the last digit is no
     question. Drawn by the seed; a subject stands in one group at most.
     """
     rows = list(zip(*[table[name].to_pylist() for name in ("subject", "value", "fact_id")], strict=True))
@@ -122,7 +122,7 @@ def comparable_groups(
     groups: list[list[tuple[str, float, str]]] = []
     waiting: list[tuple[str, float, str]] = []
     for row in rows:
-        if all(_apart(row[1], other[1], apart) for other in waiting):
+        if all(_apart(row[1], other[1], margin) for other in waiting):
             waiting.append(row)
         if len(waiting) == size:
             groups.append(sorted(waiting, key=lambda one: (-one[1], one[0])))

@@ -9,8 +9,8 @@ from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest, path_exists
-from merkhet.knowledge.chunk import Material
-from merkhet.knowledge.source_reader import Reading, plain_suffix
+from merkhet.knowledge.chunk import Chunk
+from merkhet.knowledge.source_reader import ReadContext, format_suffix
 
 STORE_SUFFIX = ".duckdb"
 _BY_SUFFIX = {
@@ -28,7 +28,7 @@ _BY_FILE = {
 }
 
 
-def locate(place: str, folder: Path | None = None) -> tuple[str, Path | str]:
+def resolve_source(place: str, folder: Path | None = None) -> tuple[str, Path | str]:
     """The name of the source that reads a place, and the place: a path, or an address as it was given.
 
     A place is an embedded pack, a folder, a file, the address of a SPARQL endpoint, or ``SOURCE=PLACE``.
@@ -52,26 +52,26 @@ def locate(place: str, folder: Path | None = None) -> tuple[str, Path | str]:
     return _source_of_folder(path) if path.is_dir() else _source_of_file(path), path
 
 
-def read_place(place: str, reading: Reading, folder: Path | None = None) -> Iterator[Material]:
+def read_source(place: str, context: ReadContext, folder: Path | None = None) -> Iterator[Chunk]:
     """What a place's source gives, chunk by chunk; refuses what is not there, with the nearest known name."""
     from merkhet.knowledge import SOURCES
 
-    source, where = locate(place, folder)
+    source, where = resolve_source(place, folder)
     read = SOURCES.get(source, folder)
     # Somebody's own source may be a plain function of a path that gives all at once.
-    given: Any = read(where, reading) if len(inspect.signature(read).parameters) > 1 else read(where)
-    chunks: Iterable[Any] = [given] if isinstance(given, Material) or not isinstance(given, Iterable) else given
+    given: Any = read(where, context) if len(inspect.signature(read).parameters) > 1 else read(where)
+    chunks: Iterable[Any] = [given] if isinstance(given, Chunk) or not isinstance(given, Iterable) else given
     for chunk in chunks:
-        if not isinstance(chunk, Material):
-            raise InputError(f"the source {source!r} gave {type(chunk).__name__}, and should give a Material")
+        if not isinstance(chunk, Chunk):
+            raise InputError(f"the source {source!r} gave {type(chunk).__name__}, and should give a Chunk")
         yield chunk
 
 
-def material_identity(place: str, folder: Path | None = None) -> str:
+def source_identity(place: str, folder: Path | None = None) -> str:
     """What a cache key holds of a place: the content of its files."""
     from merkhet.core.registry import part_identity
 
-    source, path = locate(place, folder)
+    source, path = resolve_source(place, folder)
     if isinstance(path, str):
         return f"{part_identity(source, folder)}={path}"
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
@@ -95,7 +95,7 @@ def _source_of_file(path: Path) -> str:
         return "store"
     if path.name.startswith("conceptnet-assertions"):
         return "conceptnet"
-    source = _BY_SUFFIX.get(plain_suffix(path))
+    source = _BY_SUFFIX.get(format_suffix(path))
     if source is None:
         known = ", ".join(sorted(_BY_SUFFIX))
         raise InputError(f"{path}: the name does not tell what it holds ({known}); say SOURCE={path}")

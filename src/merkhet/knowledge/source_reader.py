@@ -24,7 +24,7 @@ _SHOWN_FROM = 1_000_000
 
 
 @dataclass
-class Reading:
+class ReadContext:
     """One source being read: what was asked for, and what was found bad or left out.
 
     ``languages`` and ``predicates`` are filters; empty means all. ``options`` are the source's own.
@@ -41,7 +41,7 @@ class Reading:
     left_out: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
-    def knows(self, *names: str) -> None:
+    def check_options(self, *names: str) -> None:
         """Say which options the source has; any other that was given is refused."""
         for given in self.options:
             if given not in names:
@@ -51,7 +51,7 @@ class Reading:
         """What was given for an option of the source."""
         return self.options.get(name, default)
 
-    def refuse(self, where: str, reason: str) -> None:
+    def reject(self, where: str, reason: str) -> None:
         """A bad row: it ends the import, or is counted and left out if that was asked for."""
         if not self.skip_bad:
             raise InputError(f"{where}: {reason}. {self.remedy}")
@@ -60,7 +60,7 @@ class Reading:
             if len(self.examples) < _EXAMPLES:
                 self.examples.append(f"{where}: {reason}")
 
-    def leave_out(self, what: str, count: int = 1) -> None:
+    def count_skipped(self, what: str, count: int = 1) -> None:
         """Rows that are well-formed but of no use here: counted by what they are, and told at the end."""
         if count:
             self.left_out[what] += count
@@ -74,7 +74,7 @@ class Reading:
         return not self.predicates or predicate in self.predicates
 
 
-def plain_suffix(path: Path) -> str:
+def format_suffix(path: Path) -> str:
     """The suffix that tells the format: ``.nt`` for ``facts.nt.gz``."""
     return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower()
 
@@ -84,7 +84,7 @@ def is_compressed(path: Path) -> bool:
     return path.suffix.lower() in COMPRESSED
 
 
-class ReadingFile(io.RawIOBase):
+class DecompressedFile(io.RawIOBase):
     """The unpacked bytes of a file; progress moves with the bytes taken from the disk."""
 
     def __init__(self, path: Path, progress: Progress) -> None:
@@ -128,15 +128,15 @@ class ReadingFile(io.RawIOBase):
         super().close()
 
 
-def open_file(path: Path, reading: Reading) -> io.BufferedReader:
+def open_file(path: Path, context: ReadContext) -> io.BufferedReader:
     """A file's bytes, unpacked if its name ends in .gz, .bz2 or .zst, with progress shown."""
-    return io.BufferedReader(ReadingFile(path, reading.progress), 1 << 20)
+    return io.BufferedReader(DecompressedFile(path, context.progress), 1 << 20)
 
 
-def read_blocks(path: Path, reading: Reading) -> Iterator[tuple[int, list[bytes]]]:
+def read_blocks(path: Path, context: ReadContext) -> Iterator[tuple[int, list[bytes]]]:
     """Blocks of whole lines (without their ends), each with the number of its first line."""
     number, rest = 1, b""
-    with open_file(path, reading) as handle:
+    with open_file(path, context) as handle:
         while data := handle.read(_BYTES_IN_BLOCK):
             lines = (rest + data).split(b"\n")
             rest = lines.pop()
@@ -147,17 +147,17 @@ def read_blocks(path: Path, reading: Reading) -> Iterator[tuple[int, list[bytes]
             yield number, [rest]
 
 
-def read_lines(path: Path, reading: Reading, *, whole: bool = False) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, context: ReadContext, *, whole: bool = False) -> Iterator[tuple[int, str]]:
     """Lines as text with their numbers, counted from 1; a line that is not UTF-8 is a bad row.
 
     Without their ends, or ``whole``, for tables whose cells may hold line ends.
     """
-    for first, lines in read_blocks(path, reading):
+    for first, lines in read_blocks(path, context):
         for number, line in enumerate(lines, first):
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                reading.refuse(f"{path}:{number}", f"the text is not UTF-8 (byte {error.start + 1} of the line)")
+                context.reject(f"{path}:{number}", f"the text is not UTF-8 (byte {error.start + 1} of the line)")
                 continue
             yield number, text + "\n" if whole else text.rstrip("\r")
 

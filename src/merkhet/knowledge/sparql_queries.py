@@ -49,7 +49,7 @@ class Query:
     @cached_property
     def parts(self) -> SelectParts:
         """The query taken apart; refuses what is no SELECT query."""
-        return take_apart(self.text, self.name)
+        return parse_select(self.text, self.name)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SelectParts:
         return f"{self.prologue}{select} {self.dataset}\nWHERE {{ {{\n{inner}\n}} }}\n{slice_}"
 
 
-def take_apart(text: str, name: str) -> SelectParts:
+def parse_select(text: str, name: str) -> SelectParts:
     """Find the parts of a SELECT query; what stands in strings, comments, IRIs and braces is not taken for them."""
     depth = 0
     start = end = -1
@@ -151,7 +151,7 @@ def take_apart(text: str, name: str) -> SelectParts:
     )
 
 
-def ready_queries() -> dict[str, str]:
+def bundled_queries() -> dict[str, str]:
     """Name and one line about each ready query."""
     return {path.stem: _first_line(path) for path in sorted(_FOLDER.glob("*.rq"))}
 

@@ -11,25 +11,23 @@ import pyarrow as pa
 
 from merkhet.core.schemas import FACTS, NAMES, validate
 from merkhet.knowledge._staging import merge, stage
-from merkhet.knowledge.chunk import Material, Predicate
-from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, define_macros, explained, prepare
-from merkhet.knowledge.source_lookup import STORE_SUFFIX, locate, read_place
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.chunk import Chunk, Predicate
+from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, define_macros, explain_error, prepare
+from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source
+from merkhet.knowledge.source_reader import ReadContext
 
 
 class KnowledgeBase:
     """Facts and names, in memory or in a file. Methods return Arrow tables in a stable order."""
 
-    def __init__(
-        self, materials: Iterable[Material] = (), *, connection: duckdb.DuckDBPyConnection | None = None
-    ) -> None:
+    def __init__(self, materials: Iterable[Chunk] = (), *, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         if connection is None:
             connection = duckdb.connect()
             define_macros(connection)
             prepare(connection)
             connection.execute("attach ':memory:' as staging")
-            reading = Reading()
-            merge(connection, "staging.given", stage(connection, "staging.given", materials, reading))
+            context = ReadContext()
+            merge(connection, "staging.given", stage(connection, "staging.given", materials, context))
             connection.execute("detach staging")
         self.connection = connection
         self.path: Path | None = None
@@ -49,11 +47,11 @@ class KnowledgeBase:
         """
         given = list(places)
         if len(given) == 1:
-            _, where = locate(given[0], folder)
+            _, where = resolve_source(given[0], folder)
             if isinstance(where, Path) and where.suffix == STORE_SUFFIX:
                 return cls.open(where)
         wanted = tuple(predicates)
-        return cls(chunk for place in given for chunk in read_place(place, Reading(predicates=wanted), folder))
+        return cls(chunk for place in given for chunk in read_source(place, ReadContext(predicates=wanted), folder))
 
     def __enter__(self) -> KnowledgeBase:
         return self
@@ -61,7 +59,7 @@ class KnowledgeBase:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         self.close()
         if isinstance(error, duckdb.Error) and self.path is not None:
-            told = explained(error, self.path)
+            told = explain_error(error, self.path)
             if told is not error:
                 raise told from error
 

@@ -15,7 +15,7 @@ import duckdb
 from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import atomic_path, disk_full_error, explain_write_error, refuse_foreign_folder, temporary_path
 from merkhet.knowledge._iris import OWN_NAMES, PREFIXES, full_iri
-from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connected
+from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, open_database
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK
 
 _FORMATS = {
@@ -57,7 +57,7 @@ def export_knowledge(
         raise InputError(f"{out} is the knowledge base itself; choose another name")
     if out.suffix and out.is_dir():
         raise InputError(f"{out} is a folder, and a file is to be written; choose another name")
-    with connected(store, read_only=True) as connection:
+    with open_database(store, read_only=True) as connection:
         facts = f"select {FACT_COLUMNS} from facts {where} order by fact_id"
         count = int(connection.execute(f"select count(*) from ({facts})", values or None).fetchall()[0][0])
         if out.suffix in _FORMATS:

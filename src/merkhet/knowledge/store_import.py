@@ -19,11 +19,11 @@ from merkhet.core.files import disk_full_error, file_digest, is_disk_full, sync_
 from merkhet.core.ids import content_id
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.version import __version__
-from merkhet.knowledge._sparql_client import shown_address
-from merkhet.knowledge._staging import Taken, merge, stage
-from merkhet.knowledge.database import connect, explained, in_use
-from merkhet.knowledge.source_lookup import STORE_SUFFIX, locate, read_place
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge._sparql_client import display_address
+from merkhet.knowledge._staging import Staged, merge, stage
+from merkhet.knowledge.database import connect, explain_error, in_use_error
+from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source
+from merkhet.knowledge.source_reader import ReadContext
 
 try:
     import fcntl
@@ -36,7 +36,7 @@ _DIGESTED = 1 << 30  # Larger files are known by their size: reading a whole dum
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportSummary:
     """What an import of one place did."""
 
     place: str
@@ -64,7 +64,7 @@ def import_knowledge(
     skip_bad: bool = False,
     memory: str = MEMORY,
     progress: Progress | None = None,
-) -> list[Imported]:
+) -> list[ImportSummary]:
     """Bring the facts and names of places into a knowledge base's file, which is made if it is not there.
 
     All places or none: a bad row, a broken file or a killed process leaves the file as it was. Importing the same
@@ -77,23 +77,23 @@ def import_knowledge(
     if not places:
         raise InputError("say what to import: a file, a folder, a pack's name or the address of a SPARQL endpoint")
     for place in places:
-        _, where = locate(place)
+        _, where = resolve_source(place)
         if isinstance(where, Path) and where.resolve() == into.resolve():
             raise InputError(f"{into} cannot be imported into itself")
     with _workshop(into) as connection:
         connection.execute(f"set memory_limit = '{memory}'")
         staged = []
         for number, place in enumerate(places):
-            reading = Reading(
+            context = ReadContext(
                 tuple(languages), tuple(predicates), options or {}, skip_bad, _REMEDY, progress or SilentProgress()
             )
             area = f"staging.place_{number}"
-            staged.append((place, reading, area, stage(connection, area, read_place(place, reading), reading)))
+            staged.append((place, context, area, stage(connection, area, read_source(place, context), context)))
         connection.execute("begin")
         done = []
-        for place, reading, area, taken in staged:
+        for place, context, area, taken in staged:
             merge(connection, area, taken)
-            done.append(_record(connection, place, reading, taken))
+            done.append(_record(connection, place, context, taken))
         connection.execute("commit")
     return done
 
@@ -122,7 +122,7 @@ def _workshop(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                 os.replace(target, into)
                 sync_folder(into.parent)
         except duckdb.Error as error:
-            raise explained(error, into) from error
+            raise explain_error(error, into) from error
         finally:
             if connection is not None:
                 connection.close()
@@ -151,9 +151,9 @@ def _folder_beside(into: Path) -> Iterator[Path]:
             if fcntl is not None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise in_use(into) from error
+            raise in_use_error(into) from error
         if not os.fstat(lock.fileno()).st_nlink:  # Whoever held it has just cleared it away.
-            raise in_use(into)
+            raise in_use_error(into)
         try:
             for leftover in folder.iterdir():
                 if leftover.name != "lock":
@@ -178,13 +178,13 @@ def _drop_staged(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"drop schema staging.{area} cascade")
 
 
-def _record(connection: duckdb.DuckDBPyConnection, place: str, reading: Reading, taken: Taken) -> Imported:
-    source, where = locate(place)
+def _record(connection: duckdb.DuckDBPyConnection, place: str, context: ReadContext, taken: Staged) -> ImportSummary:
+    source, where = resolve_source(place)
     asked = {
-        "languages": list(reading.languages),
-        "predicates": list(reading.predicates),
-        "skip_bad": reading.skip_bad,
-        **reading.options,
+        "languages": list(context.languages),
+        "predicates": list(context.predicates),
+        "skip_bad": context.skip_bad,
+        **context.options,
     }
     content = _content(where)
     key = content_id("i", source, content, asked)
@@ -196,7 +196,7 @@ def _record(connection: duckdb.DuckDBPyConnection, place: str, reading: Reading,
         "insert into imports values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             key,
-            shown_address(where) if isinstance(where, str) else where.name,
+            display_address(where) if isinstance(where, str) else where.name,
             source,
             content,
             json.dumps(asked, ensure_ascii=False),
@@ -205,27 +205,27 @@ def _record(connection: duckdb.DuckDBPyConnection, place: str, reading: Reading,
             taken.facts,
             taken.added + before[0][0],
             taken.names + before[0][1],
-            reading.bad,
-            json.dumps(reading.left_out, ensure_ascii=False),
+            context.bad,
+            json.dumps(context.left_out, ensure_ascii=False),
         ],
     )
-    return Imported(
-        place=shown_address(place) if isinstance(where, str) else place,
+    return ImportSummary(
+        place=display_address(place) if isinstance(where, str) else place,
         source=source,
         facts=taken.facts,
         added=taken.added,
         repeated=taken.repeated,
         names=taken.names,
-        bad=reading.bad,
-        examples=reading.examples,
-        left_out=dict(reading.left_out),
+        bad=context.bad,
+        examples=context.examples,
+        left_out=dict(context.left_out),
     )
 
 
 def _content(where: Path | str) -> str:
     """What was imported: hashes of files; large files and addresses by what can be said of them quickly."""
     if isinstance(where, str):
-        return shown_address(where)
+        return display_address(where)
     files = sorted(file for file in where.rglob("*") if file.is_file()) if where.is_dir() else [where]
     parts = []
     for file in files:

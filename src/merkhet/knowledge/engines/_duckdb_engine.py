@@ -51,7 +51,7 @@ class DuckTables(Tables):
         """A query's rows as a table in memory."""
         return self.connection.sql(query).to_arrow_table()
 
-    def pieces(self, table: str) -> Iterator[pa.Table]:
+    def batches(self, table: str) -> Iterator[pa.Table]:
         """The rows of a table piece by piece, in no order; of an empty one, one piece without rows.
 
         Nothing else can be asked of the connection until all of them were taken.
@@ -64,7 +64,7 @@ class DuckTables(Tables):
         if empty:
             yield reader.schema.empty_table()
 
-    def fill(self, table: str, pieces: Iterable[pa.Table]) -> None:
+    def load_batches(self, table: str, pieces: Iterable[pa.Table]) -> None:
         """Make a table of pieces in memory, of which there is at least one."""
         spilled, given = self._spilled(), iter(pieces)
         first, second = next(given), next(given, None)
@@ -86,7 +86,7 @@ class DuckTables(Tables):
         [(folder,)] = self.connection.execute("select current_setting('temp_directory')").fetchall()
         return folder if folder and Path(folder).is_dir() else None
 
-    def define(self, function: str, parameters: Sequence[str], body: str) -> None:
+    def define_function(self, function: str, parameters: Sequence[str], body: str) -> None:
         """Give an expression over some parameters a name that queries may call."""
         self.connection.execute(f"create or replace temp macro {function}({', '.join(parameters)}) as {body}")
 
@@ -121,6 +121,6 @@ class DuckTables(Tables):
             self.drop("part_starts")
         self.drop("to_number")
 
-    def hand_over(self, table: str, connection: Any, statement: str) -> None:
+    def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
         """Execute a statement of the connection in which ``{rows}`` stands for a table's rows."""
         connection.execute(statement.format(rows=table))

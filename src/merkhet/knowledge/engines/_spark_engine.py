@@ -48,7 +48,7 @@ class SparkTables(Tables):
         """Make a table of a query's rows, in place of one of that name; rows with the same ``by`` have a folder."""
         self._put(table, self._frame(query), by)
 
-    def sketch(self, table: str, query: str) -> None:
+    def define_view(self, table: str, query: str) -> None:
         """Name a query that one later query reads: it is planned with that one."""
         self._forget(table)
         self._frame(query).createOrReplaceTempView(table)
@@ -100,7 +100,7 @@ class SparkTables(Tables):
         """A query's rows as a table in memory."""
         return self._frame(query).toArrow()
 
-    def pieces(self, table: str) -> Iterator[pa.Table]:
+    def batches(self, table: str) -> Iterator[pa.Table]:
         """The rows of a table piece by piece, in no order; of an empty one, one piece without rows."""
         found = False
         for file in self.files(table):
@@ -116,7 +116,7 @@ class SparkTables(Tables):
         self._settle(table)
         return sorted(file for folder in self._folders[table] for file in folder.rglob("*.parquet"))
 
-    def fill(self, table: str, pieces: Iterable[pa.Table]) -> None:
+    def load_batches(self, table: str, pieces: Iterable[pa.Table]) -> None:
         """Make a table of pieces in memory, of which there is at least one."""
         folder = self._new_folder(table)
         folder.mkdir(parents=True)
@@ -127,7 +127,7 @@ class SparkTables(Tables):
         self._schemas[table] = self.session.read.parquet(str(folder)).schema
         self._name(table)
 
-    def define(self, function: str, parameters: Sequence[str], body: str) -> None:
+    def define_function(self, function: str, parameters: Sequence[str], body: str) -> None:
         """Give an expression over some parameters a name that queries may call."""
         self.translator.define(function, parameters, body)
 
@@ -168,7 +168,7 @@ class SparkTables(Tables):
         self._put(table, numbered.withColumn(_NUMBERED, F.col("begin") + F.col(_PLACE)).drop(_PART, _PLACE, "begin"))
         self.drop(parts)
 
-    def hand_over(self, table: str, connection: Any, statement: str) -> None:
+    def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
         """Execute a statement of a DuckDB connection in which ``{rows}`` stands for a table's rows."""
         files = ", ".join("'" + str(file).replace("'", "''") + "'" for file in self.files(table))
         connection.execute(statement.format(rows=f"read_parquet([{files}])"))

@@ -28,7 +28,7 @@ _PARTS_PER_CORE = 4
 
 
 @contextmanager
-def spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]:
+def open_spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]:
     """Tables in Spark, in a folder that goes away at the end.
 
     ``work`` is a folder that all workers of a cluster see ($MERKHET_SPARK_WORK by default, else a temporary one).

@@ -18,7 +18,7 @@ _MOST_NUMBERED = 2**30
 
 
 @contextmanager
-def engine_tables(
+def open_tables(
     connection: duckdb.DuckDBPyConnection, engine: Engine | None, wanted: Sequence[str]
 ) -> Iterator[Tables]:
     """The engine's tables; another one than DuckDB gets the wanted tables of the knowledge base as Parquet."""
@@ -28,10 +28,10 @@ def engine_tables(
         [(facts,)] = connection.execute("select count(*) from facts").fetchall()
         yield DuckTables(connection, wide=facts > _MOST_NUMBERED)
         return
-    from merkhet.knowledge.engines._spark_session import spark_tables
+    from merkhet.knowledge.engines._spark_session import open_spark_tables
 
-    with spark_tables(engine) as tables:
-        tables.define("time_key", ["t", "missing"], TIME_KEY)
+    with open_spark_tables(engine) as tables:
+        tables.define_function("time_key", ["t", "missing"], TIME_KEY)
         tables.folder.mkdir(parents=True, exist_ok=True)
         for name in wanted:
             file = tables.folder / f"given-{name}.parquet"

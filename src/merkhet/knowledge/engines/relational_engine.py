@@ -32,7 +32,7 @@ class Tables(ABC):
         ``by`` is a column with few values, one of which later queries mostly ask for: its rows are kept together.
         """
 
-    def sketch(self, table: str, query: str) -> None:
+    def define_view(self, table: str, query: str) -> None:
         """Name a query that one later query reads: an engine that plans ahead does both at once."""
         self.make(table, query)
 
@@ -53,25 +53,25 @@ class Tables(ABC):
         """A query's rows as a table in memory."""
 
     @abstractmethod
-    def pieces(self, table: str) -> Iterator[pa.Table]:
+    def batches(self, table: str) -> Iterator[pa.Table]:
         """The rows of a table piece by piece, in no order; of an empty one, one piece without rows."""
 
     @abstractmethod
-    def fill(self, table: str, pieces: Iterable[pa.Table]) -> None:
+    def load_batches(self, table: str, pieces: Iterable[pa.Table]) -> None:
         """Make a table of pieces in memory, of which there is at least one."""
 
-    def give(self, table: str, rows: pa.Table) -> None:
+    def load(self, table: str, rows: pa.Table) -> None:
         """Make a table of rows in memory."""
-        self.fill(table, [rows])
+        self.load_batches(table, [rows])
 
-    def change(self, table: str, query: str, shape: Callable[[pa.Table], pa.Table]) -> None:
+    def map_batches(self, table: str, query: str, shape: Callable[[pa.Table], pa.Table]) -> None:
         """Make a table of a query's rows, changed by Python piece by piece."""
         self.make("to_change", query)
-        self.fill(table, map(shape, self.pieces("to_change")))
+        self.load_batches(table, map(shape, self.batches("to_change")))
         self.drop("to_change")
 
     @abstractmethod
-    def define(self, function: str, parameters: Sequence[str], body: str) -> None:
+    def define_function(self, function: str, parameters: Sequence[str], body: str) -> None:
         """Give an expression over some parameters a name that queries may call."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Tables(ABC):
         """
 
     @abstractmethod
-    def hand_over(self, table: str, connection: Any, statement: str) -> None:
+    def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
         """Execute a statement of a DuckDB connection in which ``{rows}`` stands for a table's rows."""
 
     def count(self, what: str) -> int:
@@ -92,7 +92,7 @@ class Tables(ABC):
         return int(self.rows(f"select count(*) from {what}")[0][0])
 
 
-def close_over(tables: Tables, edges: str, into: str) -> None:
+def make_transitive_closure(tables: Tables, edges: str, into: str) -> None:
     """Make a table (low, high) of all pairs that a way along the edges joins; a circle leads back to its start.
 
     ``edges`` is a query with the columns low and high.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.knowledge.rules._fact_numbering import earliest, latest
-from merkhet.knowledge.rules.rulebook import KINDS
+from merkhet.knowledge.rules.rulebook import CHARACTERISTICS
 
 MOST_SHOWN = 1000
 
@@ -36,7 +36,7 @@ def find_contradictions(
     types = ", ".join(str(numbers[name]) for name in roles["type"])
 
     def declared(kind: str) -> str:
-        return f"(select s from facts_now where p in ({types}) and o = {numbers[KINDS[kind]]})"
+        return f"(select s from facts_now where p in ({types}) and o = {numbers[CHARACTERISTICS[kind]]})"
 
     def pairs(role: str) -> str:
         # What is declared both ways is one declaration.

@@ -20,7 +20,7 @@ def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[st
     """
     _number_literals(tables)
     literals = tables.count("literals")
-    tables.give("constants", pa.table({"term": pa.array(sorted(set(constants)), pa.string())}))
+    tables.load("constants", pa.table({"term": pa.array(sorted(set(constants)), pa.string())}))
     tables.number_rows(
         "numbered_terms",
         "select subject as term from facts union select predicate as term from facts "
@@ -57,7 +57,7 @@ def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[st
 
 
 def _number_literals(tables: Tables) -> None:
-    tables.change(
+    tables.map_batches(
         "number_texts",
         "select distinct value from facts where value is not null",
         lambda piece: piece.append_column("text", pa.array(map(repr, piece["value"].to_pylist()), pa.string())),
@@ -80,7 +80,7 @@ def _number_literals(tables: Tables) -> None:
 
 def numbers_of(tables: Tables, names: Iterable[str]) -> dict[str, int]:
     """The numbers of terms, of which there are few."""
-    tables.give("wanted_terms", pa.table({"term": pa.array(sorted(set(names)), pa.string())}))
+    tables.load("wanted_terms", pa.table({"term": pa.array(sorted(set(names)), pa.string())}))
     rows = tables.rows("select t.term, t.id from terms t join wanted_terms w on w.term = t.term")
     return {str(term): int(number) for term, number in rows}
 

@@ -39,7 +39,7 @@ def store_conclusions(
         _store_by_arrays(connection, rules, premises, timed=timed)
         return
     make_conclusions(tables, rules, premises, timed=timed)
-    tables.hand_over("conclusions", connection, f"insert into facts select {FACT_COLUMNS} from {{rows}}")
+    tables.run_in_duckdb("conclusions", connection, f"insert into facts select {FACT_COLUMNS} from {{rows}}")
 
 
 def make_conclusions(tables: Tables, rules: Sequence[str], premises: Sequence[str], *, timed: bool) -> None:

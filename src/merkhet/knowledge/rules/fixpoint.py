@@ -17,15 +17,15 @@ from merkhet.core.errors import InputError
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.schemas import fact_id
 from merkhet.knowledge import _iris as iris
-from merkhet.knowledge.database import connected
-from merkhet.knowledge.engines.open_engine import engine_tables
+from merkhet.knowledge.database import open_database
+from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.knowledge.rules._contradictions import Contradiction, find_contradictions, find_cycles
 from merkhet.knowledge.rules._fact_numbering import earliest, latest, number_facts, numbers_of
 from merkhet.knowledge.rules._rule_compiler import MOST_PREMISES, Axioms, closing, codes, names_of, statements
 from merkhet.knowledge.rules._write_conclusions import store_conclusions
-from merkhet.knowledge.rules.rule_files import Declared
-from merkhet.knowledge.rules.rulebook import KINDS, ROLES, Rule, chosen_rules
+from merkhet.knowledge.rules.rule_files import DeclaredRules
+from merkhet.knowledge.rules.rulebook import CHARACTERISTICS, ROLES, Rule, select_rules
 
 _CLOSED_BY = {"subclass": "rdfs11", "subproperty": "rdfs5"}
 _BY_SOURCE = "rules/declared by source"
@@ -55,7 +55,7 @@ def infer(
     store: Path,
     *,
     rules: Sequence[str] = (),
-    declared: Declared | None = None,
+    declared: DeclaredRules | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Inference:
@@ -65,13 +65,13 @@ def infer(
     A conclusion holds when all of its premises hold: its times are their intersection. One transaction: whole or
     not at all. Another engine than DuckDB gets the facts as Parquet, infers the same, and gives its conclusions back.
     """
-    chosen = chosen_rules(rules)
-    declared = declared or Declared()
-    with connected(store, read_only=False) as connection:
+    chosen = select_rules(rules)
+    declared = declared or DeclaredRules()
+    with open_database(store, read_only=False) as connection:
         connection.execute("begin")
         _forget(connection)
         _declare(connection, declared)
-        with engine_tables(connection, engine, ("facts",)) as tables:
+        with open_tables(connection, engine, ("facts",)) as tables:
             work = _Work(tables, chosen, declared, progress or SilentProgress())
             rounds = work.run()
             store_conclusions(connection, tables, [rule.name for rule in chosen], work.premises, timed=work.timed)
@@ -88,7 +88,7 @@ def _forget(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def _declare(connection: duckdb.DuckDBPyConnection, declared: Declared) -> None:
+def _declare(connection: duckdb.DuckDBPyConnection, declared: DeclaredRules) -> None:
     """Axioms of a rules file, and what sources declared of their predicates, as facts: premises have ids."""
     axioms = [(*axiom, declared.source) for axiom in declared.axioms]
     kinds = connection.execute('select name, functional, "symmetric" from predicates order by name').fetchall()
@@ -110,7 +110,7 @@ def _declare(connection: duckdb.DuckDBPyConnection, declared: Declared) -> None:
 class _Work:
     """One inference: the facts as numbers, the axioms among them, and the rounds."""
 
-    def __init__(self, tables: Tables, rules: Sequence[Rule], declared: Declared, progress: Progress) -> None:
+    def __init__(self, tables: Tables, rules: Sequence[Rule], declared: DeclaredRules, progress: Progress) -> None:
         self.tables = tables
         self.rules = rules
         self.codes = codes(rules)
@@ -120,8 +120,8 @@ class _Work:
         self.premises = names_of(max([MOST_PREMISES, *[len(steps) + 1 for _, _, steps in chains]]))
         vocabulary = [name for names in self.roles.values() for name in names]
         steps = [name for _, _, names in chains for name in names]
-        self.timed = number_facts(tables, [*vocabulary, *KINDS.values(), *steps], self.premises)
-        self.numbers = numbers_of(tables, [*vocabulary, *KINDS.values(), *steps])
+        self.timed = number_facts(tables, [*vocabulary, *CHARACTERISTICS.values(), *steps], self.premises)
+        self.numbers = numbers_of(tables, [*vocabulary, *CHARACTERISTICS.values(), *steps])
         self.domains = tables.count("domains") > 0
         self.terms = tables.count("terms")
         self.last = tables.count("facts_now")
@@ -170,8 +170,8 @@ class _Work:
             if self._table(role, f"p in ({self._ids(role)})")
         } | {
             kind
-            for kind in {rule.axiom for rule in self.rules} & {*KINDS}
-            if self._table(kind, f"p in ({self._ids('type')}) and o = {self.numbers[KINDS[kind]]}")
+            for kind in {rule.axiom for rule in self.rules} & {*CHARACTERISTICS}
+            if self._table(kind, f"p in ({self._ids('type')}) and o = {self.numbers[CHARACTERISTICS[kind]]}")
         }
         closed = {role for role, rule in _CLOSED_BY.items() if rule in self.codes}
         for role in closed & filled:
@@ -225,7 +225,7 @@ class _Work:
 
     def _has_axioms(self, now: int) -> bool:
         roles = [self.numbers[name] for role, names in self.roles.items() if role != "type" for name in names]
-        kinds = [self.numbers[name] for name in KINDS.values()]
+        kinds = [self.numbers[name] for name in CHARACTERISTICS.values()]
         return bool(
             self.tables.count(
                 f"facts_now where g = {now} and (p in ({', '.join(map(str, roles))}) "
@@ -267,7 +267,7 @@ class _Work:
 
     def _usual_type(self) -> int:
         """The predicate that says a thing's type here: the one that most facts have, the standard one if none has."""
-        kinds = ", ".join(str(self.numbers[name]) for name in KINDS.values())
+        kinds = ", ".join(str(self.numbers[name]) for name in CHARACTERISTICS.values())
         rows = self.tables.rows(
             f"select p from facts_now where p in ({self._ids('type')}) and o not in ({kinds}) "
             f"group by p order by count(*) desc, case when p = {self.numbers[iris.TYPE]} then 0 else 1 end, p limit 1"
@@ -296,7 +296,7 @@ class _Work:
         for length in self.chains:
             given = [(key, [self.numbers[step] for step in names]) for key, _, names in chains if len(names) == length]
             steps = {f"p{place + 1}": pa.array([names[place] for _, names in given]) for place in range(length)}
-            self.tables.give("given_chains", pa.table({"fact_id": [key for key, _ in given], **steps}))
+            self.tables.load("given_chains", pa.table({"fact_id": [key for key, _ in given], **steps}))
             self.tables.make(
                 f"chain_{length}",
                 f"select {columns}, {', '.join(f'c.{name}' for name in steps)} from given_chains c "
@@ -325,7 +325,7 @@ def _packing(premises: Sequence[str], last: int, tables: Tables) -> tuple[str, s
 
 
 def _record(
-    connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule], declared: Declared, result: Inference
+    connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule], declared: DeclaredRules, result: Inference
 ) -> None:
     connection.execute("delete from inferences")
     connection.execute(

@@ -11,15 +11,15 @@ from typing import Any
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.knowledge import _iris as iris
-from merkhet.knowledge.rules.rulebook import KINDS, ROLES
+from merkhet.knowledge.rules.rulebook import CHARACTERISTICS, ROLES
 
 _PAIRS = ("subproperty", "subclass", "domain", "range", "inverse", "equivalent", "equivalent class")
 _DISJOINT = ("disjoint properties", "disjoint classes")
-_KEYS = (*KINDS, *_PAIRS, *_DISJOINT, "chain", "vocabulary")
+_KEYS = (*CHARACTERISTICS, *_PAIRS, *_DISJOINT, "chain", "vocabulary")
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredRules:
     """Axioms as triples, and further predicates that play a role (``subclass: [is-a]``)."""
 
     axioms: tuple[tuple[str, str, str], ...] = ()
@@ -31,7 +31,7 @@ class Declared:
         return {role: (*usual, *self.vocabulary.get(role, ())) for role, usual in ROLES.items()}
 
 
-def read_rules(path: Path) -> Declared:
+def read_rules(path: Path) -> DeclaredRules:
     """The rules of a file; refuses an unknown key, with the nearest known one, and what has not the right form.
 
     .. code-block:: yaml
@@ -56,13 +56,13 @@ def read_rules(path: Path) -> Declared:
             raise InputError(f"{path}: there is no key {key!r} in a file of rules; {did_you_mean(str(key), _KEYS)}")
         if key == "vocabulary":
             vocabulary = _vocabulary(path, given)
-        elif key in KINDS:
-            axioms += [(name, iris.TYPE, KINDS[key]) for name in _names(path, key, given)]
+        elif key in CHARACTERISTICS:
+            axioms += [(name, iris.TYPE, CHARACTERISTICS[key]) for name in _names(path, key, given)]
         elif key == "chain":
             axioms += [_chain(path, one) for one in _list(path, key, given)]
         else:
             axioms += [_pair(path, key, one) for one in _list(path, key, given)]
-    return Declared(tuple(dict.fromkeys(axioms)), vocabulary, f"rules/{path.name}")
+    return DeclaredRules(tuple(dict.fromkeys(axioms)), vocabulary, f"rules/{path.name}")
 
 
 def _list(path: Path, key: str, given: Any) -> Sequence[Any]:

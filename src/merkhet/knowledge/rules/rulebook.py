@@ -23,7 +23,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """What a predicate may be to the rules, and the predicates that are it; a rules file may name further ones."""
 
-KINDS: Mapping[str, str] = {
+CHARACTERISTICS: Mapping[str, str] = {
     "symmetric": iris.SYMMETRIC,
     "transitive": iris.TRANSITIVE,
     "functional": iris.FUNCTIONAL,
@@ -68,7 +68,7 @@ RULES: Mapping[str, Rule] = {
 _ALIASES = {rule.also.lower(): name for name, rule in RULES.items() if rule.also} | {"subproperty": "rdfs7"}
 
 
-def chosen_rules(names: Iterable[str]) -> tuple[Rule, ...]:
+def select_rules(names: Iterable[str]) -> tuple[Rule, ...]:
     """The rules of these names (KMIR's names are understood too); all for none; refuses an unknown one."""
     wanted = set()
     for name in names:

@@ -1,1 +1,1 @@
-"""One module a format: each reads a place and gives a Material."""
+"""One module a format: each reads a place and gives a Chunk."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from merkhet.core.errors import InputError
 from merkhet.knowledge._iris import PREFIXES, short_name
-from merkhet.knowledge.source_reader import Reading, read_blocks
+from merkhet.knowledge.source_reader import ReadContext, read_blocks
 from merkhet.knowledge.sources._literals import STRING, Literal
 from merkhet.knowledge.sources._oxigraph_terms import Quads, said_by
 from merkhet.knowledge.sources._triple_classifier import Triples
@@ -28,13 +28,13 @@ _LITERAL = re.compile(rb'"([^"\\\r]*)"(?:@(%b)|\^\^(<[^ <>"]+>))?' % _TAG)
 _LANGUAGE_DATATYPES = (PREFIXES["rdf"] + "langString", PREFIXES["rdf"] + "dirLangString")
 
 
-def read_line_format(ox: Any, form: Any, path: Path, reading: Reading, triples: Triples) -> Iterator[None]:
+def read_line_format(ox: Any, form: Any, path: Path, context: ReadContext, triples: Triples) -> Iterator[None]:
     """Sort the triples of a file of lines, pausing after each piece of it.
 
     A malformed line is refused with its number, or left out and counted.
     """
-    lines = _Lines(ox, form, path, reading, triples)
-    for first, block in read_blocks(path, reading):
+    lines = _Lines(ox, form, path, context, triples)
+    for first, block in read_blocks(path, context):
         if first == 1:
             if block[0].startswith(BOM_16):
                 raise InputError(f"{path}:1: the text is UTF-16. Save the file as UTF-8.")
@@ -47,15 +47,15 @@ def read_line_format(ox: Any, form: Any, path: Path, reading: Reading, triples: 
 class _Lines:
     """Lines being read, with what was seen before: tokens that are known to be good, and what they stand for."""
 
-    def __init__(self, ox: Any, form: Any, path: Path, reading: Reading, triples: Triples) -> None:
+    def __init__(self, ox: Any, form: Any, path: Path, context: ReadContext, triples: Triples) -> None:
         self._ox = ox
         self._form = form
         self._check = ox.NamedNode
         self._with_graphs = form == ox.RdfFormat.N_QUADS
         self._path = path
-        self._reading = reading
+        self._context = context
         self._triples = triples
-        self._quads = Quads(ox, triples, reading)
+        self._quads = Quads(ox, triples, context)
         self._entities: dict[bytes, str] = {}
         self._plain: dict[bytes, str] = {}
         self._datatypes: dict[bytes, str] = {}
@@ -151,7 +151,7 @@ class _Lines:
             try:
                 quads = self._parse(line)
             except SyntaxError as error:
-                self._reading.refuse(f"{self._path}:{number}", _reason(line, error))
+                self._context.reject(f"{self._path}:{number}", _reason(line, error))
                 continue
             for quad in quads:
                 self._quads.add(quad, number)

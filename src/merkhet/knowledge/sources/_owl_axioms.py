@@ -16,7 +16,7 @@ from merkhet.knowledge._iris import (
     SUBPROPERTY,
     TYPE,
 )
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import Literal
 
 Triple = tuple[str, str, str]
@@ -43,8 +43,8 @@ class Structures:
     What is said within a class expression is part of it: only the statement that uses the expression is counted.
     """
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, context: ReadContext) -> None:
+        self._context = context
         self._first: dict[str, str] = {}
         self._rest: dict[str, str] = {}
         self._lists: dict[str, tuple[str, str]] = {}
@@ -56,14 +56,14 @@ class Structures:
         """Take a triple whose subject or object is a blank node; one of no use here is counted and left out."""
         if not isinstance(object, str):
             if not predicate.startswith("owl:"):
-                self._reading.leave_out(BLANK)
+                self._context.count_skipped(BLANK)
         elif is_blank(subject):
             self._add_part(subject, predicate, object)
         elif predicate in _AXIOMS:
             self._axioms.append((subject, predicate, object))
         else:
             ontological = predicate == TYPE or predicate.startswith(("owl:", "rdfs:"))
-            self._reading.leave_out(EXPRESSIONS if ontological else BLANK)
+            self._context.count_skipped(EXPRESSIONS if ontological else BLANK)
 
     def facts(self, place: str) -> Iterator[Triple]:
         """The facts that the structures say; refuses a list that does not end, naming the place."""
@@ -73,20 +73,20 @@ class Structures:
             elif object in self._lists:
                 kind, items = self._lists[object][0], self._list(self._lists[object][1])
             else:
-                self._reading.leave_out(EXPRESSIONS)
+                self._context.count_skipped(EXPRESSIONS)
                 continue
             if items is None:
-                self._reading.refuse(place, f"the list in {predicate} of {subject} is not whole")
+                self._context.reject(place, f"the list in {predicate} of {subject} is not whole")
                 continue
             named = [item for item in items if not is_blank(item)]
             given = list(_said(subject, predicate, kind, items, named))
             if not given or len(named) < len(items):
-                self._reading.leave_out(EXPRESSIONS)
+                self._context.count_skipped(EXPRESSIONS)
             yield from given
         for node, predicate in self._disjoint.items():
             items = self._list(self._members.get(node, ""))
             if items is None:
-                self._reading.refuse(place, f"the members of a set for {predicate} are not whole")
+                self._context.reject(place, f"the members of a set for {predicate} are not whole")
                 continue
             yield from _pairs(predicate, items)
 
@@ -102,9 +102,9 @@ class Structures:
         elif predicate == TYPE and object in _DISJOINT:
             self._disjoint[node] = _DISJOINT[object]
         elif predicate in (SUBCLASS, EQUIVALENT_CLASS, DISJOINT_CLASSES):
-            self._reading.leave_out(EXPRESSIONS)
+            self._context.count_skipped(EXPRESSIONS)
         elif not (predicate.startswith("owl:") or (predicate == TYPE and object.startswith(("owl:", "rdf:", "rdfs:")))):
-            self._reading.leave_out(BLANK)
+            self._context.count_skipped(BLANK)
 
     def _list(self, head: str) -> list[str] | None:
         """The items of a list; None if it breaks off or runs in a circle."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from merkhet.core.errors import InputError, first_line
 from merkhet.knowledge._iris import short_name
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import Literal
 from merkhet.knowledge.sources._triple_classifier import Triples
 
@@ -28,17 +28,17 @@ def load_pyoxigraph() -> Any:
 class Quads:
     """Takes pyoxigraph's quads and gives them to be sorted; short names are remembered, up to a bound."""
 
-    def __init__(self, ox: Any, triples: Triples, reading: Reading) -> None:
+    def __init__(self, ox: Any, triples: Triples, context: ReadContext) -> None:
         self._named, self._blank, self._literal = ox.NamedNode, ox.BlankNode, ox.Literal
         self._triples = triples
-        self._reading = reading
+        self._context = context
         self._short: dict[str, str] = {}
 
     def add(self, quad: Any, line: int = 0) -> None:
         """Sort one quad; a triple that stands as a term is of no use here and counted."""
         subject, object = self._term(quad.subject), self._term(quad.object)
         if not isinstance(subject, str) or object is None:
-            self._reading.leave_out("statements about statements")
+            self._context.count_skipped("statements about statements")
             return
         graph = quad.graph_name
         graph_name = self._name(graph.value) if type(graph) is self._named else None

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from merkhet.core.schemas import FACTS, NAMES
 from merkhet.knowledge import _iris as iris
-from merkhet.knowledge.chunk import DETAILS_SCHEMA, Material, columns_table
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading
+from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, columns_table
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
 from merkhet.knowledge.sources._literals import Literal, read_literal
 from merkhet.knowledge.sources._owl_axioms import Structures
 
@@ -55,13 +55,13 @@ _NAME, _ALIAS, _IMPORTS = "name", "alias", "imports"
 class Triples:
     """Triples being sorted; ``take`` gives a chunk, ``finish`` the rest and what the blank nodes said."""
 
-    def __init__(self, path: Path, reading: Reading) -> None:
+    def __init__(self, path: Path, context: ReadContext) -> None:
         self._path = path
-        self._reading = reading
-        self._language = reading.option("language", "en").lower()
-        self._languages = {language.lower() for language in reading.languages}
-        self._wanted = {iris.short_name(predicate) for predicate in reading.predicates}
-        self._structures = Structures(reading)
+        self._context = context
+        self._language = context.option("language", "en").lower()
+        self._languages = {language.lower() for language in context.languages}
+        self._wanted = {iris.short_name(predicate) for predicate in context.predicates}
+        self._structures = Structures(context)
         self._headers: set[str] = set()
         self._object_properties: set[str] = set()
         self._uses: dict[str, str] = {}
@@ -96,25 +96,25 @@ class Triples:
         elif use is _TYPE or use is _ENTITY or use is _INVERSE:
             if not isinstance(object, str):
                 place = self._place(subject, predicate, f'"{object[0]}"', line)
-                self._reading.refuse(place, f"a literal where an entity is expected ({predicate})")
+                self._context.reject(place, f"a literal where an entity is expected ({predicate})")
                 return
             if use is _TYPE:
                 self._declare(subject, object)
             predicate = iris.INVERSE if use is _INVERSE else predicate
             if self._wanted and predicate not in self._wanted:
-                self._reading.leave_out("other predicates")
+                self._context.count_skipped("other predicates")
             else:
                 self.facts.extend((subject, predicate, object, graph, line))
         else:
             if use is _IMPORTS:
-                self._reading.progress.say(f"{self._path.name}: imports are not followed: {object}")
-            self._reading.leave_out("annotations" if use is _IMPORTS else use)
+                self._context.progress.say(f"{self._path.name}: imports are not followed: {object}")
+            self._context.count_skipped("annotations" if use is _IMPORTS else use)
 
     def is_plain(self, predicate: str) -> bool:
         """Whether each triple of a predicate with an entity as object is a fact: a row for ``facts`` as it stands."""
         return (self._uses.get(predicate) or self._use_of(predicate)) is _FACT
 
-    def take(self) -> Material:
+    def take(self) -> Chunk:
         """The chunk so far, without what is said of an ontology's header."""
         facts, graphs, lines = self._fact_columns()
         names = columns_table(NAMES.schema, _columns(_NAME_ROW, self._names))
@@ -126,17 +126,17 @@ class Triples:
                 facts.num_rows + names.num_rows - pc.sum(kept, min_count=0).as_py() - pc.sum(named, min_count=0).as_py()
             )
             if dropped:
-                self._reading.leave_out("annotations", dropped)
+                self._context.count_skipped("annotations", dropped)
                 lines = [line for line, keep in zip(lines, kept.to_pylist(), strict=True) if keep]
                 facts, graphs, names = facts.filter(kept), graphs.filter(kept), names.filter(named)
         self._start()
-        return Material(facts, names, details=_graph_details(facts, graphs), where=self._places(facts, lines))
+        return Chunk(facts, names, details=_graph_details(facts, graphs), where=self._places(facts, lines))
 
-    def finish(self) -> Iterator[Material]:
+    def finish(self) -> Iterator[Chunk]:
         """What is left at the end of the file, with the facts that the blank nodes of an ontology say."""
         for subject, predicate, object in self._structures.facts(str(self._path)):
             if self._wanted and predicate not in self._wanted:
-                self._reading.leave_out("other predicates")
+                self._context.count_skipped("other predicates")
                 continue
             self.facts.extend((subject, predicate, object, None, 0))
             if len(self) >= ROWS_IN_CHUNK:
@@ -158,27 +158,27 @@ class Triples:
 
     def _add_name(self, entity: str, text: str | Literal, alias: bool) -> None:
         if isinstance(text, str):
-            self._reading.leave_out("names that are no text")
+            self._context.count_skipped("names that are no text")
             return
         name, language = text[0].strip(), text[2] or self._language
         if self._languages and language not in self._languages:
-            self._reading.leave_out(_OTHER_LANGUAGES)
+            self._context.count_skipped(_OTHER_LANGUAGES)
         elif not name:
-            self._reading.leave_out("empty names")
+            self._context.count_skipped("empty names")
         else:
             self._names.extend((entity, language, None if alias else name, [name] if alias else []))
 
     def _add_literal(self, subject: str, predicate: str, literal: Literal, graph: str | None, line: int) -> None:
         if subject in self._headers:
-            self._reading.leave_out("annotations")
+            self._context.count_skipped("annotations")
             return
         if self._languages and literal[2] and literal[2] not in self._languages:
-            self._reading.leave_out(_OTHER_LANGUAGES)
+            self._context.count_skipped(_OTHER_LANGUAGES)
             return
         try:
             object, value, unit = read_literal(literal)
         except ValueError as error:
-            self._reading.refuse(self._place(subject, predicate, f'"{literal[0]}"', line), str(error))
+            self._context.reject(self._place(subject, predicate, f'"{literal[0]}"', line), str(error))
             return
         if object is not None:
             self.facts.extend((subject, predicate, object, graph, line))

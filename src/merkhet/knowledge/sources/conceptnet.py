@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.chunk import Gathering, Material
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, read_lines
+from merkhet.knowledge.chunk import Chunk, ChunkBuilder
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
 _CONCEPT = "/c/"
 _RELATION = "/r/"
 
 
-def read_assertions(place: Path, reading: Reading) -> Iterator[Material]:
+def read_assertions(place: Path, context: ReadContext) -> Iterator[Chunk]:
     """Assertions of conceptnet-assertions-5.7.0.csv.gz: assertion, relation, start and end as URIs, then JSON.
 
     A concept's id is its URI without ``/c/``: ``en/cat``, and ``en/cat/n/wn/animal`` for a sense of it; its name is the
@@ -26,59 +26,59 @@ def read_assertions(place: Path, reading: Reading) -> Iterator[Material]:
     leaves out and counts what weighs less. Ends that are no concepts (/r/ExternalURL) are left out and counted.
     Refused are lines without five cells, JSON that is none, and weights that are missing or negative.
     """
-    reading.knows("across", "weight")
-    across, least = _across(reading), _least_weight(reading)
-    wanted = {name.removeprefix(_RELATION) for name in reading.predicates}
-    gathering, named = Gathering("conceptnet"), set[str]()
-    for number, line in read_lines(place, reading):
+    context.check_options("across", "weight")
+    across, least = _across(context), _least_weight(context)
+    wanted = {name.removeprefix(_RELATION) for name in context.predicates}
+    builder, named = ChunkBuilder("conceptnet"), set[str]()
+    for number, line in read_lines(place, context):
         if not line:
             continue
         where = f"{place}:{number}"
         cells = line.split("\t")
         if len(cells) != 5 or not cells[1].startswith(_RELATION):
-            reading.refuse(where, "five cells are expected (assertion, /r/Relation, start, end, JSON)")
+            context.reject(where, "five cells are expected (assertion, /r/Relation, start, end, JSON)")
             continue
         _, relation, start, end, about = cells
         predicate = relation[len(_RELATION) :]
         if wanted and predicate not in wanted:
             continue
         if not (start.startswith(_CONCEPT) and end.startswith(_CONCEPT)):
-            reading.leave_out("assertions about what is no concept, such as links to other sites")
+            context.count_skipped("assertions about what is no concept, such as links to other sites")
             continue
-        if not _wanted_languages(start, end, across, reading):
+        if not _wanted_languages(start, end, across, context):
             continue
         try:
             weight, details = _about(about)
             ends = [_concept(uri) for uri in (start, end)]
         except ValueError as error:
-            reading.refuse(where, str(error))
+            context.reject(where, str(error))
             continue
         if weight < least:
-            reading.leave_out(f"assertions that weigh less than {least:g}")
+            context.count_skipped(f"assertions that weigh less than {least:g}")
             continue
         (subject, *_), (object_, *_) = ends
-        gathering.fact(where, subject, predicate, object_, details=details)
+        builder.add_fact(where, subject, predicate, object_, details=details)
         for entity, label, language in ends:
             # A concept has many assertions; its name is given once a chunk, so that no list of all concepts is kept.
             if entity not in named:
                 named.add(entity)
-                gathering.name(entity, label, language)
-        if len(gathering) >= ROWS_IN_CHUNK:
+                builder.add_name(entity, label, language)
+        if len(builder) >= ROWS_IN_CHUNK:
             named.clear()
-            yield gathering.take()
-    if len(gathering):
-        yield gathering.take()
+            yield builder.flush()
+    if len(builder):
+        yield builder.flush()
 
 
-def _across(reading: Reading) -> bool:
-    given = reading.option("across", "no")
+def _across(context: ReadContext) -> bool:
+    given = context.option("across", "no")
     if given not in ("yes", "no"):
         raise InputError(f"the option 'across' is yes or no, and was given as {given!r}")
     return given == "yes"
 
 
-def _least_weight(reading: Reading) -> float:
-    given = reading.option("weight", "0")
+def _least_weight(context: ReadContext) -> float:
+    given = context.option("weight", "0")
     try:
         least = float(given)
     except ValueError:
@@ -88,12 +88,12 @@ def _least_weight(reading: Reading) -> float:
     return least
 
 
-def _wanted_languages(start: str, end: str, across: bool, reading: Reading) -> bool:
-    if not reading.languages:
+def _wanted_languages(start: str, end: str, across: bool, context: ReadContext) -> bool:
+    if not context.languages:
         return True
-    wanted = [uri.split("/", 3)[2] in reading.languages for uri in (start, end)]
+    wanted = [uri.split("/", 3)[2] in context.languages for uri in (start, end)]
     if any(wanted) and not all(wanted) and not across:
-        reading.leave_out("assertions with one end in another language (across=yes keeps them)")
+        context.count_skipped("assertions with one end in another language (across=yes keeps them)")
     return any(wanted) if across else all(wanted)
 
 

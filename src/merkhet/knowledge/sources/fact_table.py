@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.schemas import FACTS, NAMES, PARQUET_ERRORS
-from merkhet.knowledge.chunk import Material
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, plain_suffix, read_lines
+from merkhet.knowledge.chunk import Chunk
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, format_suffix, read_lines
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _LABELS = ("subject_label", "object_label")
@@ -28,42 +28,44 @@ _FILLED = ("subject", "predicate")
 csv.field_size_limit(1 << 24)
 
 
-def read_table_file(place: Path, reading: Reading) -> Iterator[Material]:
+def read_table_file(place: Path, context: ReadContext) -> Iterator[Chunk]:
     """Facts of a file with the columns subject, predicate and object (or value), and others of a table of facts.
 
     ``map.COLUMN`` says which column of the file it is, ``constant.COLUMN`` a text for every row. ``subject_label``,
     ``object_label`` and ``language`` give names. Entities without one are named by themselves: what stands in the
     file is what stands in a question.
     """
-    reading.knows(*[f"map.{one}" for one in COLUMNS], *[f"constant.{one}" for one in COLUMNS], "delimiter", "quotes")
+    context.check_options(
+        *[f"map.{one}" for one in COLUMNS], *[f"constant.{one}" for one in COLUMNS], "delimiter", "quotes"
+    )
     if not place.is_file():
         raise InputError(f"there is no file {place}; it should hold a table of facts")
-    suffix = plain_suffix(place)
+    suffix = format_suffix(place)
     if suffix == ".parquet":
-        yield from _from_parquet(place, reading)
+        yield from _from_parquet(place, context)
     elif suffix == ".jsonl":
-        yield from _from_rows(place, _json_rows(place, reading), None, reading)
+        yield from _from_rows(place, _json_rows(place, context), None, context)
     else:
-        rows = delimited_rows(place, reading, DELIMITERS.get(suffix, ","))
+        rows = delimited_rows(place, context, DELIMITERS.get(suffix, ","))
         _, header = next(rows, (1, []))
-        yield from _from_rows(place, ((n, dict(zip(header, cells, strict=True))) for n, cells in rows), header, reading)
+        yield from _from_rows(place, ((n, dict(zip(header, cells, strict=True))) for n, cells in rows), header, context)
 
 
-def delimited_rows(path: Path, reading: Reading, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Rows of a CSV or TSV file, the header first, each with the number of its last line.
 
     A row with another number of cells than the header is a bad row.
     """
-    delimiter = {"tab": "\t", "\\t": "\t"}.get(reading.option("delimiter"), reading.option("delimiter", delimiter))
+    delimiter = {"tab": "\t", "\\t": "\t"}.get(context.option("delimiter"), context.option("delimiter", delimiter))
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise InputError(f"the option delimiter is {delimiter!r}, and should be one character, or tab")
-    if reading.option("quotes", "yes") not in ("yes", "no"):
-        raise InputError(f"the option quotes is {reading.option('quotes')!r}, and should be yes or no")
-    quoted = reading.option("quotes", "yes") == "yes"
+    if context.option("quotes", "yes") not in ("yes", "no"):
+        raise InputError(f"the option quotes is {context.option('quotes')!r}, and should be yes or no")
+    quoted = context.option("quotes", "yes") == "yes"
     last = [0]
 
     def texts() -> Iterator[str]:
-        for number, text in read_lines(path, reading, whole=True):
+        for number, text in read_lines(path, context, whole=True):
             last[0] = number
             yield text
 
@@ -77,7 +79,7 @@ def delimited_rows(path: Path, reading: Reading, delimiter: str) -> Iterator[tup
             cells = next(reader, None)
         except csv.Error as error:
             # A quote that is never closed takes the rest of the file: what is to be mended is where the row began.
-            reading.refuse(
+            context.reject(
                 f"{path}:{first}", f"not a row of a table ({error}); if quotes are part of the text, set quotes=no"
             )
             continue
@@ -89,7 +91,7 @@ def delimited_rows(path: Path, reading: Reading, delimiter: str) -> Iterator[tup
             header = cells
             refuse_twice(path, header)
         elif len(cells) != len(header):
-            reading.refuse(f"{path}:{last[0]}", f"{len(cells)} cells where the header has {len(header)}")
+            context.reject(f"{path}:{last[0]}", f"{len(cells)} cells where the header has {len(header)}")
             continue
         yield last[0], cells
 
@@ -101,22 +103,22 @@ def refuse_twice(path: Path, header: Sequence[str]) -> None:
             raise InputError(f"{path}:1: the column {name!r} stands twice in the header. Rename or remove one.")
 
 
-def _json_rows(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, text in read_lines(path, reading):
+def _json_rows(path: Path, context: ReadContext) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, text in read_lines(path, context):
         if not text.strip():
             continue
         try:
             row = json.loads(text)
         except json.JSONDecodeError as error:
-            reading.refuse(f"{path}:{number}", f"not valid JSON ({error.msg} at column {error.colno})")
+            context.reject(f"{path}:{number}", f"not valid JSON ({error.msg} at column {error.colno})")
             continue
         except (ValueError, RecursionError) as error:
-            reading.refuse(f"{path}:{number}", f"JSON that is too large to read ({first_line(error)})")
+            context.reject(f"{path}:{number}", f"JSON that is too large to read ({first_line(error)})")
             continue
         if isinstance(row, dict):
             yield number, row
         else:
-            reading.refuse(f"{path}:{number}", f"a row is a JSON object, and this is {type(row).__name__}")
+            context.reject(f"{path}:{number}", f"a row is a JSON object, and this is {type(row).__name__}")
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,9 @@ class _Plan:
         return tuple(end for end in ("subject", "object") if f"{end}_label" not in given)
 
 
-def _plan(path: Path, header: Sequence[str], reading: Reading) -> _Plan:
-    mapped = {key[4:]: value for key, value in reading.options.items() if key.startswith("map.")}
-    constants = {key[9:]: value for key, value in reading.options.items() if key.startswith("constant.")}
+def _plan(path: Path, header: Sequence[str], context: ReadContext) -> _Plan:
+    mapped = {key[4:]: value for key, value in context.options.items() if key.startswith("map.")}
+    constants = {key[9:]: value for key, value in context.options.items() if key.startswith("constant.")}
     for column in mapped.values():
         if column not in header:
             raise InputError(f"{path}:1: there is no column {column!r}; {did_you_mean(column, header)}")
@@ -150,7 +152,7 @@ def _plan(path: Path, header: Sequence[str], reading: Reading) -> _Plan:
             f"(or say what it is: --map subject={unused[0]})"
         )
     if unused:
-        reading.progress.say(f"  {path.name}: columns not used: {', '.join(name or '(no name)' for name in unused)}")
+        context.progress.say(f"  {path.name}: columns not used: {', '.join(name or '(no name)' for name in unused)}")
     for name in (*_FILLED, "object"):
         there = {*columns, *constants}
         if name not in there and not (name == "object" and "value" in there):
@@ -159,26 +161,26 @@ def _plan(path: Path, header: Sequence[str], reading: Reading) -> _Plan:
 
 
 def _from_rows(
-    path: Path, rows: Iterator[tuple[int, dict[str, Any]]], header: Sequence[str] | None, reading: Reading
-) -> Iterator[Material]:
+    path: Path, rows: Iterator[tuple[int, dict[str, Any]]], header: Sequence[str] | None, context: ReadContext
+) -> Iterator[Chunk]:
     """Chunks of rows; a JSON row has its own columns, so they are looked at in every chunk."""
-    plan = _plan(path, header, reading) if header is not None else None
+    plan = _plan(path, header, context) if header is not None else None
     numbers: list[int] = []
     taken: list[dict[str, Any]] = []
     for number, row in rows:
         numbers.append(number)
         taken.append(row)
         if len(taken) == ROWS_IN_CHUNK:
-            yield _chunk_of_rows(path, taken, numbers, plan, reading)
+            yield _chunk_of_rows(path, taken, numbers, plan, context)
             numbers, taken = [], []
     if taken:
-        yield _chunk_of_rows(path, taken, numbers, plan, reading)
+        yield _chunk_of_rows(path, taken, numbers, plan, context)
 
 
 def _chunk_of_rows(
-    path: Path, rows: list[dict[str, Any]], numbers: list[int], plan: _Plan | None, reading: Reading
-) -> Material:
-    plan = plan or _plan(path, list({name: None for row in rows for name in row}), reading)
+    path: Path, rows: list[dict[str, Any]], numbers: list[int], plan: _Plan | None, context: ReadContext
+) -> Chunk:
+    plan = plan or _plan(path, list({name: None for row in rows for name in row}), context)
     columns: dict[str, list[Any]] = {target: [] for target in plan.columns}
     places: list[int] = []
     pairs = list(plan.columns.items())
@@ -186,13 +188,13 @@ def _chunk_of_rows(
         try:
             cells = [_cell(row.get(column), target) for target, column in pairs]
         except ValueError as error:
-            reading.refuse(f"{path}:{number}", str(error))
+            context.reject(f"{path}:{number}", str(error))
             continue
         places.append(number)
         for (target, _), cell in zip(pairs, cells, strict=True):
             columns[target].append(cell)
     table = pa.table({target: pa.array(cells, _type(target)) for target, cells in columns.items()})
-    return _chunk(path, table, plan, reading, lambda row: f"{path}:{places[row]}")
+    return _chunk(path, table, plan, context, lambda row: f"{path}:{places[row]}")
 
 
 def _cell(given: Any, target: str) -> Any:
@@ -227,15 +229,15 @@ def _shown(given: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
+def _from_parquet(path: Path, context: ReadContext) -> Iterator[Chunk]:
     try:
         file = pq.ParquetFile(path)
     except PARQUET_ERRORS as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
     refuse_twice(path, file.schema_arrow.names)
-    plan = _plan(path, file.schema_arrow.names, reading)
-    reading.progress.start(path.name, file.metadata.num_rows, "facts")
+    plan = _plan(path, file.schema_arrow.names, context)
+    context.progress.start(path.name, file.metadata.num_rows, "facts")
     done = 0
     columns = sorted(set(plan.columns.values()))
     try:
@@ -243,12 +245,12 @@ def _from_parquet(path: Path, reading: Reading) -> Iterator[Material]:
         while some := list(islice(batches, _BATCHES_IN_CHUNK)):
             given = pa.Table.from_batches(some)
             table = pa.table({target: _cast(path, given[column], target) for target, column in plan.columns.items()})
-            yield _chunk(path, table, plan, reading, _row_of(path, done))
+            yield _chunk(path, table, plan, context, _row_of(path, done))
             done += given.num_rows
-            reading.progress.advance(path.name, given.num_rows)
+            context.progress.advance(path.name, given.num_rows)
     except PARQUET_ERRORS as error:
         raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}).") from error
-    reading.progress.finish(path.name)
+    context.progress.finish(path.name)
 
 
 def _row_of(path: Path, first: int) -> Callable[[int], str]:
@@ -275,7 +277,7 @@ def _type(target: str) -> pa.DataType:
     return FACTS.schema.field(target).type if target in FACTS.schema.names else pa.string()
 
 
-def _chunk(path: Path, table: pa.Table, plan: _Plan, reading: Reading, where: Callable[[int], str]) -> Material:
+def _chunk(path: Path, table: pa.Table, plan: _Plan, context: ReadContext, where: Callable[[int], str]) -> Chunk:
     for target, text in plan.constants.items():
         try:
             constant = pa.scalar(_cell(text, target), _type(target))
@@ -287,14 +289,14 @@ def _chunk(path: Path, table: pa.Table, plan: _Plan, reading: Reading, where: Ca
             # A time of day says no more than the day.
             cut = pc.replace_substring_regex(table[time], r"^([+-]?\d+-\d\d-\d\d)T.*$", r"\1")
             table = table.set_column(table.column_names.index(time), time, cut)
-    if reading.predicates:
-        kept = pc.is_in(table["predicate"], pa.array(reading.predicates))
+    if context.predicates:
+        kept = pc.is_in(table["predicate"], pa.array(context.predicates))
         where = _moved(where, pc.indices_nonzero(kept).to_pylist())
         table = table.filter(kept)
     if "source" not in table.column_names:
         table = table.append_column("source", pa.repeat(pa.scalar(path.name), table.num_rows))
     facts = table.select([name for name in table.column_names if name in FACTS.schema.names])
-    return Material(
+    return Chunk(
         facts, _names(table), where=where, named_by_id=plan.named_by_id, language=plan.constants.get("language", "en")
     )
 

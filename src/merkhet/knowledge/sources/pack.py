@@ -8,23 +8,23 @@ from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.schemas import FACTS, NAMES, TableKind
-from merkhet.knowledge.chunk import Material, Predicate, columns_table
-from merkhet.knowledge.pack_catalog import read_about
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.chunk import Chunk, Predicate, columns_table
+from merkhet.knowledge.pack_catalog import read_manifest
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.fact_table import delimited_rows
 
 
-def read_pack(folder: Path, reading: Reading) -> Iterator[Material]:
+def read_pack(folder: Path, context: ReadContext) -> Iterator[Chunk]:
     """All facts and names of a pack; a fact without a domain gets the pack's."""
-    reading.knows()
-    about: dict[str, Any] = read_about(folder)
-    facts, numbers = _columns(folder / "facts.csv", FACTS, reading)
+    context.check_options()
+    about: dict[str, Any] = read_manifest(folder)
+    facts, numbers = _columns(folder / "facts.csv", FACTS, context)
     domain, name = about.get("domain"), about["name"]
     facts["domain"] = [given or domain for given in facts["domain"]]
     facts["source"] = [f"{name}/{given}" if given else name for given in facts["source"]]
     names: dict[str, list[Any]] = {}
     if (folder / "names.csv").is_file():
-        names, _ = _columns(folder / "names.csv", NAMES, reading)
+        names, _ = _columns(folder / "names.csv", NAMES, context)
     predicates = {
         name: Predicate(
             name=name,
@@ -34,7 +34,7 @@ def read_pack(folder: Path, reading: Reading) -> Iterator[Material]:
         )
         for name, declared in (about.get("predicates") or {}).items()
     }
-    yield Material(
+    yield Chunk(
         columns_table(FACTS.schema, facts),
         columns_table(NAMES.schema, names),
         predicates,
@@ -42,7 +42,7 @@ def read_pack(folder: Path, reading: Reading) -> Iterator[Material]:
     )
 
 
-def _columns(path: Path, kind: TableKind, reading: Reading) -> tuple[dict[str, list[Any]], list[int]]:
+def _columns(path: Path, kind: TableKind, context: ReadContext) -> tuple[dict[str, list[Any]], list[int]]:
     """Read the wanted rows of a CSV file by column, with the line number of each row; ``|`` separates lists.
 
     Raises:
@@ -51,7 +51,7 @@ def _columns(path: Path, kind: TableKind, reading: Reading) -> tuple[dict[str, l
     if not path.is_file():
         raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
     types = {column.name: str(column.type) for column in kind.schema}
-    lines = delimited_rows(path, reading, ",")
+    lines = delimited_rows(path, context, ",")
     _, header = next(lines, (1, []))
     for name in header:
         if name not in types:
@@ -61,7 +61,7 @@ def _columns(path: Path, kind: TableKind, reading: Reading) -> tuple[dict[str, l
     missing = [name for name in needed if name not in header]
     if missing:
         raise InputError(f"{path}:1: the column {missing[0]!r} is missing from the header")
-    rows = list(_wanted(lines, header, reading))
+    rows = list(_wanted(lines, header, context))
     numbers = [number for number, _ in rows]
     texts = dict(zip(header, zip(*(cells for _, cells in rows), strict=True), strict=True)) if rows else {}
     problems: dict[int, str] = {}
@@ -72,7 +72,7 @@ def _columns(path: Path, kind: TableKind, reading: Reading) -> tuple[dict[str, l
                 if value is None:
                     problems.setdefault(row, f"{name!r} is empty")
     for row in sorted(problems):
-        reading.refuse(f"{path}:{numbers[row]}", problems[row])
+        context.reject(f"{path}:{numbers[row]}", problems[row])
     if problems:
         kept = [row for row in range(len(rows)) if row not in problems]
         numbers = [numbers[row] for row in kept]
@@ -84,15 +84,15 @@ def _columns(path: Path, kind: TableKind, reading: Reading) -> tuple[dict[str, l
 
 
 def _wanted(
-    lines: Iterator[tuple[int, list[str]]], header: Sequence[str], reading: Reading
+    lines: Iterator[tuple[int, list[str]]], header: Sequence[str], context: ReadContext
 ) -> Iterator[tuple[int, list[str]]]:
     """Leave out facts of predicates and names in languages that nobody asked for."""
-    if reading.predicates and "predicate" in header:
+    if context.predicates and "predicate" in header:
         place = header.index("predicate")
-        return (line for line in lines if reading.wants_predicate(line[1][place]))
-    if reading.languages and "language" in header:
+        return (line for line in lines if context.wants_predicate(line[1][place]))
+    if context.languages and "language" in header:
         place = header.index("language")
-        return (line for line in lines if reading.wants_language(line[1][place].strip() or "en"))
+        return (line for line in lines if context.wants_language(line[1][place].strip() or "en"))
     return lines
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.chunk import Gathering, Material, Predicate
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, read_lines
+from merkhet.knowledge.chunk import Chunk, ChunkBuilder, Predicate
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
 SPLITS = ("train", "valid", "test")
 _DATE = re.compile(r"(-?)([0-9#]+)-([0-9#]{2})-([0-9#]{2})")
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def read_quadruples(place: Path, reading: Reading) -> Iterator[Material]:
+def read_quadruples(place: Path, context: ReadContext) -> Iterator[Chunk]:
     r"""Facts of train.txt, valid.txt and test.txt, numbers (``s p o start end``) that the folder's dictionaries name.
 
     ``entity2id.txt`` and ``relation2id.txt`` hold ``<Name>``, a tab and the number. An entity is known by its name
@@ -31,28 +31,28 @@ def read_quadruples(place: Path, reading: Reading) -> Iterator[Material]:
     coarser than a year (``19##-##-##``) is left out and counted, while its fact is kept. Refused are a number that is
     in no dictionary, a date that is none, and an end before the start. There are no options.
     """
-    reading.knows()
+    context.check_options()
     files = [place / f"{split}.txt" for split in SPLITS]
     if not any(file.is_file() for file in files):
         raise InputError(f"{place} holds no facts; there should be train.txt, valid.txt or test.txt")
-    entities = _dictionary(place / "entity2id.txt", reading)
-    relations = _dictionary(place / "relation2id.txt", reading)
+    entities = _dictionary(place / "entity2id.txt", context)
+    relations = _dictionary(place / "relation2id.txt", context)
     declared = {name: Predicate(name, _WORD.sub(" ", _text(name)).lower()) for name in relations.values()}
-    yield Material(predicates={name: one for name, one in declared.items() if reading.wants_predicate(name)})
-    gathering = Gathering(place.name)
-    if reading.wants_language("en"):
+    yield Chunk(predicates={name: one for name, one in declared.items() if context.wants_predicate(name)})
+    builder = ChunkBuilder(place.name)
+    if context.wants_language("en"):
         for entity in entities.values():
-            gathering.name(entity, _text(entity))
-            if len(gathering) >= ROWS_IN_CHUNK:
-                yield gathering.take()
+            builder.add_name(entity, _text(entity))
+            if len(builder) >= ROWS_IN_CHUNK:
+                yield builder.flush()
     for file in files:
-        for number, line in read_lines(file, reading) if file.is_file() else ():
+        for number, line in read_lines(file, context) if file.is_file() else ():
             if line.strip():
-                _add_fact(gathering, reading, f"{file}:{number}", line.split("\t"), entities, relations, file.stem)
-            if len(gathering) >= ROWS_IN_CHUNK:
-                yield gathering.take()
-    if len(gathering):
-        yield gathering.take()
+                _add_fact(builder, context, f"{file}:{number}", line.split("\t"), entities, relations, file.stem)
+            if len(builder) >= ROWS_IN_CHUNK:
+                yield builder.flush()
+    if len(builder):
+        yield builder.flush()
 
 
 def starts_after(start: str, end: str) -> bool:
@@ -66,26 +66,26 @@ def _parts(time: str) -> list[int]:
     return [-int(year) if time.startswith("-") else int(year), *map(int, rest)]
 
 
-def _dictionary(path: Path, reading: Reading) -> dict[str, str]:
+def _dictionary(path: Path, context: ReadContext) -> dict[str, str]:
     found: dict[str, str] = {}
-    for number, line in read_lines(path, reading):
+    for number, line in read_lines(path, context):
         cells = line.split("\t")
         name = cells[0].strip().removeprefix("<").removesuffix(">")
         key = cells[1].strip() if len(cells) > 1 else ""
         if not line.strip():
             continue
         if not name or not key.isdecimal():
-            reading.refuse(f"{path}:{number}", f"a name, a tab and a number are expected, and this is {line[:60]!r}")
+            context.reject(f"{path}:{number}", f"a name, a tab and a number are expected, and this is {line[:60]!r}")
         elif found.get(key, name) != name:
-            reading.refuse(f"{path}:{number}", f"{key} stands for {found[key]!r} already, and here for {name!r}")
+            context.reject(f"{path}:{number}", f"{key} stands for {found[key]!r} already, and here for {name!r}")
         else:
             found[key] = name
     return found
 
 
 def _add_fact(
-    gathering: Gathering,
-    reading: Reading,
+    builder: ChunkBuilder,
+    context: ReadContext,
     where: str,
     cells: list[str],
     entities: dict[str, str],
@@ -93,32 +93,32 @@ def _add_fact(
     split: str,
 ) -> None:
     if len(cells) != 5:
-        reading.refuse(where, f"subject, relation, object, start and end are expected, and here are {len(cells)} cells")
+        context.reject(where, f"subject, relation, object, start and end are expected, and here are {len(cells)} cells")
         return
     subject, relation, object_, *dates = (cell.strip() for cell in cells)
     unknown = next((key for key in (subject, object_) if key not in entities), None)
     if unknown is not None or relation not in relations:
         kind, key = ("relation", relation) if unknown is None else ("entity", unknown)
-        reading.refuse(where, f"there is no {kind} {key!r} in {kind}2id.txt")
+        context.reject(where, f"there is no {kind} {key!r} in {kind}2id.txt")
         return
     predicate = relations[relation]
-    if not reading.wants_predicate(predicate):
+    if not context.wants_predicate(predicate):
         return
     try:
-        start, end = (_time(date, reading) for date in dates)
+        start, end = (_time(date, context) for date in dates)
     except ValueError as error:
-        reading.refuse(where, str(error))
+        context.reject(where, str(error))
         return
     if start and end and starts_after(start, end):
         what = f"{entities[subject]} {predicate} {entities[object_]}"
-        reading.refuse(where, f'end {end} is before start {start} for "{what}"')
+        context.reject(where, f'end {end} is before start {start} for "{what}"')
         return
-    gathering.fact(
+    builder.add_fact(
         where, entities[subject], predicate, entities[object_], start=start, end=end, details={"split": split}
     )
 
 
-def _time(date: str, reading: Reading) -> str | None:
+def _time(date: str, context: ReadContext) -> str | None:
     """The known part of a date; None for an unknown year."""
     found = _DATE.fullmatch(date)
     if not found:
@@ -127,7 +127,7 @@ def _time(date: str, reading: Reading) -> str | None:
     if not year.strip("#"):
         return None
     if "#" in year:
-        reading.leave_out("dates coarser than a year")
+        context.count_skipped("dates coarser than a year")
         return None
     time = f"{sign}{int(year):04d}"
     if "#" in month:

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from xml.parsers import expat
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.knowledge.chunk import Material
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, is_compressed, open_file, plain_suffix
+from merkhet.knowledge.chunk import Chunk
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, format_suffix, is_compressed, open_file
 from merkhet.knowledge.sources._ntriples import BOM_8, BOM_16, read_line_format
 from merkhet.knowledge.sources._oxigraph_terms import Quads, load_pyoxigraph, said_by
 from merkhet.knowledge.sources._triple_classifier import Triples
@@ -40,32 +40,32 @@ _QUADS_AT_ONCE = 5000
 _NO_SKIP = "Mend the file; --skip-bad works line by line, for N-Triples and N-Quads."
 
 
-def read_rdf(place: Path, reading: Reading) -> Iterator[Material]:
+def read_rdf(place: Path, context: ReadContext) -> Iterator[Chunk]:
     """The facts and names of an RDF file, in chunks.
 
     Options: ``format`` (nt, turtle, rdfxml, jsonld, nquads, trig) where the suffix does not tell it, ``base`` for
     relative IRIs, ``language`` of names without a tag (en). Refuses a malformed file, naming the line; in N-Triples
     and N-Quads a bad line is left out and counted if that was asked for.
     """
-    reading.knows("base", "format", "language")
+    context.check_options("base", "format", "language")
     ox = load_pyoxigraph()
-    name = _format_of(place, reading)
+    name = _format_of(place, context)
     form = getattr(ox.RdfFormat, _FORMATS[name], None)
     if form is None:
         raise InputError(f"{place}: this pyoxigraph does not read {name}: pip install -U 'merkhet[rdf]'")
-    triples = Triples(place, reading)
+    triples = Triples(place, context)
     if name in ("nt", "nquads"):
-        pieces = read_line_format(ox, form, place, reading, triples)
+        pieces = read_line_format(ox, form, place, context, triples)
     else:
-        pieces = _read_stream(ox, form, place, reading, triples)
+        pieces = _read_stream(ox, form, place, context, triples)
     for _ in pieces:
         if len(triples) >= ROWS_IN_CHUNK:
             yield triples.take()
     yield from triples.finish()
 
 
-def _format_of(path: Path, reading: Reading) -> str:
-    name = reading.option("format") or _SUFFIXES.get(plain_suffix(path), "")
+def _format_of(path: Path, context: ReadContext) -> str:
+    name = context.option("format") or _SUFFIXES.get(format_suffix(path), "")
     if name in _FORMATS:
         return name
     if name:
@@ -73,19 +73,19 @@ def _format_of(path: Path, reading: Reading) -> str:
     raise InputError(f"{path}: the name does not tell the RDF format; give the option format: {', '.join(_FORMATS)}")
 
 
-def _base_of(path: Path, reading: Reading, ox: Any) -> str:
+def _base_of(path: Path, context: ReadContext, ox: Any) -> str:
     """What relative IRIs are relative to: the same on every machine, so never the file's path."""
-    given = reading.option("base")
+    given = context.option("base")
     try:
         return str(ox.NamedNode(given or f"merkhet://{quote(path.stem if is_compressed(path) else path.name)}/").value)
     except ValueError as error:
         raise InputError(f"the option base is {given!r}, which is no absolute IRI ({error})") from error
 
 
-def _read_stream(ox: Any, form: Any, path: Path, reading: Reading, triples: Triples) -> Iterator[None]:
-    quads = Quads(ox, triples, reading)
-    base = _base_of(path, reading, ox)
-    with open_file(path, reading) as handle:
+def _read_stream(ox: Any, form: Any, path: Path, context: ReadContext, triples: Triples) -> Iterator[None]:
+    quads = Quads(ox, triples, context)
+    base = _base_of(path, context, ox)
+    with open_file(path, context) as handle:
         start = handle.peek(4)[:4]
         if start.startswith(BOM_16):
             raise InputError(f"{path}:1: the text is UTF-16. Save the file as UTF-8.")

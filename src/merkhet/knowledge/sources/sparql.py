@@ -10,10 +10,10 @@ from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.knowledge._iris import full_iri, short_name
-from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, Manners, Row
+from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings, Row
 from merkhet.knowledge._sparql_paging import Paging
-from merkhet.knowledge.chunk import Gathering, Material
-from merkhet.knowledge.source_reader import Reading
+from merkhet.knowledge.chunk import Chunk, ChunkBuilder
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import STRING, read_literal
 from merkhet.knowledge.sparql_queries import Query, check_languages, fill_query, find_query, iri_of, schema_queries
 
@@ -31,7 +31,7 @@ _short = lru_cache(100_000)(short_name)
 Cell = Mapping[str, str]
 
 
-def read_endpoint(place: str | Path, reading: Reading) -> Iterator[Material]:
+def read_endpoint(place: str | Path, context: ReadContext) -> Iterator[Chunk]:
     """Facts and names from an endpoint, a chunk for each page of rows.
 
     The place is the endpoint's address, with ``query=`` (a ready query's name or a .rq file) or ``schema=`` (a YAML
@@ -49,29 +49,29 @@ def read_endpoint(place: str | Path, reading: Reading) -> Iterator[Material]:
     Refuses to take less than all rows: an answer that is cut, capped, late or out of order is asked for again in
     smaller pages, or ends the import in one line.
     """
-    reading.knows(*OPTIONS)
-    address, queries = _what_to_ask(place, reading)
-    endpoint = Endpoint(address, _manners(reading), reading.progress.say)
+    context.check_options(*OPTIONS)
+    address, queries = _what_to_ask(place, context)
+    endpoint = Endpoint(address, _manners(context), context.progress.say)
     for query in queries:
-        rows = _Rows(endpoint.shown, query, reading)
+        rows = _Rows(endpoint.shown, query, context)
         paging = Paging(endpoint, query)
         expected = paging.count()
         label = f"{endpoint.shown} {query.name}"
-        reading.progress.start(label, expected or 0, "rows")
+        context.progress.start(label, expected or 0, "rows")
         try:
             for page in paging.read(expected):
                 yield rows.take(page)
-                reading.progress.advance(label, len(page))
+                context.progress.advance(label, len(page))
         finally:
-            reading.progress.finish(label)
+            context.progress.finish(label)
     if endpoint.kept:
-        reading.progress.say(
+        context.progress.say(
             f"{endpoint.shown}: {endpoint.kept} answers were kept from before; cache=refresh asks anew"
         )
 
 
-def _what_to_ask(place: str | Path, reading: Reading) -> tuple[str, list[Query]]:
-    address, query, schema = (reading.option(name) for name in ("endpoint", "query", "schema"))
+def _what_to_ask(place: str | Path, context: ReadContext) -> tuple[str, list[Query]]:
+    address, query, schema = (context.option(name) for name in ("endpoint", "query", "schema"))
     if str(place).startswith(("http://", "https://")):
         if address:
             raise InputError("the place is an endpoint already; the option 'endpoint' is for a query file")
@@ -89,47 +89,47 @@ def _what_to_ask(place: str | Path, reading: Reading) -> tuple[str, list[Query]]
             "say what to ask the endpoint: query=FILE.rq, query=NAME of a ready query such as wikidata-facts, "
             "or schema=FILE.yaml; one of them"
         )
-    languages = ", ".join(f'"{language}"' for language in check_languages(reading.languages))
-    chosen_class, single = reading.option("class"), reading.option("single-value")
+    languages = ", ".join(f'"{language}"' for language in check_languages(context.languages))
+    chosen_class, single = context.option("class"), context.option("single-value")
     if single not in ("", "functional"):
         raise InputError(f"the option 'single-value' is {single!r}; it can only be 'functional'")
     if schema:
         if chosen_class or single:
             raise InputError("the options 'class' and 'single-value' are for queries; a schema has 'classes'")
-        return address, list(schema_queries(Path(schema), reading.predicates, reading.languages))
+        return address, list(schema_queries(Path(schema), context.predicates, context.languages))
     values = {
         "languages": languages,
         "class": f"<{iri_of(chosen_class)}>" if chosen_class else "",
         "functional": "owl:FunctionalProperty" if single else "",
     }
-    return address, list(fill_query(*find_query(query), values, reading.predicates))
+    return address, list(fill_query(*find_query(query), values, context.predicates))
 
 
-def _manners(reading: Reading) -> Manners:
-    agent = reading.option("user-agent", USER_AGENT)
+def _manners(context: ReadContext) -> RequestSettings:
+    agent = context.option("user-agent", USER_AGENT)
     if not agent.strip() or not agent.isascii() or not agent.isprintable():
         raise InputError("the option 'user-agent' should be a line of plain ASCII text")
-    return Manners(
-        page=int(_number(reading, "page", "5000", 2, whole=True)),
-        retries=int(_number(reading, "retries", "5", 0, whole=True)),
-        timeout=_number(reading, "timeout", "65", 0.001),
-        wait=_number(reading, "wait", "1", 0),
-        cache=_choice(reading, "cache", ("yes", "no", "refresh")),
-        count=_choice(reading, "count", ("yes", "no")) == "yes",
+    return RequestSettings(
+        page=int(_number(context, "page", "5000", 2, whole=True)),
+        retries=int(_number(context, "retries", "5", 0, whole=True)),
+        timeout=_number(context, "timeout", "65", 0.001),
+        wait=_number(context, "wait", "1", 0),
+        cache=_choice(context, "cache", ("yes", "no", "refresh")),
+        count=_choice(context, "count", ("yes", "no")) == "yes",
         user_agent=agent,
     )
 
 
-def _number(reading: Reading, name: str, default: str, lowest: float, whole: bool = False) -> float:
-    given = reading.option(name, default)
+def _number(context: ReadContext, name: str, default: str, lowest: float, whole: bool = False) -> float:
+    given = context.option(name, default)
     if not re.fullmatch(r"\d{1,9}" if whole else r"\d{1,9}(\.\d*)?|\.\d+", given) or float(given) < lowest:
         kind = "whole number" if whole else "number"
         raise InputError(f"the option {name!r} is {given!r}, and should be a {kind} of {lowest:g} or more")
     return float(given)
 
 
-def _choice(reading: Reading, name: str, known: tuple[str, ...]) -> str:
-    given = reading.option(name, known[0])
+def _choice(context: ReadContext, name: str, known: tuple[str, ...]) -> str:
+    given = context.option(name, known[0])
     if given not in known:
         raise InputError(f"the option {name!r} cannot be {given!r}; {did_you_mean(given, known)}")
     return given
@@ -138,16 +138,16 @@ def _choice(reading: Reading, name: str, known: tuple[str, ...]) -> str:
 class _Rows:
     """What the rows of a query say; refuses a query whose columns say nothing."""
 
-    def __init__(self, address: str, query: Query, reading: Reading) -> None:
-        self._reading, self._query = reading, query
+    def __init__(self, address: str, query: Query, context: ReadContext) -> None:
+        self._context, self._query = context, query
         self._place = f"{address}, {query.name}"
-        self._gathering = Gathering(address)
+        self._builder = ChunkBuilder(address)
         self._seen: set[tuple[object, ...]] = set()
         self._number = 0
         # A query that has no place for the predicates may give others than were asked for.
-        asked = () if query.asks_predicates else reading.predicates
+        asked = () if query.asks_predicates else context.predicates
         self._predicates = {short_name(full_iri(predicate) or predicate) for predicate in asked}
-        self._languages = {language.lower() for language in reading.languages}
+        self._languages = {language.lower() for language in context.languages}
         columns = set(query.parts.variables)
         self._facts = {"subject", "predicate"} <= columns and bool(columns & {"object", "value"})
         self._names = "entity" in columns and bool(columns & {"label", "alias"})
@@ -159,7 +159,7 @@ class _Rows:
                 "names need ?entity and ?label or ?alias"
             )
 
-    def take(self, page: list[Row]) -> Material:
+    def take(self, page: list[Row]) -> Chunk:
         """The facts and names of a page; bad rows are refused by their number in the query's result."""
         self._seen.clear()
         for row in page:
@@ -177,15 +177,15 @@ class _Rows:
                     continue
                 self._take_fact(where, row)
             except ValueError as error:
-                self._reading.refuse(where, str(error))
-        return self._gathering.take()
+                self._context.reject(where, str(error))
+        return self._builder.flush()
 
     def _take_names(self, row: Row) -> None:
         entity = self._entity(row, "entity")
         if not entity:
             return
         if "label" not in row and "alias" not in row:
-            self._reading.leave_out("entities without a name")
+            self._context.count_skipped("entities without a name")
         self._add_name(entity, row.get("label"))
         self._add_name(entity, row.get("alias"), alias=True)
 
@@ -194,7 +194,7 @@ class _Rows:
         if not subject or not predicate:
             return
         if self._predicates and predicate not in self._predicates:
-            self._reading.leave_out("facts of other predicates")
+            self._context.count_skipped("facts of other predicates")
             return
         said = self._object(row)
         if said is None:
@@ -210,7 +210,7 @@ class _Rows:
         if key not in self._seen:
             self._seen.add(key)
             domain = row["domain"]["value"].strip() or None if "domain" in row else None
-            self._gathering.fact(
+            self._builder.add_fact(
                 where, subject, predicate, object_, value=value, unit=unit, start=start, end=end, domain=domain
             )
 
@@ -224,11 +224,11 @@ class _Rows:
                 raise ValueError(f"?{column} is an empty IRI")
             if _GENID not in cell["value"]:
                 return _short(cell["value"])
-            self._reading.leave_out(_UNKNOWN)
+            self._context.count_skipped(_UNKNOWN)
         elif cell["type"] == "bnode":
-            self._reading.leave_out("rows with blank nodes")
+            self._context.count_skipped("rows with blank nodes")
         elif cell["type"] == "triple":
-            self._reading.leave_out("statements about statements")
+            self._context.count_skipped("statements about statements")
         else:
             raise ValueError(f"?{column} is the literal {_shown(cell['value'])}, and an IRI is expected")
         return None
@@ -248,7 +248,7 @@ class _Rows:
             return (f'"{time}"', None, None) if time else None
         language = _language(cell)
         if language and self._languages and language not in self._languages:
-            self._reading.leave_out("texts in other languages")
+            self._context.count_skipped("texts in other languages")
             return None
         object_, value, unit = read_literal((cell["value"], cell.get("datatype") or STRING, language))
         return object_, value, (self._unit(row) or unit) if value is not None else None
@@ -266,14 +266,14 @@ class _Rows:
         if cell is None:
             return None
         if not _is_literal(cell):
-            self._reading.leave_out("dates that are unknown, of qualifiers")
+            self._context.count_skipped("dates that are unknown, of qualifiers")
             return None
         found = _TIME.fullmatch(cell["value"].strip())
         given = row.get(f"{column}Precision", {}).get("value", str(_DAY))
         if not found or not given.isdigit():
             raise ValueError(f"?{column} is {_shown(cell['value'])}, which is no date (1957, 1957-03 or 1957-03-15)")
         if int(given) < _YEAR:
-            self._reading.leave_out("dates coarser than a year" + ("" if column == "object" else ", of qualifiers"))
+            self._context.count_skipped("dates coarser than a year" + ("" if column == "object" else ", of qualifiers"))
             return None
         sign, year, month, day = found.groups()
         time = f"{sign}{int(year):04d}"
@@ -292,13 +292,13 @@ class _Rows:
             raise ValueError(f"the name of {entity} is {_shown(cell['value'])}, and a text is expected")
         text, language = cell["value"].strip(), _language(cell) or "en"
         if self._languages and language not in self._languages:
-            self._reading.leave_out("texts in other languages")
+            self._context.count_skipped("texts in other languages")
             return
         what = kind["value"].strip() or None if kind else None
         key = (entity, text, language, alias, what)
         if key not in self._seen:
             self._seen.add(key)
-            self._gathering.name(entity, None if alias else text, language, [text] if alias else (), what)
+            self._builder.add_name(entity, None if alias else text, language, [text] if alias else (), what)
 
 
 def _refuse_odd_cells(row: Row) -> None:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.schemas import NAMES, PARQUET_ERRORS
-from merkhet.knowledge.chunk import DETAILS_SCHEMA, Material, Predicate
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading
+from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
 from merkhet.knowledge.sources.fact_table import read_table_file, refuse_twice
 
 _PREDICATES = pa.schema(
@@ -21,17 +21,17 @@ _PREDICATES = pa.schema(
 )
 
 
-def read_tables(folder: Path, reading: Reading) -> Iterator[Material]:
+def read_tables(folder: Path, context: ReadContext) -> Iterator[Chunk]:
     """Facts with their proofs, names in the languages asked for, details, and what is declared of predicates."""
-    for chunk in read_table_file(folder / "facts.parquet", reading):
+    for chunk in read_table_file(folder / "facts.parquet", context):
         yield replace(chunk, named_by_id=() if (folder / "names.parquet").is_file() else chunk.named_by_id)
     for batch in _batches(folder / "names.parquet", NAMES.schema):
-        yield Material(names=batch)
+        yield Chunk(names=batch)
     for batch in _batches(folder / "details.parquet", DETAILS_SCHEMA):
-        yield Material(details=batch)
+        yield Chunk(details=batch)
     for batch in _batches(folder / "predicates.parquet", _PREDICATES):
         declared = [row for row in batch.to_pylist() if row["name"]]
-        yield Material(predicates={row["name"]: Predicate(**_said(row)) for row in declared})
+        yield Chunk(predicates={row["name"]: Predicate(**_said(row)) for row in declared})
 
 
 def _said(row: dict[str, Any]) -> dict[str, Any]:

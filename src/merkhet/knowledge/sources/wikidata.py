@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.knowledge._iris import short_name
-from merkhet.knowledge.chunk import Gathering, Material
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, read_blocks
+from merkhet.knowledge.chunk import Chunk, ChunkBuilder
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_blocks
 from merkhet.knowledge.sources.quadruples import starts_after
 
 _OPTIONS = {"rank": ("all", "best"), "names": ("all", "used"), "literals": ("no", "yes")}
@@ -50,7 +50,7 @@ class _Fact(NamedTuple):
     details: dict[str, str]
 
 
-def read_dump(place: Path, reading: Reading) -> Iterator[Material]:
+def read_dump(place: Path, context: ReadContext) -> Iterator[Chunk]:
     """Facts and names of a dump (.json, or one entity a line without the brackets; .gz, .bz2 or .zst of it).
 
     Entities and predicates are known by their ids (Q42, P39, L7). Values that are entities become objects, quantities
@@ -71,18 +71,18 @@ def read_dump(place: Path, reading: Reading) -> Iterator[Material]:
 
     A language that was asked for and in which an entity has no label gets the one for all languages (``mul``).
     """
-    reading.knows(*_OPTIONS)
-    chosen = {name: reading.option(name, known[0]) for name, known in _OPTIONS.items()}
+    context.check_options(*_OPTIONS)
+    chosen = {name: context.option(name, known[0]) for name, known in _OPTIONS.items()}
     for name, given in chosen.items():
         if given not in _OPTIONS[name]:
             raise InputError(f"the option {name!r} cannot be {given!r}; {did_you_mean(given, _OPTIONS[name])}")
-    for predicate in reading.predicates:
+    for predicate in context.predicates:
         if not _PROPERTY.fullmatch(predicate):
             raise InputError(f"{predicate!r} is no property of Wikidata; say its id, such as P39")
-    statements = _Statements(reading, best=chosen["rank"] == "best", literals=chosen["literals"] == "yes")
-    gathering = Gathering("wikidata")
+    statements = _Statements(context, best=chosen["rank"] == "best", literals=chosen["literals"] == "yes")
+    builder = ChunkBuilder("wikidata")
     used: set[str] | None = set() if chosen["names"] == "used" else None
-    for number, line in _entity_lines(place, reading):
+    for number, line in _entity_lines(place, context):
         where = f"{place}:{number}"
         wanted = statements.may_be_in(line)
         if not wanted and used is not None:
@@ -91,13 +91,13 @@ def read_dump(place: Path, reading: Reading) -> Iterator[Material]:
             entity = _parse(line) if wanted else _parse_names(line)
             subject = _known_id(entity)
             facts = statements.of(entity, where) if wanted else []
-            names = list(_names(entity, reading)) if used is None else []
+            names = list(_names(entity, context)) if used is None else []
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            reading.refuse(where, _reason(error))
+            context.reject(where, _reason(error))
             continue
         for one in facts:
             object_, value, unit, _ = one.value
-            gathering.fact(
+            builder.add_fact(
                 where,
                 subject,
                 one.predicate,
@@ -112,17 +112,17 @@ def read_dump(place: Path, reading: Reading) -> Iterator[Material]:
                 spoken_of = (subject, one.predicate, object_, unit)
                 used.update(name for name in spoken_of if name and _ENTITY.fullmatch(name))
         for language, label, aliases in names:
-            gathering.name(subject, label, language, aliases)
-        if len(gathering) >= ROWS_IN_CHUNK:
-            yield gathering.take()
+            builder.add_name(subject, label, language, aliases)
+        if len(builder) >= ROWS_IN_CHUNK:
+            yield builder.flush()
     if used:
-        yield from _names_of(used, place, reading, gathering)
-    if len(gathering):
-        yield gathering.take()
+        yield from _names_of(used, place, context, builder)
+    if len(builder):
+        yield builder.flush()
 
 
-def _names_of(used: set[str], place: Path, reading: Reading, gathering: Gathering) -> Iterator[Material]:
-    again = Reading(languages=reading.languages, skip_bad=True, progress=reading.progress)
+def _names_of(used: set[str], place: Path, context: ReadContext, builder: ChunkBuilder) -> Iterator[Chunk]:
+    again = ReadContext(languages=context.languages, skip_bad=True, progress=context.progress)
     for _, line in _entity_lines(place, again):
         found = _ID.search(line.partition(_CLAIMS)[0])
         if found and found[1].decode() not in used:
@@ -131,21 +131,21 @@ def _names_of(used: set[str], place: Path, reading: Reading, gathering: Gatherin
             entity = _parse_names(line)
             if _known_id(entity) not in used:
                 continue
-            names = list(_names(entity, reading))
+            names = list(_names(entity, context))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # It was refused or counted when its statements were read.
             continue
         for language, label, aliases in names:
-            gathering.name(entity["id"], label, language, aliases)
-        if len(gathering) >= ROWS_IN_CHUNK:
-            yield gathering.take()
+            builder.add_name(entity["id"], label, language, aliases)
+        if len(builder) >= ROWS_IN_CHUNK:
+            yield builder.flush()
 
 
-def _entity_lines(path: Path, reading: Reading) -> Iterator[tuple[int, bytes]]:
+def _entity_lines(path: Path, context: ReadContext) -> Iterator[tuple[int, bytes]]:
     """The lines that hold entities, without the comma at their end; refuses a dump without its closing bracket."""
     is_open = False
     last: tuple[int, bytes] | None = None
-    for first, lines in read_blocks(path, reading):
+    for first, lines in read_blocks(path, context):
         for number, line in enumerate(lines, first):
             line = line.rstrip(b", \t\r")
             if number == 1:
@@ -207,13 +207,13 @@ def _reason(error: Exception) -> str:
     return f"the entity is not as a dump has it ({type(error).__name__}: {error})"
 
 
-def _names(entity: Mapping[str, Any], reading: Reading) -> Iterator[tuple[str, str | None, list[str]]]:
+def _names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[tuple[str, str | None, list[str]]]:
     # What is empty is written as [] in the dump, and lexemes have lemmas.
     labels = entity.get("labels") or entity.get("lemmas") or {}
     aliases = entity.get("aliases") or {}
-    for language in reading.languages or dict.fromkeys((*labels, *aliases)):
-        label = labels.get(language) or (labels.get(_ANY_LANGUAGE) if reading.languages else None)
-        others = aliases.get(language) or (aliases.get(_ANY_LANGUAGE, ()) if reading.languages else ())
+    for language in context.languages or dict.fromkeys((*labels, *aliases)):
+        label = labels.get(language) or (labels.get(_ANY_LANGUAGE) if context.languages else None)
+        others = aliases.get(language) or (aliases.get(_ANY_LANGUAGE, ()) if context.languages else ())
         texts = [one["value"] for one in others]
         text = label["value"] if label else None
         if not all(isinstance(one, str) for one in ([text] if label else []) + texts):
@@ -225,12 +225,12 @@ def _names(entity: Mapping[str, Any], reading: Reading) -> Iterator[tuple[str, s
 class _Statements:
     """The facts that an entity's statements say, of the kinds that were asked for."""
 
-    def __init__(self, reading: Reading, best: bool, literals: bool) -> None:
-        self._reading = reading
+    def __init__(self, context: ReadContext, best: bool, literals: bool) -> None:
+        self._context = context
         self._best = best
         self._texts = (*_TEXTS, *_MORE_TEXTS) if literals else _TEXTS
-        self._wanted = frozenset(reading.predicates)
-        numbers = "|".join(predicate[1:] for predicate in reading.predicates)
+        self._wanted = frozenset(context.predicates)
+        numbers = "|".join(predicate[1:] for predicate in context.predicates)
         self._mark = re.compile(f'P(?:{numbers})"'.encode()) if numbers else None
 
     def may_be_in(self, line: bytes) -> bool:
@@ -244,14 +244,14 @@ class _Statements:
             if self._wanted and predicate not in self._wanted:
                 continue
             kept = [one for one in statements if one["rank"] != "deprecated"]
-            self._reading.leave_out("deprecated statements", len(statements) - len(kept))
+            self._context.count_skipped("deprecated statements", len(statements) - len(kept))
             preferred = [one for one in kept if one["rank"] == "preferred"] if self._best else []
             if preferred:
-                self._reading.leave_out("statements below the best rank", len(kept) - len(preferred))
+                self._context.count_skipped("statements below the best rank", len(kept) - len(preferred))
             for statement in preferred or kept:
                 value = self._value(predicate, statement["mainsnak"])
                 if isinstance(value, str):
-                    self._reading.leave_out(value)
+                    self._context.count_skipped(value)
                 elif fact := self._fact(entity["id"], predicate, value, statement, where):
                     facts.append(fact)
         return facts
@@ -281,7 +281,7 @@ class _Statements:
             return f"values of kind {datatype}"
         if kind == "string":
             return _Value(f'"{value}"')
-        if not self._reading.wants_language(value["language"]):
+        if not self._context.wants_language(value["language"]):
             return "texts in other languages"
         return _Value(f'"{value["text"]}"@{value["language"]}')
 
@@ -302,7 +302,7 @@ class _Statements:
         has_span = bool(held[_START] or held[_END])
         start, end = (next(iter(held[name if has_span else _POINT]), None) for name in (_START, _END))
         if start and end and starts_after(start, end):
-            self._reading.refuse(where, f'end {end} is before start {start} for "{subject} {predicate}"')
+            self._context.reject(where, f'end {end} is before start {start} for "{subject} {predicate}"')
             return None
         spent = (_START, _END) if has_span else (_POINT,)
         for name, snaks in qualifiers.items():
@@ -318,7 +318,7 @@ class _Statements:
     def _times(self, snaks: Any) -> list[str]:
         values = [_content(snak) for snak in snaks]
         times = [_time(value) for value in values if value]
-        self._reading.leave_out("dates coarser than a year, of qualifiers", times.count(None))
+        self._context.count_skipped("dates coarser than a year, of qualifiers", times.count(None))
         return [time for time in times if time]
 
 

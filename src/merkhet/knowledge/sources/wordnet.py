@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge.chunk import Gathering, Material, Predicate
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, Reading, read_lines
+from merkhet.knowledge.chunk import Chunk, ChunkBuilder, Predicate
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
 _FILES = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 _TYPES = {"n": "n", "v": "v", "a": "as", "r": "r"}
@@ -54,7 +54,7 @@ LEXICOGRAPHER_FILES = (
 _MARKER = re.compile(r"\((?:a|p|ip)\)$")
 
 
-def read_wordnet(place: Path, reading: Reading) -> Iterator[Material]:
+def read_wordnet(place: Path, context: ReadContext) -> Iterator[Chunk]:
     """Synsets and their relations from a folder with data.noun, data.verb, data.adj and data.adv (WordNet 3.0 or 3.1).
 
     A synset is ``wordnet:02124272-n``: its offset and part of speech, which change from one WordNet to the next. Its
@@ -65,28 +65,28 @@ def read_wordnet(place: Path, reading: Reading) -> Iterator[Material]:
     a topic say the same from the other side; these and derivations, attributes, verb groups and see-also are left out
     and counted. Glosses are not read. Refused are lines that are not as the database has them. There are no options.
     """
-    reading.knows()
+    context.check_options()
     files = {place / f"data.{name}": letter for name, letter in _FILES.items() if (place / f"data.{name}").is_file()}
     if not files:
         raise InputError(f"{place} holds no WordNet; there should be data.noun, data.verb, data.adj and data.adv")
-    yield Material(
-        predicates={one.name: one for one in _PREDICATES.values() if reading.wants_predicate(one.name)},
+    yield Chunk(
+        predicates={one.name: one for one in _PREDICATES.values() if context.wants_predicate(one.name)},
     )
-    gathering = Gathering("wordnet")
+    builder = ChunkBuilder("wordnet")
     for path, letter in files.items():
-        for number, line in read_lines(path, reading):
+        for number, line in read_lines(path, context):
             if line and not line.startswith("  "):
                 try:
-                    _add_synset(gathering, reading, f"{path}:{number}", line, letter)
+                    _add_synset(builder, context, f"{path}:{number}", line, letter)
                 except (ValueError, IndexError) as error:
-                    reading.refuse(f"{path}:{number}", f"not a line of the WordNet database ({error})")
-            if len(gathering) >= ROWS_IN_CHUNK:
-                yield gathering.take()
-    if len(gathering):
-        yield gathering.take()
+                    context.reject(f"{path}:{number}", f"not a line of the WordNet database ({error})")
+            if len(builder) >= ROWS_IN_CHUNK:
+                yield builder.flush()
+    if len(builder):
+        yield builder.flush()
 
 
-def _add_synset(gathering: Gathering, reading: Reading, where: str, line: str, letter: str) -> None:
+def _add_synset(builder: ChunkBuilder, context: ReadContext, where: str, line: str, letter: str) -> None:
     """One line: offset, lexicographer file, type, words (count in hexadecimal), pointers, verb frames, gloss."""
     head, bar, _ = line.partition("| ")
     if not bar:
@@ -112,14 +112,14 @@ def _add_synset(gathering: Gathering, reading: Reading, where: str, line: str, l
         else:
             raise ValueError(f"there is no pointer {symbol!r}")
     for predicate, object_ in facts:
-        if reading.wants_predicate(predicate):
-            gathering.fact(where, subject, predicate, object_)
+        if context.wants_predicate(predicate):
+            builder.add_fact(where, subject, predicate, object_)
     for what in left_out:
-        reading.leave_out(what)
-    if reading.wants_language("en"):
+        context.count_skipped(what)
+    if context.wants_language("en"):
         lemmas = [_MARKER.sub("", word).replace("_", " ") for word in fields[4:words_end:2]]
         label, *aliases = dict.fromkeys(lemmas)
-        gathering.name(subject, label, "en", aliases, kind)
+        builder.add_name(subject, label, "en", aliases, kind)
 
 
 def _synset_id(offset: str, part: str) -> str:

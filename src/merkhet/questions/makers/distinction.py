@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merkhet.knowledge.engines.relational_engine import close_over
+from merkhet.knowledge.engines.relational_engine import make_transitive_closure
 from merkhet.questions.makers._template_sql import enumerated, quoted
 from merkhet.questions.makers.worded_facts import Workshop, balanced
 from merkhet.questions.schema import Hierarchy
@@ -54,7 +54,7 @@ def _tables(workshop: Workshop, hierarchy: Hierarchy) -> None:
     )
     edges = """select name as low, category as high from members union
         select s as low, o as high from categorized where not numeric and o is not null"""
-    close_over(workshop.tables, edges, "above")
+    make_transitive_closure(workshop.tables, edges, "above")
     workshop.tables.drop("categorized")
 
 

@@ -106,7 +106,7 @@ def _identified(workshop: Workshop) -> pa.Table:
 
 def _entities(workshop: Workshop, questions: pa.Table) -> pa.Table:
     """The names that stand in each question."""
-    workshop.tables.give("kept_questions", questions.select(["question_id"]))
+    workshop.tables.load("kept_questions", questions.select(["question_id"]))
     found = workshop.tables.arrow(
         "select i.question_id, i.entities from identified i "
         "semi join kept_questions k on k.question_id = i.question_id order by i.question_id"
@@ -145,7 +145,7 @@ def _facts(workshop: Workshop, questions: pa.Table) -> pa.Table:
     Where there are very many facts, of the stated ones too only those that questions are about.
     """
     tables = workshop.tables
-    tables.give("asked_about", questions.select(["facts"]))
+    tables.load("asked_about", questions.select(["facts"]))
     tables.make("used", "select distinct fact_id from (select unnest(facts) as fact_id from asked_about) a")
     tables.make("newly_used", "select fact_id from used")
     while tables.count("newly_used"):

@@ -22,7 +22,7 @@ def make_comparisons(workshop: Workshop) -> list[str]:
             "shift": pa.array([one.shift for one in UNITS.values()], pa.float64()),
         }
     )
-    workshop.tables.give("units", units)
+    workshop.tables.load("units", units)
     remarks = []
     for comparison in workshop.schema.comparisons.values():
         remarks += _of_quantity(workshop, comparison)

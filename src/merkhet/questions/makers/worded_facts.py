@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from merkhet.core import SLOT
-from merkhet.knowledge.engines.relational_engine import Tables, close_over
+from merkhet.knowledge.engines.relational_engine import Tables, make_transitive_closure
 from merkhet.questions.english import FORMS, number
 from merkhet.questions.makers._template_sql import forms_of, listed, quoted
 from merkhet.questions.schema import BenchmarkSchema, Relation
@@ -138,7 +138,7 @@ class Workshop:
               and label is not null and not contains(label, {quoted(SLOT)})
             group by entity having name != ''""",
         )
-        self.tables.change(
+        self.tables.map_batches(
             "value_texts",
             "select distinct value from facts where value is not null",
             lambda piece: piece.append_column("text", pa.array(map(number, piece["value"].to_pylist()), pa.string())),
@@ -157,7 +157,7 @@ class Workshop:
                 "shorten": pa.array([list(self.relations.values())[rel].shorten for rel, _ in pairs], pa.string()),
             }
         )
-        self.tables.give("given_relations", table)
+        self.tables.load("given_relations", table)
         self.make(
             "worded_plain",
             f"""select * from (
@@ -211,12 +211,12 @@ class Workshop:
                 piece = piece.append_column(f"shown_{form}", pa.array(map(FORMS[form], given), pa.string()))
             return piece
 
-        self.tables.change("forms", f"select distinct name from ({names}) n", shape)
+        self.tables.map_batches("forms", f"select distinct name from ({names}) n", shape)
 
     def show_names(self, names: str, form: str, into: str) -> None:
         """Make a table of the names that a query finds, each with its text in a form."""
         shape = FORMS[form]
-        self.tables.change(
+        self.tables.map_batches(
             into,
             f"select distinct name from ({names}) n",
             lambda piece: piece.append_column("shown", pa.array(map(shape, piece["name"].to_pylist()), pa.string())),
@@ -229,17 +229,17 @@ class Workshop:
         that an engine knows what is few.
         """
         of_predicates, subjects, objects = f"{into}_facts", f"{into}_subjects", f"{into}_objects"
-        self.tables.sketch(
+        self.tables.define_view(
             of_predicates,
             f"""select fact_id, rule, domain, subject, object, value from facts
             where predicate in ({listed(predicates)})""",
         )
-        self.tables.sketch(
+        self.tables.define_view(
             subjects,
             f"""select f.fact_id, f.rule, f.domain, f.object, f.value, a.name as s
             from {of_predicates} f join named a on a.entity = f.subject""",
         )
-        self.tables.sketch(
+        self.tables.define_view(
             objects,
             f"select b.entity, b.name from named b semi join {subjects} f on f.object = b.entity",
         )
@@ -258,7 +258,9 @@ class Workshop:
         for relation in self.relations.values():
             if relation.transitive:
                 number = self.numbers[relation.name]
-                close_over(self.tables, f"select s as low, o as high from pairs where rel = {number}", "reached")
+                make_transitive_closure(
+                    self.tables, f"select s as low, o as high from pairs where rel = {number}", "reached"
+                )
                 self.make(
                     "further_pairs",
                     f"""select {number} as rel, r.low as s, r.high as o from reached r
@@ -275,7 +277,7 @@ class Workshop:
             edges = f"""select x.name as low, y.name as high from facts f
                 join named x on x.entity = f.subject join named y on y.entity = f.object
                 where f.predicate in ({listed(predicates)})"""
-            close_over(self.tables, edges, "related")
+            make_transitive_closure(self.tables, edges, "related")
             self.make(
                 "kin",
                 "select low as a, high as b from related union select high as a, low as b from related",

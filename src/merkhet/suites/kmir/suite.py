@@ -15,8 +15,8 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import path_exists, scratch_folder
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
-from merkhet.knowledge.database import connected
-from merkhet.knowledge.engines.open_engine import engine_tables
+from merkhet.knowledge.database import open_database
+from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.rules.fixpoint import infer
 from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.source_lookup import STORE_SUFFIX
@@ -71,7 +71,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         infer(store, declared=read_rules(home / str(given) if given else _HERE / "rules.yaml"), engine=engine)
         with (
             KnowledgeBase.open(store) as knowledge,
-            engine_tables(knowledge.connection, engine, ("facts", "names")) as tables,
+            open_tables(knowledge.connection, engine, ("facts", "names")) as tables,
         ):
             concerned = facts_about_classes(knowledge, _classes(study))
             filters = quality_filters(words=words, facts=concerned, tasks=TASKS)
@@ -95,7 +95,7 @@ def _gather(places: Sequence[str], store: Path) -> None:
     first, *others = places
     # What stands in the log beside a store is not in its file yet.
     if not others and first.endswith(STORE_SUFFIX) and not Path(f"{first}.wal").exists():
-        with connected(Path(first), read_only=True):
+        with open_database(Path(first), read_only=True):
             shutil.copy(first, store)
     else:
         import_knowledge(places, store)

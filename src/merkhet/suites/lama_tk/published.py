@@ -8,10 +8,10 @@ from pathlib import Path
 
 from merkhet.core.errors import InputError
 from merkhet.core.files import scratch_folder
-from merkhet.knowledge.source_reader import Reading, plain_suffix
+from merkhet.knowledge.source_reader import ReadContext, format_suffix
 from merkhet.knowledge.sources.fact_table import DELIMITERS, delimited_rows
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.knowledge.store_import import Imported, import_knowledge
+from merkhet.knowledge.store_import import ImportSummary, import_knowledge
 
 POSITIONS = "positions.tsv"
 NUMBERED = ("train.txt", "valid.txt", "test.txt", "entity2id.txt", "relation2id.txt")
@@ -71,8 +71,8 @@ def _source(place: Path) -> tuple[str, dict[str, str]]:
 
 def _columns(table: Path) -> dict[str, str]:
     """Which column of a table is which of a fact; refuses a table that lacks one."""
-    delimiter = DELIMITERS.get(plain_suffix(table), ",")
-    _, header = next(delimited_rows(table, Reading(), delimiter), (1, []))
+    delimiter = DELIMITERS.get(format_suffix(table), ",")
+    _, header = next(delimited_rows(table, ReadContext(), delimiter), (1, []))
     by_name = {name.strip().lower(): name for name in header}
     found = {
         target: by_name[next(name for name in names if name in by_name)]
@@ -100,7 +100,7 @@ def _columns(table: Path) -> dict[str, str]:
     return options
 
 
-def _remarks(done: Imported) -> tuple[str, ...]:
+def _remarks(done: ImportSummary) -> tuple[str, ...]:
     """Rows that were left out, and things that were not used, in sentences."""
     found = []
     if done.bad:
@@ -113,7 +113,7 @@ def _remarks(done: Imported) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _first(done: Imported) -> str:
+def _first(done: ImportSummary) -> str:
     """The first bad row, without the path of somebody's machine."""
     if not done.examples:
         return ""

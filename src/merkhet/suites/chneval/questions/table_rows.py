@@ -9,7 +9,7 @@ from pathlib import Path
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
-from merkhet.knowledge.source_reader import Reading, plain_suffix, read_lines
+from merkhet.knowledge.source_reader import ReadContext, format_suffix, read_lines
 from merkhet.knowledge.sources.fact_table import delimited_rows
 from merkhet.suites.chneval.questions.text_anomalies import Counted
 
@@ -18,12 +18,12 @@ _SLOT = f"{SLOT} stands in the text, and they were left out"
 
 
 @dataclass
-class Noting(Reading):
+class Noting(ReadContext):
     """A reading that leaves out bad rows and notes each with its file's name and line."""
 
     counted: Counted = field(default_factory=Counted)
 
-    def refuse(self, where: str, reason: str) -> None:
+    def reject(self, where: str, reason: str) -> None:
         """Note a bad row and go on."""
         name, _, line = where.rpartition(":")
         self.counted.add(f"{reason}, and they were left out", f"{Path(name).name}, line {line}")
@@ -37,9 +37,9 @@ def read_rows(
     ``columns`` gives the names that a column may have in the file. Refuses a file without a column that is not
     optional. Rows that lack a cell, or hold the sign for a slot, go to ``counted``.
     """
-    reading = Noting(counted=counted, options={} if plain_suffix(path) == ".csv" else {"quotes": "no"})
+    reading = Noting(counted=counted, options={} if format_suffix(path) == ".csv" else {"quotes": "no"})
     rows = (
-        _json_rows(path, reading) if plain_suffix(path) == ".jsonl" else _table_rows(path, columns, optional, reading)
+        _json_rows(path, reading) if format_suffix(path) == ".jsonl" else _table_rows(path, columns, optional, reading)
     )
     for number, row in rows:
         where = f"{path.name}, line {number}"
@@ -56,9 +56,9 @@ def read_rows(
 
 
 def _table_rows(
-    path: Path, columns: Mapping[str, Sequence[str]], optional: Sequence[str], reading: Reading
+    path: Path, columns: Mapping[str, Sequence[str]], optional: Sequence[str], reading: ReadContext
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    rows = delimited_rows(path, reading, "," if plain_suffix(path) == ".csv" else "\t")
+    rows = delimited_rows(path, reading, "," if format_suffix(path) == ".csv" else "\t")
     header = [cell.strip().lower() for cell in next(rows, (1, []))[1]]
     for column, names in columns.items():
         if column not in optional and not set(names) & set(header):
@@ -71,7 +71,7 @@ def _table_rows(
         yield number, dict(zip(header, cells, strict=True))
 
 
-def _json_rows(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, str]]]:
+def _json_rows(path: Path, reading: ReadContext) -> Iterator[tuple[int, dict[str, str]]]:
     for number, line in read_lines(path, reading):
         if not line.strip():
             continue
@@ -82,4 +82,4 @@ def _json_rows(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, st
         if isinstance(row, dict):
             yield number, row
         else:
-            reading.refuse(f"{path}:{number}", "no JSON object")
+            reading.reject(f"{path}:{number}", "no JSON object")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from merkhet.core import SLOT
-from merkhet.knowledge.source_reader import plain_suffix, read_lines
+from merkhet.knowledge.source_reader import format_suffix, read_lines
 from merkhet.questions.english import number
 from merkhet.suites.chneval.questions.sentences import text_files
 from merkhet.suites.chneval.questions.table_rows import Noting, read_rows
@@ -128,7 +128,7 @@ def read_texts(sources: Path | Sequence[Path]) -> Texts:
     counted = Counted()
     found: list[Text] = []
     for path, _ in text_files(sources, _TEXT_ENDINGS):
-        if plain_suffix(path) == ".txt":
+        if format_suffix(path) == ".txt":
             found += _plain_texts(path, counted)
         else:
             rows = read_rows(path, _TEXT_COLUMNS, counted, optional=("title",))
