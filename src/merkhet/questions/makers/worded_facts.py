@@ -116,7 +116,7 @@ class Workshop:
         return f"(select * from worded where rel = {self.numbers[relation.name]})"
 
     def _macros(self) -> None:
-        define = self.tables.define
+        define = self.tables.define_function
         # Years as people say them: 1861 for 1861-03-04, 44 BC for -0044.
         define(
             "said_year",
