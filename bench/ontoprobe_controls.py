@@ -48,7 +48,7 @@ def rows_of(model: Any, examples: Sequence[Example]) -> list[tuple[tuple[int, ..
     """Rows with masks in place of the answers, where the masks begin, and the answers' tokens."""
     rows = []
     for prompt, answer in examples:
-        one = model.placer.place_candidates(prompt, [answer]).sentence(0)
+        one = model.candidate_tokenizer.tokenize_candidates(prompt, [answer]).sentence(0)
         masks = (model.mask,) * (one.stop - one.start)
         rows.append(((*one.ids[: one.start], *masks, *one.ids[one.stop :]), one.start, one.ids[one.start : one.stop]))
     return rows
@@ -99,9 +99,9 @@ def load(folder: Path, device: str) -> Any:
 
 def save(model: Any, folder: Path) -> None:
     """Save a model in half precision, in parts that travel."""
-    from merkhet.models.extra_embeddings import with_words
+    from merkhet.models.extra_embeddings import with_extra_words
 
-    with_words(model, {})
+    with_extra_words(model, {})
     model.model.half().save_pretrained(folder, max_shard_size="14MB")
     model.tokenizer.save_pretrained(folder)
 
@@ -144,14 +144,14 @@ def rule_examples(drawn: random.Random, classes: Sequence[str], pairs: int, parr
 
 def rule_follower(options: argparse.Namespace, place: Path, parrot: bool) -> None:
     """A model that has learned rdfs9, or to repeat, on one half of the classes."""
-    from merkhet.models.extra_embeddings import made_words_of
-    from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords
+    from merkhet.models.extra_embeddings import get_extra_embeddings
+    from merkhet.models.pseudowords import PseudowordModel, PseudowordSettings
 
     pairs = 200
     base = load(options.base, options.device)
     # Other pseudowords than those of any run with a small seed.
-    dressed = WithPseudowords(base, PseudowordSettings(pairs=pairs, seed=987_654_321)).inner
-    made_words_of(dressed).table.requires_grad_(False)
+    dressed = PseudowordModel(base, PseudowordSettings(pairs=pairs, seed=987_654_321)).inner
+    get_extra_embeddings(dressed).table.requires_grad_(False)
     names = [name for name, _ in subclass_statements(options.data)]
     classes = sorted({name for name in names if is_first_half(name)})
     drawn = random.Random(0)

@@ -11,7 +11,7 @@ from typing import Any
 import transformers as hf
 from tiny_models import CHINESE_SENTENCES, FAMILIES, SENTENCES, byte_level_lines, sentencepiece_bpe
 
-from merkhet.models.tokenize_candidates import Placer
+from merkhet.models.tokenize_candidates import CandidateTokenizer
 
 OVER_BLANKS = "llama-over-blanks"
 LINES = "llama-lines"
@@ -27,10 +27,10 @@ class Tokenised:
     tokenizer: Any = field(repr=False)
     sentences: tuple[str, ...] = field(repr=False)
 
-    def placer(self, longest: int = 10**6) -> Placer:
-        placer = Placer(self.name, self.tokenizer, SimpleNamespace())
-        placer.longest = longest
-        return placer
+    def candidate_tokenizer(self, longest: int = 10**6) -> CandidateTokenizer:
+        candidate_tokenizer = CandidateTokenizer(self.name, self.tokenizer, SimpleNamespace())
+        candidate_tokenizer.max_tokens = longest
+        return candidate_tokenizer
 
 
 def load_tokenizers(folders: Mapping[str, Path]) -> dict[str, Tokenised]:

@@ -13,7 +13,7 @@ from all_cases import check_all
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
-from merkhet.models.extra_embeddings import own_embedding, with_words
+from merkhet.models.extra_embeddings import get_base_embedding, with_extra_words
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 
@@ -86,9 +86,9 @@ def check_causal_apart(model) -> None:
 def test_made_words_beside_candidates_apart(model_folders: dict[str, Path]) -> None:
     for family in ("roberta", "gpt2"):
         model = load_model(ModelSpec(str(model_folders[family]), **APART))
-        width = own_embedding(model).weight.shape[1]
-        dressed = with_words(model, {"[X:0]": torch.ones(width)})
-        placed = dressed.placer.place_candidates("It is [X:0] [MASK] .", ("Rome", "Paris"))
+        width = get_base_embedding(model).weight.shape[1]
+        dressed = with_extra_words(model, {"[X:0]": torch.ones(width)})
+        placed = dressed.candidate_tokenizer.tokenize_candidates("It is [X:0] [MASK] .", ("Rome", "Paris"))
         alone = model.tokenizer("Rome", add_special_tokens=False)["input_ids"]
         first = next(iter(placed))
         assert list(first.ids[first.start : first.stop]) == alone and len(model.tokenizer) in first.ids

@@ -11,7 +11,7 @@ import transformers as hf
 from all_cases import check_all
 from tokenised_families import PLAIN, Tokenised, load_tokenizers
 
-from merkhet.models.tokenize_candidates import Placer, UnusableError
+from merkhet.models.tokenize_candidates import CandidateTokenizer, UnusableError
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,8 @@ def test_candidates_apart_have_the_tokens_that_they_have_alone(families: dict[st
 
 def check_apart(family: Tokenised, before: str, after: str, candidates: tuple[str, ...]) -> None:
     tokenizer = family.tokenizer
-    placer = Placer(family.name, tokenizer, SimpleNamespace(), candidates="apart")
-    placed = list(placer.place_candidates(f"{before}[MASK]{after}", candidates))
+    candidate_tokenizer = CandidateTokenizer(family.name, tokenizer, SimpleNamespace(), candidates="apart")
+    placed = list(candidate_tokenizer.tokenize_candidates(f"{before}[MASK]{after}", candidates))
     for text, one in zip(candidates, placed, strict=True):
         assert list(one.ids[one.start : one.stop]) == tokenizer(text, add_special_tokens=False)["input_ids"]
         assert len(one.joined) == len(one.ids) and not one.joined[one.start]
@@ -49,8 +49,8 @@ def test_a_blank_belongs_to_the_word_in_place_and_not_to_the_word_apart(model_fo
         tokenizer = hf.AutoTokenizer.from_pretrained(model_folders[name])
         found = {}
         for way in ("in place", "apart"):
-            placer = Placer(name, tokenizer, SimpleNamespace(), candidates=way)
-            placed = placer.place_candidates("The capital of Germany is [MASK].", PLAIN)
+            candidate_tokenizer = CandidateTokenizer(name, tokenizer, SimpleNamespace(), candidates=way)
+            placed = candidate_tokenizer.tokenize_candidates("The capital of Germany is [MASK].", PLAIN)
             found[way] = [tokenizer.convert_ids_to_tokens(one.ids[one.start : one.stop]) for one in placed]
         for text, inside, apart in zip(PLAIN, found["in place"], found["apart"], strict=True):
             blank = tokenizer.tokenize(" " + text)
@@ -62,18 +62,22 @@ def test_a_blank_belongs_to_the_word_in_place_and_not_to_the_word_apart(model_fo
 
 def test_where_no_token_holds_a_blank_apart_is_in_place(model_folders: dict[str, Path]) -> None:
     tokenizer = hf.AutoTokenizer.from_pretrained(model_folders["bert-cased"])
-    one, other = (Placer("bert", tokenizer, SimpleNamespace(), candidates=way) for way in ("in place", "apart"))
+    one, other = (
+        CandidateTokenizer("bert", tokenizer, SimpleNamespace(), candidates=way) for way in ("in place", "apart")
+    )
     for prompt in ("The capital of Germany is [MASK] .", "[MASK] is old"):
-        assert list(one.place_candidates(prompt, PLAIN)) == list(other.place_candidates(prompt, PLAIN))
+        assert list(one.tokenize_candidates(prompt, PLAIN)) == list(other.tokenize_candidates(prompt, PLAIN))
 
 
 def test_candidates_apart_are_refused_as_others_are(model_folders: dict[str, Path]) -> None:
     tokenizer = hf.AutoTokenizer.from_pretrained(model_folders["bert-cased"])
-    placer = Placer("bert", tokenizer, SimpleNamespace(), candidates="apart")
-    placer.longest = 12
+    candidate_tokenizer = CandidateTokenizer("bert", tokenizer, SimpleNamespace(), candidates="apart")
+    candidate_tokenizer.max_tokens = 12
     with pytest.raises(UnusableError, match="holds a token that this model does not know"):
-        placer.place_candidates("It is [MASK] .", ("Rome", "☃"))
+        candidate_tokenizer.tokenize_candidates("It is [MASK] .", ("Rome", "☃"))
     with pytest.raises(UnusableError, match="'' has no token"):
-        placer.place_candidates("It is [MASK] .", ("Rome", ""))
+        candidate_tokenizer.tokenize_candidates("It is [MASK] .", ("Rome", ""))
     with pytest.raises(UnusableError, match="too long"):
-        placer.place_candidates("The capital of the United States is [MASK] .", ("Rome", "the United States of metal"))
+        candidate_tokenizer.tokenize_candidates(
+            "The capital of the United States is [MASK] .", ("Rome", "the United States of metal")
+        )

@@ -15,7 +15,13 @@ from tiny_models import FAMILIES, LONGEST, Family, build_models, wordpiece
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
-from merkhet.models.extra_embeddings import MadeWords, made_words_of, missing_words, own_embedding, with_words
+from merkhet.models.extra_embeddings import (
+    ExtraEmbeddings,
+    get_base_embedding,
+    get_extra_embeddings,
+    missing_words,
+    with_extra_words,
+)
 from merkhet.models.loading import load_model
 
 DISTILBERT = Family(
@@ -84,11 +90,11 @@ def inner_token(model, word: str) -> int | None:
 def some_word(model) -> tuple[str, torch.Tensor]:
     """A word that is one token, and its embedding."""
     word = next(word for word in WORDS if inner_token(model, word) is not None)
-    return word, own_embedding(model).weight[inner_token(model, word)].detach().clone()
+    return word, get_base_embedding(model).weight[inner_token(model, word)].detach().clone()
 
 
 def random_words(model, *names: str) -> dict[str, torch.Tensor]:
-    width = own_embedding(model).weight.shape[1]
+    width = get_base_embedding(model).weight.shape[1]
     random = torch.Generator().manual_seed(len(names))
     return {name: torch.randn(width, generator=random) for name in names}
 
@@ -103,7 +109,7 @@ def part_methods(model) -> list[str]:
 def test_a_word_with_the_embedding_of_another_is_read_as_it(models: list) -> None:
     def check(model) -> None:
         word, vector = some_word(model)
-        dressed = with_words(model, {"[X:0]": vector, **random_words(model, "[Y:0]")})
+        dressed = with_extra_words(model, {"[X:0]": vector, **random_words(model, "[Y:0]")})
         texts = ("It {} or [MASK].", "It is {} that [MASK] is old.", "The {} of it is [MASK] {} .", "It {} [MASK].")
         wanted = ask(model, [text.replace("{}", word) for text in texts], methods=part_methods(model))
         found = ask(dressed, [text.replace("{}", "[X:0]") for text in texts], methods=part_methods(model))
@@ -117,11 +123,11 @@ def test_a_word_with_the_embedding_of_another_is_read_as_it(models: list) -> Non
 def test_a_prompt_without_made_words_is_scored_as_before(models: list) -> None:
     def check(model) -> None:
         before = ask(model, PLAIN)
-        dressed = with_words(model, random_words(model, "[X:0]", "[Y:0]", "<s4>"))
+        dressed = with_extra_words(model, random_words(model, "[X:0]", "[Y:0]", "<s4>"))
         same(ask(dressed, PLAIN), before)
         same(ask(model, PLAIN), before)
-        assert with_words(dressed, {}) is model
-        assert not isinstance(model.model.get_input_embeddings(), MadeWords)
+        assert with_extra_words(dressed, {}) is model
+        assert not isinstance(model.model.get_input_embeddings(), ExtraEmbeddings)
         same(ask(model, PLAIN), before)
 
     check_all(check, models)
@@ -129,7 +135,7 @@ def test_a_prompt_without_made_words_is_scored_as_before(models: list) -> None:
 
 def test_the_vocabulary_of_answers_stays_the_same(models: list) -> None:
     def check(model) -> None:
-        dressed = with_words(model, random_words(model, "[X:0]"))
+        dressed = with_extra_words(model, random_words(model, "[X:0]"))
         ids = torch.tensor([dressed.tokenizer("It is [X:0] or so.")["input_ids"]])
         assert len(model.tokenizer) in ids[0].tolist()
         with torch.no_grad():
@@ -159,9 +165,9 @@ def test_tokens_are_those_of_the_whole_sentence(models: list) -> None:
 
 
 def check_tokens(model, before: str, after: str, candidates: tuple[str, ...]) -> None:
-    dressed = with_words(model, random_words(model, "[X:1]", "[Y:1]", "<s4>", "<s5>"))
+    dressed = with_extra_words(model, random_words(model, "[X:1]", "[Y:1]", "<s4>", "<s5>"))
     first = len(model.tokenizer)
-    placed = dressed.placer.place_candidates(f"{before}[MASK]{after}", candidates)
+    placed = dressed.candidate_tokenizer.tokenize_candidates(f"{before}[MASK]{after}", candidates)
     for text, one in zip(candidates, placed, strict=True):
         encoded = dressed.tokenizer(before + text + after, return_offsets_mapping=True)
         assert list(one.ids) == encoded["input_ids"]
@@ -178,7 +184,7 @@ def check_tokens(model, before: str, after: str, candidates: tuple[str, ...]) ->
 
 def test_a_blank_before_a_word_is_part_of_it_and_a_blank_after_it_is_not(models: list) -> None:
     def check(model) -> None:
-        dressed = with_words(model, random_words(model, "[X:1]"))
+        dressed = with_extra_words(model, random_words(model, "[X:1]"))
         plain = model.tokenizer("It is old", add_special_tokens=False)["input_ids"]
         found = dressed.tokenizer("[X:1] is old", add_special_tokens=False)["input_ids"]
         assert found[0] == len(model.tokenizer)
@@ -192,7 +198,7 @@ def test_a_blank_before_a_word_is_part_of_it_and_a_blank_after_it_is_not(models:
 
 def test_every_method_scores_around_made_words(models: list) -> None:
     def check(model) -> None:
-        dressed = with_words(model, random_words(model, "[X:1]", "[Y:1]"))
+        dressed = with_extra_words(model, random_words(model, "[X:1]", "[Y:1]"))
         prompts = ("[X:1][MASK] [Y:1] .", "Therefore , [X:1] is a [MASK] .", "[X:1] [Y:1] [MASK] [Y:1]")
         for one in ask(dressed, prompts, PIECES):
             for method, scores in one.items():
@@ -210,7 +216,7 @@ def causal_by_hand(model, prompt: str, candidate: str, part: str) -> list[float]
     if ids[-1] in model.tokenizer.all_special_ids:
         ids = ids[:-1]
     if part == "sentence" and ids[0] not in model.tokenizer.all_special_ids:
-        ids, start = [model.beginning(), *ids], 0
+        ids, start = [model.start_token(), *ids], 0
     with torch.no_grad():
         logits = model.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
     scored = range(max(1, start), len(ids)) if part != "sentence" else range(1, len(ids))
@@ -223,7 +229,7 @@ def test_made_words_have_no_part_in_a_causal_score(folders: dict[str, Path]) -> 
 
 
 def check_causal_scores(model) -> None:
-    dressed = with_words(model, random_words(model, "[X:1]", "[Y:10]"))
+    dressed = with_extra_words(model, random_words(model, "[X:1]", "[Y:10]"))
     prompt = "The capital of [X:1][MASK] [Y:10] , it is said ."
     (found,) = ask(dressed, (prompt,), PIECES)
     for number, piece in enumerate(PIECES):
@@ -238,7 +244,7 @@ def check_causal_scores(model) -> None:
 
 def test_made_words_are_not_masked_in_a_sentence(folders: dict[str, Path]) -> None:
     model = load_model(str(folders["bert-cased"]))
-    dressed = with_words(model, random_words(model, "[X:1]"))
+    dressed = with_extra_words(model, random_words(model, "[X:1]"))
     (found,) = ask(dressed, ("[X:1] is a [MASK] .",), ("city", "metal"), ("sentence-pll-sum",))
     ids = dressed.tokenizer("[X:1] is a city .")["input_ids"]
     total = 0.0
@@ -252,7 +258,7 @@ def test_made_words_are_not_masked_in_a_sentence(folders: dict[str, Path]) -> No
 
 def test_a_made_word_is_no_candidate(models: list) -> None:
     def check(model) -> None:
-        dressed = with_words(model, random_words(model, "[X:1]"))
+        dressed = with_extra_words(model, random_words(model, "[X:1]"))
         asked = [Question("q", "t", "It is [MASK] .", ("Rome",), "Rome", ("Rome", "[X:1]"))]
         (found,) = dressed.score_candidates(asked, model.methods[:1])
         assert found.unusable == "the candidate '[X:1]' holds a word that this model reads and never writes"
@@ -265,15 +271,15 @@ def test_dressing_again_replaces(models: list) -> None:
         before = ask(model, PLAIN)
         words = random_words(model, "[X:0]", "[Y:0]")
         prompts = ("Therefore , [X:0] is [MASK] .",)
-        first = with_words(model, {"[X:0]": words["[X:0]"]})
+        first = with_extra_words(model, {"[X:0]": words["[X:0]"]})
         alone = ask(first, prompts)
-        second = with_words(first, {"[Y:0]": words["[Y:0]"], "[X:0]": words["[Y:0]"]})
+        second = with_extra_words(first, {"[Y:0]": words["[Y:0]"], "[X:0]": words["[Y:0]"]})
         assert not np.allclose(ask(second, prompts)[0][model.methods[0]], alone[0][model.methods[0]], atol=1e-3)
-        again = with_words(second, {"[X:0]": words["[X:0]"]})
+        again = with_extra_words(second, {"[X:0]": words["[X:0]"]})
         same(ask(again, prompts), alone)
         assert again.fingerprint == first.fingerprint != second.fingerprint
         assert model.fingerprint not in (first.fingerprint, second.fingerprint)
-        assert made_words_of(again).table.shape[0] == 1
+        assert get_extra_embeddings(again).table.shape[0] == 1
         assert again.describe() == model.describe()
         same(ask(model, PLAIN), before)
 
@@ -283,15 +289,15 @@ def test_dressing_again_replaces(models: list) -> None:
 def test_words_that_cannot_be_made_are_refused(folders: dict[str, Path]) -> None:
     def check(family: str) -> None:
         model = load_model(str(folders[family]))
-        width = own_embedding(model).weight.shape[1]
+        width = get_base_embedding(model).weight.shape[1]
         with pytest.raises(InputError, match=r"\[X:0\] has an embedding of \(3,\), not"):
-            with_words(model, {"[X:0]": torch.zeros(3)})
+            with_extra_words(model, {"[X:0]": torch.zeros(3)})
         known = next(iter(model.tokenizer.get_vocab()))
         with pytest.raises(InputError, match="knows some of these as tokens already"):
-            with_words(model, {"[X:0]": torch.zeros(width), known: torch.zeros(width)})
+            with_extra_words(model, {"[X:0]": torch.zeros(width), known: torch.zeros(width)})
         with pytest.raises(InputError, match="has no made words"):
-            made_words_of(model)
-        assert not isinstance(model.model.get_input_embeddings(), MadeWords)
+            get_extra_embeddings(model)
+        assert not isinstance(model.model.get_input_embeddings(), ExtraEmbeddings)
 
     check_all(check, ("bert-uncased", "albert", "llama"))
 
@@ -301,7 +307,7 @@ def test_the_precision_of_the_network_stays(folders: dict[str, Path]) -> None:
         model = load_model(str(folders[family]))
         network = model.model.to(torch.bfloat16)
         half = type(model)(model.name, model.fingerprint, network, model.tokenizer)
-        dressed = with_words(half, random_words(half, "[X:0]"))
+        dressed = with_extra_words(half, random_words(half, "[X:0]"))
         assert network.dtype == torch.bfloat16
         ask(dressed, ("Therefore , [X:0] is [MASK] .",))
         assert dressed.describe() == half.describe()
@@ -320,7 +326,7 @@ def check_padded_vocabulary(model) -> None:
     methods = part_methods(padded)
     wanted = ask(padded, (f"It {word} or [MASK].",), methods=methods)
     before = ask(padded, PLAIN)
-    dressed = with_words(padded, {"[X:0]": vector, **random_words(padded, "[Y:0]")})
+    dressed = with_extra_words(padded, {"[X:0]": vector, **random_words(padded, "[Y:0]")})
     near(ask(dressed, ("It [X:0] or [MASK].",), methods=methods), wanted)
     same(ask(dressed, PLAIN), before)
     for scores in ask(dressed, ("[X:0][MASK] [Y:0] .",), PIECES)[0].values():
@@ -330,8 +336,8 @@ def check_padded_vocabulary(model) -> None:
 def test_words_can_be_learned(folders: dict[str, Path]) -> None:
     for family in ("bert-uncased", "albert", "gpt2"):
         model = load_model(str(folders[family]))
-        dressed = with_words(model, random_words(model, "<s1>", "<s2>"))
-        table = made_words_of(dressed).table
+        dressed = with_extra_words(model, random_words(model, "<s1>", "<s2>"))
+        table = get_extra_embeddings(dressed).table
         for weights in dressed.model.parameters():
             weights.requires_grad_(False)
         ids = torch.tensor([dressed.tokenizer("It <s1> is")["input_ids"]])

@@ -12,10 +12,10 @@ from all_cases import check_all
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
-from merkhet.models.extra_embeddings import made_words_of, own_embedding, with_words
+from merkhet.models.extra_embeddings import get_base_embedding, get_extra_embeddings, with_extra_words
 from merkhet.models.loading import load_model
 from merkhet.models.protocol import Model
-from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords, pseudoword_embeddings
+from merkhet.models.pseudowords import PseudowordModel, PseudowordSettings, pseudoword_embeddings
 
 FAMILIES = ("bert-uncased", "bert-cased", "roberta", "albert", "xlm-roberta", "gpt2", "llama")
 CANDIDATES = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States", "a metal")
@@ -37,14 +37,14 @@ def models(model_folders: dict[str, Path]) -> list:
 
 
 def centre_of(model) -> np.ndarray:
-    table = own_embedding(model).weight.detach().double().numpy()
+    table = get_base_embedding(model).weight.detach().double().numpy()
     mask = model.tokenizer.mask_token_id
     return table.mean(axis=0) if mask is None else table[mask]
 
 
 def nearest(model, centre: np.ndarray) -> float:
     """The distance of the nearest token that is not the centre, one after another."""
-    rows = own_embedding(model).weight.detach().double().numpy()
+    rows = get_base_embedding(model).weight.detach().double().numpy()
     distances = [float(np.sqrt(((row - centre) ** 2).sum())) for row in rows]
     return min(distance for distance in distances if distance > 0)
 
@@ -55,8 +55,8 @@ def test_where_they_lie(models: list) -> None:
 
 def check_positions(model, alpha: float) -> None:
     settings = PseudowordSettings(pairs=4, alpha=alpha)
-    asked = WithPseudowords(model, settings)
-    points = made_words_of(asked.inner).table.detach().double().numpy()
+    asked = PseudowordModel(model, settings)
+    points = get_extra_embeddings(asked.inner).table.detach().double().numpy()
     centre = centre_of(model)
     radius = alpha * nearest(model, centre)
     assert points.shape == (8, len(centre))
@@ -86,7 +86,7 @@ def test_the_seed_decides(models: list) -> None:
         assert not np.any(np.all(np.isclose(first, other), axis=1))
         # Fewer pairs are the first ones of more.
         assert np.array_equal(pseudoword_embeddings(model, PseudowordSettings(2, seed=1)), first[:4])
-        prints = [WithPseudowords(model, PseudowordSettings(2, seed=seed)).fingerprint for seed in (1, 1, 2)]
+        prints = [PseudowordModel(model, PseudowordSettings(2, seed=seed)).fingerprint for seed in (1, 1, 2)]
         assert prints[0] == prints[1] != prints[2]
         assert model.fingerprint not in prints
 
@@ -97,12 +97,12 @@ def test_words_that_a_model_wears_change_nothing(models: list) -> None:
     def check(model) -> None:
         settings = PseudowordSettings(2)
         points = pseudoword_embeddings(model, settings)
-        width = own_embedding(model).weight.shape[1]
-        dressed = with_words(
+        width = get_base_embedding(model).weight.shape[1]
+        dressed = with_extra_words(
             model, {"<s1>": torch.from_numpy(centre_of(model)).float() + 1e-4, "<s2>": torch.zeros(width)}
         )
         assert np.array_equal(pseudoword_embeddings(dressed, settings), points)
-        with_words(dressed, {})
+        with_extra_words(dressed, {})
 
     check_all(check, models)
 
@@ -117,7 +117,7 @@ def check_published_centre(model, family: str) -> None:
     if family == "roberta":
         # The byte-level families here have no unknown token; RoBERTa calls one <unk>.
         model.tokenizer.add_special_tokens({"unk_token": "<pad>"})
-    table = own_embedding(model).weight.detach().double().numpy()
+    table = get_base_embedding(model).weight.detach().double().numpy()
     tokenizer = model.tokenizer
     wanted = {
         "roberta": tokenizer.unk_token_id,
@@ -161,7 +161,7 @@ def test_every_question_about_them_is_asked_with_every_pair(models: list) -> Non
         settings = PseudowordSettings(pairs=3, seed=5)
         points = torch.from_numpy(pseudoword_embeddings(model, settings)).float()
         plain = {one.index: one for one in model.score_candidates(questions(), methods)}
-        asked = WithPseudowords(model, settings)
+        asked = PseudowordModel(model, settings)
         assert isinstance(asked, Model)
         found = {(one.index, one.repeat): one for one in asked.score_candidates(questions(), methods)}
         assert set(found) == {*((i, r) for i in (0, 2, 3) for r in range(3)), (1, None)}
@@ -170,7 +170,7 @@ def test_every_question_about_them_is_asked_with_every_pair(models: list) -> Non
         assert asked.describe() == {**model.describe(), "pseudoword_pairs": 3, "pseudoword_alpha": 0.5}
         for repeat in range(3):
             pair = {"[X:9]": points[2 * repeat], "[Y:9]": points[2 * repeat + 1]}
-            dressed = with_words(model, pair)
+            dressed = with_extra_words(model, pair)
             worded = [
                 replace(one, prompt=one.prompt.replace("[X]", "[X:9]").replace("[Y]", "[Y:9]")) for one in questions()
             ]
@@ -179,29 +179,29 @@ def test_every_question_about_them_is_asked_with_every_pair(models: list) -> Non
                     for method in methods:
                         expected = one.by_method[method]
                         assert found[one.index, repeat].by_method[method] == pytest.approx(expected, abs=1e-4), method
-        with_words(model, {})
+        with_extra_words(model, {})
 
     check_all(check, models)
 
 
 def test_work_is_that_of_all_pairs(models: list) -> None:
     def check(model) -> None:
-        asked = WithPseudowords(model, PseudowordSettings(pairs=3))
+        asked = PseudowordModel(model, PseudowordSettings(pairs=3))
         list(asked.score_candidates(questions(), model.methods[:1]))
         assert asked.work is asked.inner.work
         assert asked.work["rows_one_by_one"] == (3 * 3 + 1) * len(CANDIDATES)
         assert 0 < asked.work["rows"] <= asked.work["rows_one_by_one"]
-        with_words(model, {})
+        with_extra_words(model, {})
 
     check_all(check, models)
 
 
 def test_words_beside_pseudowords(model_folders: dict[str, Path]) -> None:
     model = load_model(str(model_folders["bert-uncased"]))
-    width = own_embedding(model).weight.shape[1]
-    asked = WithPseudowords(model, PseudowordSettings(pairs=2), {"<s5>": torch.ones(width)})
+    width = get_base_embedding(model).weight.shape[1]
+    asked = PseudowordModel(model, PseudowordSettings(pairs=2), {"<s5>": torch.ones(width)})
     question = replace(questions()[0], prompt="[X] is a city . <s5> [X] is [MASK] .")
     found = list(asked.score_candidates([question], model.methods[:1]))
     assert [one.repeat for one in found] == [0, 1] and all(one.unusable is None for one in found)
-    others = WithPseudowords(model, PseudowordSettings(pairs=2), {"<s5>": torch.zeros(width)})
+    others = PseudowordModel(model, PseudowordSettings(pairs=2), {"<s5>": torch.zeros(width)})
     assert others.fingerprint != asked.fingerprint

@@ -174,7 +174,7 @@ def test_chinese_questions(model_folders: dict[str, Path]) -> None:
 
 
 def test_a_tree_larger_than_allowed_is_cut_into_pieces(model_folders: dict[str, Path], monkeypatch) -> None:
-    monkeypatch.setattr("merkhet.models.causal.NODES_PER_TREE", 24)
+    monkeypatch.setattr("merkhet.models.causal.NODES_PER_TRIE", 24)
     check(load_model(str(model_folders["llama"])), causal_oracle)
 
 

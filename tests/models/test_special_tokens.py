@@ -16,7 +16,7 @@ from tiny_models import FAMILIES, MASKED
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
 from merkhet.engine.study import make_study
-from merkhet.models.extra_embeddings import with_words
+from merkhet.models.extra_embeddings import with_extra_words
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.probes.compare import compare_senses
@@ -49,8 +49,8 @@ def check_bare_rows(model_folders: dict[str, Path], family: str, candidates: str
     special = set(model.tokenizer.all_special_ids)
     for prompt in PROMPTS:
         for number, text in enumerate(CANDIDATES):
-            own = model.placer.place_candidates(prompt, CANDIDATES).sentence(number)
-            around = usual.placer.place_candidates(prompt, CANDIDATES).sentence(number)
+            own = model.candidate_tokenizer.tokenize_candidates(prompt, CANDIDATES).sentence(number)
+            around = usual.candidate_tokenizer.tokenize_candidates(prompt, CANDIDATES).sentence(number)
             assert [token for token in around.ids if token not in special] == list(own.ids)
             assert (family in SETS_SOME) == (around.ids != own.ids)
             assert around.ids[around.start : around.stop] == own.ids[own.start : own.stop]
@@ -81,7 +81,7 @@ def check_masked_scores(model: Any) -> None:
     mask = model.tokenizer.mask_token_id
     for question, answer in zip(questions(), rank_candidates(model, questions(), ("multiple-sum",)), strict=True):
         for text, score in answer.ranked:
-            own = model.placer.place_candidates(question.prompt, [text]).sentence(0)
+            own = model.candidate_tokenizer.tokenize_candidates(question.prompt, [text]).sentence(0)
             assert mask not in own.ids and model.tokenizer.cls_token_id not in own.ids
             row = [*own.ids[: own.start], *[mask] * (own.stop - own.start), *own.ids[own.stop :]]
             with torch.no_grad():
@@ -90,13 +90,13 @@ def check_masked_scores(model: Any) -> None:
             assert score == pytest.approx(sum(logits[place, own.ids[place]].item() for place in places), abs=1e-4)
     for question, answer in zip(questions(), fill_slots(model, questions()), strict=True):
         if answer.unusable is None:
-            own = model.placer.place_candidates(question.prompt, ["Paris"]).sentence(0)
+            own = model.candidate_tokenizer.tokenize_candidates(question.prompt, ["Paris"]).sentence(0)
             row = [*own.ids[: own.start], mask, *own.ids[own.stop :]]
             with torch.no_grad():
                 values = model.model(input_ids=torch.tensor([row])).logits[0, own.start].log_softmax(-1)
             values[model.tokenizer.all_special_ids] = -torch.inf
             assert answer.ranked[0][1] == pytest.approx(values.max().item(), abs=1e-4)
-    row, _ = model.writer.frame.row(PROMPTS[0], 2)
+    row, _ = model.writer.prompts.mask_slot(PROMPTS[0], 2)
     assert set(row) & set(model.tokenizer.all_special_ids) == {mask}
 
 
@@ -108,7 +108,7 @@ def test_a_causal_model_begins_as_it_does_without_a_tokenizer_that_begins(model_
     )
     begun = dict(next(iter(rank_candidates(usual, [question], ("sentence-sum",)))).ranked)
     for text, score in scores.items():
-        own = model.placer.place_candidates(question.prompt, [text]).sentence(0)
+        own = model.candidate_tokenizer.tokenize_candidates(question.prompt, [text]).sentence(0)
         assert model.tokenizer.bos_token_id not in own.ids
         with torch.no_grad():
             logits = model.model(input_ids=torch.tensor([own.ids])).logits[0].log_softmax(-1)
@@ -116,7 +116,7 @@ def test_a_causal_model_begins_as_it_does_without_a_tokenizer_that_begins(model_
         assert score == pytest.approx(sum(logits[place - 1, own.ids[place]].item() for place in scored), abs=1e-4)
         # A whole sentence is scored from the model's own beginning on, which stands there either way.
         assert whole[text] == pytest.approx(begun[text], abs=1e-4)
-    rows = [one.writer.frame.prompt(question, "continue", 2) for one in (model, usual)]
+    rows = [one.writer.prompts.prompt_tokens(question, "continue", 2) for one in (model, usual)]
     assert rows[1] == (model.tokenizer.bos_token_id, *rows[0])
 
 
@@ -137,16 +137,16 @@ def test_how_a_model_reads_is_part_of_its_fingerprint(model_folders: dict[str, P
     ]
     prints = [resolve_model(spec).fingerprint for spec in specs]
     assert len(set(prints)) == len(specs)
-    assert {resolve_model(spec.read_as_usual).fingerprint for spec in specs} == {prints[0]}
+    assert {resolve_model(spec.with_default_reading).fingerprint for spec in specs} == {prints[0]}
     random = ModelSpec("random", special_tokens=False, longest=3)
     assert resolve_model(random).fingerprint == resolve_model(ModelSpec("random")).fingerprint
 
 
 def test_longer_clozes_than_asked_for_are_unusable_and_senses_are_not(model_folders: dict[str, Path]) -> None:
     folder = str(model_folders["bert-cased"])
-    assert load_model(ModelSpec(folder, longest=1000)).placer.longest == 64
+    assert load_model(ModelSpec(folder, longest=1000)).candidate_tokenizer.max_tokens == 64
     model = load_model(ModelSpec(folder, longest=4))
-    assert (model.placer.longest, model.placer.takes) == (4, 64)
+    assert (model.candidate_tokenizer.max_tokens, model.candidate_tokenizer.model_max_tokens) == (4, 64)
     for probe in (rank_candidates, fill_slots):
         (answer,) = probe(model, questions()[:1])
         assert answer.unusable.startswith("too long: ") and answer.unusable.endswith("takes 4")
@@ -155,8 +155,8 @@ def test_longer_clozes_than_asked_for_are_unusable_and_senses_are_not(model_fold
 
 def test_made_words_are_read_in_the_same_way(model_folders: dict[str, Path]) -> None:
     model = bare(model_folders, "bert-cased", longest=20)
-    dressed = with_words(model, {"[V1]": torch.zeros(32)})
-    assert (dressed.placer.special_tokens, dressed.placer.longest) == (False, 20)
+    dressed = with_extra_words(model, {"[V1]": torch.zeros(32)})
+    assert (dressed.candidate_tokenizer.special_tokens, dressed.candidate_tokenizer.max_tokens) == (False, 20)
 
 
 def test_a_study_may_say_how_a_model_reads() -> None:

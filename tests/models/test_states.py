@@ -260,8 +260,8 @@ def test_an_encoder_with_a_decoder_is_refused_in_one_line(model_folders: dict[st
     settings = {"vocab_size": len(tokenizer), "d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     network = transformers.BartForConditionalGeneration(transformers.BartConfig(**settings, **heads))
-    placer = load_model(str(model_folders["roberta"])).placer
-    reader = WordStates("bart", network, tokenizer, placer, {"rows": 0, "rows_one_by_one": 0, "tokens": 0})
+    candidate_tokenizer = load_model(str(model_folders["roberta"])).candidate_tokenizer
+    reader = WordStates("bart", network, tokenizer, candidate_tokenizer, {"rows": 0, "rows_one_by_one": 0, "tokens": 0})
     with pytest.raises(InputError, match="bart is an encoder with a decoder") as caught:
         reader.compare(ENGLISH, ("word",), 100)
     assert "\n" not in str(caught.value)

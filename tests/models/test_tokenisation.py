@@ -16,7 +16,7 @@ from tokenised_families import LINES, OVER_BLANKS, PLAIN, Tokenised, load_tokeni
 from tokenizers import decoders, normalizers
 
 from merkhet.models import tokenize_candidates as placing
-from merkhet.models.tokenize_candidates import Placed, Placer, UnusableError
+from merkhet.models.tokenize_candidates import CandidateTokenizer, TokenizedCandidate, UnusableError
 
 WITH_UNKNOWN = ("bert-uncased", "bert-cased", "albert", "xlm-roberta", "bert-chinese", "t5-like")
 WORDS = tuple(sorted({word for sentence in SENTENCES for word in sentence.split()}))
@@ -93,7 +93,7 @@ def candidates_of(sentences: tuple[str, ...], odd: bool, fewest: int, most: int)
     return st.lists(texts, min_size=fewest, max_size=most, unique=True)
 
 
-def whole(family: Tokenised, before: str, candidate: str, after: str) -> Placed:
+def whole(family: Tokenised, before: str, candidate: str, after: str) -> TokenizedCandidate:
     """The obvious way: the sentence tokenised from end to end, and the tokens that touch the candidate's characters."""
     encoded = family.tokenizer(before + candidate + after, return_offsets_mapping=True)
     first, last, words = len(before), len(before) + len(candidate), encoded.word_ids()
@@ -103,10 +103,12 @@ def whole(family: Tokenised, before: str, candidate: str, after: str) -> Placed:
         if start < stop and start < last and stop > first
     ]
     joined = [number > 0 and word is not None and word == words[number - 1] for number, word in enumerate(words)]
-    return Placed(tuple(encoded["input_ids"]), own[0] if own else 0, own[-1] + 1 if own else 0, tuple(joined))
+    return TokenizedCandidate(
+        tuple(encoded["input_ids"]), own[0] if own else 0, own[-1] + 1 if own else 0, tuple(joined)
+    )
 
 
-def problem_with(family: Tokenised, candidate: str, one: Placed) -> str | None:
+def problem_with(family: Tokenised, candidate: str, one: TokenizedCandidate) -> str | None:
     unknown = family.tokenizer.unk_token_id
     if one.start == one.stop:
         return f"the candidate {candidate!r} has no token in this model's vocabulary"
@@ -115,7 +117,9 @@ def problem_with(family: Tokenised, candidate: str, one: Placed) -> str | None:
     return None
 
 
-def check_equals_whole(family: Tokenised, placer: Placer, before: str, after: str, candidates: list[str]) -> None:
+def check_equals_whole(
+    family: Tokenised, candidate_tokenizer: CandidateTokenizer, before: str, after: str, candidates: list[str]
+) -> None:
     """The whole list gives the placed sentences or the first problem; then again without those that have problems."""
     prompt = f"{before}[MASK]{after}"
     wanted = {text: whole(family, before, text, after) for text in candidates}
@@ -123,17 +127,17 @@ def check_equals_whole(family: Tokenised, placer: Placer, before: str, after: st
     known = [text for text in candidates if problems[text] is None]
     if len(known) < len(candidates):
         with pytest.raises(UnusableError) as refused:
-            placer.place_candidates(prompt, candidates)
+            candidate_tokenizer.tokenize_candidates(prompt, candidates)
         assert str(refused.value) == next(problem for problem in problems.values() if problem)
     if known:
-        placed = placer.place_candidates(prompt, known)
+        placed = candidate_tokenizer.tokenize_candidates(prompt, known)
         for text, one in zip(known, placed, strict=True):
             assert one == wanted[text], (prompt, text)
 
 
 def test_pieces_of_words_in_every_place(families: dict[str, Tokenised]) -> None:
     def check(family: Tokenised, before: str, after: str) -> None:
-        check_equals_whole(family, family.placer(), before, after, [*PIECES, *PLAIN, *CHINESE])
+        check_equals_whole(family, family.candidate_tokenizer(), before, after, [*PIECES, *PLAIN, *CHINESE])
 
     check_all(check, [(family, *sides) for family in families.values() for sides in SURROUNDINGS])
 
@@ -143,10 +147,10 @@ def test_pieces_of_words_in_every_place(families: dict[str, Tokenised]) -> None:
 def test_windows_equal_whole_tokenisation(family: Tokenised, data: st.DataObject) -> None:
     before, after = data.draw(surroundings(family.sentences, odd=True))
     candidates = data.draw(candidates_of(family.sentences, odd=True, fewest=6, most=14))
-    placer = family.placer()
-    check_equals_whole(family, placer, before, after, candidates)
+    candidate_tokenizer = family.candidate_tokenizer()
+    check_equals_whole(family, candidate_tokenizer, before, after, candidates)
     # A prompt that ends and goes on with the same words uses the same windows.
-    check_equals_whole(family, placer, f"It is said. {before}", f"{after} and so on", candidates)
+    check_equals_whole(family, candidate_tokenizer, f"It is said. {before}", f"{after} and so on", candidates)
 
 
 @settings(max_examples=15, deadline=None)
@@ -154,7 +158,7 @@ def test_windows_equal_whole_tokenisation(family: Tokenised, data: st.DataObject
 def test_a_short_list_equals_whole_tokenisation(family: Tokenised, data: st.DataObject) -> None:
     before, after = data.draw(surroundings(family.sentences, odd=True))
     candidates = data.draw(candidates_of(family.sentences, odd=True, fewest=1, most=3))
-    check_equals_whole(family, family.placer(), before, after, candidates)
+    check_equals_whole(family, family.candidate_tokenizer(), before, after, candidates)
 
 
 def bare(family: Tokenised, text: str) -> bytes:
@@ -187,7 +191,7 @@ def test_the_slot_holds_the_candidate(family: Tokenised, data: st.DataObject) ->
     candidates = data.draw(candidates_of(family.sentences, odd=False, fewest=1, most=10))
     texts = [text for text in dict.fromkeys(map(str.strip, candidates)) if text]
     known = [text for text in texts if not problem_with(family, text, whole(family, before, text, after))]
-    placed = family.placer().place_candidates(f"{before}[MASK]{after}", known) if known else ()
+    placed = family.candidate_tokenizer().tokenize_candidates(f"{before}[MASK]{after}", known) if known else ()
     for text, one in zip(known, placed, strict=True):
         tokens = spelled(family, one.ids[one.start : one.stop])
         assert holds(tokens, bare(family, before), bare(family, text), bare(family, after)), (text, tokens)
@@ -195,7 +199,7 @@ def test_the_slot_holds_the_candidate(family: Tokenised, data: st.DataObject) ->
 
 def test_the_slot_read_by_the_tokenizer_is_the_candidate(families: dict[str, Tokenised]) -> None:
     def check(family: Tokenised, prompt: str) -> None:
-        for text, one in zip(PLAIN, family.placer().place_candidates(prompt, PLAIN), strict=True):
+        for text, one in zip(PLAIN, family.candidate_tokenizer().tokenize_candidates(prompt, PLAIN), strict=True):
             read = family.tokenizer.decode(one.ids[one.start : one.stop]).strip()
             if family.name == OVER_BLANKS:
                 assert text in read
@@ -211,11 +215,11 @@ def test_what_cannot_be_placed_is_refused(families: dict[str, Tokenised]) -> Non
 
 
 def check_refusals(family: Tokenised, others: tuple[str, ...]) -> None:
-    placer = family.placer()
+    candidate_tokenizer = family.candidate_tokenizer()
 
     def reason(prompt: str, *candidates: str) -> str:
         with pytest.raises(UnusableError) as refused:
-            placer.place_candidates(prompt, candidates)
+            candidate_tokenizer.tokenize_candidates(prompt, candidates)
         return str(refused.value)
 
     assert reason("The capital is [MASK].") == "the list of candidates is empty"
@@ -227,9 +231,12 @@ def check_refusals(family: Tokenised, others: tuple[str, ...]) -> None:
         assert found == "the candidate 'a ☃' holds a token that this model does not know"
         assert "'☃'" in reason("The ☃ is [MASK].", first, "☃", *rest)
     else:
-        assert len(placer.place_candidates("The capital is [MASK].", (first, "a ☃", *rest))) == len(others) + 1
+        assert (
+            len(candidate_tokenizer.tokenize_candidates("The capital is [MASK].", (first, "a ☃", *rest)))
+            == len(others) + 1
+        )
     # What the model does not know may stand around the slot.
-    assert len(placer.place_candidates("The ☃ is [MASK].", others)) == len(others)
+    assert len(candidate_tokenizer.tokenize_candidates("The ☃ is [MASK].", others)) == len(others)
 
 
 def test_a_sentence_is_as_long_as_the_model_takes(families: dict[str, Tokenised]) -> None:
@@ -238,9 +245,11 @@ def test_a_sentence_is_as_long_as_the_model_takes(families: dict[str, Tokenised]
     def check(family: Tokenised, *others: str) -> None:
         tokens = len(family.tokenizer(before + longest + after)["input_ids"])
         candidates = (others[0], longest, *others[1:])
-        assert len(family.placer(tokens).place_candidates(f"{before}[MASK]{after}", candidates)) == len(candidates)
+        assert len(family.candidate_tokenizer(tokens).tokenize_candidates(f"{before}[MASK]{after}", candidates)) == len(
+            candidates
+        )
         with pytest.raises(UnusableError, match=f"^too long: {tokens} tokens, and the model takes {tokens - 1}$"):
-            family.placer(tokens - 1).place_candidates(f"{before}[MASK]{after}", candidates)
+            family.candidate_tokenizer(tokens - 1).tokenize_candidates(f"{before}[MASK]{after}", candidates)
 
     lists = (("Rome",), ("Rome", "Paris", "a metal", "Berlin"))
     check_all(check, [(family, *others) for family in families.values() for others in lists])
@@ -250,27 +259,27 @@ def test_the_longest_input_is_what_the_network_has_positions_for(model_folders: 
     for name, folder in model_folders.items():
         config, tokenizer = hf.AutoConfig.from_pretrained(folder), hf.AutoTokenizer.from_pretrained(folder)
         tokenizer.model_max_length = 10**30
-        assert Placer(name, tokenizer, config).longest == LONGEST, name
+        assert CandidateTokenizer(name, tokenizer, config).max_tokens == LONGEST, name
 
 
 def test_candidates_that_end_in_a_blank(families: dict[str, Tokenised]) -> None:
     candidates = [*PLAIN[:4], " ", "The ", "is  ", "  ", *PLAIN[4:]]
 
     def check(family: Tokenised, before: str, after: str) -> None:
-        check_equals_whole(family, family.placer(), before, after, candidates)
+        check_equals_whole(family, family.candidate_tokenizer(), before, after, candidates)
 
     sides = [(before, after) for after in ("", " ", " is old.", ".", "  or so") for before in ("The capital is ", "")]
     check_all(check, [(family, *around) for family in families.values() for around in sides])
 
 
 def test_windows_are_used_and_shared(families: dict[str, Tokenised], monkeypatch: pytest.MonkeyPatch) -> None:
-    original, whole_sentences = Placer._whole, []
+    original, whole_sentences = CandidateTokenizer._whole, []
 
     def counted(self, before, after, candidates):
         whole_sentences.append(len(candidates))
         return original(self, before, after, candidates)
 
-    monkeypatch.setattr(Placer, "_whole", counted)
+    monkeypatch.setattr(CandidateTokenizer, "_whole", counted)
     prompts = (
         "The capital of Germany is [MASK].",
         "Berlin in Germany is [MASK].",
@@ -284,8 +293,8 @@ def test_windows_are_used_and_shared(families: dict[str, Tokenised], monkeypatch
 
     def check(family: Tokenised) -> None:
         whole_sentences.clear()
-        placer = family.placer()
-        placed = [placer.place_candidates(prompt, PLAIN) for prompt in prompts]
+        candidate_tokenizer = family.candidate_tokenizer()
+        placed = [candidate_tokenizer.tokenize_candidates(prompt, PLAIN) for prompt in prompts]
         if family.name == OVER_BLANKS:
             assert whole_sentences == [len(PLAIN)] * len(prompts)
         else:
@@ -310,7 +319,7 @@ def test_windows_that_are_found_wrong_are_not_used(
     monkeypatch.setattr(placing, "_window", wrong)
 
     def check(family: Tokenised) -> None:
-        check_equals_whole(family, family.placer(), "The capital of Germany is ", ", a city.", list(PLAIN))
+        check_equals_whole(family, family.candidate_tokenizer(), "The capital of Germany is ", ", a city.", list(PLAIN))
 
     check_all(check, families.values())
 
@@ -321,10 +330,10 @@ def test_windows_are_forgotten_when_there_are_many(
     monkeypatch.setattr(placing, "_KEPT_LISTS", 2)
 
     def check(family: Tokenised) -> None:
-        placer = family.placer()
+        candidate_tokenizer = family.candidate_tokenizer()
         for before, after in SURROUNDINGS * 2:
-            check_equals_whole(family, placer, before, after, list(PLAIN))
-            assert len(placer._lists) <= 2
+            check_equals_whole(family, candidate_tokenizer, before, after, list(PLAIN))
+            assert len(candidate_tokenizer._lists) <= 2
 
     check_all(check, families.values())
 
@@ -335,7 +344,7 @@ def test_the_kind_of_word(families: dict[str, Tokenised]) -> None:
         reaching = [piece for piece in vocabulary if "▁" in piece.lstrip("▁")]
         assert bool(reaching) == (family.name == OVER_BLANKS)
         kind = "characters" if family.name.startswith("bert") else "blanks"
-        assert family.placer().words == (None if reaching else kind)
+        assert family.candidate_tokenizer().words == (None if reaching else kind)
 
     check_all(check, families.values())
 

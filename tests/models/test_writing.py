@@ -82,7 +82,7 @@ def test_the_masks_are_those_of_the_tokenizer_in_the_text(writer_folders: dict[s
     def check(family: str) -> None:
         model = load_model(str(writer_folders[family]))
         for prompt in PROMPTS:
-            row, first = model.writer.frame.row(prompt, 8)
+            row, first = model.writer.prompts.mask_slot(prompt, 8)
             text = prompt.replace("[MASK]", model.tokenizer.mask_token * 8)
             assert list(row) == model.tokenizer(text)["input_ids"]
             assert set(row[first : first + 8]) == {model.tokenizer.mask_token_id}
@@ -93,7 +93,7 @@ def test_the_masks_are_those_of_the_tokenizer_in_the_text(writer_folders: dict[s
 def test_layers_that_share_their_weights_are_not_read_early(writer_folders: dict[str, Path]) -> None:
     """Tried all the same, it must be refused before an index out of range is used: a GPU does not recover from that."""
     model = load_model(str(writer_folders["albert"]))
-    assert model.early is None
+    assert model.pick_after is None
     shared = model.model.albert.encoder.albert_layer_groups[0].albert_layers[0].attention
     places = torch.tensor([0]), torch.tensor([0])
     with pytest.raises(IndexError, match="positions cannot be picked twice"):
@@ -103,10 +103,10 @@ def test_layers_that_share_their_weights_are_not_read_early(writer_folders: dict
 def test_a_text_goes_on_as_one_by_one(writer_folders: dict[str, Path]) -> None:
     def check(family: str) -> None:
         model = load_model(str(writer_folders[family]))
-        frame = model.writer.frame
+        prompts = model.writer.prompts
         methods = ("continue", "chat") if family == "chat" else ("continue",)
         expected = [
-            (way, i, tokens_one_by_one(model, frame.prompt(question, way, 8), frame.cut_at(question, way)))
+            (way, i, tokens_one_by_one(model, prompts.prompt_tokens(question, way, 8), prompts.cut_at(question, way)))
             for way in methods
             for i, question in enumerate(ASKED)
         ]
@@ -134,10 +134,10 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(writer_folders: dict[st
 
 def test_how_a_causal_model_is_asked(writer_folders: dict[str, Path]) -> None:
     model = load_model(str(writer_folders["chat"]))
-    frame, decode = model.writer.frame, model.tokenizer.decode
+    prompts, decode = model.writer.prompts, model.tokenizer.decode
 
     def text(prompt: str, method: str = "continue") -> str:
-        return decode(frame.prompt(Question("q", "t", prompt, ("x",), "x", ()), method, 8))
+        return decode(prompts.prompt_tokens(Question("q", "t", prompt, ("x",), "x", ()), method, 8))
 
     assert text("The capital of France is [MASK].") == "The capital of France is"
     assert text('They call it "[MASK]" .') == 'They call it "'
@@ -232,8 +232,8 @@ def test_an_answer_is_spelled_as_it_was(writer_folders: dict[str, Path]) -> None
     def check(family: str) -> None:
         model = load_model(str(writer_folders[family]))
         for question in questions():
-            pieces = model.writer.frame.answer(question.prompt, question.target, 8)
+            pieces = model.writer.prompts.answer_tokens(question.prompt, question.target, 8)
             assert len(pieces) == 8
-            assert normalised_words(model.writer.speller.text(pieces)) == normalised_words(question.target)
+            assert normalised_words(model.writer.decoder.decode(pieces)) == normalised_words(question.target)
 
     check_all(check, MASKED_WRITERS)

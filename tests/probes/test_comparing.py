@@ -69,8 +69,8 @@ def accuracy(answers, questions):
 
 def test_the_probe_says_that_it_compares() -> None:
     assert PROBES.get("compare") is compare_senses
-    assert compare_senses.compares is True
-    assert [name for name in PROBES if getattr(PROBES.get(name), "compares", False)] == ["compare"]
+    assert compare_senses.compares_senses is True
+    assert [name for name in PROBES if getattr(PROBES.get(name), "compares_senses", False)] == ["compare"]
 
 
 def test_candidates_are_ranked_by_similarity() -> None:

@@ -113,7 +113,7 @@ def check_the_loss(family: str, model) -> None:
     expected = 0.0
     for example, question in zip(examples, questions(), strict=True):
         pieces = [token for token in example.targets if token not in tokenizer.all_special_ids]
-        assert question.target.lower() == model.writer.speller.text(pieces).strip().lower()
+        assert question.target.lower() == model.writer.decoder.decode(pieces).strip().lower()
         if family in CAUSAL_WRITERS:
             assert example.targets[-1] == tokenizer.eos_token_id
             assert tuple(example.row[example.columns[0] + 1 :]) == example.targets[:-1]

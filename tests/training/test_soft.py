@@ -16,9 +16,9 @@ from soft_worlds import BRIEF, DEV, EACH, FAMILIES, KINDS, KNOWN, REST, SETTINGS
 
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
-from merkhet.models.extra_embeddings import MadeWords, with_words
+from merkhet.models.extra_embeddings import ExtraEmbeddings, with_extra_words
 from merkhet.models.loading import load_model
-from merkhet.models.pseudowords import PseudowordSettings, WithPseudowords
+from merkhet.models.pseudowords import PseudowordModel, PseudowordSettings
 from merkhet.training import _soft_prompt_training as training_module
 from merkhet.training._soft_prompt_scoring import ask, score
 from merkhet.training.artifact import read_artifact
@@ -56,9 +56,9 @@ def outcomes(
         )
         after = model.model.state_dict()
         same = set(after) == set(weights) and all(torch.equal(after[name], weights[name]) for name in weights)
-        worn = with_words(model, load_soft_prompts(model, result))
+        worn = with_extra_words(model, load_soft_prompts(model, result))
         rest, unknown = mrr(worn, REST), mrr(worn, asked(UNKNOWN))
-        with_words(model, {})
+        with_extra_words(model, {})
         return Outcome(before, rest, unknown, result, same, model.model.get_input_embeddings() is embedding)
 
     return learn
@@ -96,7 +96,7 @@ def test_of_what_it_does_not_know_it_learns_how_frequent_answers_are(folders, tm
     result = learn_soft_prompts(
         model, some[:16], tmp_path / "out", dev=some[16:24], settings={**SETTINGS, "loss": loss}
     )
-    found = mrr(with_words(model, load_soft_prompts(model, result)), some[24:])
+    found = mrr(with_extra_words(model, load_soft_prompts(model, result)), some[24:])
     # Songs first, and then the others in random order.
     guessed = np.mean([1.0 if q.target == "song" else np.mean(1 / np.arange(2, 9)) for q in some[24:]])
     spread = np.std(1 / np.arange(2, 9)) / np.sqrt(len(some[24:]))
@@ -120,7 +120,7 @@ def test_what_was_saved_scores_the_same(folders, outcomes, family: str) -> None:
     assert record["base"] == model.fingerprint
     words = load_soft_prompts(model, result.folder / "learned.json")
     assert all(torch.equal(words[name], vector) for name, vector in read_soft_prompts(result.folder).items())
-    worn = with_words(model, words)
+    worn = with_extra_words(model, words)
     assert worn.fingerprint == result.fingerprint
     assert mrr(worn, REST) == pytest.approx(outcomes((family, "bce")).rest, abs=1e-9)
     best = max(epoch["dev_mrr_a"] for epoch in record["epochs"])
@@ -133,7 +133,7 @@ def test_what_was_saved_scores_the_same(folders, outcomes, family: str) -> None:
 def test_scores_are_those_of_the_model(model_folders: dict[str, Path], family: str) -> None:
     model = load_model(str(model_folders[family]))
     width = model.model.get_input_embeddings().weight.shape[1]
-    worn = with_words(model, {f"<a{i}>": torch.full((width,), 0.1 * i) for i in (1, 2)})
+    worn = with_extra_words(model, {f"<a{i}>": torch.full((width,), 0.1 * i) for i in (1, 2)})
     candidates = ("Paris", "Berlin", "Rome", "New York", "New Delhi", "the United States", "metal", "presents a prefix")
     prompts = ("The capital <a1> <a2> [MASK].", "It is said <a1> [MASK] to be old <a2>.", "[MASK] <a2>")
     questions = [Question(f"q{i}", "t", prompt, ("Rome",), "Rome", candidates) for i, prompt in enumerate(prompts)]
@@ -141,7 +141,7 @@ def test_scores_are_those_of_the_model(model_folders: dict[str, Path], family: s
     causal = ["mean", "sum", "candidate-mean", "candidate-sum", "first-token"]
     methods = masked if model.kind == "masked" else causal
     expected = {result.index: result.by_method for result in worn.score_candidates(questions, methods)}
-    placed, _ = worn.placer.place(questions)
+    placed, _ = worn.candidate_tokenizer.tokenize_questions(questions)
     for method in methods:
         whole = [ask(worn, placed[i], method, range(len(candidates))) for i in range(3)]
         for i, values in enumerate(score(worn, whole, method)):
@@ -201,7 +201,7 @@ def test_the_best_epoch_on_the_dev_questions_is_kept(folders, outcomes, tmp_path
     found = [epoch["dev_mrr_a"] for epoch in result.record["epochs"]]
     assert found[result.record["kept_epoch"] - 1] == max(found) > found[-1] + 0.2
     assert result.record["kept_epoch"] < 12
-    assert mrr(with_words(model, read_soft_prompts(tmp_path / "out")), DEV) == pytest.approx(max(found))
+    assert mrr(with_extra_words(model, read_soft_prompts(tmp_path / "out")), DEV) == pytest.approx(max(found))
     last = learn_soft_prompts(model, wrong, tmp_path / "last", settings=settings, start=start)
     assert last.record["kept_epoch"] == 12 and "dev_mrr_a" not in last.record["epochs"][-1]
     some = learn_soft_prompts(model, wrong, tmp_path / "some", dev=DEV, settings={**settings, "dev_every": 5})
@@ -212,7 +212,7 @@ def test_the_best_epoch_on_the_dev_questions_is_kept(folders, outcomes, tmp_path
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_losses_are_those_of_the_formulas(unread, family: str) -> None:
     model = load_model(str(unread[family]))
-    worn = with_words(model, {"<TP1>": torch.ones(64), "<TP2>": -torch.ones(64)})
+    worn = with_extra_words(model, {"<TP1>": torch.ones(64), "<TP2>": -torch.ones(64)})
     some = [replace(q, answers=(q.target, "song")) for q in TRAINING[:4]]
     examples, skipped = training_module.make_examples(worn, some)
     assert not skipped
@@ -262,7 +262,7 @@ def test_pseudowords_stand_in_prompts_and_are_not_learned(unread, tmp_path: Path
     pairs = [used[0], used[2], used[4]]
     assert all(torch.equal(one, pairs[i // 2 % 3]) for i, one in enumerate(used)) and len(used) == 8
     assert not torch.equal(pairs[0], pairs[1])
-    asking = WithPseudowords(model, PseudowordSettings(2), load_soft_prompts(model, tmp_path / "out"))
+    asking = PseudowordModel(model, PseudowordSettings(2), load_soft_prompts(model, tmp_path / "out"))
     assert {one.repeat for one in asking.score_candidates(some, model.methods[:1])} == {0, 1}
 
 
@@ -292,7 +292,7 @@ def test_a_loss_that_is_no_number_says_what_to_do(unread, tmp_path: Path, monkey
     with pytest.raises(MerkhetError, match=r"the loss is not a number any more. Use a smaller learning_rate"):
         learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
     assert not list(tmp_path.iterdir())
-    assert model.model.get_input_embeddings() is embedding and not isinstance(embedding, MadeWords)
+    assert model.model.get_input_embeddings() is embedding and not isinstance(embedding, ExtraEmbeddings)
     assert all(parameter.requires_grad for parameter in model.model.parameters())
 
 
@@ -316,8 +316,8 @@ def test_the_published_way_scores_dev_questions_by_logits(unread, tmp_path: Path
 
 def test_raw_scores_are_pooled_logits(unread) -> None:
     model = load_model(str(unread["masked"]))
-    worn = with_words(model, {"<TP1>": torch.ones(64), "<TP2>": -torch.ones(64)})
-    placed, _ = worn.placer.place(TRAINING[:1])
+    worn = with_extra_words(model, {"<TP1>": torch.ones(64), "<TP2>": -torch.ones(64)})
+    placed, _ = worn.candidate_tokenizer.tokenize_questions(TRAINING[:1])
     ids = worn.tokenizer(TRAINING[0].prompt, return_tensors="pt")["input_ids"]
     with torch.no_grad():
         logits = worn.model(input_ids=ids).logits[0, ids[0].tolist().index(worn.mask)]

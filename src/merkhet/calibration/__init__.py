@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from merkhet.core.files import scratch_folder
 from merkhet.core.progress import Progress
-from merkhet.models.model_lookup import require_models_extra
+from merkhet.models.model_lookup import missing_models_extra
 
 if TYPE_CHECKING:
     from merkhet.calibration._trained_models import CalibrationModels
@@ -36,7 +36,7 @@ def calibrate(
         from merkhet.calibration.calibrate_probe import measure
     except ImportError as error:
         if error.name in ("torch", "transformers"):
-            raise require_models_extra(error) from error
+            raise missing_models_extra(error) from error
         raise
     return measure(probe, kinds=kinds, trainings=trainings, seed=seed, home=home, progress=progress, models=models)
 
@@ -48,7 +48,7 @@ def calibration_models(seed: int = 0, progress: Progress | None = None) -> Itera
         from merkhet.calibration._trained_models import CalibrationModels
     except ImportError as error:
         if error.name in ("torch", "transformers"):
-            raise require_models_extra(error) from error
+            raise missing_models_extra(error) from error
         raise
     with scratch_folder("calibration") as folder:
         yield CalibrationModels(folder, seed=seed, progress=progress)

@@ -75,7 +75,7 @@ def measure(
     asks: Probe = PROBES.get(probe, home) if isinstance(probe, str) else probe
     if not callable(asks):
         raise InputError(f"{place} is of the type {type(asks).__name__}; a probe is a function that asks a model")
-    if getattr(asks, "talks", False):
+    if getattr(asks, "needs_chat", False):
         raise MerkhetError(
             f"{place} cannot be calibrated, for it talks to models, and the small ones with known content have learned "
             "no language in which they could be asked"
@@ -99,7 +99,7 @@ class _Calibration:
     ) -> None:
         self.place, self.probe = place, probe
         self.trainings, self.seed, self.models, self.progress = trainings, seed, models, progress
-        self.world = SENSES if getattr(probe, "compares", False) else FACTS
+        self.world = SENSES if getattr(probe, "compares_senses", False) else FACTS
 
     def cards(self, kinds: Sequence[str]) -> list[Card]:
         """A card of each kind that can be asked; refuses if there is none."""

@@ -82,7 +82,7 @@ def asked_questions(folder: Path, params: AskParams, home: Path) -> Asked:
     found = read_questions(folder)
     every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
     questions = [question for question in every if is_asked(question, params.tasks, params.kinds)]
-    compares = getattr(PROBES.get(params.probe, home), "compares", False)
+    compares = getattr(PROBES.get(params.probe, home), "compares_senses", False)
     if params.divided:
         questions = [question for question in questions if bool(question.words) == compares]
     talks = params.kind == CHAT_KIND

@@ -18,10 +18,10 @@ from merkhet.core.records import Answer, Question
 from merkhet.core.schemas import ANSWERS, make_table
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
-from merkhet.models.placeholders import PseudowordSettings, with_letters
+from merkhet.models.placeholders import PseudowordSettings, replace_pseudowords
 from merkhet.models.protocol import Model
 from merkhet.probes import PROBES
-from merkhet.probes.probe_support import Probe, with_options
+from merkhet.probes.probe_support import Probe, bind_options
 from merkhet.training.artifact import TrainingArtifact
 
 logger = logging.getLogger("merkhet.engine")
@@ -96,7 +96,7 @@ class AskJob:
         options = dict(self.params.options)
         if self.examples:
             options["examples"] = list(self.examples)
-        return with_options(probe, options)
+        return bind_options(probe, options)
 
     def resolved(self) -> ResolvedModel:
         """Return the model with the weights that it was planned with, or that were learned.
@@ -117,7 +117,7 @@ class AskJob:
         name, kind = params.name, params.kind
         own = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
         resolved = resolve_model(own)
-        if resolve_model(own.read_as_usual).fingerprint != learned.fingerprint:
+        if resolve_model(own.with_default_reading).fingerprint != learned.fingerprint:
             raise MerkhetError(f"{learned.folder} is not what {name} has learned. Remove that folder, and start again.")
         return resolved
 
@@ -173,9 +173,9 @@ class Asker:
         if model.kind not in ("masked", "causal") or not (soft or pseudo):
             return model
         from merkhet.models.causal import CausalModel
-        from merkhet.models.extra_embeddings import with_words
+        from merkhet.models.extra_embeddings import with_extra_words
         from merkhet.models.masked import MaskedModel
-        from merkhet.models.pseudowords import WithPseudowords
+        from merkhet.models.pseudowords import PseudowordModel
         from merkhet.training.soft_prompts import load_soft_prompts
 
         if not isinstance(model, MaskedModel | CausalModel):
@@ -185,14 +185,14 @@ class Asker:
             words.update(load_soft_prompts(model, folder / file))
         if pseudo and self.params.probe == "rank":
             self.letters = False
-            return WithPseudowords(model, pseudo, words)
-        return with_words(model, words) if words else model
+            return PseudowordModel(model, pseudo, words)
+        return with_extra_words(model, words) if words else model
 
     def ask(self, block: Sequence[Question]) -> pa.Table:
         """The answers to a block, in its order; refuses a probe that leaves a question without an answer."""
         place = {question.question_id: number for number, question in enumerate(block)}
         if self.letters:
-            block = [dataclasses.replace(question, prompt=with_letters(question.prompt)) for question in block]
+            block = [dataclasses.replace(question, prompt=replace_pseudowords(question.prompt)) for question in block]
         started = time.perf_counter()
         answers: list[Answer] = []
         seen: set[str] = set()

@@ -26,7 +26,7 @@ def write_predictions(run: Run, model: str, path: Path) -> int:
 
     What it wrote where it was asked to write, else what it ranked first; of several methods the first. A question
     that could not be asked has an empty list. The id is the official one where the questions were published with one
-    and no two have it in common. :class:`merkhet.models.prediction_file.Predictions` reads the file back.
+    and no two have it in common. :class:`merkhet.models.prediction_file.PredictionFile` reads the file back.
     """
     models = dict.fromkeys(run.answers["model"].to_pylist())
     if model not in models:

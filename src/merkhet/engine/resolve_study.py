@@ -14,7 +14,7 @@ from merkhet.core.files import path_exists
 from merkhet.core.registry import Registry
 from merkhet.engine.study import Study, apply_setting, make_study, read_study
 from merkhet.engine.suite import Suite
-from merkhet.models.model_lookup import ResolvedModel, resolve_model, with_chat
+from merkhet.models.model_lookup import ResolvedModel, add_chat_defaults, resolve_model
 from merkhet.probes import PROBES
 from merkhet.training import LEARNERS, MEMORIZE, PRETRAIN
 
@@ -163,10 +163,10 @@ def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
     for choice in study.probes:
         PROBES.check(choice.probe)
         if choice.options:
-            from merkhet.probes.probe_support import check_options
+            from merkhet.probes.probe_support import check_probe_options
 
             try:
-                check_options(choice.probe, PROBES.get(choice.probe, home), choice.options)
+                check_probe_options(choice.probe, PROBES.get(choice.probe, home), choice.options)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from error
     if study.shots and study.data is None and "split" not in suite.options:
@@ -220,7 +220,7 @@ def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedMod
         raise InputError("no model is named: give one with --model, or under 'models' in the study")
     settings = suite.model_settings(study)
     specs = [replace(choice.spec(), **settings) for choice in study.models]
-    resolved = tuple(resolve_model(with_chat(spec, study.chat, study.seed), home) for spec in specs)
+    resolved = tuple(resolve_model(add_chat_defaults(spec, study.chat, study.seed), home) for spec in specs)
     seen: set[str] = set()
     for model in resolved:
         if model.name in seen:

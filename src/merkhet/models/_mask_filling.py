@@ -13,7 +13,7 @@ from merkhet.core import SLOT
 from merkhet.core.records import Question
 from merkhet.models.protocol import FilledSlot, IntArray
 from merkhet.models.row_scheduler import Row, read_positions
-from merkhet.models.tokenize_candidates import Placer, touching
+from merkhet.models.tokenize_candidates import CandidateTokenizer, touching
 
 AT_ONCE = 64
 """Right answers that are ranked at once, so that no second table of logits for a whole batch is made."""
@@ -34,10 +34,10 @@ class _Slot:
 class SlotFiller:
     """Fills slots by one masked model: one row a distinct prompt, the head at its mask alone."""
 
-    def __init__(self, model: Any, tokenizer: Any, placer: Placer, early: Any = None) -> None:
+    def __init__(self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, early: Any = None) -> None:
         self.model = model
         self.early = early
-        self.placer = placer
+        self.candidate_tokenizer = candidate_tokenizer
         self.mask = int(tokenizer.mask_token_id)
         self.pad = int(tokenizer.pad_token_id or 0)
         self.special = sorted(set(tokenizer.all_special_ids))
@@ -52,8 +52,8 @@ class SlotFiller:
         for index, slot in enumerate(self._place(questions)):
             if isinstance(slot, str):
                 filled.append(FilledSlot(index, unusable=slot))
-            elif len(slot.row) > self.placer.longest:
-                reason = f"too long: {len(slot.row)} tokens, and the model takes {self.placer.longest}"
+            elif len(slot.row) > self.candidate_tokenizer.max_tokens:
+                reason = f"too long: {len(slot.row)} tokens, and the model takes {self.candidate_tokenizer.max_tokens}"
                 filled.append(FilledSlot(index, unusable=reason))
             else:
                 asked.setdefault(slot.row, []).append(index)
@@ -102,15 +102,21 @@ class SlotFiller:
             (index, text)
             for index, question in enumerate(questions)
             for text in dict.fromkeys(question.answers)
-            if self.placer.words is None or " " not in text.strip()  # Else it is more than one token.
+            if self.candidate_tokenizer.words is None or " " not in text.strip()  # Else it is more than one token.
         ]
         sentences = [questions[index].prompt.replace(SLOT, text) for index, text in answers]
         slots: list[_Slot | str] = [NO_PIECE] * len(questions)
-        for (index, text), sentence, encoding in zip(answers, sentences, self.placer.encode(sentences), strict=True):
+        for (index, text), sentence, encoding in zip(
+            answers, sentences, self.candidate_tokenizer.encode(sentences), strict=True
+        ):
             first = questions[index].prompt.index(SLOT)
             place = _only_token(encoding, first, first + len(text))
             if place is None or encoding.ids[place] in self.special:
-                if place is not None and encoding.ids[place] == self.placer.unknown and slots[index] == NO_PIECE:
+                if (
+                    place is not None
+                    and encoding.ids[place] == self.candidate_tokenizer.unknown
+                    and slots[index] == NO_PIECE
+                ):
                     slots[index] = f"the answer {text!r} holds a token that this model does not know"
                 continue
             low, high = encoding.offsets[place]

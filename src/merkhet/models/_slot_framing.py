@@ -8,7 +8,7 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.records import Question
 from merkhet.models.row_scheduler import Row
-from merkhet.models.tokenize_candidates import Placer, UnusableError, refuse_too_long, touching
+from merkhet.models.tokenize_candidates import CandidateTokenizer, UnusableError, refuse_too_long, touching
 
 BLANK = "____"
 FRAME = "{sentence}\nThe missing words are:"
@@ -20,13 +20,13 @@ _FILLERS = ("it", "One", "7", "—")
 class MaskFrame:
     """Prompts of a masked model: so many masks stand in the slot."""
 
-    def __init__(self, tokenizer: Any, placer: Placer) -> None:
-        self.placer = placer
+    def __init__(self, tokenizer: Any, candidate_tokenizer: CandidateTokenizer) -> None:
+        self.candidate_tokenizer = candidate_tokenizer
         self.mask = int(tokenizer.mask_token_id)
         ends = (tokenizer.pad_token_id, tokenizer.sep_token_id, tokenizer.eos_token_id)
         self.end = int(next((token for token in ends if token is not None), 0))
 
-    def row(self, prompt: str, length: int) -> tuple[Row, int]:
+    def mask_slot(self, prompt: str, length: int) -> tuple[Row, int]:
         """The tokens of a prompt with masks in its slot, and the column of the first; raises UnusableError.
 
         A word stands in the slot while the sentence is tokenised, and masks take the place of its tokens, so that the
@@ -35,27 +35,27 @@ class MaskFrame:
         before, after = prompt.split(SLOT)
         for filler in _FILLERS:
             sentence = before + filler + after
-            (encoding,) = self.placer.encode([sentence])
+            (encoding,) = self.candidate_tokenizer.encode([sentence])
             start, stop = _alone(encoding, sentence, len(before), len(before) + len(filler))
             if start == stop:
                 continue
             row = (*encoding.ids[:start], *[self.mask] * length, *encoding.ids[stop:])
-            refuse_too_long(len(row), self.placer.longest)
+            refuse_too_long(len(row), self.candidate_tokenizer.max_tokens)
             return row, start
         raise UnusableError("the slot shares a token with the text around it")
 
-    def answer(self, prompt: str, text: str, length: int) -> Row:
+    def answer_tokens(self, prompt: str, text: str, length: int) -> Row:
         """The tokens of an answer in its sentence, followed by ends up to the length; raises UnusableError."""
         before, after = prompt.split(SLOT)
         sentence = before + text + after
-        (encoding,) = self.placer.encode([sentence])
+        (encoding,) = self.candidate_tokenizer.encode([sentence])
         start, stop = _alone(encoding, sentence, len(before), len(before) + len(text))
         if start == stop:
             # It has joined a mark beside it: it is then learned as it stands alone.
-            encoding = self.placer.backend.encode(text, add_special_tokens=False)
+            encoding = self.candidate_tokenizer.backend.encode(text, add_special_tokens=False)
             start, stop = 0, len(encoding.ids)
         pieces = encoding.ids[start:stop]
-        refuse_unlearnable(pieces, self.placer.unknown, length)
+        refuse_unlearnable(pieces, self.candidate_tokenizer.unknown, length)
         return (*pieces, *[self.end] * (length - len(pieces)))
 
 
@@ -66,29 +66,32 @@ class TextFrame:
     line that asks for what is missing. ``chat``: the sentence with a blank in a user's message.
     """
 
-    def __init__(self, tokenizer: Any, placer: Placer, beginning: int) -> None:
+    def __init__(self, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, beginning: int) -> None:
         self.tokenizer = tokenizer
-        self.placer = placer
+        self.candidate_tokenizer = candidate_tokenizer
         self.beginning = beginning
         self.special = frozenset(tokenizer.all_special_ids)
 
-    def prompt(self, question: Question, method: str, length: int) -> Row:
+    def prompt_tokens(self, question: Question, method: str, length: int) -> Row:
         """The tokens that the model goes on from; raises UnusableError where there is no room for an answer."""
         row = self._tokens(self._text(question, method)[0], method)
-        refuse_too_long(len(row) + length, self.placer.longest)
+        refuse_too_long(len(row) + length, self.candidate_tokenizer.max_tokens)
         return row
 
-    def answer(self, question: Question, method: str, length: int) -> tuple[Row, Row]:
+    def answer_tokens(self, question: Question, method: str, length: int) -> tuple[Row, Row]:
         """The tokens of the prompt, and those of the right answer with the end that follows; raises UnusableError."""
         text, gap = self._text(question, method)
         prompt = self._tokens(text, method)
         whole = self._tokens(text + gap + question.target, method)
         if whole[: len(prompt)] != prompt:
             # The answer has joined its tokens to the text before: it is then learned as it would be written anew.
-            whole = (*prompt, *self.placer.backend.encode(gap + question.target, add_special_tokens=False).ids)
+            whole = (
+                *prompt,
+                *self.candidate_tokenizer.backend.encode(gap + question.target, add_special_tokens=False).ids,
+            )
         pieces = whole[len(prompt) :]
-        refuse_unlearnable(pieces, self.placer.unknown, length)
-        refuse_too_long(len(whole) + 1, self.placer.longest)
+        refuse_unlearnable(pieces, self.candidate_tokenizer.unknown, length)
+        refuse_too_long(len(whole) + 1, self.candidate_tokenizer.max_tokens)
         return prompt, (*pieces, *self._end())
 
     def cut_at(self, question: Question, method: str) -> str:
@@ -119,8 +122,8 @@ class TextFrame:
         return self._tokens(text, "continue")
 
     def _tokens(self, text: str, method: str) -> Row:
-        around = method != "chat" and self.placer.special_tokens
-        ids = list(self.placer.backend.encode(text, add_special_tokens=around).ids)
+        around = method != "chat" and self.candidate_tokenizer.special_tokens
+        ids = list(self.candidate_tokenizer.backend.encode(text, add_special_tokens=around).ids)
         while len(ids) > 1 and ids[-1] in self.special and method != "chat":
             ids.pop()  # Some tokenizers set an end after every text.
         return tuple(ids) or (self.beginning,)
@@ -129,7 +132,7 @@ class TextFrame:
         end = self.tokenizer.eos_token_id
         if end is not None:
             return (int(end),)
-        return tuple(self.placer.backend.encode("\n", add_special_tokens=False).ids)
+        return tuple(self.candidate_tokenizer.backend.encode("\n", add_special_tokens=False).ids)
 
 
 def only_marks(text: str) -> bool:

@@ -17,7 +17,7 @@ from merkhet.models._slot_framing import MaskFrame, TextFrame
 from merkhet.models.batching import run_batches
 from merkhet.models.protocol import IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Row, read_positions
-from merkhet.models.tokenize_candidates import Placer, UnusableError
+from merkhet.models.tokenize_candidates import CandidateTokenizer, UnusableError
 
 MASKED_METHODS = ("masks",)
 CAUSAL_METHODS = ("continue", "chat")
@@ -51,7 +51,7 @@ class Speller:
         tried = [backend.encode(text, add_special_tokens=False).ids for text in ("a-b", "a,b")]
         self.loses_blanks = any(" " in self._decode(tokens).strip() for tokens in tried)
 
-    def text(self, tokens: Sequence[int]) -> str:
+    def decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens, special ones left out."""
         text = self._decode([token for token in tokens if token not in self.special])
         return rejoined(text) if self.loses_blanks else text
@@ -70,12 +70,12 @@ def rejoined(text: str) -> str:
 class MaskWriter:
     """Writes with a masked model: masks in the slot, the likeliest token at each, all in one pass."""
 
-    def __init__(self, model: Any, tokenizer: Any, placer: Placer, early: Any = None) -> None:
+    def __init__(self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, early: Any = None) -> None:
         self.model = model
         self.early = early
-        self.frame = MaskFrame(tokenizer, placer)
+        self.prompts = MaskFrame(tokenizer, candidate_tokenizer)
         self.pad = int(tokenizer.pad_token_id or 0)
-        self.speller = Speller(tokenizer, placer.backend)
+        self.decoder = Speller(tokenizer, candidate_tokenizer.backend)
 
     def write(self, questions: Sequence[Question], length: int, budget: int) -> tuple[list[WrittenAnswer], int]:
         """What stands in each slot, and the budget that was found. Equal rows are computed once."""
@@ -85,7 +85,7 @@ class MaskWriter:
         columns: dict[Row, int] = {}
         for index, question in enumerate(questions):
             try:
-                row, first = self.frame.row(question.prompt, length)
+                row, first = self.prompts.mask_slot(question.prompt, length)
                 columns[row] = first
                 asked[row].append(index)
             except UnusableError as reason:
@@ -105,7 +105,7 @@ class MaskWriter:
             budget = read_positions(self.model, rows, numbers, places, self.pad, budget, take, self.early)
         for number, row in enumerate(rows):
             own = slice(number * length, (number + 1) * length)
-            text, score = self.speller.text(tokens[own].tolist()).strip(), float(scores[own].mean())
+            text, score = self.decoder.decode(tokens[own].tolist()).strip(), float(scores[own].mean())
             written += [WrittenAnswer(index, method, text, score) for index in asked[row]]
         return sorted(written, key=lambda one: one.index), budget
 
@@ -117,10 +117,10 @@ class TextWriter:
     same with padding as without; else only prompts of equal length do.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, placer: Placer, beginning: int) -> None:
+    def __init__(self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, beginning: int) -> None:
         self.model = model
-        self.frame = TextFrame(tokenizer, placer, beginning)
-        self.speller = Speller(tokenizer, placer.backend)
+        self.prompts = TextFrame(tokenizer, candidate_tokenizer, beginning)
+        self.decoder = Speller(tokenizer, candidate_tokenizer.backend)
         taken = inspect.signature(model.forward).parameters
         self.last_only = "logits_to_keep" in taken
         self.takes_positions = "position_ids" in taken
@@ -134,8 +134,8 @@ class TextWriter:
         asked: dict[tuple[Row, str], list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
             try:
-                prompt = self.frame.prompt(question, method, length)
-                asked[prompt, self.frame.cut_at(question, method)].append(index)
+                prompt = self.prompts.prompt_tokens(question, method, length)
+                asked[prompt, self.prompts.cut_at(question, method)].append(index)
             except UnusableError as reason:
                 written.append(WrittenAnswer(index, method, unusable=str(reason)))
         groups: dict[int, list[tuple[Row, str]]] = defaultdict(list)
@@ -190,14 +190,16 @@ class TextWriter:
                     if ended[line]:
                         continue
                     scores[line].append(values[line])
-                    if token in self.speller.special:
+                    if token in self.decoder.special:
                         ended[line] = True
                         continue
                     tokens[line].append(token)
-                    ended[line] = cut_answer(self.speller.text(tokens[line]), some[line][1], False)[1]
+                    ended[line] = cut_answer(self.decoder.decode(tokens[line]), some[line][1], False)[1]
                 if all(ended):
                     break
-        texts = [cut_answer(self.speller.text(own), mark, True)[0] for own, (_, mark) in zip(tokens, some, strict=True)]
+        texts = [
+            cut_answer(self.decoder.decode(own), mark, True)[0] for own, (_, mark) in zip(tokens, some, strict=True)
+        ]
         return [(text, float(np.mean(own))) for text, own in zip(texts, scores, strict=True)]
 
 

@@ -9,13 +9,15 @@ import numpy as np
 
 from merkhet.core.records import Question
 from merkhet.models.protocol import FloatArray, IntArray
-from merkhet.models.tokenize_candidates import Placer
+from merkhet.models.tokenize_candidates import CandidateTokenizer
 
 MOST = 0.1
 """The share of a list that may stand last; where it is more, the question cannot be asked."""
 
 
-def without_unwritable(placer: Placer, questions: Sequence[Question]) -> tuple[list[Question], dict[int, IntArray]]:
+def without_unwritable(
+    candidate_tokenizer: CandidateTokenizer, questions: Sequence[Question]
+) -> tuple[list[Question], dict[int, IntArray]]:
     """The questions with the candidates that can be written, and for those with fewer the places of the kept ones.
 
     A model cannot prefer what it cannot write, so that wrong answers of this kind may stand last; but only a few, lest
@@ -24,7 +26,7 @@ def without_unwritable(placer: Placer, questions: Sequence[Question]) -> tuple[l
     """
     asked, kept = [], {}
     for index, question in enumerate(questions):
-        places = _kept_places(placer, question.candidates)
+        places = _kept_places(candidate_tokenizer, question.candidates)
         if places is not None:
             candidates = tuple(question.candidates[place] for place in places)
             if set(question.answers) & set(question.candidates) <= set(candidates):
@@ -44,13 +46,13 @@ def with_the_rest_last(scores: Mapping[str, FloatArray], places: IntArray | None
     return found
 
 
-def _kept_places(placer: Placer, candidates: tuple[str, ...]) -> IntArray | None:
+def _kept_places(candidate_tokenizer: CandidateTokenizer, candidates: tuple[str, ...]) -> IntArray | None:
     """The places of the candidates that can be written; None where that is all, or too few."""
-    if placer.unknown is None or len(candidates) * MOST < 1:
+    if candidate_tokenizer.unknown is None or len(candidates) * MOST < 1:
         return None
-    if candidates not in placer.kept_places:
-        encodings = placer.backend.encode_batch(list(candidates), add_special_tokens=False)
-        known = [place for place, one in enumerate(encodings) if one.ids and placer.unknown not in one.ids]
+    if candidates not in candidate_tokenizer.kept_places:
+        encodings = candidate_tokenizer.backend.encode_batch(list(candidates), add_special_tokens=False)
+        known = [place for place, one in enumerate(encodings) if one.ids and candidate_tokenizer.unknown not in one.ids]
         few = 0 < len(candidates) - len(known) <= MOST * len(candidates)
-        placer.kept_places[candidates] = np.array(known, dtype=np.int64) if few else None
-    return placer.kept_places[candidates]
+        candidate_tokenizer.kept_places[candidates] = np.array(known, dtype=np.int64) if few else None
+    return candidate_tokenizer.kept_places[candidates]

@@ -21,10 +21,10 @@ from merkhet.core.errors import InputError
 from merkhet.core.records import Question
 from merkhet.models.batching import run_batches
 from merkhet.models.layer_methods import expanded, layer_of, layered_methods
-from merkhet.models.lm_head import picked
+from merkhet.models.lm_head import pick_positions
 from merkhet.models.protocol import CandidateScores, FloatArray, IntArray
 from merkhet.models.row_scheduler import Row, padded
-from merkhet.models.tokenize_candidates import Placer, UnusableError, refuse_too_long, touching
+from merkhet.models.tokenize_candidates import CandidateTokenizer, UnusableError, refuse_too_long, touching
 
 AT_ONCE = 512
 """Questions that are compared together: so many states are kept at a time."""
@@ -51,7 +51,7 @@ class WordStates:
         name: str,
         model: Any,
         tokenizer: Any,
-        placer: Placer,
+        candidate_tokenizer: CandidateTokenizer,
         work: dict[str, int],
         masks: bool = True,
         early: Any = None,
@@ -59,7 +59,7 @@ class WordStates:
         self.name = name
         self.model = model
         self.early = early
-        self.placer = placer
+        self.candidate_tokenizer = candidate_tokenizer
         self.work = work
         self.pad = int(tokenizer.pad_token_id or 0)
         self.mask: int | None = tokenizer.mask_token_id if masks else None
@@ -103,7 +103,7 @@ class WordStates:
         """The usages of each question that can be asked, by its index, and why the others cannot."""
         usages = [question.usages for question in questions]
         sentences = list(dict.fromkeys(sentence for own in usages for sentence, _, _ in own))
-        encodings = dict(zip(sentences, self.placer.encode(sentences), strict=True))
+        encodings = dict(zip(sentences, self.candidate_tokenizer.encode(sentences), strict=True))
         usable: dict[int, list[Span]] = {}
         unusable: list[CandidateScores] = []
         for index, own in enumerate(usages):
@@ -118,9 +118,9 @@ class WordStates:
         start, stop = touching(encoding, first, last)
         if start == stop:
             raise UnusableError(f"the word {sentence[first:last]!r} has no token in this model's vocabulary")
-        if self.placer.unknown is not None and self.placer.unknown in ids[start:stop]:
+        if self.candidate_tokenizer.unknown is not None and self.candidate_tokenizer.unknown in ids[start:stop]:
             raise UnusableError(f"the word {sentence[first:last]!r} holds a token that this model does not know")
-        refuse_too_long(len(ids), self.placer.takes)
+        refuse_too_long(len(ids), self.candidate_tokenizer.model_max_tokens)
         return ids[:stop] if self.looks_back else ids, start, stop
 
     def _similarities(
@@ -185,7 +185,7 @@ class WordStates:
         if self.early is None:
             yield from (found[lines, columns] for found in self._layers(inputs, layers))
             return
-        with picked(self.early, lines, columns):
+        with pick_positions(self.early, lines, columns):
             found = list(self._layers(inputs, layers))
         for layer, states in zip(layers, found, strict=True):
             yield states[0] if layer == self.last else states[lines, columns]

@@ -29,12 +29,12 @@ from merkhet.models.chat.local_chat import LocalChat
 from merkhet.models.lm_head import describe_weights, log_probabilities, logits_at
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Row
-from merkhet.models.token_trie import TokenTree, plant
-from merkhet.models.tokenize_candidates import IN_PLACE, PlacedList, Placer, Windows
+from merkhet.models.token_trie import TokenTrie, build_tries
+from merkhet.models.tokenize_candidates import IN_PLACE, CandidateTokenizer, CandidateWindows, TokenizedCandidates
 
 logger = logging.getLogger(__name__)
 
-NODES_PER_TREE = 256
+NODES_PER_TRIE = 256
 BoolArray = NDArray[np.bool_]
 
 _POOLINGS = ("sum", "mean", "per-character")
@@ -51,7 +51,7 @@ class _Branches:
     """The candidates of a list from where they begin to differ: where that is, and their own tokens from there on."""
 
     shared: Row
-    each: list[Row]
+    sequences: list[Row]
     starts: IntArray
     stops: IntArray
 
@@ -62,7 +62,7 @@ class _Rooted:
 
     index: int
     prompt: Row
-    tree: TokenTree
+    tree: TokenTrie
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.tree.tokens)
@@ -82,7 +82,7 @@ class CausalModel:
     kind = "causal"
     methods: tuple[str, ...] = tuple(METHODS)
     writing_methods: tuple[str, ...] = CAUSAL_METHODS
-    plain: CausalModel | None = None
+    original: CausalModel | None = None
 
     def __init__(
         self,
@@ -104,14 +104,16 @@ class CausalModel:
         self.special = frozenset(tokenizer.all_special_ids)
         self.unwritten = frozenset((unwritten or {}).values())
         self.candidates = candidates
-        self.placer = Placer(name, tokenizer, model.config, candidates, self.unwritten, special_tokens, longest)
+        self.candidate_tokenizer = CandidateTokenizer(
+            name, tokenizer, model.config, candidates, self.unwritten, special_tokens, longest
+        )
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
         self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
-        self.states = WordStates(name, model, tokenizer, self.placer, self.work, masks=False)
+        self.states = WordStates(name, model, tokenizer, self.candidate_tokenizer, self.work, masks=False)
         self.comparing_methods = self.states.methods
         self.share_prefixes = self._sees_trees()
         self._only_read = re.compile("|".join(map(re.escape, unwritten or {})) or "(?!)")
-        self.writer = TextWriter(model, tokenizer, self.placer, self.beginning())
+        self.writer = TextWriter(model, tokenizer, self.candidate_tokenizer, self.start_token())
         self.chat = LocalChat(self.writer, tokenizer, chat or ChatSettings())
 
     def describe(self) -> dict[str, str | int | float]:
@@ -120,8 +122,8 @@ class CausalModel:
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Log-probabilities of each candidate's sentence, or a part of it, pooled by every method."""
-        asked, kept = without_unwritable(self.placer, questions)
-        usable, unusable = self.placer.place(asked)
+        asked, kept = without_unwritable(self.candidate_tokenizer, questions)
+        usable, unusable = self.candidate_tokenizer.tokenize_questions(asked)
         yield from unusable
         scores: dict[int, dict[str, FloatArray]] = {index: {} for index in usable}
         for whole in (False, True):
@@ -159,7 +161,7 @@ class CausalModel:
     def _score(
         self,
         questions: Sequence[Question],
-        usable: dict[int, PlacedList],
+        usable: dict[int, TokenizedCandidates],
         methods: Sequence[str],
         whole: bool,
         scores: dict[int, dict[str, FloatArray]],
@@ -169,11 +171,11 @@ class CausalModel:
         rest = whole or any(METHODS[method][0] != "candidate" for method in methods)
         for index, placed in usable.items():
             scores[index].update({method: np.empty(len(placed)) for method in methods})
-            branches = branches_of(placed)
-            prompt = (*placed.before, *branches.shared)
+            branches = split_shared_prefix(placed)
+            prompt = (*placed.prefix, *branches.shared)
             if not prompt or (whole and prompt[0] not in self.special):
                 # Nothing stands before the first token: the model's own beginning does.
-                prompt = (self.beginning(), *prompt)
+                prompt = (self.start_token(), *prompt)
             rooted += [_Rooted(index, prompt, tree) for tree in self._trees(placed, branches, rest)]
 
         self.work["rows"] += len(rooted)
@@ -183,34 +185,34 @@ class CausalModel:
         def forward(batch: list[int]) -> None:
             some = [rooted[i] for i in batch]
             for one, (prompts, edges) in zip(some, self._edges(some, self.share_prefixes, whole), strict=True):
-                branches = branches_of(usable[one.index])
-                own = _Values(one, edges, branches, prompts, self.is_written)
+                branches = split_shared_prefix(usable[one.index])
+                own = _Values(one, edges, branches, prompts, self.can_write)
                 for method in methods:
                     part, pooling = METHODS[method]
-                    characters = self._characters(questions[one.index], one.tree.members, part)
-                    scores[one.index][method][one.tree.members] = own.pooled(part, pooling, characters)
+                    characters = self._characters(questions[one.index], one.tree.sequence_ids, part)
+                    scores[one.index][method][one.tree.sequence_ids] = own.pooled(part, pooling, characters)
 
         self.token_budget = run_batches([len(one) for one in rooted], self.token_budget, forward)
 
-    def _trees(self, placed: PlacedList, branches: _Branches, rest: bool) -> list[TokenTree]:
+    def _trees(self, placed: TokenizedCandidates, branches: _Branches, rest: bool) -> list[TokenTrie]:
         """The candidates as trees, with the ``rest`` of the sentence if it counts; shared where prompts go on alike."""
-        most = NODES_PER_TREE if self.share_prefixes else 0
+        most = NODES_PER_TRIE if self.share_prefixes else 0
 
-        def make() -> list[TokenTree]:
-            ends = zip(branches.each, branches.stops, strict=True)
+        def make() -> list[TokenTrie]:
+            ends = zip(branches.sequences, branches.stops, strict=True)
             if not rest:
-                return plant([one[:stop] for one, stop in ends], most)
-            return plant([self.without_end((*one, *placed.after), stop) for one, stop in ends], most)
+                return build_tries([one[:stop] for one, stop in ends], most)
+            return build_tries([self.strip_end_tokens((*one, *placed.suffix), stop) for one, stop in ends], most)
 
-        return placed.windows.kept(("trees", most, placed.after if rest else None), make)
+        return placed.windows.kept(("trees", most, placed.suffix if rest else None), make)
 
-    def without_end(self, ids: Row, stop: int) -> Row:
+    def strip_end_tokens(self, ids: Row, stop: int) -> Row:
         """Tokens without those that a tokenizer sets after a sentence: they are no text to be scored."""
         while len(ids) > stop and ids[-1] in self.special:
             ids = ids[:-1]
         return ids
 
-    def beginning(self) -> int:
+    def start_token(self) -> int:
         """The token that a document begins after; a chat model's own beginning would announce a speaker instead."""
         separator = self.tokenizer.get_vocab().get("<|endoftext|>")
         for token in (separator, self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id):
@@ -234,7 +236,7 @@ class CausalModel:
             places[line, :first], places[line, first:size] = np.arange(first), first + one.tree.depths
             seen[line, :first, :first] = np.tri(first, dtype=np.bool_)
             seen[line, first:size, :first] = True
-            seen[line, first:size, first:size] = one.tree.seen
+            seen[line, first:size, first:size] = one.tree.visible
             sources, tokens = first + one.tree.sources, one.tree.targets
             if with_prompts:
                 sources = np.concatenate([np.arange(first - 1), sources])
@@ -267,7 +269,7 @@ class CausalModel:
                 **inputs,
             )
             wanted = np.concatenate(targets)
-            written = self.is_written(wanted)
+            written = self.can_write(wanted)
             values = log_probabilities(
                 logits,
                 torch.from_numpy(np.concatenate(lines)).to(device),
@@ -280,7 +282,7 @@ class CausalModel:
             found.append((values[first:split], values[split:last]))
         return found
 
-    def is_written(self, tokens: IntArray) -> BoolArray:
+    def can_write(self, tokens: IntArray) -> BoolArray:
         """Which tokens the model can write."""
         if not self.unwritten:
             return np.ones(len(tokens), dtype=np.bool_)
@@ -297,9 +299,9 @@ class CausalModel:
         vocabulary = int(self.model.config.get_text_config().vocab_size)
         first, *others = (7 % vocabulary, 11 % vocabulary, 13 % vocabulary, 17 % vocabulary)
         sequences = [(others[i % 3], others[(i + j) % 3], first, others[j]) for i in range(3) for j in range(3)]
-        plain = [_Rooted(0, (first,), tree) for tree in plant(sequences, 0)]
+        plain = [_Rooted(0, (first,), tree) for tree in build_tries(sequences, 0)]
         try:
-            tree = plant(sequences, 100)[0]
+            tree = build_tries(sequences, 100)[0]
             shared = _sums(tree, self._edges([_Rooted(0, (first,), tree)], True, False)[0][1])
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
             logger.info("%s does not take trees of tokens (%s): one row a candidate", self.name, error)
@@ -334,8 +336,8 @@ class _Values:
     def pooled(self, part: str, pooling: str, characters: FloatArray) -> FloatArray:
         first, last = self.tree.starts[:-1], self.tree.starts[1:]
         if part == "candidate":
-            last = first + self.branches.stops[self.tree.members]
-            first = first + self.branches.starts[self.tree.members]
+            last = first + self.branches.stops[self.tree.sequence_ids]
+            first = first + self.branches.starts[self.tree.sequence_ids]
         if pooling == "first-token":
             return self.values[first]
         ranges = np.stack([first, last], axis=1).ravel()
@@ -349,25 +351,25 @@ class _Values:
         return sums / np.maximum(1.0, characters) if pooling == "per-character" else sums
 
 
-def _sums(tree: TokenTree, edges: FloatArray) -> FloatArray:
+def _sums(tree: TokenTrie, edges: FloatArray) -> FloatArray:
     sums: FloatArray = np.add.reduceat(edges[tree.paths], tree.starts[:-1])
     return sums
 
 
-def branches_of(placed: PlacedList) -> _Branches:
+def split_shared_prefix(placed: TokenizedCandidates) -> _Branches:
     """The candidates of a prompt from where they begin to differ, worked out once for all that go on alike."""
     return placed.windows.kept("branches", partial(_branches, placed.windows))
 
 
-def _branches(windows: Windows) -> _Branches:
+def _branches(windows: CandidateWindows) -> _Branches:
     """Candidates begin to differ where their tokens do, or where the first of them begins."""
-    each = [one.ids for one in windows.each]
-    shared = min(_common_prefix(each), *(one.start for one in windows.each))
+    each = [one.ids for one in windows.candidates]
+    shared = min(_common_prefix(each), *(one.start for one in windows.candidates))
     return _Branches(
         each[0][:shared],
         [ids[shared:] for ids in each],
-        np.array([one.start - shared for one in windows.each]),
-        np.array([one.stop - shared for one in windows.each]),
+        np.array([one.start - shared for one in windows.candidates]),
+        np.array([one.stop - shared for one in windows.candidates]),
     )
 
 

@@ -10,7 +10,7 @@ from merkhet.models._word_embeddings import WordStates, refuse_two_parts
 from merkhet.models.batching import usual_budget
 from merkhet.models.lm_head import describe_weights
 from merkhet.models.protocol import CandidateScores
-from merkhet.models.tokenize_candidates import Placer
+from merkhet.models.tokenize_candidates import CandidateTokenizer
 
 
 class EncoderModel:
@@ -39,8 +39,10 @@ class EncoderModel:
         self.tokenizer = tokenizer
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
         self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
-        self.placer = Placer(name, tokenizer, model.config, special_tokens=special_tokens, longest=longest)
-        self.states = WordStates(name, model, tokenizer, self.placer, self.work)
+        self.candidate_tokenizer = CandidateTokenizer(
+            name, tokenizer, model.config, special_tokens=special_tokens, longest=longest
+        )
+        self.states = WordStates(name, model, tokenizer, self.candidate_tokenizer, self.work)
         self.comparing_methods = self.states.methods
 
     def describe(self) -> dict[str, str | int | float]:

@@ -20,7 +20,7 @@ from merkhet.models.masked import MaskedModel
 LanguageModel = TypeVar("LanguageModel", bound=MaskedModel | CausalModel)
 
 
-class MadeWords(torch.nn.Module):  # type: ignore[misc]
+class ExtraEmbeddings(torch.nn.Module):  # type: ignore[misc]
     """An input embedding with further rows: numbers from ``first`` on are looked up in a table beside it.
 
     The table is no weight of the network: it is neither counted nor saved with it, nor does it decide its precision.
@@ -50,15 +50,15 @@ class MadeWords(torch.nn.Module):  # type: ignore[misc]
         return torch.where(made.unsqueeze(-1), own.to(known.dtype), known)
 
 
-def with_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) -> LanguageModel:
+def with_extra_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) -> LanguageModel:
     """The same model with further words, each text with its input embedding.
 
     The network is shared and the tokenizer is copied. A network wears one set of words at a time: words that it had
     before are gone unless they are given again. Refuses a text that the tokenizer knows as a token of its own, and
     embeddings of another size.
     """
-    plain = cast(LanguageModel, model.plain or model)
-    network, base = plain.model, own_embedding(plain)
+    plain = cast(LanguageModel, model.original or model)
+    network, base = plain.model, get_base_embedding(plain)
     width = int(base.weight.shape[1])
     for text, vector in words.items():
         if tuple(vector.shape) != (width,):
@@ -68,7 +68,7 @@ def with_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) -> Langu
         return plain
     tokenizer, first = _taught(plain, list(words))
     table = torch.stack([vector.detach() for vector in words.values()]).to(base.weight.device, torch.float32)
-    network.set_input_embeddings(MadeWords(base, torch.nn.Parameter(table), first))
+    network.set_input_embeddings(ExtraEmbeddings(base, torch.nn.Parameter(table), first))
     contents = [[text, vector.detach().float().cpu().numpy().tobytes().hex()] for text, vector in words.items()]
     dressed = type(plain)(
         plain.name,
@@ -78,25 +78,25 @@ def with_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) -> Langu
         plain.token_budget,
         plain.candidates,
         {word: first + number for number, word in enumerate(words)},
-        plain.placer.special_tokens,
-        plain.placer.longest,
+        plain.candidate_tokenizer.special_tokens,
+        plain.candidate_tokenizer.max_tokens,
     )
-    dressed.plain = plain
+    dressed.original = plain
     return dressed
 
 
-def made_words_of(model: MaskedModel | CausalModel) -> MadeWords:
+def get_extra_embeddings(model: MaskedModel | CausalModel) -> ExtraEmbeddings:
     """The embedding of a model that has made words; its table may be learned."""
     found = model.model.get_input_embeddings()
-    if not isinstance(found, MadeWords):
+    if not isinstance(found, ExtraEmbeddings):
         raise InputError(f"{model.name} has no made words")
     return found
 
 
-def own_embedding(model: MaskedModel | CausalModel) -> Any:
+def get_base_embedding(model: MaskedModel | CausalModel) -> Any:
     """A model's own input embedding, made words put aside; refuses a model that has none."""
     found = model.model.get_input_embeddings()
-    if isinstance(found, MadeWords):
+    if isinstance(found, ExtraEmbeddings):
         found = found.base
     if getattr(getattr(found, "weight", None), "ndim", 0) != 2:
         raise InputError(f"{model.name} has no table of input embeddings, so it cannot be given further words")

@@ -14,7 +14,7 @@ _LINES_IN_CACHE = 16
 
 
 @contextmanager
-def picked(module: Any, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[None]:
+def pick_positions(module: Any, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[None]:
     """Pick the positions (rows, columns) of a batch out of what a module gives: all that follows works on them alone.
 
     They then are one row of positions. A module that is passed several times (layers that share their weights) raises
@@ -45,7 +45,7 @@ def logits_at(model: Any, rows: torch.Tensor, columns: torch.Tensor, early: Any 
     The hidden states are picked out between the body and the head, whatever the architecture; picked after an ``early``
     module of the body, all that follows it works on the chosen positions alone too.
     """
-    with picked(early or model.base_model, rows, columns):
+    with pick_positions(early or model.base_model, rows, columns):
         logits: torch.Tensor = model(**inputs).logits
     return logits[0].float()
 

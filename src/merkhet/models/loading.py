@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.models.chat.chat_settings import read_settings
-from merkhet.models.model_lookup import WEIGHTS, ModelSpec, ResolvedModel, require_models_extra, resolve_model
+from merkhet.models.model_lookup import WEIGHTS, ModelSpec, ResolvedModel, missing_models_extra, resolve_model
 from merkhet.models.protocol import Model
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
         return _load(resolved, resolved.path)
     except ImportError as error:
         if error.name in ("torch", "transformers"):
-            raise require_models_extra(error) from error
+            raise missing_models_extra(error) from error
         raise
 
 

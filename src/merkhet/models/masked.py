@@ -22,7 +22,7 @@ from merkhet.models.batching import usual_budget
 from merkhet.models.lm_head import describe_weights, last_attention
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FilledSlot, FloatArray, IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Plan, Reads
-from merkhet.models.tokenize_candidates import IN_PLACE, Placed, Placer
+from merkhet.models.tokenize_candidates import IN_PLACE, CandidateTokenizer, TokenizedCandidate
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
     "mean": lambda values, starts: np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values))),
@@ -57,7 +57,7 @@ class MaskedModel:
     kind = "masked"
     methods: tuple[str, ...] = tuple(METHODS)
     writing_methods: tuple[str, ...] = MASKED_METHODS
-    plain: MaskedModel | None = None
+    original: MaskedModel | None = None
 
     def __init__(
         self,
@@ -82,13 +82,15 @@ class MaskedModel:
         self.unwritten = frozenset((unwritten or {}).values())
         self.unmasked = frozenset(tokenizer.all_special_ids) | self.unwritten
         self.candidates = candidates
-        self.placer = Placer(name, tokenizer, model.config, candidates, self.unwritten, special_tokens, longest)
-        self.early = last_attention(model)
-        self.filler = SlotFiller(model, tokenizer, self.placer, self.early)
-        self.writer = MaskWriter(model, tokenizer, self.placer, self.early)
+        self.candidate_tokenizer = CandidateTokenizer(
+            name, tokenizer, model.config, candidates, self.unwritten, special_tokens, longest
+        )
+        self.pick_after = last_attention(model)
+        self.filler = SlotFiller(model, tokenizer, self.candidate_tokenizer, self.pick_after)
+        self.writer = MaskWriter(model, tokenizer, self.candidate_tokenizer, self.pick_after)
         self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
         self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
-        self.states = WordStates(name, model, tokenizer, self.placer, self.work, early=self.early)
+        self.states = WordStates(name, model, tokenizer, self.candidate_tokenizer, self.work, early=self.pick_after)
         self.comparing_methods = self.states.methods
 
     def describe(self) -> dict[str, str | int | float]:
@@ -98,8 +100,8 @@ class MaskedModel:
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Pooled log-probabilities of each candidate by every method, all from as few rows as there are."""
         ways = list(dict.fromkeys(METHODS[method][0] for method in methods))
-        asked, kept = without_unwritable(self.placer, questions)
-        usable, unusable = self.placer.place(asked)
+        asked, kept = without_unwritable(self.candidate_tokenizer, questions)
+        usable, unusable = self.candidate_tokenizer.tokenize_questions(asked)
         yield from unusable
         reads = Reads()
         spans: dict[tuple[int, str], tuple[int, IntArray]] = {}
@@ -109,10 +111,10 @@ class MaskedModel:
                     plan = self.plan_reads(placed, way)
                     first = reads.add(plan)
                 else:
-                    plan = placed.windows.kept(way, partial(self.plan_reads, placed.windows.each, way))
-                    first = reads.add(plan, placed.before, placed.after)
+                    plan = placed.windows.kept(way, partial(self.plan_reads, placed.windows.candidates, way))
+                    first = reads.add(plan, placed.prefix, placed.suffix)
                 spans[index, way] = first, plan.starts
-        values, self.token_budget = reads.values(self.model, self.pad, self.token_budget, self.early)
+        values, self.token_budget = reads.values(self.model, self.pad, self.token_budget, self.pick_after)
         self.work["rows"] += len(reads.rows)
         self.work["tokens"] += sum(map(len, reads.rows))
         for index in usable:
@@ -142,7 +144,7 @@ class MaskedModel:
         written, self.token_budget = self.writer.write(questions, length, self.token_budget)
         yield from written
 
-    def plan_reads(self, candidates: Iterable[Placed], way: str) -> Plan:
+    def plan_reads(self, candidates: Iterable[TokenizedCandidate], way: str) -> Plan:
         """Which rows a way of masking makes of candidates in place, and what it reads there."""
         plan = Plan()
         for one in candidates:
@@ -150,7 +152,7 @@ class MaskedModel:
             plan.begin_next()
         return plan
 
-    def _read(self, one: Placed, way: str, plan: Plan) -> None:
+    def _read(self, one: TokenizedCandidate, way: str, plan: Plan) -> None:
         ids, start, stop = one.ids, one.start, one.stop
         if way == "multiple":
             row = plan.row((*ids[:start], *[self.mask] * (stop - start), *ids[stop:]))

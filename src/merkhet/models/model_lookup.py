@@ -54,7 +54,7 @@ class ModelSpec:
     chat: Mapping[str, Any] | None = None
 
     @property
-    def read_as_usual(self) -> ModelSpec:
+    def with_default_reading(self) -> ModelSpec:
         """The same model with all that says how it reads as it is by default; its fingerprint is of its files alone."""
         return replace(self, **_USUAL_READING)
 
@@ -94,9 +94,9 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     if spec.endpoint is not None or spec.model.startswith(ENDPOINT):
         return _behind_endpoint(spec)
     if spec.model.startswith(RANDOM_WEIGHTS):
-        from merkhet.models.random_init import blank_model
+        from merkhet.models.random_init import parse_untrained_model
 
-        blank = blank_model(spec.model, lambda name: _folder_of(replace(spec, model=name), folder))
+        blank = parse_untrained_model(spec.model, lambda name: _folder_of(replace(spec, model=name), folder))
         blank = replace(blank, name=spec.label) if spec.label else blank
         return ResolvedModel(spec, blank.name, blank.kind, blank.fingerprint, "random weights", part=blank)
     if spec.model in MODELS or (":" in spec.model and not path_exists(Path(spec.model))):
@@ -118,7 +118,7 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     return _from_path(spec, fetched, spec.label or spec.model, f"hub {spec.model} {fetched.name}")
 
 
-def with_chat(spec: ModelSpec, usual: Mapping[str, Any], seed: int) -> ModelSpec:
+def add_chat_defaults(spec: ModelSpec, usual: Mapping[str, Any], seed: int) -> ModelSpec:
     """The model with the chat settings that a study has for all of its models, as far as they are for this one.
 
     A model behind an endpoint is sent the study's seed, if no other is given.
@@ -156,9 +156,9 @@ def _folder_of(spec: ModelSpec, folder: Path | None) -> Path:
 def _from_path(spec: ModelSpec, path: Path, name: str, source: str) -> ResolvedModel:
     if path.is_file():
         if path.suffix == ".csv":
-            from merkhet.models.prediction_file import Predictions
+            from merkhet.models.prediction_file import PredictionFile
 
-            made = Predictions(name, path)
+            made = PredictionFile(name, path)
             return ResolvedModel(spec, name, made.kind, made.fingerprint, source, part=made)
         if path.suffix != ".gguf":
             raise InputError(f"{path} is a file, and a model is a folder with config.json and weights, or a .gguf file")
@@ -231,6 +231,6 @@ def _offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on")
 
 
-def require_models_extra(error: ImportError) -> MerkhetError:
+def missing_models_extra(error: ImportError) -> MerkhetError:
     """The error for a machine without torch or transformers."""
     return InputError(f"asking a model needs {error.name}, which is not installed: pip install 'merkhet[models]'")

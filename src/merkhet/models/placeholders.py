@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from merkhet.core.errors import InputError
 
-MARKS = ("[X]", "[Y]")
+PSEUDOWORD_MARKS = ("[X]", "[Y]")
 """What stands in a prompt for the two pseudowords of a pair."""
 SOFT_TOKEN = re.compile(r"<[A-Za-z]+\d+>")
 """What stands in a prompt for an embedding that is learned."""
 
 
-def with_letters(prompt: str) -> str:
+def replace_pseudowords(prompt: str) -> str:
     """A prompt for models that take text alone: X and Y stand for the pseudowords."""
-    for mark in MARKS:
+    for mark in PSEUDOWORD_MARKS:
         prompt = prompt.replace(mark, mark.strip("[]"))
     return prompt
 

@@ -18,7 +18,7 @@ from merkhet.models.protocol import CandidateScores, WrittenAnswer
 HEADER = ["id", "ret"]
 
 
-class Predictions:
+class PredictionFile:
     """A file of predictions: ``id`` is a question's id, or the official one after its slash; ``ret`` a list of texts.
 
     A question without a prediction is answered with an empty text, and counted. Of several texts the best counts.

@@ -19,15 +19,15 @@ from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed, digest
 from merkhet.core.records import Question
 from merkhet.models.causal import CausalModel
-from merkhet.models.extra_embeddings import own_embedding, with_words
+from merkhet.models.extra_embeddings import get_base_embedding, with_extra_words
 from merkhet.models.masked import MaskedModel
-from merkhet.models.placeholders import MARKS, PseudowordSettings
+from merkhet.models.placeholders import PSEUDOWORD_MARKS, PseudowordSettings
 from merkhet.models.protocol import CandidateScores, FloatArray
 
 _TRIES = 10_000
 
 
-class WithPseudowords:
+class PseudowordModel:
     """A model whose questions about [X] and [Y] are asked once with each pair of pseudowords.
 
     Questions without such marks are asked once, as they are. Scores of the others are numbered by pair (``repeat``).
@@ -41,9 +41,9 @@ class WithPseudowords:
     ) -> None:
         self.settings = settings or PseudowordSettings()
         points = pseudoword_embeddings(model, self.settings)
-        names = [_name(mark, pair) for pair in range(self.settings.pairs) for mark in MARKS]
+        names = [_name(mark, pair) for pair in range(self.settings.pairs) for mark in PSEUDOWORD_MARKS]
         made = {name: torch.from_numpy(point).float() for name, point in zip(names, points, strict=True)}
-        self.inner = with_words(model, {**(words or {}), **made})
+        self.inner = with_extra_words(model, {**(words or {}), **made})
         self.name = model.name
         self.kind = model.kind
         self.methods = model.methods
@@ -54,7 +54,7 @@ class WithPseudowords:
         asked: list[Question] = []
         origins: list[tuple[int, int | None]] = []
         for index, question in enumerate(questions):
-            pairs = range(self.settings.pairs) if any(mark in question.prompt for mark in MARKS) else (None,)
+            pairs = range(self.settings.pairs) if any(mark in question.prompt for mark in PSEUDOWORD_MARKS) else (None,)
             for pair in pairs:
                 asked.append(question if pair is None else replace(question, prompt=_with_pair(question.prompt, pair)))
                 origins.append((index, pair))
@@ -78,8 +78,8 @@ def pseudoword_embeddings(model: MaskedModel | CausalModel, settings: Pseudoword
 
     Refuses a model in whose embedding no such points can be found.
     """
-    known = len((model.plain or model).tokenizer)
-    table = own_embedding(model).weight.detach().double().cpu().numpy()[:known]
+    known = len((model.original or model).tokenizer)
+    table = get_base_embedding(model).weight.detach().double().cpu().numpy()[:known]
     centre = _centre(model, table, settings.centre)
     distances = np.linalg.norm(table - centre, axis=1)
     apart = distances[distances > 0]
@@ -119,6 +119,6 @@ def _name(mark: str, pair: int) -> str:
 
 
 def _with_pair(prompt: str, pair: int) -> str:
-    for mark in MARKS:
+    for mark in PSEUDOWORD_MARKS:
         prompt = prompt.replace(mark, _name(mark, pair))
     return prompt

@@ -31,7 +31,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class BlankModel:
+class UntrainedModel:
     """A masked model before it has learned anything: a shape with a tokenizer to be made, or another model's.
 
     ``folder`` holds the configuration and the tokenizer of the model whose architecture it has.
@@ -84,7 +84,7 @@ class BlankModel:
         return network, tokenizer
 
 
-def blank_model(text: str, folder_of: Any) -> BlankModel:
+def parse_untrained_model(text: str, folder_of: Any) -> UntrainedModel:
     """The blank model that ``random:WHAT`` means: a shape such as 2x128, or another model's architecture.
 
     ``folder_of`` finds the folder of another model by its name. Refuses a shape that cannot be.
@@ -100,14 +100,14 @@ def blank_model(text: str, folder_of: Any) -> BlankModel:
         if not (folder / "config.json").is_file():
             raise InputError(f"{text}: {wanted}")
         files = [[name, file_digest(folder / name)] for name in _READ if (folder / name).is_file()]
-        return BlankModel(text, digest(["random", files]), folder=folder)
+        return UntrainedModel(text, digest(["random", files]), folder=folder)
     layers, width = int(found[1]), int(found[2])
     heads = int(found[3]) if found[3] else max(1, width // _WIDTH_OF_A_HEAD)
     if not layers or not width or not heads or width % heads:
         raise InputError(
             f"{text}: a width of {width} does not divide among {heads} heads; write random:2x128 or 2x96x3"
         )
-    return BlankModel(text, digest(["random", layers, width, heads]), Shape(layers, width, heads))
+    return UntrainedModel(text, digest(["random", layers, width, heads]), Shape(layers, width, heads))
 
 
 def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:

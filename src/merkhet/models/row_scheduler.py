@@ -42,7 +42,7 @@ class Plan:
         self._starts.append(len(self._tokens))
 
     @cached_property
-    def numbers(self) -> IntArray:
+    def row_indices(self) -> IntArray:
         """The row of each token that is read."""
         return np.array(self._numbers, dtype=np.int64)
 
@@ -75,7 +75,7 @@ class Reads:
     def add(self, plan: Plan, before: Row = (), after: Row = ()) -> int:
         """Carry out a plan between the tokens of a prompt; returns the place of its first value."""
         numbers = [self.rows.setdefault((*before, *inner, *after), len(self.rows)) for inner in plan.rows]
-        self._numbers.append(np.array(numbers, dtype=np.int64)[plan.numbers])
+        self._numbers.append(np.array(numbers, dtype=np.int64)[plan.row_indices])
         self._columns.append(plan.columns + len(before))
         self._tokens.append(plan.tokens)
         self.size += len(plan.tokens)

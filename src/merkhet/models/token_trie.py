@@ -15,7 +15,7 @@ ROOT = -1
 
 
 @dataclass(frozen=True)
-class TokenTree:
+class TokenTrie:
     """Token sequences that follow one root, with their common beginnings merged.
 
     The nodes that something follows go through the model (``tokens``, ``depths`` below the root, ``seen``: which node
@@ -26,20 +26,20 @@ class TokenTree:
 
     tokens: IntArray
     depths: IntArray
-    seen: NDArray[np.bool_]
+    visible: NDArray[np.bool_]
     sources: IntArray
     targets: IntArray
     paths: IntArray
     starts: IntArray
-    members: IntArray
+    sequence_ids: IntArray
 
 
-def plant(sequences: Sequence[Sequence[int]], most_nodes: int) -> list[TokenTree]:
+def build_tries(sequences: Sequence[Sequence[int]], most_nodes: int) -> list[TokenTrie]:
     """Trees that hold all the sequences, none with more nodes than allowed but where one sequence alone has more.
 
     Sequences that begin alike are neighbours, whatever the order in which they are given.
     """
-    trees: list[TokenTree] = []
+    trees: list[TokenTrie] = []
     growing = _Growing()
     for number in sorted(range(len(sequences)), key=lambda number: tuple(sequences[number])):
         if growing.members and len(growing.tokens) + growing.missing(sequences[number]) > most_nodes:
@@ -88,7 +88,7 @@ class _Growing:
         self.starts.append(len(self.paths))
         self.members.append(number)
 
-    def grown(self) -> TokenTree:
+    def grown(self) -> TokenTrie:
         size = len(self.tokens)
         seen = np.eye(size, dtype=np.bool_)
         depths = np.zeros(size, dtype=np.int64)
@@ -97,7 +97,7 @@ class _Growing:
                 seen[node] |= seen[parent]
                 depths[node] = depths[parent] + 1
         lists = (self.sources, self.targets, self.paths, self.starts, self.members)
-        return TokenTree(_whole(self.tokens), depths, seen, *(_whole(values) for values in lists))
+        return TokenTrie(_whole(self.tokens), depths, seen, *(_whole(values) for values in lists))
 
 
 def _whole(values: list[int]) -> IntArray:

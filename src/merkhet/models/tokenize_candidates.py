@@ -47,7 +47,7 @@ class UnusableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class TokenizedCandidate:
     """Tokens with one candidate among them: their ids, and the range of those that touch the candidate.
 
     ``joined`` says of each token whether it goes on with the word of the token before.
@@ -60,14 +60,14 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Windows:
+class CandidateWindows:
     """For each candidate of a list the tokens around the slot that depend on it; shared by prompts.
 
     ``problem`` says why this model cannot be asked about the list; ``same`` holds, for each candidate whose tokens are
     those of an earlier one, the number of that one. What models work out from a list of windows they keep here.
     """
 
-    each: list[Placed]
+    candidates: list[TokenizedCandidate]
     problem: str | None
     same: dict[int, int]
     _kept: dict[Hashable, Any] = field(default_factory=dict)
@@ -81,34 +81,34 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class PlacedList:
+class TokenizedCandidates:
     """The candidates of one prompt in its slot: the tokens before and after that all have in common, and windows."""
 
-    before: tuple[int, ...]
-    windows: Windows
-    after: tuple[int, ...]
+    prefix: tuple[int, ...]
+    windows: CandidateWindows
+    suffix: tuple[int, ...]
     joined_before: tuple[bool, ...] = ()
     joined_after: tuple[bool, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.windows.each)
+        return len(self.windows.candidates)
 
-    def __iter__(self) -> Iterator[Placed]:
+    def __iter__(self) -> Iterator[TokenizedCandidate]:
         """Every candidate in its whole sentence."""
         return (self.sentence(number) for number in range(len(self)))
 
-    def sentence(self, number: int) -> Placed:
+    def sentence(self, number: int) -> TokenizedCandidate:
         """One candidate in its whole sentence."""
-        one, shift = self.windows.each[number], len(self.before)
-        return Placed(
-            (*self.before, *one.ids, *self.after),
+        one, shift = self.windows.candidates[number], len(self.prefix)
+        return TokenizedCandidate(
+            (*self.prefix, *one.ids, *self.suffix),
             shift + one.start,
             shift + one.stop,
             (*self.joined_before, *one.joined, *self.joined_after),
         )
 
 
-class Placer:
+class CandidateTokenizer:
     """Places the candidates of questions by one model's tokenizer, within what the model takes.
 
     A sentence is tokenised whole for one candidate; for the others only the words around the slot are tokenised
@@ -138,28 +138,30 @@ class Placer:
         self.stand_in = _stand_in(tokenizer, self.backend) if candidates == APART else None
         self.unknown = tokenizer.unk_token_id
         self.special_tokens = special_tokens
-        self.takes = longest_input(config, tokenizer)
-        self.longest = min(self.takes, longest or self.takes)
+        self.model_max_tokens = longest_input(config, tokenizer)
+        self.max_tokens = min(self.model_max_tokens, longest or self.model_max_tokens)
         self.words = _kind_of_word(self.backend)
         self.kept_places: dict[tuple[str, ...], IntArray | None] = {}
-        self._windows: dict[tuple[str, ...], dict[str, Placed]] = {}
-        self._lists: dict[tuple[tuple[str, ...], tuple[str, ...]], Windows] = {}
+        self._windows: dict[tuple[str, ...], dict[str, TokenizedCandidate]] = {}
+        self._lists: dict[tuple[tuple[str, ...], tuple[str, ...]], CandidateWindows] = {}
         self._alone: dict[tuple[str, ...], bool] = {}
 
-    def place(self, questions: Sequence[Question]) -> tuple[dict[int, PlacedList], list[CandidateScores]]:
+    def tokenize_questions(
+        self, questions: Sequence[Question]
+    ) -> tuple[dict[int, TokenizedCandidates], list[CandidateScores]]:
         """The placed candidates of each question that can be asked, by its index, and why the others cannot."""
-        usable: dict[int, PlacedList] = {}
+        usable: dict[int, TokenizedCandidates] = {}
         unusable: list[CandidateScores] = []
         for index, question in enumerate(questions):
             try:
-                placed = self.place_candidates(question.prompt, question.candidates)
+                placed = self.tokenize_candidates(question.prompt, question.candidates)
                 _refuse_the_same(question, placed.windows)
                 usable[index] = placed
             except UnusableError as reason:
                 unusable.append(CandidateScores(index, unusable=str(reason)))
         return usable, unusable
 
-    def place_candidates(self, prompt: str, candidates: Sequence[str]) -> PlacedList:
+    def tokenize_candidates(self, prompt: str, candidates: Sequence[str]) -> TokenizedCandidates:
         """Every candidate in the prompt's slot, tokenised with its sentence.
 
         Tokens are mapped by characters, so a token that spans the join belongs to the candidate and is never lost.
@@ -174,12 +176,12 @@ class Placer:
         else:
             placed = self._apart(before, after, tuple(candidates), *self.stand_in)
         if placed is None:
-            placed = PlacedList((), self._gathered(candidates, self._whole(before, after, candidates)), ())
+            placed = TokenizedCandidates((), self._gathered(candidates, self._whole(before, after, candidates)), ())
         if placed.windows.problem:
             raise UnusableError(placed.windows.problem)
-        longest = placed.windows.kept("longest", lambda: max(len(one.ids) for one in placed.windows.each))
-        tokens = len(placed.before) + longest + len(placed.after)
-        refuse_too_long(tokens, self.longest)
+        longest = placed.windows.kept("longest", lambda: max(len(one.ids) for one in placed.windows.candidates))
+        tokens = len(placed.prefix) + longest + len(placed.suffix)
+        refuse_too_long(tokens, self.max_tokens)
         return placed
 
     def encode(self, sentences: Sequence[str]) -> list[Any]:
@@ -187,11 +189,11 @@ class Placer:
         found: list[Any] = self.backend.encode_batch(list(sentences), add_special_tokens=self.special_tokens)
         return found
 
-    def _whole(self, before: str, after: str, candidates: Sequence[str]) -> list[Placed]:
+    def _whole(self, before: str, after: str, candidates: Sequence[str]) -> list[TokenizedCandidate]:
         """Every sentence tokenised from end to end."""
         encodings = self.encode([before + text + after for text in candidates])
         return [
-            Placed(
+            TokenizedCandidate(
                 tuple(encoding.ids),
                 *touching(encoding, len(before), len(before) + len(text)),
                 tuple(_joined(encoding)),
@@ -199,16 +201,16 @@ class Placer:
             for text, encoding in zip(candidates, encodings, strict=True)
         ]
 
-    def _gathered(self, candidates: Sequence[str], windows: list[Placed]) -> Windows:
+    def _gathered(self, candidates: Sequence[str], windows: list[TokenizedCandidate]) -> CandidateWindows:
         first: dict[tuple[tuple[int, ...], int, int], int] = {}
         same = {}
         for number, one in enumerate(windows):
             earlier = first.setdefault((one.ids, one.start, one.stop), number)
             if earlier != number:
                 same[number] = earlier
-        return Windows(windows, self._problem(candidates, windows), same)
+        return CandidateWindows(windows, self._problem(candidates, windows), same)
 
-    def _problem(self, candidates: Sequence[str], windows: Sequence[Placed]) -> str | None:
+    def _problem(self, candidates: Sequence[str], windows: Sequence[TokenizedCandidate]) -> str | None:
         for text, one in zip(candidates, windows, strict=True):
             if one.start == one.stop:
                 return f"the candidate {text!r} has no token in this model's vocabulary"
@@ -218,17 +220,19 @@ class Placer:
                 return f"the candidate {text!r} holds a word that this model reads and never writes"
         return None
 
-    def _apart(self, before: str, after: str, candidates: tuple[str, ...], mask: str, backend: Any) -> PlacedList:
+    def _apart(
+        self, before: str, after: str, candidates: tuple[str, ...], mask: str, backend: Any
+    ) -> TokenizedCandidates:
         """Every candidate as it is alone, in the place of a mask in the sentence."""
         if ((), candidates) not in self._lists:
             self._make_room()
             encodings = self.backend.encode_batch(list(candidates), add_special_tokens=False)
-            alone = [Placed(tuple(one.ids), 0, len(one.ids), tuple(_joined(one))) for one in encodings]
+            alone = [TokenizedCandidate(tuple(one.ids), 0, len(one.ids), tuple(_joined(one))) for one in encodings]
             self._lists[(), candidates] = self._gathered(candidates, alone)
         encoding = backend.encode(before + mask + after, add_special_tokens=self.special_tokens)
         joined = tuple(_joined(encoding))
         first, last = touching(encoding, len(before), len(before) + len(mask))
-        return PlacedList(
+        return TokenizedCandidates(
             tuple(encoding.ids[:first]),
             self._lists[(), candidates],
             tuple(encoding.ids[last:]),
@@ -236,7 +240,7 @@ class Placer:
             joined[last:],
         )
 
-    def _by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> PlacedList | None:
+    def _by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> TokenizedCandidates | None:
         """The same from one whole sentence and the windows of all candidates; None where that cannot be trusted."""
         if len(candidates) <= _CHECKED + 1 or self.words is None or _ODD_BLANKS.search(before + SLOT + after):
             return None
@@ -245,19 +249,19 @@ class Placer:
             return None  # It may share a token with a blank after the slot.
         checked = windows.kept("checked", lambda: _spread(candidates))
         sentences = self._whole(before, after, [candidates[number] for number in checked])
-        reference, own = sentences[0], windows.each[checked[0]]
+        reference, own = sentences[0], windows.candidates[checked[0]]
         left = reference.start - own.start
         right = len(reference.ids) - (reference.stop + len(own.ids) - own.stop)
         if left < 0 or right < 0 or own.start == own.stop:
             return None
         end = len(reference.ids) - right
-        placed = PlacedList(
+        placed = TokenizedCandidates(
             reference.ids[:left], windows, reference.ids[end:], reference.joined[:left], reference.joined[end:]
         )
         same = all(placed.sentence(n) == whole for n, whole in zip(checked, sentences, strict=True))
         return placed if same else None
 
-    def _windows_for(self, before: str, after: str, candidates: tuple[str, ...]) -> Windows:
+    def _windows_for(self, before: str, after: str, candidates: tuple[str, ...]) -> CandidateWindows:
         assert self.words is not None
         if self.words == "characters" and self._stands_alone(candidates):
             before = after = ""  # Whatever is around them does not change their tokens.
@@ -295,7 +299,7 @@ def refuse_too_long(tokens: int, longest: int) -> None:
         raise UnusableError(f"too long: {tokens} tokens, and the model takes {longest}")
 
 
-def _refuse_the_same(question: Question, windows: Windows) -> None:
+def _refuse_the_same(question: Question, windows: CandidateWindows) -> None:
     """Refuse a question whose right answer has the very tokens of a wrong one: the model cannot tell them apart."""
     for later, earlier in windows.same.items():
         texts = question.candidates[earlier], question.candidates[later]
@@ -305,17 +309,17 @@ def _refuse_the_same(question: Question, windows: Windows) -> None:
             )
 
 
-def _window(encoding: Any, outer: int, first: int, text: str, head: int) -> Placed:
+def _window(encoding: Any, outer: int, first: int, text: str, head: int) -> TokenizedCandidate:
     """The tokens of the words around the slot, without those of their surroundings."""
     offsets = encoding.offsets
     end = first + len(text) + head
     own, past = touching(encoding, first, first + len(text))
     if own == past:
-        return Placed((), 0, 0, ())
+        return TokenizedCandidate((), 0, 0, ())
     # What lies between is meant too: a blank may be a token without characters.
     low = max((i + 1 for i, (start, stop) in enumerate(offsets) if start < stop <= outer), default=0)
     high = min((i for i, (start, stop) in enumerate(offsets) if end <= start < stop), default=len(offsets))
-    return Placed(tuple(encoding.ids[low:high]), own - low, past - low, tuple(_joined(encoding)[low:high]))
+    return TokenizedCandidate(tuple(encoding.ids[low:high]), own - low, past - low, tuple(_joined(encoding)[low:high]))
 
 
 def _spread(candidates: Sequence[str]) -> list[int]:

@@ -40,7 +40,7 @@ def compare_senses(model: Model, questions: Sequence[Question], methods: Sequenc
     yield from ranked_answers(model, "compare", questions, compared, names, seconds)
 
 
-compare_senses.compares = True  # type: ignore[attr-defined]
+compare_senses.compares_senses = True  # type: ignore[attr-defined]
 
 
 def _problem(question: Question) -> str | None:

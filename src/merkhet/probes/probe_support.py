@@ -31,7 +31,7 @@ def options_of(probe: Probe) -> dict[str, Any]:
     return {one.name: one.default for one in taken if one.kind is one.KEYWORD_ONLY and one.name != "examples"}
 
 
-def check_options(name: str, probe: Probe, options: Mapping[str, Any]) -> None:
+def check_probe_options(name: str, probe: Probe, options: Mapping[str, Any]) -> None:
     """Refuse what is no option of a probe, or is of another kind than what stands there by default."""
     known = options_of(probe)
     for key, value in options.items():
@@ -45,12 +45,12 @@ def check_options(name: str, probe: Probe, options: Mapping[str, Any]) -> None:
             raise InputError(f"the probe {name}: {key} is {value!r}, and should be a whole number")
 
 
-def with_options(probe: Probe, options: Mapping[str, Any]) -> Probe:
+def bind_options(probe: Probe, options: Mapping[str, Any]) -> Probe:
     """A probe that asks with these options."""
     if not options:
         return probe
     made: Any = partial(probe, **options)
-    made.compares = getattr(probe, "compares", False)
+    made.compares_senses = getattr(probe, "compares_senses", False)
     result: Probe = made
     return result
 

@@ -15,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 
 from merkhet.models.causal import METHODS as CAUSAL_METHODS
-from merkhet.models.causal import NODES_PER_TREE, CausalModel, branches_of
+from merkhet.models.causal import NODES_PER_TRIE, CausalModel, split_shared_prefix
 from merkhet.models.lm_head import logits_at
 from merkhet.models.masked import METHODS as MASKED_METHODS
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import IntArray
-from merkhet.models.token_trie import TokenTree, plant
-from merkhet.models.tokenize_candidates import PlacedList
+from merkhet.models.token_trie import TokenTrie, build_tries
+from merkhet.models.tokenize_candidates import TokenizedCandidates
 
 WAYS = {
     "masked": {name: ways for name, ways in MASKED_METHODS.items() if ways[0] in ("multiple", "single")},
@@ -59,29 +59,31 @@ class Asked:
     starts: IntArray
 
 
-def ask(model: MaskedModel | CausalModel, placed: PlacedList, method: str, chosen: Sequence[int]) -> Asked:
+def ask(model: MaskedModel | CausalModel, placed: TokenizedCandidates, method: str, chosen: Sequence[int]) -> Asked:
     """Some candidates of a placed list, by their numbers and in their order, ready to be scored by a method."""
     way, pooling = WAYS[model.kind][method]
     if isinstance(model, CausalModel):
         return _ask_causal(model, placed, way, pooling, chosen)
-    plan = model.plan_reads([placed.windows.each[number] for number in chosen], way)
-    lines = tuple(Line(np.array((*placed.before, *inner, *placed.after), dtype=np.int64)) for inner in plan.rows)
-    return Asked(lines, plan.numbers, plan.columns + len(placed.before), plan.tokens, plan.starts)
+    plan = model.plan_reads([placed.windows.candidates[number] for number in chosen], way)
+    lines = tuple(Line(np.array((*placed.prefix, *inner, *placed.suffix), dtype=np.int64)) for inner in plan.rows)
+    return Asked(lines, plan.row_indices, plan.columns + len(placed.prefix), plan.tokens, plan.starts)
 
 
-def _ask_causal(model: CausalModel, placed: PlacedList, part: str, pooling: str, chosen: Sequence[int]) -> Asked:
-    branches = branches_of(placed)
-    prompt = (*placed.before, *branches.shared) or (model.beginning(),)
-    sentences = [model.without_end((*branches.each[n], *placed.after), branches.stops[n]) for n in chosen]
+def _ask_causal(
+    model: CausalModel, placed: TokenizedCandidates, part: str, pooling: str, chosen: Sequence[int]
+) -> Asked:
+    branches = split_shared_prefix(placed)
+    prompt = (*placed.prefix, *branches.shared) or (model.start_token(),)
+    sentences = [model.strip_end_tokens((*branches.sequences[n], *placed.suffix), branches.stops[n]) for n in chosen]
     lines, reads = [], {}
-    for number, tree in enumerate(plant(sentences, NODES_PER_TREE if model.share_prefixes else 0)):
+    for number, tree in enumerate(build_tries(sentences, NODES_PER_TRIE if model.share_prefixes else 0)):
         lines.append(_rooted(prompt, tree, model.share_prefixes))
-        for place, member in enumerate(tree.members.tolist()):
+        for place, member in enumerate(tree.sequence_ids.tolist()):
             first, last = tree.starts[place : place + 2]
             if part == "candidate":
                 first, last = first + branches.starts[chosen[member]], first + branches.stops[chosen[member]]
             path = tree.paths[first : first + 1 if pooling == "first-token" else last]
-            path = path[model.is_written(tree.targets[path])]
+            path = path[model.can_write(tree.targets[path])]
             reads[member] = np.full(len(path), number), len(prompt) + tree.sources[path], tree.targets[path]
     ordered = [reads[place] for place in range(len(chosen))]
     numbers, columns, tokens = (np.concatenate(parts).astype(np.int64) for parts in zip(*ordered, strict=True))
@@ -89,7 +91,7 @@ def _ask_causal(model: CausalModel, placed: PlacedList, part: str, pooling: str,
     return Asked(tuple(lines), numbers, columns, tokens, starts)
 
 
-def _rooted(prompt: tuple[int, ...], tree: TokenTree, shared: bool) -> Line:
+def _rooted(prompt: tuple[int, ...], tree: TokenTrie, shared: bool) -> Line:
     """A prompt with a tree of candidates after it."""
     first, size = len(prompt), len(prompt) + len(tree.tokens)
     ids = np.concatenate([np.array(prompt, dtype=np.int64), tree.tokens])
@@ -98,7 +100,7 @@ def _rooted(prompt: tuple[int, ...], tree: TokenTree, shared: bool) -> Line:
     seen = np.zeros((size, size), dtype=np.bool_)
     seen[:first, :first] = np.tri(first, dtype=np.bool_)
     seen[first:, :first] = True
-    seen[first:, first:] = tree.seen
+    seen[first:, first:] = tree.visible
     return Line(ids, np.concatenate([np.arange(first), first + tree.depths]), seen)
 
 
@@ -121,7 +123,7 @@ def score(
     def there(values: Any) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
-    early = model.early if isinstance(model, MaskedModel) else None
+    early = model.pick_after if isinstance(model, MaskedModel) else None
     logits = logits_at(
         model.model, there(positions // width), there(positions % width), early, **_inputs(model, lines, there)
     )

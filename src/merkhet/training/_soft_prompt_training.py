@@ -17,10 +17,10 @@ from merkhet.core.progress import Progress
 from merkhet.core.records import Question
 from merkhet.metrics.ranks import expected_ranks
 from merkhet.models.causal import CausalModel
-from merkhet.models.extra_embeddings import made_words_of
+from merkhet.models.extra_embeddings import get_extra_embeddings
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import FloatArray, IntArray
-from merkhet.models.tokenize_candidates import PlacedList
+from merkhet.models.tokenize_candidates import TokenizedCandidates
 from merkhet.training._optimization import backward_in_parts, check_finite, linear_schedule
 from merkhet.training._soft_prompt_scoring import Asked, ask, score
 
@@ -68,7 +68,7 @@ class Example:
     """A question with its candidates in place; the numbers of those that are right, and of the others."""
 
     question: Question
-    placed: PlacedList
+    placed: TokenizedCandidates
     golds: IntArray
     wrong: IntArray
 
@@ -83,7 +83,7 @@ class _Drawn:
 
 def make_examples(worn: MaskedModel | CausalModel, questions: Sequence[Question]) -> tuple[list[Example], Counter[str]]:
     """The questions that can be learned, placed, and why others are left out, counted by reason."""
-    usable, unusable = worn.placer.place(questions)
+    usable, unusable = worn.candidate_tokenizer.tokenize_questions(questions)
     skipped = Counter(str(one.unusable).partition(":")[0] for one in unusable)
     examples = []
     for index, placed in usable.items():
@@ -118,7 +118,7 @@ class SoftLearning:
         self.settings = settings
         self.seed = seed
         self.progress = progress
-        self.table = made_words_of(worn).table
+        self.table = get_extra_embeddings(worn).table
         self.at_once = settings.batch_size
         self.optimizer = torch.optim.AdamW([self.table], lr=settings.learning_rate, weight_decay=settings.weight_decay)
         self.step = 0
@@ -228,7 +228,7 @@ class SoftLearning:
                 if result.by_method is not None:
                     yield result.index, result.by_method[method]
             return
-        for index, placed in self.worn.placer.place(some)[0].items():
+        for index, placed in self.worn.candidate_tokenizer.tokenize_questions(some)[0].items():
             with torch.inference_mode():
                 asked = ask(self.worn, placed, method, range(len(placed)))
                 values = score(self.worn, [asked], method, raw=True)[0]

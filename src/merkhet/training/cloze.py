@@ -126,11 +126,11 @@ def make_examples(
 
 def _example(model: MaskedModel | CausalModel, question: Question, settings: ClozeSettings) -> Example:
     if isinstance(model, MaskedModel):
-        frame = model.writer.frame
-        row, first = frame.row(question.prompt, ANSWER_LENGTH)
-        targets = frame.answer(question.prompt, question.target, ANSWER_LENGTH)
+        prompts = model.writer.prompts
+        row, first = prompts.mask_slot(question.prompt, ANSWER_LENGTH)
+        targets = prompts.answer_tokens(question.prompt, question.target, ANSWER_LENGTH)
         return Example(question.question_id, row, tuple(range(first, first + ANSWER_LENGTH)), targets)
-    prompt, targets = model.writer.frame.answer(question, settings.method, ANSWER_LENGTH)
+    prompt, targets = model.writer.prompts.answer_tokens(question, settings.method, ANSWER_LENGTH)
     row = (*prompt, *targets[:-1])  # The last token predicts nothing that is learned.
     return Example(question.question_id, row, tuple(range(len(prompt) - 1, len(row))), targets)
 
@@ -152,7 +152,7 @@ class _Tuning:
         self.settings = settings
         self.seed = seed
         self.progress = progress
-        self.early = model.early if isinstance(model, MaskedModel) else None
+        self.early = model.pick_after if isinstance(model, MaskedModel) else None
         self.pad = model.pad if isinstance(model, MaskedModel) else 0
         self.at_once = settings.batch_size
         decayed = [p for p in self.network.parameters() if p.requires_grad and p.ndim > 1]

@@ -66,10 +66,11 @@ def pretrain(
     refuse_other_files(folder)
     if not isinstance(model, MaskedModel):
         raise InputError(f"{model.name} is a {model.kind} model; only masked models go on with pre-training here")
-    if chosen.max_length > model.placer.longest:
+    max_tokens = model.candidate_tokenizer.max_tokens
+    if chosen.max_length > max_tokens:
         raise InputError(
             f"the setting max_length of learning is {chosen.max_length}, and {model.name} reads "
-            f"{model.placer.longest} tokens at most; set it to {model.placer.longest} or less"
+            f"{max_tokens} tokens at most; set it to {max_tokens} or less"
         )
     if chosen.processes > 1 and processes is None:
         from merkhet.training.distributed._jobs import train_together
@@ -85,9 +86,9 @@ def pretrain(
         )
     every = processes or ProcessGroup()
     check_process_counts(every.count, chosen.parts)
-    content, text = corpus_digest(corpus), read_corpus(corpus, model.placer.backend)
+    content, text = corpus_digest(corpus), read_corpus(corpus, model.candidate_tokenizer.backend)
     vocabulary = Vocabulary.of(model.tokenizer, model.model.get_input_embeddings().weight.shape[0])
-    examples = Examples(text, sequence_template(model.placer.backend), vocabulary, chosen, seed)
+    examples = Examples(text, sequence_template(model.candidate_tokenizer.backend), vocabulary, chosen, seed)
     every.refuse_others({"model": model.fingerprint, "corpus": content, "settings": digest(result_settings(chosen))})
     identity = digest([PRETRAIN, model.fingerprint, content, result_settings(chosen), seed])
     checkpoint = checkpoints / CHECKPOINT if checkpoints else None

@@ -21,9 +21,9 @@ from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.records import Question
 from merkhet.models.causal import CausalModel
-from merkhet.models.extra_embeddings import own_embedding, with_words
+from merkhet.models.extra_embeddings import get_base_embedding, with_extra_words
 from merkhet.models.masked import MaskedModel
-from merkhet.models.placeholders import MARKS, SOFT_TOKEN, PseudowordSettings
+from merkhet.models.placeholders import PSEUDOWORD_MARKS, SOFT_TOKEN, PseudowordSettings
 from merkhet.models.protocol import Model
 from merkhet.models.pseudowords import pseudoword_embeddings
 from merkhet.training._optimization import check_settings, seeded
@@ -70,7 +70,7 @@ def learn_soft_prompts(
     refuse_other_files(folder)
     if not isinstance(model, MaskedModel | CausalModel):
         raise InputError(f"{model.name} is a {model.kind}, which reads no soft prompts; leave it out of learning")
-    model = model.plain or model
+    model = model.original or model
     given = settings if isinstance(settings, SoftSettings) else make_settings(SoftSettings, settings or {})
     chosen = _settled(given, model.kind)
     training = sorted(training, key=lambda one: (one.question_id, one.prompt))
@@ -88,7 +88,7 @@ def learn_soft_prompts(
             raise InputError(f"{model.name} can learn from none of the {len(training)} training questions: {reasons}")
         learning = SoftLearning(worn, list(words), pairs, chosen, seed, progress or SilentProgress())
         epochs, kept, learned = learning.run(examples, dev)
-        fingerprint = with_words(model, learned).fingerprint
+        fingerprint = with_extra_words(model, learned).fingerprint
     record = {
         "learner": "soft",
         "model": model.name,
@@ -121,12 +121,12 @@ def read_soft_prompts(place: Path) -> Words:
 
 
 def load_soft_prompts(model: Model, place: Path | TrainingArtifact) -> Words:
-    """The soft tokens that a model has learned, ready for ``with_words``; refuses those of another model."""
+    """The soft tokens that a model has learned, ready for ``with_extra_words``; refuses those of another model."""
     learned, words = _read(place.folder if isinstance(place, TrainingArtifact) else place)
     if not isinstance(model, MaskedModel | CausalModel):
         raise InputError(f"{model.name} is a {model.kind}, which reads no soft prompts")
-    model = model.plain or model
-    width = int(own_embedding(model).weight.shape[1])
+    model = model.original or model
+    width = int(get_base_embedding(model).weight.shape[1])
     if learned.record["base"] != model.fingerprint or any(tuple(one.shape) != (width,) for one in words.values()):
         raise InputError(
             f"{learned.folder}: these soft prompts were learned with {learned.record['model']}, and {model.name} is "
@@ -193,14 +193,14 @@ def _pairs(
     model: MaskedModel | CausalModel, questions: Sequence[Question], settings: SoftSettings, seed: int
 ) -> torch.Tensor | None:
     """Pairs of pseudowords for [X] and [Y], others than a study asks with; None where no prompt has such a mark."""
-    if not any(mark in question.prompt for question in questions for mark in MARKS):
+    if not any(mark in question.prompt for question in questions for mark in PSEUDOWORD_MARKS):
         return None
     if not settings.pseudowords:
         raise InputError("the prompts to be learned hold [X] or [Y]; say with how many pairs of pseudowords (10, say)")
     centre = "unknown" if settings.compat == "paper" else "mask"
     own_seed = derived_seed(seed, "learning")
     points = pseudoword_embeddings(model, PseudowordSettings(settings.pseudowords, settings.alpha, own_seed, centre))
-    return torch.from_numpy(points).float().reshape(settings.pseudowords, len(MARKS), -1)
+    return torch.from_numpy(points).float().reshape(settings.pseudowords, len(PSEUDOWORD_MARKS), -1)
 
 
 def _random_vectors(model: MaskedModel | CausalModel, tokens: Sequence[str], seed: int) -> Words:
@@ -208,7 +208,7 @@ def _random_vectors(model: MaskedModel | CausalModel, tokens: Sequence[str], see
 
     A standard normal draw would be many times as long as any word's embedding.
     """
-    table = own_embedding(model).weight.detach()[: len(model.tokenizer)]
+    table = get_base_embedding(model).weight.detach()[: len(model.tokenizer)]
     parts = table.split(_ROWS_AT_ONCE)
     mean = sum(part.double().sum(0) for part in parts) / len(table)
     spread = (sum(((part.double() - mean) ** 2).sum(0) for part in parts) / len(table)).sqrt()
@@ -227,11 +227,11 @@ def _worn(
     network = model.model
     before, training = network.get_input_embeddings(), network.training
     free = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    marks = {} if pairs is None else dict(zip(MARKS, pairs[0], strict=True))
+    marks = {} if pairs is None else dict(zip(PSEUDOWORD_MARKS, pairs[0], strict=True))
     network.requires_grad_(False)
     network.eval()
     try:
-        yield with_words(model, {**words, **marks})
+        yield with_extra_words(model, {**words, **marks})
     finally:
         network.set_input_embeddings(before)
         network.train(training)

@@ -31,7 +31,7 @@ class LocalChat:
     def __init__(self, writer: TextWriter, tokenizer: Any, settings: ChatSettings) -> None:
         self.writer, self.tokenizer, self.settings = writer, tokenizer, settings
         self.has_template = bool(getattr(tokenizer, "chat_template", None))
-        self.backend = writer.frame.placer.backend
+        self.backend = writer.prompts.candidate_tokenizer.backend
         self.ends = self._ends()
 
     def reply(self, requests: Sequence[ChatRequest], budget: int) -> Iterator[tuple[ChatReply, int]]:
@@ -41,7 +41,7 @@ class LocalChat:
             try:
                 length = max(request.length, self.settings.length or 0)
                 row = self._tokens(request.messages)
-                refuse_too_long(len(row) + length, self.writer.frame.placer.longest)
+                refuse_too_long(len(row) + length, self.writer.prompts.candidate_tokenizer.max_tokens)
                 asked[row, length, request.letters].append(place)
             except UnusableError as reason:
                 yield ChatReply(place, unusable=str(reason)), budget
@@ -113,7 +113,7 @@ class LocalChat:
         said = [("system", self.settings.system)] if self.settings.system else []
         whole: list[Message] = [*said, *messages]
         if not self.has_template:
-            return self.writer.frame.tokens_of(_plain(whole))
+            return self.writer.prompts.tokens_of(_plain(whole))
         text = self._templated(whole)
         return tuple(self.backend.encode(text, add_special_tokens=False).ids)
 
@@ -131,7 +131,7 @@ class LocalChat:
 
     def _ends(self) -> frozenset[int]:
         """The tokens that end a reply."""
-        special = {token: str(self.tokenizer.decode([token])) for token in self.writer.speller.special}
+        special = {token: str(self.tokenizer.decode([token])) for token in self.writer.decoder.special}
         found = {token for token, text in special.items() if _END.search(text)}
         for named in (self.tokenizer, getattr(self.writer.model, "generation_config", None)):
             ends = getattr(named, "eos_token_id", None)

@@ -51,7 +51,7 @@ def answer(
         yield _answer(model.name, asked[reply.index], reply, (time.perf_counter() - started) / len(asked))
 
 
-answer.talks = True  # type: ignore[attr-defined]
+answer.needs_chat = True  # type: ignore[attr-defined]
 
 
 def _answer(name: str, question: Question, reply: ChatReply, seconds: float) -> Answer:

@@ -92,7 +92,7 @@ def choose(
             yield _answer(model, asked[place], replies, method, seconds)
 
 
-choose.talks = True  # type: ignore[attr-defined]
+choose.needs_chat = True  # type: ignore[attr-defined]
 
 
 def drawn_choices(question: Question, most: int, seed: int) -> tuple[str, ...]:

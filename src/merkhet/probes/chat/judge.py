@@ -66,7 +66,7 @@ def judge(
         yield _answer(model.name, asked[reply.index], reply, (time.perf_counter() - started) / len(asked))
 
 
-judge.talks = True  # type: ignore[attr-defined]
+judge.needs_chat = True  # type: ignore[attr-defined]
 
 
 def statements(question: Question, seed: int) -> list[_Statement]:

@@ -12,7 +12,7 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.errors import MerkhetError, first_line
 from merkhet.core.records import Answer, Question
-from merkhet.models.placeholders import MARKS, with_letters
+from merkhet.models.placeholders import PSEUDOWORD_MARKS, replace_pseudowords
 from merkhet.models.protocol import FillsSlots, Model, NeedsAllQuestions, WritesAnswers
 from merkhet.probes import PROBES
 from merkhet.reports.explorer._filters import RequestError
@@ -233,7 +233,7 @@ def play(model: Model, wish: Wish, method: str | None = None) -> dict[str, Any]:
     question = Question(
         question_id="play",
         task="play",
-        prompt=with_letters(wish.prompt),
+        prompt=replace_pseudowords(wish.prompt),
         # All are right: so each gets its rank.
         answers=(*wish.candidates, *fillers) or (" ",),
         target=wish.candidates[0] if wish.candidates else "",
@@ -267,7 +267,7 @@ def _ranked(answer: Answer, candidates: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _note(wish: Wish) -> str:
-    if any(mark in wish.prompt for mark in MARKS):
+    if any(mark in wish.prompt for mark in PSEUDOWORD_MARKS):
         return "[X] and [Y] are read as the letters X and Y: pseudowords are not played with."
     return ""
 

@@ -33,7 +33,7 @@ from merkhet.models.loading import load_model
 from merkhet.models.masked import MaskedModel
 from merkhet.models.model_lookup import ModelSpec
 from merkhet.models.protocol import Model
-from merkhet.models.random_init import BlankModel, Shape
+from merkhet.models.random_init import Shape, UntrainedModel
 from merkhet.training.artifact import RECORD, TrainingArtifact, read_artifact
 from merkhet.training.distributed._process_group import ProcessGroup, join_process_group
 
@@ -49,7 +49,7 @@ _TABLES = {"statements": STATEMENTS, "symbols": SYMBOLS}
 
 def train_together(
     learner: str,
-    start: Model | BlankModel,
+    start: Model | UntrainedModel,
     folder: Path,
     *,
     settings: Any,
@@ -94,8 +94,8 @@ def _job_folder(checkpoints: Path | None) -> Iterator[Path]:
         yield place
 
 
-def _described(start: Model | BlankModel, job: Path) -> dict[str, Any]:
-    if isinstance(start, BlankModel):
+def _described(start: Model | UntrainedModel, job: Path) -> dict[str, Any]:
+    if isinstance(start, UntrainedModel):
         return {"blank": {**asdict(start), "folder": str(start.folder.resolve()) if start.folder else None}}
     assert isinstance(start, MaskedModel)
     start.model.save_pretrained(job / "start")
@@ -221,7 +221,7 @@ def _train(job: Path, content: Mapping[str, Any], processes: ProcessGroup) -> No
         from merkhet.training.pretraining import pretrain
         from merkhet.training.pretraining_settings import PretrainSettings
 
-        assert not isinstance(start, BlankModel)
+        assert not isinstance(start, UntrainedModel)
         pretrain(start, Path(content["corpus"]), folder, settings=PretrainSettings(**content["settings"]), **given)
         return
     from merkhet.training.memorizing.memorize import store_statements
@@ -232,13 +232,13 @@ def _train(job: Path, content: Mapping[str, Any], processes: ProcessGroup) -> No
     store_statements(start, statements, symbols, folder, settings=settings, device=content["device"], **given)
 
 
-def _start(content: Mapping[str, Any]) -> Model | BlankModel:
+def _start(content: Mapping[str, Any]) -> Model | UntrainedModel:
     described = content["start"]
     if "blank" in described:
         given = described["blank"]
         shape = Shape(**given["shape"]) if given["shape"] else None
         folder = Path(given["folder"]) if given["folder"] else None
-        return BlankModel(given["name"], given["fingerprint"], shape, folder)
+        return UntrainedModel(given["name"], given["fingerprint"], shape, folder)
     spec = ModelSpec(described["masked"], label=described["name"], kind="masked", device=content["device"])
     model = load_model(spec)
     model.fingerprint = described["fingerprint"]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch.nn import functional
 
-from merkhet.models.lm_head import picked
+from merkhet.models.lm_head import pick_positions
 from merkhet.training.memorizing._body_attention import attend, attend_from_one
 from merkhet.training.memorizing._body_weights import Weights, weights_of
 
@@ -105,7 +105,7 @@ class PlainBody:
         rows = torch.arange(len(ids), device=ids.device)
         try:
             halved = torch.autocast(ids.device.type, self.dtype, enabled=self.dtype != torch.float32)
-            with halved, picked(self.network.base_model, rows, columns):
+            with halved, pick_positions(self.network.base_model, rows, columns):
                 self.network(attention_mask=attention, **given)
         finally:
             handle.remove()

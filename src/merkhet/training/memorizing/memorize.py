@@ -22,7 +22,7 @@ from merkhet.core.schemas import validate, write_table
 from merkhet.models.masked import MaskedModel
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model
-from merkhet.models.random_init import BlankModel
+from merkhet.models.random_init import UntrainedModel
 from merkhet.training import MEMORIZE
 from merkhet.training._checkpoints import gather_rows
 from merkhet.training._optimization import seeded
@@ -50,7 +50,7 @@ WEIGHTS = "model.safetensors"
 
 
 def store_statements(
-    start: Model | BlankModel,
+    start: Model | UntrainedModel,
     statements: pa.Table,
     symbols: pa.Table,
     folder: Path,
@@ -137,8 +137,10 @@ def store_statements(
     return learned
 
 
-def _network(start: Model | BlankModel, statements: pa.Table, settings: MemorizeSettings, seed: int) -> tuple[Any, Any]:
-    if isinstance(start, BlankModel):
+def _network(
+    start: Model | UntrainedModel, statements: pa.Table, settings: MemorizeSettings, seed: int
+) -> tuple[Any, Any]:
+    if isinstance(start, UntrainedModel):
         texts = pc.replace_substring(statements["prompt"], "[MASK]", "").to_pylist()
         return start.make(texts, settings.vocabulary, derived_seed(seed, start.fingerprint))
     if not isinstance(start, MaskedModel):
@@ -179,7 +181,7 @@ def _content(packed: Packed) -> str:
 
 
 def _record(
-    start: Model | BlankModel,
+    start: Model | UntrainedModel,
     settings: MemorizeSettings,
     seed: int,
     packed: Packed,
