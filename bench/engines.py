@@ -90,7 +90,7 @@ def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[s
     from merkhet.knowledge.rules.rule_files import read_rules
     from merkhet.knowledge.store import KnowledgeBase
     from merkhet.questions.makers.make_questions import make_benchmark
-    from merkhet.questions.makers.worded_facts import MakingOptions
+    from merkhet.questions.makers.question_builder import MakerOptions
     from merkhet.questions.schema import read_benchmark_schema
     from merkhet.suites import kmir
 
@@ -102,7 +102,7 @@ def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[s
         started = time.perf_counter()
         inferred = infer(store, declared=read_rules(own / "rules.yaml"), engine=where)
         between = time.perf_counter()
-        options = MakingOptions("kmir", seed=1, paraphrases=1, checks=10_000, asked=asked)
+        options = MakerOptions("kmir", seed=1, paraphrases=1, checks=10_000, asked=asked)
         with (
             KnowledgeBase.open(store) as knowledge,
             open_tables(knowledge.connection, where, ("facts", "names")) as tables,

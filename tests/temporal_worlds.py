@@ -10,7 +10,7 @@ from functools import cache
 from merkhet.core.schemas import FACTS, NAMES, make_table
 from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.questions.english import definite
+from merkhet.questions.english import add_definite_article
 from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, temporal_facts
 
 Row = tuple[str, str, str, str | None, str | None]
@@ -77,7 +77,7 @@ def said(text: str, mask: str, **values: str) -> str:
         form, place = found[1], found[2]
         if place == mask:
             return "[MASK]"
-        return definite(values[place]) if form and not values[place].startswith("⟦") else values[place]
+        return add_definite_article(values[place]) if form and not values[place].startswith("⟦") else values[place]
 
     full = re.sub(r"\{(?:(the) )?(\w+)\}", put, text)
     full = full[:-1] if full.endswith("..") else full

@@ -15,7 +15,7 @@ from fuzz.oddities import json_bombs, yaml_bombs
 from fuzz.targets import SEPARATOR, Place, Target, parts
 from merkhet.questions.quality import sensitive_words
 from merkhet.questions.question_files import read_card, read_questions
-from merkhet.questions.review import judge, read_sheet
+from merkhet.questions.review import combine_verdicts, read_sheet
 from merkhet.questions.schema import read_benchmark_schema
 from merkhet.questions.templates import read_schema
 from merkhet.suites.chneval.published import read_published as read_chneval
@@ -161,7 +161,7 @@ def _known() -> Any:
 def _sheet(data: bytes, place: Place) -> None:
     found = _known()
     sheet = read_sheet(place.file("sheet.csv", data), frozenset(found.questions["question_id"].to_pylist()))
-    judge(found, [sheet, sheet], 1)
+    combine_verdicts(found, [sheet, sheet], 1)
 
 
 def _review(data: bytes, place: Place) -> list[str]:

@@ -11,7 +11,7 @@ from recall_worlds import make_recalls, make_statements
 
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
-from merkhet.metrics.recall_scores import hit_values
+from merkhet.metrics.recall_scores import recall_values
 from merkhet.suites.lama_tk.analyses.boundary import boundaries
 from merkhet.suites.lama_tk.analyses.implicit import implicit
 
@@ -27,7 +27,7 @@ def test_starts_and_ends_are_shown_by_the_share_left_out(bounds):
     shown = {row[:3]: row for row in scores.rows}
     for one in bounds.models:
         share = f"{one.condition['dynamic']}%"
-        values = hit_values(one.tables_by_task["boundary"][1], "acc@1")
+        values = recall_values(one.tables_by_task["boundary"][1], "acc@1")
         assert shown["tiny", share, "both"][3].value == pytest.approx(values.mean())
         assert shown["tiny", share, "begin"][3].n == shown["tiny", share, "finish"][3].n == len(values) / 2
         assert shown["tiny", share, "stored"][3].value > 0.9
@@ -35,7 +35,7 @@ def test_starts_and_ends_are_shown_by_the_share_left_out(bounds):
     assert {row[2] for row in ahead.rows} == {"stored", "both", "begin", "finish"}
     both = {row[1]: row for row in ahead.rows if row[2:4] == ("both", "Acc@1")}
     zero, ten = (
-        hit_values(one.tables_by_task["boundary"][1], "acc@1")
+        recall_values(one.tables_by_task["boundary"][1], "acc@1")
         for one in bounds.models
         if one.condition["dynamic"] in (0, 10)
     )
@@ -108,7 +108,7 @@ def test_wordings_are_compared_fact_by_fact():
     scores, ahead = found.tables
     assert [row[1] for row in scores.rows] == ["stored", "within", "paraphrase", "first", "last", "before", "after"]
     statements, recalls = given.models[0].tables_by_task["implicit"]
-    values = hit_values(recalls, "acc@1")
+    values = recall_values(recalls, "acc@1")
     within = np.array(statements["template"].to_pylist()) == "within"
     first = next(row for row in ahead.rows if row[1] == "Acc@1")
     assert first[2].value == pytest.approx(values[~within].mean() - values[within].mean())

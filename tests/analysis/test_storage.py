@@ -9,7 +9,7 @@ import pytest
 from memory_runs import one_answer, storage_run
 
 from merkhet.analysis.memory_types import run_memory_analyses
-from merkhet.metrics.recall_scores import hit_values, matched
+from merkhet.metrics.recall_scores import align_recalls, recall_values
 from merkhet.suites.lama_tk.analyses.storage import storage
 from merkhet.suites.lama_tk.plan import EXPERIMENT_ANALYSES
 
@@ -40,7 +40,7 @@ def test_every_condition_has_its_scores(given, found):
         for one in given.models
     ]
     for one, row in zip(given.models, table.rows, strict=True):
-        values = hit_values(one.tables_by_task["statement"][1], "hit@10")
+        values = recall_values(one.tables_by_task["statement"][1], "hit@10")
         assert row[-1].value == pytest.approx(values.mean()) and row[-1].low <= row[-1].value <= row[-1].high
         assert row[4].value <= row[5].value and row[6].value <= row[7].value and row[5].value >= row[6].value
 
@@ -54,7 +54,10 @@ def test_the_cost_of_conflict_is_paired_on_statements_with_one_answer(given, fou
         for kind in (True, False)
     )
     statements = one_answer(with_all.tables_by_task["statement"][0])
-    values = [hit_values(matched(statements, one.tables_by_task["statement"][1]), "acc@1") for one in (with_all, alone)]
+    values = [
+        recall_values(align_recalls(statements, one.tables_by_task["statement"][1]), "acc@1")
+        for one in (with_all, alone)
+    ]
     assert first[5].value == pytest.approx(np.mean(values[0] - values[1])) and first[7] == statements.num_rows
     assert (first[3].value, first[4].value) == pytest.approx((values[1].mean(), values[0].mean()))
     assert first[6] < 0.05 and first[5].high < 0

@@ -19,7 +19,7 @@ from merkhet.engine.combine_runs import combine_runs
 from merkhet.engine.executor import execute
 from merkhet.engine.plan import NOTHING, Nothing, Plan, Step, StepContext
 from merkhet.engine.run_folder import open_run
-from merkhet.metrics.recall_scores import hit_values
+from merkhet.metrics.recall_scores import recall_values
 from merkhet.suites.lama_tk.memory_sets import Design, design, remaining_conditions, set_file
 from merkhet.suites.lama_tk.options import LamaTkOptions
 
@@ -66,7 +66,7 @@ def test_a_storage_run_scores_everything_that_was_asked(stored: merkhet.Run) -> 
     assert recalls["statement_id"] == statements["statement_id"]
     row = scores["small, 200 facts", "statement", "acc@1"]
     assert row["n"] == statements.num_rows > 600
-    assert row["value"] == pytest.approx(hit_values(recalls, "acc@1").mean())
+    assert row["value"] == pytest.approx(recall_values(recalls, "acc@1").mean())
     assert row["low"] <= row["value"] <= row["high"] and row["chance"] < 0.01
     assert json.loads((stored.folder / "scores.json").read_text())[0]["model"] == "small, 40 facts"
 
@@ -307,7 +307,7 @@ def test_several_trainings_have_seeds_of_their_own_and_are_told_together(tmp_pat
     rows = {(row[1], row[2]): row for row in found["tables"][0]["rows"]}
     files = sorted((run.folder / "recalls").glob("00-small-40-facts*-statement.parquet"))
     assert len(files) == 3
-    values = sorted(hit_values(read_table(RECALLS, file), "acc@1").mean() for file in files)
+    values = sorted(recall_values(read_table(RECALLS, file), "acc@1").mean() for file in files)
     row = rows["statement", "Acc@1"]
     assert row[3] == 3 and len(set(values)) > 1
     assert (row[6], row[7]) == pytest.approx((values[0], values[-1]))

@@ -7,19 +7,21 @@ import pytest
 from all_cases import check_all
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from merkhet.metrics.association import agreement_interval, kappa_of
+from merkhet.metrics.association import agreement_interval, kappa_from_counts
 
 
 def test_kappa_is_that_of_statsmodels() -> None:
     def check(both: int, first: int, second: int, neither: int) -> None:
         expected = cohens_kappa(np.array([[both, first], [second, neither]])).kappa
-        assert float(kappa_of(np.array([both, first, second, neither], dtype=float))) == pytest.approx(expected)
+        assert float(kappa_from_counts(np.array([both, first, second, neither], dtype=float))) == pytest.approx(
+            expected
+        )
 
     check_all(check, [(30, 10, 5, 55), (1, 0, 0, 1), (5, 5, 5, 5), (0, 20, 30, 0), (97, 1, 1, 1)])
 
 
 def test_two_that_never_differ_agree_fully_even_if_nothing_varies() -> None:
-    assert float(kappa_of(np.array([10.0, 0.0, 0.0, 0.0]))) == 1.0
+    assert float(kappa_from_counts(np.array([10.0, 0.0, 0.0, 0.0]))) == 1.0
 
 
 def test_the_interval_resamples_whole_facts() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from merkhet.metrics import bootstrap
-from merkhet.metrics.bootstrap import clustered_interval, effective_freedom, paired_difference
+from merkhet.metrics.bootstrap import clustered_interval, effective_degrees_of_freedom, paired_difference
 
 
 def alone(values):
@@ -256,13 +256,13 @@ def test_a_single_cluster_has_a_difference_and_no_interval():
 )
 def test_degrees_of_freedom_lie_between_one_and_the_clusters_less_one(influences, factor):
     values = np.array(influences)
-    freedom = effective_freedom(values)
+    freedom = effective_degrees_of_freedom(values)
     assert 1.0 <= freedom <= max(1.0, len(values) - 1)
-    assert effective_freedom(values[::-1] * factor) == pytest.approx(freedom)
+    assert effective_degrees_of_freedom(values[::-1] * factor) == pytest.approx(freedom)
 
 
 def test_degrees_of_freedom_are_two_for_each_of_few_that_vary():
     few = np.zeros(1000)
     few[:5] = 1.0
-    assert effective_freedom(few) == pytest.approx(10, rel=0.01)
-    assert effective_freedom(np.tile([1.0, -1.0], 500)) == 999
+    assert effective_degrees_of_freedom(few) == pytest.approx(10, rel=0.01)
+    assert effective_degrees_of_freedom(np.tile([1.0, -1.0], 500)) == 999

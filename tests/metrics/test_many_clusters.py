@@ -10,9 +10,9 @@ from merkhet.metrics import bootstrap
 from merkhet.metrics.bootstrap import (
     averaged_interval,
     clustered_interval,
-    drawn_sums,
     paired_difference,
     resampled_means,
+    resampled_sums,
 )
 
 CLUSTERS = 6000
@@ -52,10 +52,10 @@ def test_drawn_sums_keep_the_columns_of_a_row_together(one_by_one):
     generator = np.random.default_rng(4)
     first = generator.integers(0, 3, CLUSTERS).astype(float)
     columns = np.stack([first, 2.0 - first, np.ones(CLUSTERS)], axis=1)
-    found = drawn_sums(columns, seed=1, resamples=500)
+    found = resampled_sums(columns, seed=1, resamples=500)
     assert np.array_equal(found[:, 0] + found[:, 1], np.full(500, 2.0 * CLUSTERS))
     assert np.array_equal(found[:, 2], np.full(500, float(CLUSTERS)))
-    plain = one_by_one(drawn_sums, columns, seed=1, resamples=500)
+    plain = one_by_one(resampled_sums, columns, seed=1, resamples=500)
     assert stats.ks_2samp(found[:, 0], plain[:, 0]).pvalue > 0.01
 
 

@@ -19,16 +19,16 @@ from merkhet.core.schemas import SCORES, make_table
 from merkhet.metrics import recall_scores as recall
 from merkhet.metrics.bootstrap import clustered_interval, paired_difference
 from merkhet.metrics.recall_scores import (
-    GROUPS,
-    METRICS,
-    chance_values,
-    clusters_of,
-    first_symbols,
+    RECALL_GROUPS,
+    RECALL_METRICS,
+    align_recalls,
     frequency_recalls,
-    hit_values,
-    matched,
     paired_recall_difference,
+    recall_chance,
+    recall_values,
     score_recalls,
+    statement_clusters,
+    top_symbols,
 )
 
 
@@ -48,8 +48,8 @@ def test_hits_are_shares_of_all_ways_to_break_ties(scores, k, data):
         order for order in permutations(range(len(scores))) if all(scores[a] >= scores[b] for a, b in pairwise(order))
     ]
     table = one_recall(scores, golds, target)
-    (hit,) = hit_values(table, f"hit@{k}")
-    (right,) = hit_values(table, f"acc@{k}")
+    (hit,) = recall_values(table, f"hit@{k}")
+    (right,) = recall_values(table, f"acc@{k}")
     assert hit == pytest.approx(np.mean([target in order[:k] for order in orders]))
     assert right == pytest.approx(np.mean([bool(set(golds) & set(order[:k])) for order in orders]))
 
@@ -64,7 +64,9 @@ def test_hits_are_shares_of_all_ways_to_break_ties(scores, k, data):
 def test_more_places_never_cost_and_any_right_answer_is_no_harder_than_one(scores, k, more, data):
     golds = sorted(data.draw(st.sets(st.integers(0, len(scores) - 1), min_size=1)))
     table = one_recall(scores, golds, data.draw(st.sampled_from(golds)))
-    value = {(kind, at): float(hit_values(table, f"{kind}@{at}")[0]) for kind in ("acc", "hit") for at in (k, k + more)}
+    value = {
+        (kind, at): float(recall_values(table, f"{kind}@{at}")[0]) for kind in ("acc", "hit") for at in (k, k + more)
+    }
     for kind in ("acc", "hit"):
         assert 0 <= value[kind, k] <= value[kind, k + more] <= 1
     for at in (k, k + more):
@@ -80,18 +82,18 @@ def test_chance_is_the_mean_over_random_orders():
     tied = make_recalls(statements, lambda _: dict.fromkeys(names, 0.0))
 
     def check(metric):
-        chance = chance_values(statements, tied, metric)
-        assert np.mean([hit_values(recalls, metric) for recalls in drawn]) == pytest.approx(chance.mean(), abs=0.012)
-        assert hit_values(tied, metric) == pytest.approx(chance), "all symbols tied is guessing"
+        chance = recall_chance(statements, tied, metric)
+        assert np.mean([recall_values(recalls, metric) for recalls in drawn]) == pytest.approx(chance.mean(), abs=0.012)
+        assert recall_values(tied, metric) == pytest.approx(chance), "all symbols tied is guessing"
 
-    check_all(check, METRICS)
+    check_all(check, RECALL_METRICS)
 
 
 def test_no_other_metrics_are_known():
     table = one_recall([1.0, 2.0], [0], 0)
     for metric in ("mrr", "acc", "acc@0", "hit@x"):
         with pytest.raises(InputError, match=metric):
-            hit_values(table, metric)
+            recall_values(table, metric)
 
 
 def test_rows_are_scores_over_all_and_by_group():
@@ -105,14 +107,14 @@ def test_rows_are_scores_over_all_and_by_group():
         chosen = [
             place
             for place, statement in enumerate(plain)
-            if all(row[name] in (None, statement[name]) for name in GROUPS if name != "conflict")
+            if all(row[name] in (None, statement[name]) for name in RECALL_GROUPS if name != "conflict")
             and row["conflict"] in (None, "yes" if statement["conflict"] else "no")
         ]
         k = int(row["metric"].split("@")[1])
         assert row["n"] == len(chosen) and row["value"] == pytest.approx(np.mean(places[chosen] < k))
         assert row["low"] <= row["value"] <= row["high"] and row["unusable"] == 0
         assert 0 < row["chance"] < 0.05 and (row["probe"], row["method"]) == ("recall", "symbols")
-    splits = Counter(tuple(name for name in GROUPS if row[name] is not None) for row in rows)
+    splits = Counter(tuple(name for name in RECALL_GROUPS if row[name] is not None) for row in rows)
     assert splits == {
         (): 4,
         ("mask",): 16,
@@ -128,26 +130,26 @@ def test_every_task_is_scored_by_itself_and_the_order_of_recalls_does_not_matter
     statements = pa.concat_tables([make_statements(40), make_statements(60, task="unseen", seed=2)])
     recalls = recalls_at(statements, np.arange(100) % 12)
     rows = score_recalls(statements, recalls, suite="s", model="m", seed=1)
-    assert {(row["task"], row["n"]) for row in rows if not any(row[name] for name in GROUPS)} == {
+    assert {(row["task"], row["n"]) for row in rows if not any(row[name] for name in RECALL_GROUPS)} == {
         ("statement", 40),
         ("unseen", 60),
     }
     mixed = recalls.take(pa.array(np.random.default_rng(0).permutation(100)))
     assert score_recalls(statements, mixed, suite="s", model="m", seed=1) == rows
     with pytest.raises(MerkhetError, match="1 statements have no recall, the first of them statement000000"):
-        matched(statements, recalls.slice(1))
+        align_recalls(statements, recalls.slice(1))
     assert score_recalls(statements.slice(0, 0), recalls.slice(0, 0), suite="s", model="m", seed=1) == []
 
 
 def test_few_facts_are_resampled_and_many_are_not():
     statements = make_statements(800)
     values = (np.random.default_rng(0).random(800) < 0.8).astype(float)
-    own = clusters_of(statements)
+    own = statement_clusters(statements)
     assert own.few
     drawn = own.interval(values, 5)
     assert drawn == clustered_interval(values, own.facts, seed=5)
     assert own.difference(values, 1 - values, 5) == paired_difference(values, 1 - values, own.facts, seed=5)
-    many = clusters_of(make_statements(8004))
+    many = statement_clusters(make_statements(8004))
     assert not many.few
 
 
@@ -157,7 +159,7 @@ def test_a_prompt_that_is_asked_for_each_of_its_answers_is_one_observation():
         row["prompt"] = f"prompt {place // 20}"
     statements = make_table(STATEMENTS, rows)
     values = np.repeat(np.random.default_rng(3).random(20) < 0.5, 20).astype(float)
-    own = clusters_of(statements)
+    own = statement_clusters(statements)
     found, naive = own.interval(values, 1), clustered_interval(values, own.facts, seed=1)
     by_prompt = clustered_interval(values, own.prompts, seed=1)
     assert not own.few
@@ -213,11 +215,11 @@ def test_the_baseline_refuses_what_it_has_no_symbol_for():
     assert empty.num_rows == 0 and empty.schema == RECALLS.schema
     nothing = frequency_recalls(make_statements(4).slice(0, 0), make_statements(4), make_symbols())
     assert set(nothing["target_ties"].to_pylist()) == {30}
-    assert len(nothing["top"][0]) == recall.TOP
+    assert len(nothing["top"][0]) == recall.TOP_SYMBOLS
 
 
 def test_what_stands_first_is_nothing_where_nothing_could_be_read():
     tops = [[{"symbol": "a", "score": -0.1}, {"symbol": "b", "score": -3.0}], [], [{"symbol": "c", "score": -0.2}]]
     kind = pa.list_(pa.struct([("symbol", pa.string()), ("score", pa.float32())]))
-    assert first_symbols(pa.table({"top": pa.array(tops, kind)})).to_pylist() == ["a", None, "c"]
-    assert first_symbols(pa.table({"top": pa.array([[], []], kind)})).to_pylist() == [None, None]
+    assert top_symbols(pa.table({"top": pa.array(tops, kind)})).to_pylist() == ["a", None, "c"]
+    assert top_symbols(pa.table({"top": pa.array([[], []], kind)})).to_pylist() == [None, None]

@@ -8,7 +8,7 @@ import pytest
 from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, make_table
 from merkhet.metrics.metrics import get_metric
-from merkhet.metrics.score_table import answer_rows, score_answers
+from merkhet.metrics.score_table import score_answers, scoring_rows
 
 CANDIDATES = ("a", "b", "c", "d")
 QUESTIONS = {name: Question(name, "t", "x is [MASK]", ("a",), "a", CANDIDATES) for name in ("q1", "q2", "q3")}
@@ -43,7 +43,7 @@ def scores(rows, **more):
 
 
 def test_values_are_means_over_repeats_and_questions_are_counted_once():
-    (row,) = scores(answer_rows(make_table(ANSWERS, ROWS)))
+    (row,) = scores(scoring_rows(make_table(ANSWERS, ROWS)))
     assert row["value"] == pytest.approx(np.mean([np.mean([1, 1 / 2]), 1 / 4]))
     assert (row["n"], row["unusable"]) == (2, 1)
 
@@ -65,6 +65,6 @@ def test_of_what_was_ranked_all_that_is_tied_for_the_first_place_is_kept():
         for some in ranked
     ]
     table = make_table(ANSWERS, [{**answer("q2", 1.0, None)}, *rows]).slice(1)
-    kept = [[entry["candidate"] for entry in row["ranked"]] for row in answer_rows(table)]
+    kept = [[entry["candidate"] for entry in row["ranked"]] for row in scoring_rows(table)]
     assert kept == [["a", "b"], [], ["d"]]
-    assert answer_rows(make_table(ANSWERS, [])) == []
+    assert scoring_rows(make_table(ANSWERS, [])) == []

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merkhet.core.records import Answer, Question
-from merkhet.metrics.ranks import expected_ranks, expected_ranks_in, first_places
+from merkhet.metrics.ranks import expected_ranks, expected_ranks_by_row, top_columns
 from merkhet.models.protocol import CandidateScores
 from merkhet.probes import rank as ranking
 from merkhet.probes.rank import rank_candidates
@@ -150,9 +150,9 @@ def test_ranks_of_many_lines(width: int, count: int, levels: int, seed: int) -> 
     scores = random.integers(0, levels, (7, width)).astype(float)
     lines, golds = random.integers(0, 7, 30), random.integers(0, width, 30)
     ordered = np.sort(scores, axis=1)
-    ranks, ties = expected_ranks_in(ordered, lines, scores[lines, golds])
+    ranks, ties = expected_ranks_by_row(ordered, lines, scores[lines, golds])
     for line, gold, rank, size in zip(lines, golds, ranks, ties, strict=True):
         expected = expected_ranks(scores[line], np.array([gold]))
         assert (rank, size) == (expected[0][0], expected[1][0])
-    for line, columns in zip(scores, first_places(scores, ordered, count), strict=True):
+    for line, columns in zip(scores, top_columns(scores, ordered, count), strict=True):
         assert columns.tolist() == sorted(range(width), key=lambda column: (-line[column], column))[:count]

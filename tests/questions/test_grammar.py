@@ -7,7 +7,13 @@ import csv
 from all_cases import check_all
 
 from merkhet.knowledge.pack_catalog import embedded_packs
-from merkhet.questions.english import capitalised, definite, indefinite, number, plain_statement
+from merkhet.questions.english import (
+    add_definite_article,
+    add_indefinite_article,
+    capitalize,
+    default_template,
+    format_number,
+)
 
 AN = """hour honest honour honor heir heirloom hourglass umbrella uncle unknown unimportant uninvited unidentified
 usher urn urchin utter ugly ulna undershirt X-ray F-15 M16 H-bomb L-shaped e-mail n-type s-block 8-ball 11 18 80 1812
@@ -38,7 +44,9 @@ THE = {
 
 def test_a_or_an_goes_by_the_sound():
     def check(article, words):
-        assert [indefinite(word) for word in words.split()] == [f"{article} {word}" for word in words.split()]
+        assert [add_indefinite_article(word) for word in words.split()] == [
+            f"{article} {word}" for word in words.split()
+        ]
 
     check_all(check, [("an", AN), ("a", A)])
 
@@ -46,7 +54,7 @@ def test_a_or_an_goes_by_the_sound():
 def test_every_kind_of_element_has_its_article():
     with open(embedded_packs()["elements"] / "names.csv", encoding="utf-8", newline="") as handle:
         kinds = {row["label"] for row in csv.DictReader(handle) if row["kind"] == "category"}
-    with_an = {kind for kind in kinds if indefinite(kind).startswith("an ")}
+    with_an = {kind for kind in kinds if add_indefinite_article(kind).startswith("an ")}
     assert with_an == {"actinide", "alkali metal", "alkaline earth metal"}
 
 
@@ -54,24 +62,24 @@ def test_the_stands_before_these_countries_and_no_other():
     with open(embedded_packs()["countries"] / "names.csv", encoding="utf-8", newline="") as handle:
         countries = [row["label"] for row in csv.DictReader(handle) if row["kind"] == "country"]
     assert len(countries) == 195
-    assert {name for name in countries if definite(name) != name} == THE
-    assert all(definite(name) == f"the {name}" for name in THE)
-    assert definite("The Hague") == "The Hague"
-    assert definite("Czech Republic") == "the Czech Republic"
-    assert definite("Soviet Union") == "the Soviet Union"
+    assert {name for name in countries if add_definite_article(name) != name} == THE
+    assert all(add_definite_article(name) == f"the {name}" for name in THE)
+    assert add_definite_article("The Hague") == "The Hague"
+    assert add_definite_article("Czech Republic") == "the Czech Republic"
+    assert add_definite_article("Soviet Union") == "the Soviet Union"
 
 
 def test_capitals_change_the_first_letter_alone():
-    assert capitalised("iron is a metal") == "Iron is a metal"
-    assert capitalised("eMac") == "EMac"
-    assert capitalised("élan") == "Élan"
-    assert capitalised("[MASK] is") == "[MASK] is"
-    assert capitalised("") == ""
+    assert capitalize("iron is a metal") == "Iron is a metal"
+    assert capitalize("eMac") == "EMac"
+    assert capitalize("élan") == "Élan"
+    assert capitalize("[MASK] is") == "[MASK] is"
+    assert capitalize("") == ""
 
 
 def test_numbers_are_written_plainly():
     def check(value, text):
-        assert number(value) == text
+        assert format_number(value) == text
 
     check_all(
         check, [(1.0, "1"), (1289.0, "1289"), (54.4, "54.4"), (0.05, "0.05"), (-3.5, "-3.5"), (1e15, "1" + "0" * 15)]
@@ -80,7 +88,7 @@ def test_numbers_are_written_plainly():
 
 def test_a_predicate_is_worded_by_its_name():
     def check(label, statement):
-        assert plain_statement(label) == statement
+        assert default_template(label) == statement
 
     check_all(
         check,

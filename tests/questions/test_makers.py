@@ -12,7 +12,7 @@ from all_cases import check_all
 
 from merkhet.core import SLOT
 from merkhet.core.schemas import QUESTIONS, make_table, question_id
-from merkhet.questions.templates import fill
+from merkhet.questions.templates import fill_template
 from merkhet.suites.quickstart.questions.checking import make_checks
 from merkhet.suites.quickstart.questions.completion import make_completions
 from merkhet.suites.quickstart.questions.distinction import make_distinctions
@@ -139,7 +139,7 @@ def test_statements_are_true_or_false_as_they_say(made, packs, schema, facts, tr
         other = "object" if relation.ask == "subject" else "subject"
         for template in relation.templates:
             for answer in right:
-                sentences[name].add(fill(template, {other: said, relation.ask: answer, "start": start or ""}))
+                sentences[name].add(fill_template(template, {other: said, relation.ask: answer, "start": start or ""}))
     for row in made["checking"]:
         name = row["template"].partition("/")[0]
         assert (statement(row["prompt"]) in sentences[name]) == (row["target"] == "true"), row

@@ -18,7 +18,7 @@ from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
 from merkhet.questions.makers.make_questions import make_benchmark
-from merkhet.questions.makers.worded_facts import MakingOptions
+from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import BenchmarkSchema, read_benchmark_schema
 from merkhet.questions.splits import check_splits
@@ -137,7 +137,7 @@ def schema_of(folder: Path, content: dict[str, Any] = SCHEMA) -> BenchmarkSchema
 def made_from(store: Path, schema: BenchmarkSchema, seed: int = 0, **options: Any) -> QuestionSet:
     with KnowledgeBase.open(store) as knowledge:
         return make_benchmark(
-            DuckTables(knowledge.connection), schema, MakingOptions("kmir", seed=seed, **{**OPTIONS, **options})
+            DuckTables(knowledge.connection), schema, MakerOptions("kmir", seed=seed, **{**OPTIONS, **options})
         )
 
 

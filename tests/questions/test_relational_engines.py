@@ -14,9 +14,9 @@ from merkhet.api import build
 from merkhet.core.errors import InputError
 from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.questions.makers import worded_facts as workshop
+from merkhet.questions.makers import question_builder
 from merkhet.questions.makers.make_questions import make_benchmark
-from merkhet.questions.makers.worded_facts import MakingOptions
+from merkhet.questions.makers.question_builder import MakerOptions
 
 PARTS = ("questions", "candidates", "facts", "frequencies", "entities")
 
@@ -30,13 +30,13 @@ def world(tmp_path_factory):
 @pytest.mark.cluster
 def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch):
     store, schema = world
-    monkeypatch.setattr(workshop, "LARGEST_POOL", 12)
+    monkeypatch.setattr(question_builder, "MAX_POOL_FACTS", 12)
     here = made_from(store, schema, 1)
     with (
         KnowledgeBase.open(store) as knowledge,
         open_tables(knowledge.connection, LOCAL, ("facts", "names")) as tables,
     ):
-        there = make_benchmark(tables, schema, MakingOptions("kmir", seed=1, **OPTIONS))
+        there = make_benchmark(tables, schema, MakerOptions("kmir", seed=1, **OPTIONS))
     for part in PARTS:
         assert getattr(here, part).equals(getattr(there, part)), part
     assert here.about == there.about
@@ -62,7 +62,7 @@ def test_some_facts_are_asked_about_and_all_say_what_is_right(world):
 def test_of_large_relations_some_names_are_offered_as_wrong(world, monkeypatch):
     store, schema = world
     whole = made_from(store, schema, 1)
-    monkeypatch.setattr(workshop, "LARGEST_POOL", 6)
+    monkeypatch.setattr(question_builder, "MAX_POOL_FACTS", 6)
     some = made_from(store, schema, 1)
     assert rows_of(some, "completion") == rows_of(whole, "completion")
     said = [{row["prompt"] for row in rows_of(one, "checking") if row["target"] == "No"} for one in (whole, some)]

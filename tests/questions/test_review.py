@@ -16,7 +16,16 @@ from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, QUESTIONS, make_table
 from merkhet.questions._review_page import render_sheet
 from merkhet.questions.question_files import QuestionSet
-from merkhet.questions.review import COLUMNS, Sheet, draw_sample, judge, read_sheet, reviewed, sheet_csv, write_sheet
+from merkhet.questions.review import (
+    COLUMNS,
+    Sheet,
+    apply_review,
+    combine_verdicts,
+    draw_sample,
+    read_sheet,
+    sheet_csv,
+    write_sheet,
+)
 
 
 def question(number, task="completion", template="capital/1", **others):
@@ -141,17 +150,17 @@ def test_bad_questions_go_and_poor_templates_are_named():
     found = asked(*(question(number, template=f"r/{number // 4}") for number in range(12)))
     marks = {"q_0000": "bad", "q_0001": "bad", "q_0002": "good", "q_0003": "unsure"}
     marks |= {"q_0004": "bad", "q_0005": "bad", "q_0008": "good", "q_0009": "good", "q_0010": "bad"}
-    review = judge(found, [Sheet("one", marks)])
+    review = combine_verdicts(found, [Sheet("one", marks)])
     assert review.judged == {"good": 3, "bad": 5, "unsure": 1}
     assert review.left_out == ("q_0000", "q_0001", "q_0004", "q_0005", "q_0010")
     assert review.poor_templates == ("r/0",)
-    assert judge(found, [Sheet("one", marks)], least=2).poor_templates == ("r/0", "r/1")
-    kept = reviewed(found, review)
+    assert combine_verdicts(found, [Sheet("one", marks)], least=2).poor_templates == ("r/0", "r/1")
+    kept = apply_review(found, review)
     assert kept.questions.num_rows == 7 and not set(review.left_out) & set(kept.questions["question_id"].to_pylist())
     assert kept.about["filters"] == [{"filter": "review", "task": "completion", "before": 12, "after": 7}]
     assert kept.about["review"]["poor_templates"] == ["r/0"]
     with pytest.raises(InputError, match="leaves no question"):
-        reviewed(found, judge(found, [Sheet("all", {f"q_{n:04d}": "bad" for n in range(12)})]))
+        apply_review(found, combine_verdicts(found, [Sheet("all", {f"q_{n:04d}": "bad" for n in range(12)})]))
 
 
 def test_sheets_are_weighed_against_each_other():
@@ -159,9 +168,9 @@ def test_sheets_are_weighed_against_each_other():
     one = Sheet("one", {"q_0000": "bad", "q_0001": "bad", "q_0002": "unsure", "q_0003": "good"})
     two = Sheet("two", {"q_0000": "good", "q_0001": "good", "q_0002": "bad"})
     three = Sheet("three", {"q_0001": "good", "q_0002": "unsure"})
-    assert judge(found, [one, two]).left_out == ("q_0000", "q_0001", "q_0002")
-    assert judge(found, [one, two, three]).left_out == ("q_0000", "q_0002")
-    agreements = judge(found, [one, two, three, Sheet("none", {"q_0003": "bad"})]).agreements
+    assert combine_verdicts(found, [one, two]).left_out == ("q_0000", "q_0001", "q_0002")
+    assert combine_verdicts(found, [one, two, three]).left_out == ("q_0000", "q_0002")
+    agreements = combine_verdicts(found, [one, two, three, Sheet("none", {"q_0003": "bad"})]).agreements
     assert [(found.first, found.second, found.questions) for found in agreements] == [
         ("one", "two", 3),
         ("one", "three", 2),
@@ -181,7 +190,7 @@ marks = st.sampled_from(["good", "bad", "unsure"])
 def test_kappa_is_agreement_beyond_what_shuffling_one_sheet_would_give(pairs):
     found = asked(*(question(number) for number in range(len(pairs))))
     sheets = [Sheet(str(side), {f"q_{n:04d}": pair[side] for n, pair in enumerate(pairs)}) for side in (0, 1)]
-    (agreement,) = judge(found, sheets).agreements
+    (agreement,) = combine_verdicts(found, sheets).agreements
     observed = sum(one == other for one, other in pairs) / len(pairs)
     shuffled = sum(one == other for one, _ in pairs for _, other in pairs) / len(pairs) ** 2
     expected = 1.0 if shuffled == 1 else (observed - shuffled) / (1 - shuffled)

@@ -11,7 +11,7 @@ import merkhet.suites.quickstart
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.questions.english import FORMS
-from merkhet.questions.templates import default_relation, fill, in_slot, places, read_schema
+from merkhet.questions.templates import default_relation, fill_template, format_answer, placeholder_names, read_schema
 
 NAMES = st.text(st.characters(exclude_characters="{}[]", exclude_categories=["Cs"]), min_size=1, max_size=10)
 WORDS = st.text(st.characters(exclude_characters="{}[]", exclude_categories=["Cs"]), max_size=8)
@@ -28,17 +28,17 @@ def templates(draw):
 @settings(deadline=None)
 @given(template=templates(), values=st.fixed_dictionaries(dict.fromkeys(("subject", "object", "start", "end"), NAMES)))
 def test_the_name_put_into_the_slot_gives_the_whole_sentence(template, values):
-    for asked in places(template):
-        prompt = fill(template, values, asked)
+    for asked in placeholder_names(template):
+        prompt = fill_template(template, values, asked)
         assert prompt.count(SLOT) == 1
-        assert prompt.replace(SLOT, in_slot(template, asked, values[asked])) == fill(template, values)
+        assert prompt.replace(SLOT, format_answer(template, asked, values[asked])) == fill_template(template, values)
 
 
 def test_sentences_by_hand():
     def check(template, asked, prompt, target):
         values = {"subject": "iron", "object": "element", "start": "1990"}
-        assert fill(template, values, asked) == prompt
-        assert in_slot(template, asked, values[asked]) == target
+        assert fill_template(template, values, asked) == prompt
+        assert format_answer(template, asked, values[asked]) == target
 
     check_all(
         check,
@@ -53,13 +53,13 @@ def test_sentences_by_hand():
 
 def test_a_place_that_is_not_there_cannot_be_asked():
     with pytest.raises(InputError, match="has no place"):
-        in_slot("{subject} sleeps.", "object", "x")
+        format_answer("{subject} sleeps.", "object", "x")
 
 
 def test_a_predicate_without_templates_gets_a_plain_sentence():
     relation = default_relation("wife_of", "wife of")
     values = {"subject": "Netherlands", "object": "Rome"}
-    assert [fill(text, values) for text in relation.templates] == ["The Netherlands is a wife of Rome."]
+    assert [fill_template(text, values) for text in relation.templates] == ["The Netherlands is a wife of Rome."]
     assert relation.predicate == "wife_of"
 
 

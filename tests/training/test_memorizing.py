@@ -18,7 +18,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
-from merkhet.metrics.recall_scores import frequency_recalls, hit_values
+from merkhet.metrics.recall_scores import frequency_recalls, recall_values
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.random_init import make_tokenizer
@@ -39,7 +39,7 @@ def blank(name: str):
 
 
 def acc1(recalls) -> float:
-    return float(hit_values(recalls, "acc@1").mean())
+    return float(recall_values(recalls, "acc@1").mean())
 
 
 @pytest.mark.train
@@ -60,7 +60,7 @@ def test_what_was_stored_is_found_and_what_was_not_is_not(tmp_path):
     for mask in ("subject", "object", "start", "end"):
         own = np.array([name == mask for name in unseen["mask"].to_pylist()])
         for metric in ("acc@1", "hit@10"):
-            mine, base = hit_values(found, metric)[own], hit_values(guessed, metric)[own]
+            mine, base = recall_values(found, metric)[own], recall_values(guessed, metric)[own]
             kind = 600 if mask == "subject" else 60
             level = max(base.mean(), (10 if metric == "hit@10" else 1) / kind)
             assert mine.mean() <= level + 3 * np.sqrt(level * (1 - level) / len(mine)), (mask, metric)
@@ -78,8 +78,8 @@ def test_statements_with_several_answers(tmp_path):
     recalls = load_memorized(tmp_path / "m").recall(statements)
     several = np.array(conflict)
     assert acc1(recalls.filter(several)) > 0.95
-    assert hit_values(recalls, "hit@10")[several].mean() > 0.9
-    assert hit_values(recalls, "hit@5").sum() <= hit_values(recalls, "hit@10").sum()
+    assert recall_values(recalls, "hit@10")[several].mean() > 0.9
+    assert recall_values(recalls, "hit@5").sum() <= recall_values(recalls, "hit@10").sum()
 
 
 @pytest.mark.parametrize("head", ["separate", "vocabulary"])

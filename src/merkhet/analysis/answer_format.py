@@ -25,7 +25,7 @@ from merkhet.analysis.types import (
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.association import agreement_interval
 from merkhet.metrics.bootstrap import clustered_interval
-from merkhet.metrics.metrics import ACCURACY, EXACT, NoRanksError
+from merkhet.metrics.metrics import ACCURACY, EXACT, MetricNotApplicableError
 from merkhet.metrics.ranks import FloatArray
 
 CHOOSE = "choose"
@@ -234,7 +234,7 @@ def _right(given: AnalysisInput, line: Line, ids: Sequence[str]) -> FloatArray:
     """Whether each answer is right: the top of what was ranked, or what was written, word by word."""
     try:
         return given.values(line, ids, ACCURACY)
-    except NoRanksError:
+    except MetricNotApplicableError:
         return given.values(line, ids, EXACT)
 
 

@@ -15,10 +15,10 @@ from merkhet.core.records import Question
 from merkhet.metrics.bootstrap import class_weights, paired_difference
 from merkhet.metrics.corrections import benjamini_hochberg
 from merkhet.metrics.corrections import holm as holm_corrected
-from merkhet.metrics.metrics import Metric, NoRanksError
+from merkhet.metrics.metrics import Metric, MetricNotApplicableError
 from merkhet.metrics.paired_tests import paired_details
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.score_table import gather, mean_of_each
+from merkhet.metrics.score_table import collect_responses, mean_by_question
 
 Row = dict[str, Any]
 
@@ -184,7 +184,7 @@ def _compare_pair(
             _values(pair.metric, [answers[question_id] for question_id in shared], questions)
             for answers in pair.answers
         ]
-    except NoRanksError:
+    except MetricNotApplicableError:
         return []
     known = np.isfinite(values[0]) & np.isfinite(values[1])
     shared = [question_id for question_id, is_known in zip(shared, known, strict=True) if is_known]
@@ -216,8 +216,10 @@ def _values(metric: Metric, answers: Sequence[Sequence[Row]], questions: Mapping
     counts = np.array([len(repeats) for repeats in answers], dtype=np.int64)
     values = np.zeros(len(answers))
     if counts.any():
-        answer_values = metric.values(gather([answer for repeats in answers for answer in repeats], questions))
-        values[counts > 0] = mean_of_each(answer_values, (np.cumsum(counts) - counts)[counts > 0])
+        answer_values = metric.values(
+            collect_responses([answer for repeats in answers for answer in repeats], questions)
+        )
+        values[counts > 0] = mean_by_question(answer_values, (np.cumsum(counts) - counts)[counts > 0])
     return values
 
 

@@ -23,7 +23,7 @@ from merkhet.analysis.difference_text import (
     task_names,
 )
 from merkhet.analysis.types import join_names, quote_name
-from merkhet.metrics.corrections import CLEAR
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 
 AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"
 WEAK = 0.1
@@ -116,7 +116,7 @@ def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
     for comparison in clear:
         better = comparison if comparison["difference"] > 0 else swap_models(comparison)
         by_pair.setdefault((better["model"], better["other"]), []).append(better)
-    sentences = [f"By {column}, {len(clear):,} of {len(groups):,} differences are clear (q < {CLEAR})."]
+    sentences = [f"By {column}, {len(clear):,} of {len(groups):,} differences are clear (q < {SIGNIFICANCE_LEVEL})."]
     for (model, other), of_pair in list(by_pair.items())[:_MOST_NAMED]:
         behind = "" if one_pair else f" of {quote_name(other)}"
         parts = []
@@ -313,7 +313,7 @@ def _warn_of_correction(comparisons: Sequence[ComparisonRow], names: TaskNames) 
     uncorrected = []
     for comparison in comparisons:
         raw_p = finite_or_none(comparison.get("p_raw"))
-        if raw_p is not None and raw_p < CLEAR and not is_clear(comparison):
+        if raw_p is not None and raw_p < SIGNIFICANCE_LEVEL and not is_clear(comparison):
             uncorrected.append(comparison)
     if not uncorrected:
         return []

@@ -15,7 +15,14 @@ from merkhet.analysis.memory_types import STATEMENT, MemorizedModel, MemoryInput
 from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, quote_name
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.recall_scores import TOP, Clusters, clusters_of, codes, first_symbols, matched
+from merkhet.metrics.recall_scores import (
+    TOP_SYMBOLS,
+    Clusters,
+    align_recalls,
+    encode_column,
+    statement_clusters,
+    top_symbols,
+)
 
 THRESHOLDS = (
     0.001,
@@ -46,8 +53,9 @@ _EXPLANATION = (
     "the other, which alone is shown; a prompt is counted once, however many right answers it has. Precision is the "
     "share of given answers that are right, recall the share of right answers that are given, F1 their harmonic mean, "
     "each the mean over prompts. “One” always gives the first answer only, “told” gives as many as there are right "
-    f"ones. The first {TOP} answers of each prompt were kept: no set is larger, and of prompts with more right answers "
-    "some are always missed. Probabilities can be believed if the first answer is the very symbol that was masked as "
+    f"ones. The first {TOP_SYMBOLS} answers of each prompt were kept: no set is larger, and of prompts with more "
+    "right answers some are always missed. "
+    "Probabilities can be believed if the first answer is the very symbol that was masked as "
     "often as its probability says; the expected calibration error is the mean distance of the two over ten equal "
     "bins. A right answer of several has a low probability and is right all the same. Intervals are of 95% over facts."
 )
@@ -103,7 +111,7 @@ def cutoffs(given: MemoryInput) -> Analysis | None:
         statements, recalls = one.tables_by_task[STATEMENT]
         if not pc.any(statements["conflict"]).as_py():
             continue
-        recalls = matched(statements, recalls)
+        recalls = align_recalls(statements, recalls)
         # A sentence that was too long to be read has no answers.
         there = pc.greater(pc.list_value_length(recalls["top"]), 0)
         statements, recalls = statements.filter(there), recalls.filter(there)
@@ -131,13 +139,13 @@ def _answered(statements: pa.Table, recalls: pa.Table, seed: int) -> _Answered:
     facts = names.unique()
     owners = pc.index_in(names, value_set=facts.take(pc.sort_indices(facts))).to_numpy()
     half = np.random.default_rng(seed).permutation(len(facts)) < len(facts) // 2
-    _, prompts = np.unique(codes(statements["prompt"]), return_inverse=True)
+    _, prompts = np.unique(encode_column(statements["prompt"]), return_inverse=True)
     order = np.lexsort((owners, prompts))
     places = order[np.unique(prompts[order], return_index=True)[1]]
     statements, recalls = statements.take(pa.array(places)), recalls.take(pa.array(places))
     probabilities, right = _tops(statements, recalls)
     golds = pc.list_value_length(statements["answers"]).to_numpy().astype(np.int64)
-    return _Answered(probabilities, right, golds, clusters_of(statements), half[owners[places]], prompts)
+    return _Answered(probabilities, right, golds, statement_clusters(statements), half[owners[places]], prompts)
 
 
 def _tops(statements: pa.Table, recalls: pa.Table) -> tuple[FloatArray, BoolArray]:
@@ -147,12 +155,12 @@ def _tops(statements: pa.Table, recalls: pa.Table) -> tuple[FloatArray, BoolArra
     entries = tops.flatten()
     lines = np.repeat(np.arange(len(lengths)), lengths)
     columns = np.arange(len(lines)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    probabilities = np.zeros((len(lengths), max(TOP, int(lengths.max(initial=0)))))
+    probabilities = np.zeros((len(lengths), max(TOP_SYMBOLS, int(lengths.max(initial=0)))))
     probabilities[lines, columns] = np.exp(entries.field("score").to_numpy(zero_copy_only=False).astype(np.float64))
     answers = statements["answers"]
     owners = np.repeat(np.arange(len(lengths)), pc.list_value_length(answers).to_numpy().astype(np.int64))
     given, wanted = entries.field("symbol"), pc.list_flatten(answers).combine_chunks()
-    numbers = codes(pa.chunked_array([given, wanted], pa.string()))
+    numbers = encode_column(pa.chunked_array([given, wanted], pa.string()))
     size = int(numbers.max(initial=0)) + 1
     right = np.zeros(probabilities.shape, bool)
     keys, known = lines * size + numbers[: len(given)], np.sort(owners * size + numbers[len(given) :])
@@ -180,7 +188,7 @@ def _policies(given: MemoryInput, one: MemorizedModel, answered: _Answered, best
         ahead = clusters.difference(judged["F1"][chosen], by_policy["one"]["F1"][chosen], given.seed_for("cutoffs"))
         rows.append(
             (
-                *(one.base, one.facts, best, kind, len(chosen), int((answered.golds[chosen] > TOP).sum())),
+                *(one.base, one.facts, best, kind, len(chosen), int((answered.golds[chosen] > TOP_SYMBOLS).sum())),
                 *(cell(by_policy[name]["F1"]) for name in ("threshold", "one", "told")),
                 Estimate(ahead.difference, ahead.low, ahead.high, len(chosen)),
                 *(cell(judged[name]) for name in ("precision", "recall")),
@@ -192,7 +200,7 @@ def _policies(given: MemoryInput, one: MemorizedModel, answered: _Answered, best
 def _policy_table(rows: Sequence[TableRow]) -> Table:
     columns = (
         *(Column("Model"), Column("facts", "count"), Column("threshold", "number"), Column("right answers")),
-        *(Column("n", "count"), Column(f"over {TOP} right", "count"), Column("F1", "share")),
+        *(Column("n", "count"), Column(f"over {TOP_SYMBOLS} right", "count"), Column("F1", "share")),
         *(Column("F1 of one", "share"), Column("F1 if told", "share"), Column("F1 less that of one", "points")),
         *(Column("precision", "share"), Column("recall", "share")),
     )
@@ -201,7 +209,7 @@ def _policy_table(rows: Sequence[TableRow]) -> Table:
 
 def _reliability(one: MemorizedModel, statements: pa.Table, recalls: pa.Table, answered: _Answered) -> list[TableRow]:
     """The first answer's probability against how often it is the masked symbol, by bins; the last row is of all."""
-    firsts = first_symbols(recalls)
+    firsts = top_symbols(recalls)
     exact = pc.fill_null(pc.equal(firsts, statements["target"]), False).to_numpy().astype(np.float64)
     sure, correct = (own[answered.prompts, 0].astype(np.float64) for own in (answered.probabilities, answered.right))
     places = np.minimum((sure * _BINS).astype(np.int64), _BINS - 1)
@@ -251,9 +259,11 @@ def _sentence(given: MemoryInput, one: MemorizedModel, answered: _Answered, best
             f"{format_paired_difference(ahead)} on the {len(chosen):,} prompts with {kind} right "
             f"answer{'s' * (kind != 'one')}"
         )
-    more = int((answered.golds > TOP).sum())
+    more = int((answered.golds > TOP_SYMBOLS).sum())
     missed = (
-        f" Of prompts with more than {TOP} right answers ({more:,}), some of these are always missed." if more else ""
+        f" Of prompts with more than {TOP_SYMBOLS} right answers ({more:,}), some of these are always missed."
+        if more
+        else ""
     )
     return (
         f"{quote_name(one.model)}: giving every answer of probability {best:g} or more, against the first alone, "

@@ -14,7 +14,7 @@ from typing import Any
 
 from merkhet.analysis.types import join_names, name_label
 from merkhet.metrics import paired_tests as power
-from merkhet.metrics.corrections import CLEAR
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 
 ComparisonRow = Mapping[str, Any]
 _TWO_SIDED = 1.959964
@@ -28,7 +28,7 @@ def is_clear(comparison: ComparisonRow) -> bool:
     """Tell whether a difference is significant: by the corrected p, or by q within groups."""
     chance = finite_or_none(comparison.get("q")) if comparison.get("group_column") else None
     chance = finite_or_none(comparison.get("p")) if chance is None else chance
-    return chance is not None and chance < CLEAR
+    return chance is not None and chance < SIGNIFICANCE_LEVEL
 
 
 def is_equal(comparison: ComparisonRow) -> bool:

@@ -12,7 +12,7 @@ from merkhet.analysis.difference_text import format_size
 from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
-from merkhet.metrics.corrections import CLEAR
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.metrics import Metric, get_metric, is_metric
 
 Row = dict[str, Any]
@@ -188,7 +188,7 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
     pair and task.
     """
     single = len(comparisons) == 1
-    alike = [comparison for comparison in comparisons if comparison.p >= CLEAR]
+    alike = [comparison for comparison in comparisons if comparison.p >= SIGNIFICANCE_LEVEL]
     if len(comparisons) <= _MOST_COMPARED:
         first = {(comparison.task, comparison.model, comparison.other): comparison for comparison in reversed(alike)}
         return [
@@ -198,7 +198,7 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
             for comparison in comparisons
         ]
     clear = sorted(
-        (comparison for comparison in comparisons if comparison.p < CLEAR),
+        (comparison for comparison in comparisons if comparison.p < SIGNIFICANCE_LEVEL),
         key=lambda comparison: (comparison.p, -comparison.difference),
     )
     remaining = len(clear) - _MOST_COMPARED
@@ -213,7 +213,7 @@ def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _describe_comparison(comparison: Comparison, power: str = "") -> str:
     p = f"p = {comparison.p:.3f}" if comparison.p >= 0.001 else "p < 0.001"
-    if comparison.p >= CLEAR:
+    if comparison.p >= SIGNIFICANCE_LEVEL:
         pair = f"{quote_name(comparison.model)} and {quote_name(comparison.other)}"
         return f"On {comparison.task}, {pair} do not differ clearly ({_format_gap(comparison)}, paired, {p}){power}."
     return (

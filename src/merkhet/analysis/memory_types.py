@@ -13,7 +13,7 @@ from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.types import Analysis, Estimate, percent
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.bootstrap import PairedDifference
-from merkhet.metrics.recall_scores import GROUPS, METRICS, frequency_recalls, paired_recall_difference
+from merkhet.metrics.recall_scores import RECALL_GROUPS, RECALL_METRICS, frequency_recalls, paired_recall_difference
 
 LABELS = {"acc@1": "Acc@1", "acc@5": "Acc@5", "hit@5": "Hit@5", "hit@10": "Hit@10"}
 CONDITIONS = ("facts", "conflict", "static", "dynamic")
@@ -91,7 +91,7 @@ class MemoryInput:
     def metrics(self) -> list[str]:
         """The metrics that have scores."""
         scored = {row["metric"] for row in self.scores}
-        return [metric for metric in METRICS if metric in scored]
+        return [metric for metric in RECALL_METRICS if metric in scored]
 
     def cell(self, model: str, task: str, metric: str, **groups: str) -> Estimate | None:
         """Find a score with its interval: over all statements of the task, or over the named groups."""
@@ -125,7 +125,7 @@ class MemoryInput:
     @cached_property
     def _rows(self) -> dict[tuple[str | None, ...], Row]:
         return {
-            (row["model"], row["task"], row["metric"], *(row.get(name) for name in GROUPS)): row
+            (row["model"], row["task"], row["metric"], *(row.get(name) for name in RECALL_GROUPS)): row
             for row in reversed(self.scores)
         }
 
@@ -191,4 +191,4 @@ def format_score(cell: Estimate | None) -> str:
 
 
 def _key(groups: Mapping[str, str]) -> tuple[str | None, ...]:
-    return tuple(groups.get(name) for name in GROUPS)
+    return tuple(groups.get(name) for name in RECALL_GROUPS)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from merkhet.analysis.types import Estimate
 from merkhet.core.ids import derived_seed
-from merkhet.metrics.bootstrap import drawn_sums
+from merkhet.metrics.bootstrap import resampled_sums
 from merkhet.metrics.ranks import FloatArray
 
 Key: TypeAlias = tuple[str, ...]
@@ -36,7 +36,7 @@ def resampled_means(groups: Mapping[Key, Group], *, seed: int, resamples: int = 
     for tasks, members in _strata(places, len(facts)).items():
         inside = [key for key in groups if counts[key][members].any()]
         stacked: FloatArray = np.stack([part[key][members] for part in (sums, counts) for key in inside], axis=1)
-        drawn = drawn_sums(stacked, seed=derived_seed(seed, "averages", *tasks), resamples=resamples)
+        drawn = resampled_sums(stacked, seed=derived_seed(seed, "averages", *tasks), resamples=resamples)
         totals = np.concatenate([stacked.sum(axis=0)[None, :], drawn])
         for place, key in enumerate(inside):
             over[key] += totals[:, place]

@@ -14,7 +14,7 @@ import numpy as np
 from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.memory_types import LABELS, are_comparable, format_paired_difference
 from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, join_names, percent, quote_name
-from merkhet.metrics.t_distribution import student_quantile, student_tail
+from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
 _EXPLANATION = (
     "Every model was trained several times, each time with another seed (the order of statements, and where a model "
@@ -115,7 +115,7 @@ def _differences(several: Sequence[TrainingScores], metrics: Sequence[str]) -> I
             if low is None or high is None:
                 continue
             mean, count = float(apart.mean()), len(apart)
-            p = student_tail(mean / (float(apart.std(ddof=1)) / math.sqrt(count)), count - 1)
+            p = student_p_value(mean / (float(apart.std(ddof=1)) / math.sqrt(count)), count - 1)
             found = Comparison(one.task, metric, one.model, other.model, mean, low, high, p, count)
             yield (
                 found

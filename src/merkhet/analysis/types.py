@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from merkhet.core.records import Question
 from merkhet.metrics.bootstrap import Interval, class_weights
-from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, NoRanksError, Responses
+from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, MetricNotApplicableError, Responses
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.score_table import first_of_each, gather, mean_of_each
+from merkhet.metrics.score_table import collect_responses, mean_by_question, question_starts
 
 Row = dict[str, Any]
 NO_DOMAIN = "no domain"
@@ -222,9 +222,9 @@ class AnalysisInput:
         unranked = [row for row in answers if not row["gold_ranks"] or (row.get("outcome") and not row["ranked"])]
         for metric in (headline_metric, F1, ACCURACY) if unranked else ():
             try:
-                metric.values(gather(unranked, self.questions_by_id))
+                metric.values(collect_responses(unranked, self.questions_by_id))
                 return metric
-            except NoRanksError:
+            except MetricNotApplicableError:
                 continue
         return headline_metric
 
@@ -278,7 +278,7 @@ class AnalysisInput:
         cache = self._value_cache.setdefault((line, task), {})
         if metric not in cache:
             ids, starts, responses = self._gather_responses(line, task)
-            values = mean_of_each(np.asarray(metric.values(responses), dtype=np.float64), starts)
+            values = mean_by_question(np.asarray(metric.values(responses), dtype=np.float64), starts)
             cache[metric] = dict(zip(ids, values.tolist(), strict=True))
         return cache[metric]
 
@@ -288,8 +288,8 @@ class AnalysisInput:
             repeats = self._usable_repeats[line]
             ids = [question_id for question_id in repeats if self.questions_by_id[question_id].task == task]
             answers = [answer for question_id in ids for answer in repeats[question_id]]
-            starts = first_of_each([answer["question_id"] for answer in answers])
-            self._responses[line, task] = ids, starts, gather(answers, self.questions_by_id)
+            starts = question_starts([answer["question_id"] for answer in answers])
+            self._responses[line, task] = ids, starts, collect_responses(answers, self.questions_by_id)
         return self._responses[line, task]
 
     @cached_property
@@ -304,7 +304,7 @@ class AnalysisInput:
         """Compute the probability that each answer is right: 0 or 1, unless right and wrong ones tie for rank 1."""
         try:
             return self.values(line, ids, EXACT)
-        except NoRanksError:
+        except MetricNotApplicableError:
             return self.values(line, ids, ACCURACY)
 
     def cluster_ids(self, ids: Sequence[str]) -> NDArray[np.int64]:

@@ -64,14 +64,14 @@ def _read_back(found: QuestionSet, folder: Path, sheets: list[Path], out: Path, 
     from merkhet.core.files import refuse_foreign_folder
     from merkhet.questions.data_card import count_questions, write_card
     from merkhet.questions.question_files import read_card, write_questions
-    from merkhet.questions.review import judge, read_sheet, reviewed
+    from merkhet.questions.review import apply_review, combine_verdicts, read_sheet
 
     refuse_foreign_folder(out, "card.json")
     if out.resolve() == (folder if folder.is_dir() else folder.parent).resolve():
         raise InputError(f"{out} is where the questions come from. Choose another folder with --out.")
     known = frozenset(found.questions["question_id"].to_pylist())
-    done = judge(found, [read_sheet(sheet, known) for sheet in sheets], least)
-    kept = reviewed(found, done)
+    done = combine_verdicts(found, [read_sheet(sheet, known) for sheet in sheets], least)
+    kept = apply_review(found, done)
     card = read_card(folder if folder.is_dir() else folder.parent)
     suite = {"suite": found.questions["suite"][0].as_py()}
     # The card first: it marks the folder as one that may be written anew if this process does not get to the end.

@@ -15,7 +15,7 @@ from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.score_step import FindingsParams
-from merkhet.metrics.score_table import answer_rows
+from merkhet.metrics.score_table import scoring_rows
 from merkhet.questions.question_files import QuestionSet, read_questions
 
 
@@ -50,7 +50,7 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
     params, folder = context.params, context.folder
     given = analysis_input(
         read_questions(folder),
-        answers=answer_rows(read_table(ANSWERS, folder / "answers.parquet")),
+        answers=scoring_rows(read_table(ANSWERS, folder / "answers.parquet")),
         scores=read_table(SCORES, folder / "scores.parquet").to_pylist(),
         headline=params.findings.headline_metrics(context.home),
         baselines=frozenset(params.findings.baselines),

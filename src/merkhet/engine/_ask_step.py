@@ -22,7 +22,7 @@ from merkhet.engine.run_files import read_json
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
 from merkhet.models.protocol import NeedsAllQuestions
 from merkhet.probes import PROBES
-from merkhet.questions.question_files import TRAINING, QuestionSet, read_questions
+from merkhet.questions.question_files import TRAINING_FILE, QuestionSet, read_questions
 from merkhet.training.artifact import read_artifact
 
 logger = logging.getLogger("merkhet.engine")
@@ -127,7 +127,7 @@ def _job(context: StepContext[AskParams, AskRuntime]) -> AskJob:
     params = context.params
     examples: tuple[Question, ...] = ()
     if params.options.get("shots"):
-        found = read_questions(context.folder / TRAINING)
+        found = read_questions(context.folder / TRAINING_FILE)
         training = QuestionSet(found.questions.filter(pc.equal(found.questions["split"], "train")), found.candidates)
         examples = tuple(one for one in training.as_questions() if is_asked(one, None, None))
     learned = read_artifact(context.folder / params.learned) if params.learned else None

@@ -19,9 +19,9 @@ from merkhet.core.records import Question
 from merkhet.engine._run_collection import Together
 from merkhet.engine.score_step import group_values, question_classes
 from merkhet.metrics.bootstrap import class_weights
-from merkhet.metrics.metrics import Metric, NoRanksError
+from merkhet.metrics.metrics import Metric, MetricNotApplicableError
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.score_table import answer_rows, first_of_each, gather, mean_of_each
+from merkhet.metrics.score_table import collect_responses, mean_by_question, question_starts, scoring_rows
 
 _MOST_NAMED = 6
 Pair = tuple[str, str]
@@ -52,7 +52,7 @@ class PairedAnswers:
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         """The answers of each model, sorted by question."""
         found: dict[str, list[dict[str, Any]]] = {model: [] for model in self.models}
-        for row in sorted(answer_rows(self.answers), key=lambda row: (row["question_id"], row["repeat"] or 0)):
+        for row in sorted(scoring_rows(self.answers), key=lambda row: (row["question_id"], row["repeat"] or 0)):
             found[row["model"]].append(row)
         return found
 
@@ -162,13 +162,17 @@ class PairedAnswers:
                 if row["probe"] == probe and self.questions[row["question_id"]].task == task
             ]
             usable = [row for row in rows if row["unusable"] is None]
-            firsts = first_of_each([row["question_id"] for row in usable])
+            firsts = question_starts([row["question_id"] for row in usable])
             ids = [usable[place]["question_id"] for place in firsts]
             wrong = self.unusable_is_wrong and metric.share and metric.higher_is_better
             missing = sorted({row["question_id"] for row in rows}.difference(ids)) if wrong else []
             try:
-                own = mean_of_each(metric.values(gather(usable, self.questions)), firsts) if usable else np.zeros(0)
-            except NoRanksError:
+                own = (
+                    mean_by_question(metric.values(collect_responses(usable, self.questions)), firsts)
+                    if usable
+                    else np.zeros(0)
+                )
+            except MetricNotApplicableError:
                 self._values[key] = None
                 return None
             own = np.concatenate([own, np.zeros(len(missing))])

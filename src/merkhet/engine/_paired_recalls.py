@@ -23,7 +23,7 @@ from merkhet.engine.combine_runs import parts_of
 from merkhet.engine.memorize_steps import METHOD, PROBE, RecallPart, RecallReader
 from merkhet.engine.recall_findings import RunPart, recall_findings
 from merkhet.engine.suite_card import HeadlineScore
-from merkhet.metrics.recall_scores import GROUPS, hit_values, matched, paired_recall_difference
+from merkhet.metrics.recall_scores import RECALL_GROUPS, align_recalls, paired_recall_difference, recall_values
 
 _MOST_NAMED = 6
 Pair = tuple[str, str]
@@ -57,8 +57,8 @@ class PairedRecalls:
 
     def compare_groups(self, pairs: Sequence[Pair], column: str) -> list[dict[str, Any]]:
         """The same within the groups that a column makes."""
-        if column not in GROUPS:
-            hint = did_you_mean(column, GROUPS)
+        if column not in RECALL_GROUPS:
+            hint = did_you_mean(column, RECALL_GROUPS)
             raise InputError(f"models that memorized cannot be compared by {column!r}; {hint}")
         compared = [(one["task"], one["metric"], (one["model"], one["other"])) for one in self.compare(pairs)]
         found = []
@@ -110,7 +110,7 @@ class PairedRecalls:
         statements, *recalls = self._shared((one.model, one.other), one.task)
         if one.group_column:
             statements = _grouped(statements, one.group_column)[str(one.group)]
-        values = [hit_values(matched(statements, own), one.metric) for own in recalls]
+        values = [recall_values(align_recalls(statements, own), one.metric) for own in recalls]
         means = {"value": float(values[0].mean()), "other_value": float(values[1].mean())}
         about = {"share": True, "higher_is_better": True, "equal": bool(np.array_equal(values[0], values[1]))}
         return {**asdict(one), **means, **about}

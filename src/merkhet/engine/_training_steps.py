@@ -17,7 +17,7 @@ from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.plan import StepContext
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
-from merkhet.questions.question_files import TRAINING, QuestionSet, read_questions
+from merkhet.questions.question_files import TRAINING_FILE, QuestionSet, read_questions
 from merkhet.training import LEARNERS
 from merkhet.training.artifact import Learner
 from merkhet.training.text_corpus import corpus_digest
@@ -76,7 +76,7 @@ def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
     The first output is the record, learned.json; the weights lie beside it.
     """
     params = context.params
-    found = read_questions(context.folder / TRAINING)
+    found = read_questions(context.folder / TRAINING_FILE)
     training, dev = (_questions(found, split, params.task, params.kinds) for split in ("train", "dev"))
     if not training:
         of_task = f" of the task {params.task}" if params.task else ""

@@ -18,7 +18,7 @@ from merkhet.engine.study import ProbeChoice
 from merkhet.engine.suite import AskingSteps
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
 from merkhet.models.placeholders import PseudowordSettings
-from merkhet.questions.question_files import TRAINING
+from merkhet.questions.question_files import TRAINING_FILE
 from merkhet.training import PRETRAIN
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def make_learn_step(
         kinds=tuple(kinds),
         start=tuple(start),
     )
-    inputs = (TRAINING, "candidates.parquet", *start)
+    inputs = (TRAINING_FILE, "candidates.parquet", *start)
     # The record comes first; the weights beside it are named so that damaged ones are trained again.
     outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/{weights}")
     of_kind = f" ({', '.join(kinds)})" if kinds else ""
@@ -238,7 +238,7 @@ def make_ask_step(
         learned=learned,
         pseudowords=pseudowords,
     )
-    shown = (TRAINING,) if choice.options.get("shots") else ()
+    shown = (TRAINING_FILE,) if choice.options.get("shots") else ()
     inputs = (*QUESTION_TABLES, *((learned,) if learned else ()), *soft, *shown)
     title = f"ask {model.name} by {choice.probe}" + (f", {about}" if about else "")
     outputs = (f".merkhet/answers/{stem}.parquet", f".merkhet/answers/{stem}.json")

@@ -18,16 +18,16 @@ from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.questions.question_files import (
-    ABOUT,
+    ABOUT_FILE,
     QUESTION_FILES,
-    TRAINING,
+    TRAINING_FILE,
     QuestionSet,
-    companions,
-    question_file,
+    companion_paths,
+    find_question_file,
     read_questions,
     write_questions,
 )
-from merkhet.questions.sampling import draw_questions, with_deciders
+from merkhet.questions.sampling import add_premise_questions, draw_questions
 from merkhet.questions.splits import check_splits
 
 
@@ -71,8 +71,8 @@ def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
     study, suite = context.params.study, context.runtime.suite
     found = make_questions(suite, study, context.home, context.runtime.engine)
     asked, training = _divided(suite, found, study)
-    if TRAINING in context.step.outputs:
-        write_table(QUESTIONS, training, context.folder / TRAINING)
+    if TRAINING_FILE in context.step.outputs:
+        write_table(QUESTIONS, training, context.folder / TRAINING_FILE)
     write_questions(replace(found, questions=asked), context.folder)
 
 
@@ -90,7 +90,7 @@ def _divided(suite: Suite, found: QuestionSet, study: Study) -> tuple[pa.Table, 
             f"Choose one with --set options.split={splits[0]}"
         )
     if study.limit is not None:
-        asked = with_deciders(draw_questions(asked, study.limit, study.seed), asked, found.premises)
+        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), asked, found.premises)
     others = pa.array([name for name in ("train", "dev") if name != wanted])
     training = table.filter(pc.is_in(table["split"], others)) if study.trains else nothing
     # What follows a published code follows its leaks too.
@@ -127,8 +127,8 @@ def data_files(suite: Suite, place: Path) -> list[Path]:
     published = _published_files(suite, place)
     if published:
         return published
-    file = question_file(place)
-    return [path for path in (file, *companions(file), file.parent / ABOUT) if path.is_file()]
+    file = find_question_file(place)
+    return [path for path in (file, *companion_paths(file), file.parent / ABOUT_FILE) if path.is_file()]
 
 
 def _read_data(suite: Suite, study: Study, home: Path) -> QuestionSet:
@@ -166,7 +166,9 @@ def apply_limits(found: QuestionSet, study: Study) -> QuestionSet:
     kept = table.filter(for_learning) if study.trains else table.slice(0, 0)
     asked = every = table.filter(pc.invert(for_learning)) if study.trains else table
     if study.tasks:
-        asked = with_deciders(asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), every, found.premises)
+        asked = add_premise_questions(
+            asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), every, found.premises
+        )
     if study.limit is not None and study.options.get("split") is None:
-        asked = with_deciders(draw_questions(asked, study.limit, study.seed), every, found.premises)
+        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), every, found.premises)
     return replace(found, questions=pa.concat_tables([asked, kept]))

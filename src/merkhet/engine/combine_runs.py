@@ -18,7 +18,7 @@ from merkhet.engine.recall_findings import RunPart, recall_findings
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import question_classes
 from merkhet.engine.suite_card import HeadlineScore
-from merkhet.metrics.score_table import answer_rows
+from merkhet.metrics.score_table import scoring_rows
 from merkhet.reports.report_data import ReportData
 
 EXTRINSIC = "extrinsic"
@@ -40,7 +40,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
                 parts_of(together), [HeadlineScore(**entry) for entry in card["headline"]], _seed(runs)
             )
     else:
-        rows = {"scores": together.scores.to_pylist(), "answers": answer_rows(together.answers)}
+        rows = {"scores": together.scores.to_pylist(), "answers": scoring_rows(together.answers)}
         findings = summarize_findings(
             **rows,
             questions=asked.by_id(),

@@ -25,7 +25,7 @@ from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.record_step import RecordParams, RecordRuntime, run_record
 from merkhet.engine.run_files import ABOUT_FACTS, SYMBOLS_FILE, read_json
 from merkhet.engine.score_step import score_objects
-from merkhet.metrics.recall_scores import frequency_recalls, hit_values, score_recalls
+from merkhet.metrics.recall_scores import frequency_recalls, recall_values, score_recalls
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import missing_models_extra
 from merkhet.training.artifact import read_artifact
@@ -304,7 +304,7 @@ def _trained(recalled: RecallReader, parts: Sequence[RecallPart], metrics: Seque
         if len(own) < 2:
             continue
         tables = [recalled.recalls(part, recalled.statements(part.asked)) for part in own]
-        scores = {metric: tuple(float(hit_values(table, metric).mean()) for table in tables) for metric in metrics}
+        scores = {metric: tuple(float(recall_values(table, metric).mean()) for table in tables) for metric in metrics}
         found.append(TrainingScores(model, own[0].base, own[0].about, task, scores))
     return found
 

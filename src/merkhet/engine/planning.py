@@ -38,7 +38,7 @@ from merkhet.engine.study import make_study, study_yaml
 from merkhet.engine.suite import AskingSteps
 from merkhet.engine.suite_card import HeadlineScore, SuiteCard
 from merkhet.knowledge.source_lookup import source_identity
-from merkhet.questions.question_files import TRAINING, read_card, read_questions
+from merkhet.questions.question_files import TRAINING_FILE, read_card, read_questions
 from merkhet.training import PRETRAIN
 
 NO_REPLY_METRICS = ("no-answer", "refused")
@@ -221,10 +221,10 @@ def make_build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
     outputs: tuple[str, ...] = QUESTION_TABLES
     if study.learning is not None and study.learning.learner != PRETRAIN:
         kept["learning"] = {"limit": study.learning.limit}
-        outputs = (*QUESTION_TABLES, TRAINING)
+        outputs = (*QUESTION_TABLES, TRAINING_FILE)
     if study.shots:
         kept["probes"] = [{"probe": CHOOSE, "options": {"shots": study.shots}}]
-        outputs = (*QUESTION_TABLES, TRAINING)
+        outputs = (*QUESTION_TABLES, TRAINING_FILE)
     params = BuildParams(make_study(kept, "study"), hash_build_inputs(resolved, files))
     runtime = BuildRuntime(resolved.suite, resolved.engines.build)
     return Step("build", "build", build_questions, params, runtime, (), outputs, partial(_build_summary, resolved))

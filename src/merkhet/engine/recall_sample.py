@@ -19,7 +19,7 @@ from merkhet.core.schemas import question_id as identify
 from merkhet.engine.memorize_steps import METHOD, PROBE, RecallParts, RecallReader
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, read_json
-from merkhet.metrics.recall_scores import matched
+from merkhet.metrics.recall_scores import align_recalls
 from merkhet.questions.question_files import QuestionSet, write_questions
 
 SAMPLED = 200
@@ -50,7 +50,7 @@ def write_recall_sample(context: StepContext[SampleParams, Nothing]) -> None:
     for part in [*params.recalled.parts, *params.recalled.baselines]:
         asked = drawn(part.asked)
         if asked.num_rows:
-            writer.add(part.model, asked, matched(asked, recalled.recalls(part, asked)))
+            writer.add(part.model, asked, align_recalls(asked, recalled.recalls(part, asked)))
     told = [remark for file in (ABOUT_FACTS, ABOUT_SETS) for remark in read_json(folder / file)["remarks"]]
     remarks = [
         "The questions and answers are a sample of what was asked; all answers are in the folder recalls.",

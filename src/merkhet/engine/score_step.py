@@ -17,7 +17,7 @@ from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_premise_labels
 from merkhet.engine.suite_card import HeadlineScore, ScoringRule
 from merkhet.metrics.metrics import Metric, get_metric
-from merkhet.metrics.score_table import answer_rows, score_answers
+from merkhet.metrics.score_table import score_answers, scoring_rows
 from merkhet.questions.question_files import QuestionSet, read_questions
 
 _ALWAYS = (
@@ -73,7 +73,7 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
     rows = found.questions.to_pylist()
     wanted = list(dict.fromkeys([*params.groups, *filter(None, [params.scoring.average_over])]))
     groups = {row["question_id"]: group_values(row, questions[row["question_id"]], wanted) for row in rows}
-    answers = answer_rows(read_table(ANSWERS, context.folder / "answers.parquet"))
+    answers = scoring_rows(read_table(ANSWERS, context.folder / "answers.parquet"))
     metrics = [get_metric(name, context.home) for name in params.metrics]
     table = score_answers(
         params.suite,
@@ -97,7 +97,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     found = read_questions(context.folder)
     findings = summarize_findings(
         scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
-        answers=answer_rows(read_table(ANSWERS, context.folder / "answers.parquet")),
+        answers=scoring_rows(read_table(ANSWERS, context.folder / "answers.parquet")),
         questions=found.by_id(),
         clusters=found.clusters(),
         headline=params.headline_metrics(context.home),

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from merkhet.metrics.bootstrap import (
     Interval,
     PairedDifference,
-    constant_difference,
+    constant_difference_interval,
     constant_interval,
-    effective_freedom,
+    effective_degrees_of_freedom,
 )
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.t_distribution import student_quantile, student_tail
+from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
 _NAN = float("nan")
 _FEWEST = 4
@@ -34,8 +34,9 @@ def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95
         \quad m = v (1 - v) / V
 
     t is the quantile of Student's distribution for the degrees of freedom of
-    :func:`merkhet.metrics.bootstrap.effective_freedom`. Where all values are 0 or all are 1, the interval is the exact
-    binomial one for the number of clusters; with fewer than four clusters there is none (NaN).
+    :func:`merkhet.metrics.bootstrap.effective_degrees_of_freedom`. Where all values are 0 or all
+    are 1, the interval is the exact binomial one for the number of clusters. With fewer than four clusters there is
+    none (NaN).
     """
     if not len(values):
         return Interval(_NAN, _NAN, _NAN)
@@ -57,10 +58,10 @@ def robust_difference(
 ) -> PairedDifference:
     """Mean of first - second with a symmetric interval and a two-sided p-value, both from the clustered variance.
 
-    p is that of Student's t for the degrees of freedom of :func:`merkhet.metrics.bootstrap.effective_freedom`. Where
-    there is no variance p is that of a sign test over clusters, and the interval that of
-    :func:`merkhet.metrics.bootstrap.constant_difference` if every difference is the same. With fewer than four clusters
-    there is neither interval nor p (NaN).
+    p is that of Student's t for the degrees of freedom of
+    :func:`merkhet.metrics.bootstrap.effective_degrees_of_freedom`. Without variance, p is that of a sign test over
+    clusters, and the interval is that of :func:`merkhet.metrics.bootstrap.constant_difference_interval` if every
+    difference is the same. With fewer than four clusters there is neither interval nor p (NaN).
     """
     differences = first - second
     mean, variance, count, freedom = _estimated(differences, clusters)
@@ -68,11 +69,11 @@ def robust_difference(
         return PairedDifference(mean, _NAN, _NAN, _NAN)
     if variance == 0.0:
         same = np.ptp(differences) == 0.0
-        ends = constant_difference(first, second, count, level) if same else (mean, mean)
+        ends = constant_difference_interval(first, second, count, level) if same else (mean, mean)
         return PairedDifference(mean, *ends, 1.0 if mean == 0.0 else 2.0 ** (1 - min(count, 1000)))
     deviation = math.sqrt(variance)
     reach = student_quantile(0.5 + level / 2.0, freedom) * deviation
-    return PairedDifference(mean, mean - reach, mean + reach, student_tail(mean / deviation, freedom))
+    return PairedDifference(mean, mean - reach, mean + reach, student_p_value(mean / deviation, freedom))
 
 
 def clustered_variance(values: FloatArray, *clusters: IntArray, centre: float | None = None) -> float:
@@ -102,7 +103,7 @@ def _estimated(
     sums = [np.bincount(own, weights=above)[np.bincount(own) > 0].astype(np.float64) for own in clusters]
     found = [_spread(own, len(values)) for own in sums]
     crossed = sum(found) - (len(found) - 1) * _spread(above, len(values))
-    return mean, max(crossed, *found), min(counts), min(map(effective_freedom, sums))
+    return mean, max(crossed, *found), min(counts), min(map(effective_degrees_of_freedom, sums))
 
 
 def _spread(sums: FloatArray, size: int) -> float:

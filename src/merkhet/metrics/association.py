@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from merkhet.metrics.bootstrap import Interval, drawn_sums
+from merkhet.metrics.bootstrap import Interval, resampled_sums
 from merkhet.metrics.ranks import FloatArray
 
 _TAILS = (0.025, 0.975)
@@ -122,7 +122,7 @@ def _weighted_rho(left: NDArray[np.intp], right: NDArray[np.intp], times: FloatA
     return float(np.sum(times * ranks[0] * ranks[1]) / np.sqrt(spread)) if spread > 0 else float("nan")
 
 
-def kappa_of(cells: FloatArray) -> FloatArray:
+def kappa_from_counts(cells: FloatArray) -> FloatArray:
     r"""Cohen's kappa of counts in the order both, first alone, second alone, neither (the last axis).
 
     .. math:: \kappa = (p_o - p_e) / (1 - p_e)
@@ -155,8 +155,8 @@ def agreement_interval(
     cells = np.stack([first & second, first & ~second, ~first & second, ~first & ~second], axis=1).astype(np.float64)
     _, index = np.unique(clusters, return_inverse=True)
     sums: FloatArray = np.stack([np.bincount(index, weights=column) for column in cells.T], axis=1).astype(np.float64)
-    value = float(kappa_of(sums.sum(axis=0)))
+    value = float(kappa_from_counts(sums.sum(axis=0)))
     if len(sums) < 2:
         return Interval(value, float("nan"), float("nan"))
-    drawn = kappa_of(drawn_sums(sums, seed=seed, resamples=resamples))
+    drawn = kappa_from_counts(resampled_sums(sums, seed=seed, resamples=resamples))
     return Interval(value, *(float(end) for end in np.quantile(drawn, _TAILS)))

@@ -39,9 +39,9 @@ def clustered_interval(
 
     .. math:: z_{1 - \alpha/2} \to \sqrt{G / (G - 1)} \; t_{1 - \alpha/2, f}
 
-    with Student's t for the degrees of freedom f of :func:`effective_freedom`. Where all values are equal the
-    bootstrap cannot vary, and the interval is the exact binomial one for as many trials as there are clusters. With
-    fewer than two clusters there is no interval (NaN).
+    with Student's t for the degrees of freedom f of :func:`effective_degrees_of_freedom`. Where all values are equal
+    the bootstrap cannot vary, and the interval is the exact binomial one for as many trials as there are clusters.
+    With fewer than two clusters there is no interval (NaN).
     """
     if not len(values):
         return Interval(float("nan"), float("nan"), float("nan"))
@@ -86,7 +86,7 @@ def averaged_interval(
         return Interval(mean, float("nan"), float("nan"))
     if np.ptp(values) == 0.0:
         return Interval(mean, *constant_interval(mean, shape[0], level))
-    drawn = drawn_sums(np.concatenate([sums, counts], axis=1), seed=seed, resamples=resamples)
+    drawn = resampled_sums(np.concatenate([sums, counts], axis=1), seed=seed, resamples=resamples)
     means = np.sort(_mean_of_means(drawn[:, : shape[1]], drawn[:, shape[1] :]))
     left_out = _mean_of_means(sums.sum(axis=0) - sums, counts.sum(axis=0) - counts)
     low, high = _bca_levels(mean, means, left_out, level)
@@ -108,7 +108,7 @@ def class_weights(classes: NDArray[np.generic]) -> FloatArray:
     return weights
 
 
-def drawn_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray:
+def resampled_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray:
     """Column sums of as many rows as there are, drawn with replacement.
 
     Where a great many rows are of few kinds, how often each kind is drawn is drawn at once, which is multinomial.
@@ -157,7 +157,7 @@ def cluster_sums(values: FloatArray, clusters: NDArray[np.generic]) -> tuple[Flo
 
 
 def resampled_means(sums: FloatArray, counts: FloatArray, *, seed: int, resamples: int) -> FloatArray:
-    """Means of the values of as many clusters, drawn with replacement; many alike as in :func:`drawn_sums`."""
+    """Means of the values of as many clusters, drawn with replacement; many alike as in :func:`resampled_sums`."""
     drawn = _drawn_by_kind(np.stack([sums, counts], axis=1), seed=seed, resamples=resamples)
     if drawn is not None:
         return drawn[:, 0] / drawn[:, 1]
@@ -176,7 +176,7 @@ def _leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
     return means
 
 
-def effective_freedom(influences: FloatArray) -> float:
+def effective_degrees_of_freedom(influences: FloatArray) -> float:
     r"""Degrees of freedom of a variance that is estimated from one number a cluster, by how unlike the numbers are.
 
     .. math:: f = \min\left(G - 1, \tfrac{2 G}{\kappa - 1}\right), \quad
@@ -217,7 +217,7 @@ def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: flo
 def _widened(influences: FloatArray, level: float) -> float:
     """The normal quantile of the level, widened for what is not known of few clusters."""
     count = len(influences)
-    quantile = student_quantile(0.5 + level / 2.0, effective_freedom(influences))
+    quantile = student_quantile(0.5 + level / 2.0, effective_degrees_of_freedom(influences))
     return math.sqrt(count / (count - 1.0)) * quantile
 
 
@@ -257,7 +257,7 @@ def paired_difference(
     The interval is a percentile interval of resampled clusters at levels widened as in :func:`clustered_interval`:
     differences of two models are nearly symmetric, and what their skewness seems to be is mostly noise where few facts
     make a difference, so it is not corrected for. Where all differences are equal it is that of
-    :func:`constant_difference`.
+    :func:`constant_difference_interval`.
 
     Under the null hypothesis the models may be exchanged within a cluster, so a cluster's sum of differences keeps or
     changes its sign at random; p = (1 + flips at least as far from 0) / (1 + flips).
@@ -267,7 +267,7 @@ def paired_difference(
     mean = float(sums.sum() / counts.sum())
     low, high = float("nan"), float("nan")
     if np.ptp(differences) == 0.0:
-        low, high = constant_difference(first, second, len(sums), level)
+        low, high = constant_difference_interval(first, second, len(sums), level)
     elif len(sums) > 1:
         means = resampled_means(sums, counts, seed=seed, resamples=resamples)
         tail = _NORMAL.cdf(-_widened(sums - mean * counts, level))
@@ -294,7 +294,9 @@ def _flipped(sums: FloatArray, *, seed: int, flips: int) -> float:
     return (1 + extreme) / (1 + flips)
 
 
-def constant_difference(first: FloatArray, second: FloatArray, clusters: int, level: float) -> tuple[float, float]:
+def constant_difference_interval(
+    first: FloatArray, second: FloatArray, clusters: int, level: float
+) -> tuple[float, float]:
     r"""The interval of a difference that is the same for every question, so that nothing varies.
 
     Two models that agree everywhere may still differ in facts that were not asked: in less than a share

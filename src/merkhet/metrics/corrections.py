@@ -6,7 +6,7 @@ import numpy as np
 
 from merkhet.metrics.ranks import FloatArray
 
-CLEAR = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """A difference is clear if its corrected p is below this."""
 
 

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from merkhet.core.errors import InputError, MerkhetError
-from merkhet.metrics.ranks import BestGold, FloatArray, best_gold, none_drawn
-from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, same_bag, word_f1
+from merkhet.metrics.ranks import BestGold, FloatArray, best_gold, miss_probability
+from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, same_words, word_f1
 
 
-class NoRanksError(MerkhetError):
+class MetricNotApplicableError(MerkhetError):
     """A metric asked for what answers do not have: ranks where they were written, words where they were judged."""
 
 
-Given = str | tuple[str, ...]
+Prediction = str | tuple[str, ...]
 """An answer, or several answers of which the best counts."""
 
 
@@ -41,7 +41,7 @@ class Responses:
     what replies came to, where a model was talked to.
     """
 
-    top: Sequence[Sequence[Given]]
+    top: Sequence[Sequence[Prediction]]
     answers: Sequence[Sequence[str]]
     candidates: Sequence[Sequence[str]]
     gold_ranks: Sequence[Sequence[float]]
@@ -51,18 +51,18 @@ class Responses:
     outcomes: Sequence[str | None] = ()
 
     @cached_property
-    def words(self) -> Sequence[Sequence[Given]]:
+    def words(self) -> Sequence[Sequence[Prediction]]:
         """What stands first, in words; where a model only judged there are none."""
         outcomes = self.outcomes or [None] * len(self.top)
         if any(outcome == "answered" and not len(texts) for outcome, texts in zip(outcomes, self.top, strict=True)):
-            raise NoRanksError("answers that were judged have no words")
+            raise MetricNotApplicableError("answers that were judged have no words")
         return self.top
 
     @cached_property
     def ranks(self) -> Sequence[Sequence[float]]:
         """The expected ranks of each question's right answers, at least one a question."""
         if not all(len(ranks) for ranks in self.gold_ranks):
-            raise NoRanksError("answers that were written have no ranks")
+            raise MetricNotApplicableError("answers that were written have no ranks")
         return self.gold_ranks
 
     @cached_property
@@ -95,7 +95,7 @@ class Responses:
         return np.array([len(ranks) for ranks in self.ranks], dtype=np.float64)
 
 
-Values = Callable[[Responses], FloatArray]
+MetricFunction = Callable[[Responses], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Metric:
     """
 
     name: str
-    values: Values
-    chance: Values | None
+    values: MetricFunction
+    chance: MetricFunction | None
     about: str
     share: bool = True
     higher_is_better: bool = True
@@ -120,13 +120,13 @@ def recall_at(responses: Responses, k: int) -> FloatArray:
 
     In [0, 1], higher is better. By chance with g right among m: 1 - C(m - g, k) / C(m, k).
     """
-    return responses.best.chance_within(k)
+    return responses.best.probability_within(k)
 
 
 def recall_at_chance(responses: Responses, k: int) -> FloatArray:
     """R@k of a random order of the candidates."""
     places = np.minimum(float(k), responses.candidate_counts)
-    return 1.0 - none_drawn(responses.candidate_counts, responses.gold_counts, places)
+    return 1.0 - miss_probability(responses.candidate_counts, responses.gold_counts, places)
 
 
 def strict_accuracy(responses: Responses) -> FloatArray:
@@ -161,7 +161,7 @@ def reciprocal_rank_chance(responses: Responses) -> FloatArray:
         if pair not in known:
             total, golds = pair
             places = np.arange(1.0, total + 1.0)
-            beyond = none_drawn(np.full_like(places, total), np.full_like(places, golds), places)
+            beyond = miss_probability(np.full_like(places, total), np.full_like(places, golds), places)
             at = np.concatenate([[1.0], beyond[:-1]]) - beyond
             known[pair] = float(np.sum(at / places))
         values[i] = known[pair]
@@ -190,7 +190,7 @@ def hit_at(responses: Responses, k: int) -> FloatArray:
 
     In [0, 1], higher is better; never above R@k, which any right answer satisfies. By chance: min(k, m) / m.
     """
-    return responses.target.chance_within(k)
+    return responses.target.probability_within(k)
 
 
 def hit_at_chance(responses: Responses, k: int) -> FloatArray:
@@ -235,7 +235,7 @@ def rank_index(responses: Responses) -> FloatArray:
     return np.where(beyond > 0, 1.0 - (responses.best.rank - 1.0) / np.where(beyond > 0, beyond, 1.0), 1.0)
 
 
-def adjusted(metric: Metric) -> Metric:
+def adjust_for_chance(metric: Metric) -> Metric:
     r"""A metric against guessing: 1 is perfect, 0 is what guessing gives, below 0 is worse.
 
     .. math:: \tfrac{v_i - c_i}{1 - c_i}
@@ -274,20 +274,22 @@ def exact(responses: Responses) -> FloatArray:
 
 def exact_chance(responses: Responses) -> FloatArray:
     """Exact match of a candidate drawn at random."""
-    return mean_agreement(same_bag, responses.candidates, responses.answers)
+    return mean_agreement(same_words, responses.candidates, responses.answers)
 
 
 def outcome_share(responses: Responses, outcome: str) -> FloatArray:
     """Whether a reply came to this; NoRanksError where nobody was talked to. In [0, 1]."""
     if not any(responses.outcomes):
-        raise NoRanksError("no model was talked to")
+        raise MetricNotApplicableError("no model was talked to")
     return np.array([float(own == outcome) for own in responses.outcomes])
 
 
 def _agreement(
-    measure: Callable[[Given, Sequence[str]], float], given: Sequence[Sequence[Given]], right: Sequence[Sequence[str]]
+    measure: Callable[[Prediction, Sequence[str]], float],
+    given: Sequence[Sequence[Prediction]],
+    right: Sequence[Sequence[str]],
 ) -> FloatArray:
-    known: dict[tuple[Given, tuple[str, ...]], float] = {}
+    known: dict[tuple[Prediction, tuple[str, ...]], float] = {}
     values = np.empty(len(given))
     for i, (texts, answers) in enumerate(zip(given, right, strict=True)):
         key = tuple(answers)
@@ -395,7 +397,7 @@ def get_metric(name: str, folder: Path | None = None) -> Metric:
     from merkhet.metrics import METRICS
 
     if name.startswith("adjusted-"):
-        return adjusted(get_metric(name.removeprefix("adjusted-"), folder))
+        return adjust_for_chance(get_metric(name.removeprefix("adjusted-"), folder))
     family, at, parameter = name.partition("@")
     if at and f"{family}@k" in METRICS:
         made: Metric = METRICS.get(f"{family}@k")(parameter)

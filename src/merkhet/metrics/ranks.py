@@ -24,7 +24,7 @@ def expected_ranks(scores: FloatArray, golds: IntArray) -> tuple[FloatArray, Int
     return better + (ties + 1) / 2.0, ties.astype(np.int64)
 
 
-def expected_ranks_in(ordered: FloatArray, lines: IntArray, own: FloatArray) -> tuple[FloatArray, IntArray]:
+def expected_ranks_by_row(ordered: FloatArray, lines: IntArray, own: FloatArray) -> tuple[FloatArray, IntArray]:
     """The same in many lists of scores, one a line and in ascending order: of gold candidates, by line and score."""
     better = ordered.shape[1] - _places(ordered, lines, own, np.less_equal)
     ties = ordered.shape[1] - _places(ordered, lines, own, np.less) - better
@@ -43,7 +43,7 @@ def _places(ordered: FloatArray, lines: IntArray, values: FloatArray, before: np
     return low
 
 
-def first_places(scores: FloatArray, ordered: FloatArray, count: int) -> IntArray:
+def top_columns(scores: FloatArray, ordered: FloatArray, count: int) -> IntArray:
     """The columns of each line's best scores, so many or all, the best first; tied ones in the order of columns.
 
     The same scores are given in ascending order, line by line, besides.
@@ -64,16 +64,6 @@ def first_places(scores: FloatArray, ordered: FloatArray, count: int) -> IntArra
     return np.take_along_axis(columns, order, axis=1)
 
 
-def optimistic_ranks(ranks: FloatArray, ties: FloatArray) -> FloatArray:
-    """Ranks if every tie is broken in favour of the right answer: rank - (ties - 1) / 2."""
-    return ranks - (ties - 1.0) / 2.0
-
-
-def pessimistic_ranks(ranks: FloatArray, ties: FloatArray) -> FloatArray:
-    """Ranks if every tie is broken against the right answer: rank + (ties - 1) / 2."""
-    return ranks + (ties - 1.0) / 2.0
-
-
 @dataclass(frozen=True)
 class BestGold:
     """Where the best-ranked right answers stand: one entry a question.
@@ -90,13 +80,13 @@ class BestGold:
         """Expected rank of the best right answer: first - 1 + (ties + 1) / (golds + 1)."""
         return self.first - 1.0 + (self.ties + 1.0) / (self.golds + 1.0)
 
-    def chance_within(self, k: int) -> FloatArray:
+    def probability_within(self, k: int) -> FloatArray:
         """Probability that a right answer is among the first k, over all ways to break ties.
 
         1 - C(t - g, j) / C(t, j) with j = k - (first - 1) places left for the tie group.
         """
         places = np.clip(k - (self.first - 1.0), 0.0, self.ties)
-        return 1.0 - none_drawn(self.ties, self.golds, places)
+        return 1.0 - miss_probability(self.ties, self.golds, places)
 
 
 def best_gold(gold_ranks: list[list[float]], gold_ties: list[list[int]]) -> BestGold:
@@ -112,7 +102,7 @@ def best_gold(gold_ranks: list[list[float]], gold_ties: list[list[int]]) -> Best
     return BestGold(first, ties, golds)
 
 
-def none_drawn(total: FloatArray, golds: FloatArray, draws: FloatArray) -> FloatArray:
+def miss_probability(total: FloatArray, golds: FloatArray, draws: FloatArray) -> FloatArray:
     """Probability that none of g golds is among d drawn without replacement from m: C(m - g, d) / C(m, d)."""
     result = np.ones(np.broadcast(total, golds, draws).shape)
     steps = int(np.max(golds, initial=0))

@@ -19,13 +19,13 @@ from merkhet.metrics._closed_form import robust_difference, robust_interval
 from merkhet.metrics.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
 from merkhet.metrics.corrections import chance_adjusted
 from merkhet.metrics.paired_tests import PairedDetails, paired_details
-from merkhet.metrics.ranks import FloatArray, none_drawn
+from merkhet.metrics.ranks import FloatArray, miss_probability
 
-METRICS = ("acc@1", "acc@5", "hit@5", "hit@10")
-GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
-MANY = 500
+RECALL_METRICS = ("acc@1", "acc@5", "hit@5", "hit@10")
+RECALL_GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
+MAX_BOOTSTRAP_FACTS = 500
 """Up to so many facts intervals are drawn by resampling; beyond, they come from a formula that tells the same."""
-TOP = 10
+TOP_SYMBOLS = 10
 Row = dict[str, Any]
 IntArray = NDArray[np.int64]
 
@@ -49,7 +49,7 @@ class Clusters:
     def few(self) -> bool:
         """Whether they are few enough to be resampled fact by fact: no prompt is asked twice."""
         alone = not len(self.prompts) or int(np.bincount(self.prompts).max()) == 1
-        return alone and int(np.count_nonzero(np.bincount(self.facts))) <= MANY
+        return alone and int(np.count_nonzero(np.bincount(self.facts))) <= MAX_BOOTSTRAP_FACTS
 
     def interval(self, values: FloatArray, seed: int) -> Interval:
         """The mean with its 95% interval: by resampling facts, or robust to facts and prompts both."""
@@ -68,13 +68,13 @@ class Clusters:
         return paired_details(first, second, *((self.facts,) if self.few else (self.facts, self.prompts)))
 
 
-def clusters_of(statements: pa.Table) -> Clusters:
+def statement_clusters(statements: pa.Table) -> Clusters:
     """The clusters of statements; one that names no fact is a fact of its own."""
     facts = pc.coalesce(statements["fact_id"], statements["statement_id"])
-    return Clusters(codes(facts), codes(statements["prompt"]))
+    return Clusters(encode_column(facts), encode_column(statements["prompt"]))
 
 
-def codes(column: pa.ChunkedArray | pa.Array) -> IntArray:
+def encode_column(column: pa.ChunkedArray | pa.Array) -> IntArray:
     """A number for each value of a column, the same for equal ones."""
     encoded = pc.dictionary_encode(column, null_encoding="encode")
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
@@ -84,7 +84,7 @@ def codes(column: pa.ChunkedArray | pa.Array) -> IntArray:
     return found
 
 
-def first_symbols(recalls: pa.Table) -> pa.ChunkedArray:
+def top_symbols(recalls: pa.Table) -> pa.ChunkedArray:
     """What stands first for each statement; null for one that could not be read."""
     there = pc.greater(pc.list_value_length(recalls["top"]), 0)
     firsts = pc.struct_field(pc.list_element(recalls["top"].filter(there), 0), "symbol")
@@ -92,7 +92,7 @@ def first_symbols(recalls: pa.Table) -> pa.ChunkedArray:
     return firsts.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
 
 
-def hit_values(recalls: pa.Table, metric: str) -> FloatArray:
+def recall_values(recalls: pa.Table, metric: str) -> FloatArray:
     r"""The metric's value of each statement, in [0, 1], higher is better: a probability over ties in random order.
 
     Hit@k: that the target, the very symbol that was masked, is among the first k. With a symbols above it and t of
@@ -116,16 +116,16 @@ def hit_values(recalls: pa.Table, metric: str) -> FloatArray:
     above, ties, golds = (_numbers(recalls, name) for name in ("best_above", "best_ties", "best_golds"))
     places = np.clip(k - above, 0.0, ties)
     # Which are drawn and which are right may be exchanged, and the places are never more than k.
-    return 1.0 - none_drawn(ties, places, golds)
+    return 1.0 - miss_probability(ties, places, golds)
 
 
-def chance_values(statements: pa.Table, recalls: pa.Table, metric: str) -> FloatArray:
+def recall_chance(statements: pa.Table, recalls: pa.Table, metric: str) -> FloatArray:
     """What a random order of all n symbols would give: Hit@k k / n, Acc@k 1 - C(n - g, k) / C(n, k) with g right."""
     kind, k = _parsed(metric)
     among = _numbers(recalls, "among")
     places = np.minimum(float(k), among)
     golds = pc.list_value_length(statements["answers"]).to_numpy().astype(np.float64)
-    return places / among if kind == "hit" else 1.0 - none_drawn(among, places, golds)
+    return places / among if kind == "hit" else 1.0 - miss_probability(among, places, golds)
 
 
 def score_recalls(
@@ -143,14 +143,14 @@ def score_recalls(
     Every row has all columns of GROUPS, None where it is not split by them; conflict is "yes" or "no". Intervals are
     over facts and prompts (:class:`Clusters`). Refuses recalls that lack a statement.
     """
-    recalls = matched(statements, recalls)
-    clusters = clusters_of(statements)
-    values = {metric: hit_values(recalls, metric) for metric in METRICS}
-    chances = {metric: chance_values(statements, recalls, metric) for metric in METRICS}
+    recalls = align_recalls(statements, recalls)
+    clusters = statement_clusters(statements)
+    values = {metric: recall_values(recalls, metric) for metric in RECALL_METRICS}
+    chances = {metric: recall_chance(statements, recalls, metric) for metric in RECALL_METRICS}
     rows: list[Row] = []
     for task, groups, members in _cells(statements):
         own = clusters.take(members)
-        for metric in METRICS:
+        for metric in RECALL_METRICS:
             found = own.interval(values[metric][members], derived_seed(seed, task, *groups.values(), metric))
             numbers = {"value": found.value, "low": found.low, "high": found.high}
             chance = float(chances[metric][members].mean())
@@ -183,7 +183,9 @@ def paired_recall_differences(
     if not first.num_rows:
         return dict.fromkeys(metrics, PairedDifference(*[float("nan")] * 4)), 0
     found = {
-        metric: clusters.difference(hit_values(first, metric), hit_values(second, metric), derived_seed(seed, metric))
+        metric: clusters.difference(
+            recall_values(first, metric), recall_values(second, metric), derived_seed(seed, metric)
+        )
         for metric in metrics
     }
     return found, first.num_rows
@@ -193,7 +195,9 @@ def paired_recall_details(statements: pa.Table, recalls: pa.Table, others: pa.Ta
     """What else is said of recalls and others on those of the statements that both have."""
     first, second, clusters = _shared(statements, recalls, others)
     return (
-        clusters.details(hit_values(first, metric), hit_values(second, metric)) if first.num_rows else PairedDetails(0)
+        clusters.details(recall_values(first, metric), recall_values(second, metric))
+        if first.num_rows
+        else PairedDetails(0)
     )
 
 
@@ -202,11 +206,11 @@ def _shared(statements: pa.Table, recalls: pa.Table, others: pa.Table) -> tuple[
     ids = statements["statement_id"]
     both = pc.and_(pc.is_in(ids, recalls["statement_id"]), pc.is_in(ids, others["statement_id"]))
     statements = statements.select(["statement_id", "fact_id", "prompt"]).filter(both)
-    first, second = (matched(statements, own.drop_columns(["top"])) for own in (recalls, others))
-    return first, second, clusters_of(statements)
+    first, second = (align_recalls(statements, own.drop_columns(["top"])) for own in (recalls, others))
+    return first, second, statement_clusters(statements)
 
 
-def matched(statements: pa.Table, recalls: pa.Table) -> pa.Table:
+def align_recalls(statements: pa.Table, recalls: pa.Table) -> pa.Table:
     """The recalls of these statements, in their order; refuses to go on where one is missing."""
     wanted, there = (table["statement_id"].combine_chunks() for table in (statements, recalls))
     if wanted.equals(there):
@@ -254,8 +258,8 @@ def frequency_recalls(stored: pa.Table, asked: pa.Table, symbols: pa.Table) -> p
         numbers["best_above"][rows], numbers["best_ties"][rows] = _standing(order, best)
         counts = np.diff(np.append(starts, len(right)))
         numbers["best_golds"][rows] = np.add.reduceat(right == np.repeat(best, counts), starts)
-        first = np.flatnonzero(keys >= order[-min(TOP, size)])
-        first = first[np.lexsort((first, -keys[first]))][:TOP]
+        first = np.flatnonzero(keys >= order[-min(TOP_SYMBOLS, size)])
+        first = first[np.lexsort((first, -keys[first]))][:TOP_SYMBOLS]
         tops.append(first)
         wide = (wider[first] + 1.0 / size) / (wider.sum() + 1.0)
         scores.append(np.log((own[first] + wide) / (own.sum() + 1.0)))
@@ -313,7 +317,7 @@ def _rows_of(table: pa.Table, *columns: str) -> dict[tuple[str, ...], IntArray]:
     """The rows of each combination of values, ascending."""
     number = np.zeros(table.num_rows, dtype=np.int64)
     for column in columns:
-        own = codes(table[column])
+        own = encode_column(table[column])
         number = number * (int(own.max(initial=0)) + 1) + own
     order = np.argsort(number, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
@@ -324,12 +328,12 @@ def _cells(statements: pa.Table) -> Iterator[tuple[str, Row, IntArray]]:
     """Each task, all of it and split, with the group columns' values and the rows."""
     words = pc.if_else(statements["conflict"], "yes", "no")
     table = statements.set_column(statements.schema.get_field_index("conflict"), "conflict", words)
-    for columns in ((), *((name,) for name in GROUPS), ("mask", "conflict")):
+    for columns in ((), *((name,) for name in RECALL_GROUPS), ("mask", "conflict")):
         for (task, *values), rows in sorted(
             _rows_of(table, "task", *columns).items(), key=lambda item: tuple(map(str, item[0]))
         ):
             if None not in values:
-                yield task, dict.fromkeys(GROUPS) | dict(zip(columns, values, strict=True)), rows
+                yield task, dict.fromkeys(RECALL_GROUPS) | dict(zip(columns, values, strict=True)), rows
 
 
 def _numbers(recalls: pa.Table, name: str) -> FloatArray:

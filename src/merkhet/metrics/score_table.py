@@ -17,7 +17,7 @@ from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES, make_table
 from merkhet.metrics.bootstrap import averaged_interval, class_weights
 from merkhet.metrics.corrections import chance_adjusted
-from merkhet.metrics.metrics import Given, Metric, NoRanksError, Responses
+from merkhet.metrics.metrics import Metric, MetricNotApplicableError, Prediction, Responses
 from merkhet.metrics.ranks import FloatArray
 
 Row = dict[str, Any]
@@ -64,8 +64,8 @@ def score_answers(
         base: Row = {"model": model, "suite": suite, "task": task, "probe": probe, "method": method}
         if column:
             base[column] = value
-        responses = gather(usable, questions)
-        firsts = first_of_each([answer["question_id"] for answer in usable])
+        responses = collect_responses(usable, questions)
+        firsts = question_starts([answer["question_id"] for answer in usable])
         answered = [usable[first]["question_id"] for first in firsts]
         missing = sorted({answer["question_id"] for answer in members}.difference(answered))
         asked = _Asked(responses, firsts, answered, missing, clusters)
@@ -81,7 +81,7 @@ def score_answers(
                     classes=classes if not column else {},
                     wrong=wrong,
                 )
-            except NoRanksError:
+            except MetricNotApplicableError:
                 without.add((probe, metric.name))
                 continue
             rows.append({**base, **row, "unusable": len(missing)})
@@ -89,7 +89,7 @@ def score_answers(
     return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in without])
 
 
-def gather(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
+def collect_responses(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
     """The responses of usable answers, in their order."""
     asked = [questions[answer["question_id"]] for answer in answers]
     return Responses(
@@ -110,13 +110,13 @@ def gather(answers: Sequence[Row], questions: Mapping[str, Question]) -> Respons
     )
 
 
-def first_of_each(ids: Sequence[str]) -> IntArray:
+def question_starts(ids: Sequence[str]) -> IntArray:
     """Where each question's answers begin, in answers that are sorted by question."""
     starts = [place for place, name in enumerate(ids) if not place or name != ids[place - 1]]
     return np.array(starts, dtype=np.int64)
 
 
-def mean_of_each(values: FloatArray, firsts: IntArray) -> FloatArray:
+def mean_by_question(values: FloatArray, firsts: IntArray) -> FloatArray:
     """The mean over the answers of each question, which begin at these places."""
     if len(firsts) == len(values):
         return values
@@ -125,7 +125,7 @@ def mean_of_each(values: FloatArray, firsts: IntArray) -> FloatArray:
     return means
 
 
-def answer_rows(table: pa.Table) -> list[Row]:
+def scoring_rows(table: pa.Table) -> list[Row]:
     """The rows of a table of answers, of what was ranked only what is tied for the first place: all that is scored."""
     ranked = table["ranked"].combine_chunks()
     if isinstance(ranked, pa.ChunkedArray):  # An empty table has no chunk to combine.
@@ -170,7 +170,7 @@ class _Asked:
         nothing = np.zeros(len(names) - len(self.answered))
 
         def of_each(values: FloatArray) -> FloatArray:
-            return np.concatenate([mean_of_each(values, self.firsts), nothing])
+            return np.concatenate([mean_by_question(values, self.firsts), nothing])
 
         values = of_each(metric.values(self.responses))
         known = np.isfinite(values)
@@ -193,7 +193,7 @@ class _Asked:
         }
 
 
-def _tops(answer: Row) -> list[Given]:
+def _tops(answer: Row) -> list[Prediction]:
     """The candidates tied for the first place; or what was written, of which the best counts if there is more."""
     ranked = answer["ranked"]
     tied = [entry["candidate"] for entry in ranked if entry["score"] == ranked[0]["score"]]

@@ -12,7 +12,7 @@ _MANY = 1e7
 """Degrees of freedom beyond which Student's distribution is the normal one to seven digits."""
 
 
-def student_tail(t: float, freedom: float) -> float:
+def student_p_value(t: float, freedom: float) -> float:
     r"""The probability that Student's t lies farther than this one from 0, on both sides together; in [0, 1].
 
     .. math:: P(|T_f| \ge |t|) = I_{f / (f + t^2)}(f / 2, 1 / 2)
@@ -26,17 +26,17 @@ def student_tail(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_quantile(probability: float, freedom: float) -> float:
-    """The t below which Student's distribution has this probability; the inverse of :func:`student_tail`."""
+    """The t below which Student's distribution has this probability; the inverse of :func:`student_p_value`."""
     z = _NORMAL.inv_cdf(probability)
     if freedom >= _MANY or z == 0.0:
         return z
     tail = 2.0 * min(probability, 1.0 - probability)
     near, far = 0.0, 2.0 * abs(z)
-    while student_tail(far, freedom) > tail:
+    while student_p_value(far, freedom) > tail:
         near, far = far, 2.0 * far
     while far - near > 1e-12 * far:
         middle = (near + far) / 2.0
-        near, far = (middle, far) if student_tail(middle, freedom) > tail else (near, middle)
+        near, far = (middle, far) if student_p_value(middle, freedom) > tail else (near, middle)
     return math.copysign((near + far) / 2.0, z)
 
 

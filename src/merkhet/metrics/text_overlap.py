@@ -46,7 +46,7 @@ def bag_f1(predicted: list[str], right: list[str]) -> float:
     return 2.0 * overlap / (len(predicted) + len(right))
 
 
-def same_bag(predicted: list[str], right: list[str]) -> float:
+def same_words(predicted: list[str], right: list[str]) -> float:
     """1 where the words are the same and in the same order, else 0."""
     return float(predicted == right)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from merkhet.core.records import Answer, Question
-from merkhet.metrics.ranks import expected_ranks_in, first_places
+from merkhet.metrics.ranks import expected_ranks_by_row, top_columns
 from merkhet.models.protocol import CandidateScores, FloatArray, Model
 from merkhet.probes.probe_support import KEPT, compares_senses, known_methods, results_for
 
@@ -134,12 +134,12 @@ def _rank(some: Sequence[_Line], width: int) -> None:
     # What is no number, or not finite, is sorted to one of the ends.
     finite = np.isfinite(ordered[:, 0]) & np.isfinite(ordered[:, -1])
     scores[~finite] = ordered[~finite] = 0.0
-    best = first_places(scores, ordered, KEPT)
+    best = top_columns(scores, ordered, KEPT)
     values = np.take_along_axis(scores, best, axis=1).tolist()
     asked = [(number, golds) for number, line in enumerate(some) for golds in line.asked]
     columns = np.array([column for _, golds in asked for column in golds])
     lines = np.repeat([number for number, _ in asked], [len(golds) for _, golds in asked])
-    ranks, ties = (found.tolist() for found in expected_ranks_in(ordered, lines, scores[lines, columns]))
+    ranks, ties = (found.tolist() for found in expected_ranks_by_row(ordered, lines, scores[lines, columns]))
     stop = 0
     for line, good, places, own in zip(some, finite.tolist(), best.tolist(), values, strict=True):
         texts = line.offered.texts

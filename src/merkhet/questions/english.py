@@ -100,14 +100,14 @@ _PREPOSITIONS = frozenset(
 _ADJECTIVES = frozenset(("capable", "full", "made", "part"))
 
 
-def indefinite(name: str) -> str:
+def add_indefinite_article(name: str) -> str:
     """The name with a or an: "an element", "a metal", "a European", "an hour"."""
     if _SPELLED_A.match(name) or _CONSONANT_SOUND.match(name):
         return f"a {name}"
     return f"{'an' if _SPELLED_AN.match(name) or _VOWEL_SOUND.match(name) else 'a'} {name}"
 
 
-def definite(name: str) -> str:
+def add_definite_article(name: str) -> str:
     """A proper name with "the" where English wants it: "the Netherlands", "the United States", but "France"."""
     if name.lower().startswith("the "):
         return name
@@ -115,12 +115,12 @@ def definite(name: str) -> str:
     return f"the {name}" if wants else name
 
 
-def capitalised(text: str) -> str:
+def capitalize(text: str) -> str:
     """The text with its first letter in upper case, the rest untouched."""
     return text[:1].upper() + text[1:]
 
 
-def plain_statement(label: str) -> str:
+def default_template(label: str) -> str:
     """A template for a predicate by its name alone: "The capital of X is Y.", "X is a part of Y.", "X was born in Y.".
 
     A verb stands between subject and object; a noun with "of" or a participle gets "is"; other names are nouns of
@@ -131,7 +131,7 @@ def plain_statement(label: str) -> str:
     if first in _AUXILIARIES or first in _VERBS or (len(words) > 1 and last in _PREPOSITIONS and first.endswith("s")):
         middle = label
     elif len(words) > 1 and last == "of" and not first.endswith(("ed", "en")) and first not in _ADJECTIVES:
-        middle = f"is {indefinite(label)}"
+        middle = f"is {add_indefinite_article(label)}"
     elif len(words) > 1 and last in _PREPOSITIONS:
         middle = f"is {label}"
     elif first.endswith("ed") and len(words) == 1:
@@ -141,12 +141,12 @@ def plain_statement(label: str) -> str:
     return f"{{the subject}} {middle} {{the object}}."
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A number as people write it in a sentence: no trailing zeros, no exponent."""
     return str(int(value)) if value == int(value) else f"{value:.10f}".rstrip("0")
 
 
-def plural(name: str) -> str:
+def pluralize(name: str) -> str:
     """The plural of a noun phrase, by its last word or the noun before "of": "alkali metals", "kinds of tea"."""
     head, preposition, rest = name.partition(" of ")
     first, blank, word = head.rpartition(" ")
@@ -166,5 +166,10 @@ def plural(name: str) -> str:
     return f"{first}{blank}{many}{preposition}{rest}"
 
 
-FORMS: dict[str, Callable[[str], str]] = {"": str, "a": indefinite, "the": definite, "plural": plural}
+FORMS: dict[str, Callable[[str], str]] = {
+    "": str,
+    "a": add_indefinite_article,
+    "the": add_definite_article,
+    "plural": pluralize,
+}
 """What may stand before a placeholder's name, as in ``{a object}``."""

@@ -18,7 +18,7 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.knowledge.store import KnowledgeBase
 
-LONGEST_ANSWER = 8
+MAX_ANSWER_TOKENS = 8
 """Tokens of the longest answer that is asked for."""
 
 _OWN_WORDS = Path(__file__).parent / "sensitive.yaml"
@@ -42,7 +42,7 @@ def quality_filters(
     names: Collection[str] = (),
     facts: Collection[str] = (),
     tasks: Sequence[str] = (),
-    longest: int = LONGEST_ANSWER,
+    longest: int = MAX_ANSWER_TOKENS,
 ) -> tuple[Filter, ...]:
     """The filters in the order in which they are applied: sensitive, length, self-answering, duplicates.
 

@@ -29,9 +29,9 @@ from merkhet.core.schemas import (
 from merkhet.core.text_formats import parse_json
 
 QUESTION_FILES = ("questions.parquet", "questions.jsonl")
-TRAINING = "training.parquet"
+TRAINING_FILE = "training.parquet"
 """The questions of a run that models learn from, or that are shown as examples."""
-ABOUT = "about.json"
+ABOUT_FILE = "about.json"
 """What a question set says about itself, beside its tables."""
 
 _OF_A_QUESTION = [
@@ -85,7 +85,7 @@ class QuestionSet:
 
 def write_questions(questions: QuestionSet, folder: Path) -> None:
     """Write questions.parquet, and candidates, facts, frequencies and what is said about them beside it."""
-    write_json(folder / ABOUT, dict(questions.about))
+    write_json(folder / ABOUT_FILE, dict(questions.about))
     write_table(FREQUENCIES, questions.frequencies, folder / "frequencies.parquet")
     write_table(ENTITIES, questions.entities, folder / "entities.parquet")
     write_table(PREMISES, questions.premises, folder / "premises.parquet")
@@ -101,7 +101,7 @@ def read_questions(place: Path) -> QuestionSet:
     the answers of its task in the file. Refuses a question whose target is no answer or not among its candidates, and
     one that has a candidate twice.
     """
-    file = question_file(place)
+    file = find_question_file(place)
     shared: dict[str, tuple[str, ...]] = {}
     questions = read_table(QUESTIONS, file, complete=lambda rows: _complete(rows, shared))
     own = make_table(CANDIDATES, [{"candidate_set": name, "candidates": list(texts)} for name, texts in shared.items()])
@@ -109,7 +109,7 @@ def read_questions(place: Path) -> QuestionSet:
         raise InputError(f"{file} holds no questions")
     candidates = pa.concat_tables([own, _beside(file, CANDIDATES)])
     facts, frequencies, entities, premises = (_beside(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES, PREMISES))
-    about = _read_json(file.parent / ABOUT)
+    about = _read_json(file.parent / ABOUT_FILE)
     found = QuestionSet(questions, candidates, facts, frequencies, about, entities, premises)
     _refuse_wrong_candidates(found, file)
     return found
@@ -160,13 +160,13 @@ def _complete(rows: list[dict[str, Any]], shared: dict[str, tuple[str, ...]]) ->
 
 
 def _beside(file: Path, kind: TableKind) -> pa.Table:
-    for path in companions(file, kind):
+    for path in companion_paths(file, kind):
         if path.is_file():
             return read_table(kind, path)
     return make_table(kind, [])
 
 
-def companions(file: Path, *kinds: TableKind) -> list[Path]:
+def companion_paths(file: Path, *kinds: TableKind) -> list[Path]:
     """Where the other tables of a question set may stand."""
     wanted = kinds or (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
     return [file.parent / f"{kind.name}{ending}" for kind in wanted for ending in (".parquet", ".jsonl")]
@@ -182,7 +182,7 @@ def _read_json(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def question_file(place: Path) -> Path:
+def find_question_file(place: Path) -> Path:
     """The file of questions at a place; refuses a place without one."""
     if place.is_file():
         return place

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_csv_rows, write_text
 from merkhet.questions.question_files import QuestionSet
-from merkhet.questions.sense_text import bracketed_words, in_place
+from merkhet.questions.sense_text import bracketed_words, fill_word
 
 COLUMNS = (
     "question_id",
@@ -104,8 +104,8 @@ def _sheet_row(row: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, st
     facts = [words[fact] for fact in row["facts"] or () if fact in words]
     lists = {"answers": row["answers"], "choices": row["choices"] or (), "facts": facts}
     senses = bracketed_words(row)
-    texts["prompt"] = in_place(texts["prompt"], senses)
-    cells = {name: _BETWEEN.join(in_place(part, senses) for part in parts) for name, parts in lists.items()}
+    texts["prompt"] = fill_word(texts["prompt"], senses)
+    cells = {name: _BETWEEN.join(fill_word(part, senses) for part in parts) for name, parts in lists.items()}
     return texts | cells | {"verdict": "", "remark": ""}
 
 
@@ -184,7 +184,7 @@ def _take(question: str, verdict: str, where: str, known: frozenset[str], verdic
     verdicts[question] = verdict
 
 
-def judge(found: QuestionSet, sheets: Sequence[Sheet], least: int = 3) -> Review:
+def combine_verdicts(found: QuestionSet, sheets: Sequence[Sheet], least: int = 3) -> Review:
     """What the sheets say together.
 
     A question is left out if it is marked bad at least as often as good. A template is poor if at least ``least`` of
@@ -234,7 +234,7 @@ def _kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     return 1.0 if expected == 1 else (observed - expected) / (1 - expected)
 
 
-def reviewed(found: QuestionSet, review: Review) -> QuestionSet:
+def apply_review(found: QuestionSet, review: Review) -> QuestionSet:
     """The questions without those that the review leaves out, which the card counts as the filter ``review``."""
     table = found.questions
     kept = table.filter(pc.invert(pc.is_in(table["question_id"], pa.array(review.left_out, pa.string()))))

@@ -40,7 +40,7 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
     return validate(QUESTIONS, found)
 
 
-def with_deciders(chosen: pa.Table, every: pa.Table, premises: pa.Table) -> pa.Table:
+def add_premise_questions(chosen: pa.Table, every: pa.Table, premises: pa.Table) -> pa.Table:
     """The chosen questions, and all those that decide whether a model knows a premise of theirs."""
     own = premises.filter(pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks()))
     needed = {name for column in ("first", "second") for names in own[column].to_pylist() for name in names}

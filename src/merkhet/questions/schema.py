@@ -17,7 +17,7 @@ from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.questions.english import FORMS
-from merkhet.questions.templates import PLACES, check_places, refuse_unknown
+from merkhet.questions.templates import PLACEHOLDERS, check_placeholders, refuse_unknown_keys
 
 KNOWLEDGE_TYPES = ("domain-specific", "general", "commonsense")
 _RELATION_KEYS = (
@@ -123,7 +123,7 @@ def read_benchmark_schema(path: Path) -> BenchmarkSchema:
     content = read_yaml(path, "a schema with templates")
     if not isinstance(content, dict):
         raise InputError(f"{path}: a schema is a mapping with 'relations', and this is none")
-    refuse_unknown(content, ("domains", "relations", "hierarchies", "comparisons", "frames"), str(path))
+    refuse_unknown_keys(content, ("domains", "relations", "hierarchies", "comparisons", "frames"), str(path))
     for key, given in content.items():
         if given is not None and not isinstance(given, dict):
             raise InputError(f"{path}: under {key!r} stand names, and not a {type(given).__name__}")
@@ -154,8 +154,8 @@ class _Reader:
         body = self._body(body, _RELATION_KEYS, where)
         asks = _names(body.get("ask", "object"), "ask", where)
         for ask in asks:
-            if ask not in PLACES:
-                raise InputError(f"{where}: 'ask' names {ask!r}; {did_you_mean(ask, PLACES)}")
+            if ask not in PLACEHOLDERS:
+                raise InputError(f"{where}: 'ask' names {ask!r}; {did_you_mean(ask, PLACEHOLDERS)}")
         if body.get("shorten") not in (None, "subject", "object"):
             raise InputError(f"{where}: 'shorten' is {body['shorten']!r}, and should be subject or object")
         if body.get("wrong") not in (None, "near", "far"):
@@ -240,7 +240,7 @@ class _Reader:
     def _body(self, body: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
         if not isinstance(body, dict):
             raise InputError(f"{where} has no templates; write at least one under 'templates'")
-        refuse_unknown(body, keys, where)
+        refuse_unknown_keys(body, keys, where)
         domain = body.get("domain")
         if domain is not None and str(domain) not in self.domains:
             raise InputError(
@@ -256,7 +256,7 @@ def _statements(given: Any, where: str) -> tuple[str, ...]:
     for template in templates:
         if SLOT in template:
             raise InputError(f"{where}: {template!r} has a slot; write the place that is asked for, as in {{object}}")
-        check_places(template, PLACES, {"subject", "object"}, where)
+        check_placeholders(template, PLACEHOLDERS, {"subject", "object"}, where)
     return templates
 
 
@@ -264,7 +264,7 @@ def _framed(given: Any, wanted: tuple[str, ...], has_slot: bool, where: str) -> 
     """Sentences around a list or a statement: their places, and exactly one slot."""
     templates = _texts(given, where)
     for template in templates:
-        check_places(template, wanted, set(wanted) - {"aspect"}, where)
+        check_placeholders(template, wanted, set(wanted) - {"aspect"}, where)
         if template.count(SLOT) != int(has_slot):
             how = "exactly once" if has_slot else "nowhere: the statement brings it"
             raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} {how}")

@@ -26,6 +26,6 @@ def bracketed_words(row: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def in_place(text: str, words: Mapping[str, str]) -> str:
+def fill_word(text: str, words: Mapping[str, str]) -> str:
     """A sentence with its word in place: 还有上网【口】。 A text that has none stays as it is."""
     return text.replace(SLOT, words[text], 1) if text in words else text

@@ -15,10 +15,10 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
-from merkhet.questions.english import FORMS, capitalised, plain_statement
+from merkhet.questions.english import FORMS, capitalize, default_template
 
-PLACES = ("subject", "object", "start", "end")
-_PLACE = re.compile(r"\{(?:(\w+) )?(\w+)\}")
+PLACEHOLDERS = ("subject", "object", "start", "end")
+PLACEHOLDER = re.compile(r"\{(?:(\w+) )?(\w+)\}")
 _RELATION_KEYS = (
     "about",
     "predicate",
@@ -83,7 +83,7 @@ def read_schema(path: Path) -> Schema:
     content = read_yaml(path, "templates")
     if not isinstance(content, dict):
         raise InputError(f"{path}: templates stand under 'relations' and 'hierarchies', and neither is there")
-    refuse_unknown(content, ("relations", "hierarchies"), str(path))
+    refuse_unknown_keys(content, ("relations", "hierarchies"), str(path))
     for key, found in content.items():
         if found is not None and not isinstance(found, dict):
             raise InputError(f"{path}: under {key!r} stand names, each with its templates, and not a {_kind(found)}")
@@ -94,46 +94,48 @@ def read_schema(path: Path) -> Schema:
 
 def default_relation(predicate: str, label: str) -> Relation:
     """The relation of a predicate that nobody wrote templates for, worded by its name."""
-    return Relation(predicate, predicate, (plain_statement(label),), about=label)
+    return Relation(predicate, predicate, (default_template(label),), about=label)
 
 
-def fill(template: str, values: Mapping[str, str], asked: str | None = None) -> str:
+def fill_template(template: str, values: Mapping[str, str], asked: str | None = None) -> str:
     """The sentence with its places filled, the asked one with the slot; its first letter is upper case."""
 
     def put(found: re.Match[str]) -> str:
         form, place = found[1] or "", found[2]
         return SLOT if place == asked else FORMS[form](values[place])
 
-    return capitalised(_PLACE.sub(put, template))
+    return capitalize(PLACEHOLDER.sub(put, template))
 
 
-def in_slot(template: str, asked: str, name: str) -> str:
+def format_answer(template: str, asked: str, name: str) -> str:
     """A name as it stands in the slot of this template: with its article, and upper case where the sentence begins."""
-    for found in _PLACE.finditer(template):
+    for found in PLACEHOLDER.finditer(template):
         if found[2] == asked:
             formed = FORMS[found[1] or ""](name)
-            return capitalised(formed) if found.start() == 0 else formed
+            return capitalize(formed) if found.start() == 0 else formed
     raise InputError(f"the template {template!r} has no place {{{asked}}}")
 
 
-def places(template: str) -> list[str]:
+def placeholder_names(template: str) -> list[str]:
     """The names of a template's places, in order."""
-    return [found[2] for found in _PLACE.finditer(template)]
+    return [found[2] for found in PLACEHOLDER.finditer(template)]
 
 
 def _relation(name: str, body: Any, path: Path) -> Relation:
     where = f"{path}, relation {name!r}"
     body = _body(body, _RELATION_KEYS, where)
     ask = body.get("ask", "object")
-    if ask not in PLACES:
-        raise InputError(f"{where}: 'ask' is {ask!r}; {did_you_mean(str(ask), PLACES)}")
+    if ask not in PLACEHOLDERS:
+        raise InputError(f"{where}: 'ask' is {ask!r}; {did_you_mean(str(ask), PLACEHOLDERS)}")
     for key in ("contrast", "shorten"):
-        if body.get(key) is not None and body[key] not in PLACES:
-            raise InputError(f"{where}: {key!r} is {body[key]!r}; {did_you_mean(str(body[key]), PLACES)}")
+        if body.get(key) is not None and body[key] not in PLACEHOLDERS:
+            raise InputError(f"{where}: {key!r} is {body[key]!r}; {did_you_mean(str(body[key]), PLACEHOLDERS)}")
     for template in body["templates"]:
         if SLOT in template:
             raise InputError(f"{where}: {template!r} has a slot; write {{{ask}}} there, and it is asked for")
-        check_places(template, PLACES, {"subject", ask} if ask != "subject" else {"subject", "object"}, where)
+        check_placeholders(
+            template, PLACEHOLDERS, {"subject", ask} if ask != "subject" else {"subject", "object"}, where
+        )
     return Relation(
         name=name,
         predicate=body.get("predicate", name),
@@ -155,7 +157,7 @@ def _hierarchy(name: str, body: Any, path: Path) -> Hierarchy:
     for template in body["templates"]:
         if template.count(SLOT) != 1:
             raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} exactly once")
-        check_places(template, ("members", "category"), {"members", "category"}, where)
+        check_placeholders(template, ("members", "category"), {"members", "category"}, where)
         if "{members}" not in template:
             raise InputError(f"{where}: {template!r} must write {{members}} plainly; 'form' says how each is written")
     form = body.get("form", "")
@@ -173,29 +175,29 @@ def _hierarchy(name: str, body: Any, path: Path) -> Hierarchy:
 def _body(body: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
     if not isinstance(body, dict) or not body.get("templates"):
         raise InputError(f"{where} has no templates; write at least one under 'templates'")
-    refuse_unknown(body, keys, where)
+    refuse_unknown_keys(body, keys, where)
     if not isinstance(body["templates"], list) or not all(isinstance(text, str) for text in body["templates"]):
         raise InputError(f"{where}: 'templates' is a list of sentences")
     return body
 
 
-def check_places(template: str, known: tuple[str, ...], wanted: set[str], where: str) -> None:
+def check_placeholders(template: str, known: tuple[str, ...], wanted: set[str], where: str) -> None:
     """Refuse a template that names a place or form which is none, or a wanted place not exactly once."""
-    for found in _PLACE.finditer(template):
+    for found in PLACEHOLDER.finditer(template):
         if found[2] not in known:
             raise InputError(f"{where}: {found[0]} in {template!r} is no place; {did_you_mean(found[2], known)}")
         if (found[1] or "") not in FORMS:
             hint = did_you_mean(found[1], [form for form in FORMS if form])
             raise InputError(f"{where}: {found[1]!r} in {found[0]} is no form; {hint}")
-    stray = re.search(r"[{}]", _PLACE.sub("", template))
+    stray = re.search(r"[{}]", PLACEHOLDER.sub("", template))
     if stray:
         raise InputError(f"{where}: {template!r} has a {stray[0]!r} outside of any place; mend or remove it")
     for place in sorted(wanted):
-        if places(template).count(place) != 1:
+        if placeholder_names(template).count(place) != 1:
             raise InputError(f"{where}: {template!r} must name {{{place}}} exactly once")
 
 
-def refuse_unknown(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+def refuse_unknown_keys(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     """Refuse a key that is not known, with the nearest known one."""
     for key in content:
         if key not in known:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from merkhet.metrics.corrections import CLEAR
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports import formatting as show
 from merkhet.reports._axis_scales import Axis, signed_labels, value_axis
 from merkhet.reports._chart_style import COLOURS, NamedChart, counted, cut, sentences
@@ -55,7 +55,7 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
     caption = sentences(
         f"Paired differences of models{' in percentage points' if shares else ''}",
         "Thin lines are 95% intervals; a filled point is a difference that is told from 0 "
-        f"(Holm-corrected p < {CLEAR:g}), an open one is not",
+        f"(Holm-corrected p < {SIGNIFICANCE_LEVEL:g}), an open one is not",
         counted([int(one.get("n") or 0) for one in drawn], "questions a pair"),
         more,
     )
@@ -111,7 +111,7 @@ def _point(one: Mapping[str, Any], factor: float) -> _Difference:
         value=factor * value,
         low=factor * low,
         high=factor * high,
-        clear=(low > 0 or high < 0) and p is not None and p < CLEAR,
+        clear=(low > 0 or high < 0) and p is not None and p < SIGNIFICANCE_LEVEL,
         about=f"{where}{f', {group}' if group else ''}: {model} − {other}: "
         f"{show.score(value, percent=factor != 1.0)} {ends}{'' if p is None else f', p {_p(p)}'}",
     )

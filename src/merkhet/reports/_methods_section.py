@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.metrics import METRICS
 from merkhet.metrics.bootstrap import clustered_interval, paired_difference
-from merkhet.metrics.recall_scores import MANY
+from merkhet.metrics.recall_scores import MAX_BOOTSTRAP_FACTS
 from merkhet.reports import _citations as cited
 from merkhet.reports import _method_phrases as words
 from merkhet.reports import formatting as show
@@ -248,8 +248,9 @@ def _statistics(data: ReportData) -> tuple[str, list[str]]:
     if any(row.get("probe") == "recall" for row in rows):
         sources.append(cited.CAMERON)
         said.append(
-            f"Where more than {MANY} facts were asked, or one sentence more than once, they come in closed form from a "
-            f"variance that is robust to clusters of facts and of sentences ({cited.of_statistics(cited.CAMERON)})."
+            f"Where more than {MAX_BOOTSTRAP_FACTS} facts were asked, or one sentence more than once, they come in "
+            f"closed form from a variance that is robust "
+            f"to clusters of facts and of sentences ({cited.of_statistics(cited.CAMERON)})."
         )
     compared, more = _comparisons(data)
     return " ".join([*said, *compared, _unusable(data)]), [*sources, *more]

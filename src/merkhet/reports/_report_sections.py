@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.metrics.corrections import CLEAR
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports import formatting as show
 from merkhet.reports._page_budget import fitting
 from merkhet.reports.report_data import ReportData
@@ -178,7 +178,9 @@ def _comparison(item: Mapping[str, Any], known: Collection[str]) -> dict[str, An
     model, other = show.printable(item.get("model", "")), show.printable(item.get("other", ""))
     if low is None or high is None:
         verdict = "too little to tell"
-    elif (low > 0 or high < 0) and (p is None or p < CLEAR):  # The interval is not corrected for many pairs, p is.
+    elif (low > 0 or high < 0) and (
+        p is None or p < SIGNIFICANCE_LEVEL
+    ):  # The interval is not corrected for many pairs, p is.
         verdict = f"{model if low > 0 else other} is ahead"
     else:
         verdict = "not told apart"

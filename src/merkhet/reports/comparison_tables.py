@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from merkhet.metrics.corrections import CLEAR
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports import formatting as show
 from merkhet.reports._chart_style import cut
 from merkhet.reports.table_model import ReportTable, TableCell, TableColumn, counts, measure, words
@@ -105,7 +105,7 @@ def legend(comparisons: Sequence[Compared]) -> list[str]:
         "difference: how far the first model is ahead, in points, with its 95% interval; facts are resampled.",
         *(f"{name}: less is better, and its difference is turned round: + is better." for name in metrics),
         f"{CHANCE}: permutation test that exchanges the models within facts, corrected over all rows after Holm; below "
-        f"{CLEAR} a difference is clear.",
+        f"{SIGNIFICANCE_LEVEL} a difference is clear.",
         *(said for name, said in _MEANINGS.items() if _known(name, comparisons)),
     ]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from talkers import Talker, capital, city
 
-from merkhet.metrics.metrics import NoRanksError, get_metric
-from merkhet.metrics.score_table import gather
+from merkhet.metrics.metrics import MetricNotApplicableError, get_metric
+from merkhet.metrics.score_table import collect_responses
 from merkhet.models.chat.chat_messages import ChatRequest
 from merkhet.models.loading import load_model
 from merkhet.probes.chat.answer import answer
@@ -23,11 +23,11 @@ def test_answers_are_compared_word_by_word_and_by_every_right_answer() -> None:
     found = sorted(answer(Talker(says), questions), key=lambda one: one.question_id)
     assert [one.outcome for one in found] == ["answered", "answered", "refused", "no answer"]
     assert [one.prediction for one in found] == ["City 0", "Old town!", "", ""]
-    responses = gather([one.as_row() for one in found], {one.question_id: one for one in questions})
+    responses = collect_responses([one.as_row() for one in found], {one.question_id: one for one in questions})
     assert get_metric("exact").values(responses).tolist() == [1.0, 1.0, 0.0, 0.0]
     assert get_metric("no-answer").values(responses).tolist() == [0.0, 0.0, 0.0, 1.0]
     assert get_metric("refused").values(responses).tolist() == [0.0, 0.0, 1.0, 0.0]
-    with pytest.raises(NoRanksError):
+    with pytest.raises(MetricNotApplicableError):
         get_metric("accuracy").values(responses)
 
 
@@ -43,10 +43,10 @@ def test_a_statement_is_judged_true_and_another_false() -> None:
     assert {(one.repeat, one.prediction) for one in found} == {(0, "true"), (1, "false")}
     yes = list(judge(Talker(lambda _: "yes"), questions))
     assert sum(one.gold_ranks == (1.0,) for one in yes) == 10
-    responses = gather([one.as_row() for one in found], {one.question_id: one for one in questions})
+    responses = collect_responses([one.as_row() for one in found], {one.question_id: one for one in questions})
     assert get_metric("accuracy").values(responses).tolist() == [1.0] * 20
     assert get_metric("accuracy").chance is not None
-    with pytest.raises(NoRanksError):
+    with pytest.raises(MetricNotApplicableError):
         get_metric("exact").values(responses)
 
 

@@ -3,46 +3,46 @@
 from __future__ import annotations
 
 from merkhet.core import SLOT
-from merkhet.questions.makers._template_sql import quoted, sentence, usable
-from merkhet.questions.makers.worded_facts import Workshop, balanced
+from merkhet.questions.makers._template_sql import sentence_sql, sql_literal, usable_sql
+from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 
 _SPARE = 1.3
 """How many more facts are drawn than needed: some cannot be corrupted."""
 
 
-def make_checks(workshop: Workshop) -> list[str]:
+def make_checks(builder: QuestionBuilder) -> list[str]:
     """Checking questions, spread over the relations; what could not be made, in words.
 
     A corrupted statement has another name of the same relation and place instead of its subject or its object.
     """
-    relations = [one for one in workshop.present if one.checking and one.completion]
-    frames = workshop.schema.frames.get("checking", ())
+    relations = [one for one in builder.present if one.checking and one.completion]
+    frames = builder.schema.frames.get("checking", ())
     if not relations or not frames:
         return []
-    numbers = ", ".join(str(workshop.numbers[one.name]) for one in relations)
-    wanted = workshop.options.checks
-    workshop.make(
+    numbers = ", ".join(str(builder.numbers[one.name]) for one in relations)
+    wanted = builder.options.checks
+    builder.make(
         "to_check",
         f"""with facts_to_check as (
             select *, row_number() over (
-                partition by rel order by {workshop.draw("'check'", "fact_id")}, fact_id, s, o) as turn
+                partition by rel order by {builder.draw("'check'", "fact_id")}, fact_id, s, o) as turn
             from worded where stated and asked and rel in ({numbers})
             qualify row_number() over (partition by rel, s, o order by fact_id) = 1
-        ) select *, case when numeric or {workshop.draw("'corrupt'", "fact_id")} % 2 = 0 then 'object'
+        ) select *, case when numeric or {builder.draw("'corrupt'", "fact_id")} % 2 = 0 then 'object'
                     else 'subject' end as ask from facts_to_check
-        order by turn, {workshop.draw("'check'", "fact_id")}, fact_id, rel limit {int(wanted * _SPARE) + 1}""",
+        order by turn, {builder.draw("'check'", "fact_id")}, fact_id, rel limit {int(wanted * _SPARE) + 1}""",
     )
-    workshop.make(
+    builder.make(
         "to_corrupt",
         "select fact_id as id, rel, ask, case when ask = 'object' then s else o end as said, domain from to_check",
     )
-    workshop.wrong_names("to_corrupt", "corruptions", 1, "corruption")
+    builder.wrong_names("to_corrupt", "corruptions", 1, "corruption")
     templates = "\n".join(
-        f"when {workshop.numbers[one.name]} then list_filter([{', '.join(_when_usable(one.templates))}], "
+        f"when {builder.numbers[one.name]} then list_filter([{', '.join(_when_usable(one.templates))}], "
         "lambda x: x is not null)"
         for one in relations
     )
-    workshop.make(
+    builder.make(
         "judged_plain",
         f"""with paired as (
             select t.*, w.name as wrong,
@@ -62,48 +62,48 @@ def make_checks(workshop: Workshop) -> list[str]:
         ), sizes as (select least(min(n), {wanted} // 2) as size from (
             select count(*) as n from ranked group by truth having count(*) > 0) counts having count(*) = 2)
         select rel, fact_id, truth, "start", "end", domain, split, turn, s, o,
-            fitting[({workshop.draw("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
+            fitting[({builder.draw("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
         from ranked, sizes where place <= size""",
     )
-    workshop.add_forms("judged_plain", "judged")
-    used = {row[0] for row in workshop.rows("select distinct rel from judged")}
-    for relation in (one for one in relations if workshop.numbers[one.name] in used):
+    builder.add_forms("judged_plain", "judged")
+    used = {row[0] for row in builder.rows("select distinct rel from judged")}
+    for relation in (one for one in relations if builder.numbers[one.name] in used):
         for number, template in enumerate(relation.templates):
             _insert(
-                workshop,
-                f"rel = {workshop.numbers[relation.name]} and number = {number}",
+                builder,
+                f"rel = {builder.numbers[relation.name]} and number = {number}",
                 relation.name,
                 number,
                 template,
             )
-    return _remarks(workshop)
+    return _remarks(builder)
 
 
 def _when_usable(templates: tuple[str, ...]) -> list[str]:
-    return [f"case when {usable(template)} then {number} end" for number, template in enumerate(templates)]
+    return [f"case when {usable_sql(template)} then {number} end" for number, template in enumerate(templates)]
 
 
-def _insert(workshop: Workshop, condition: str, relation: str, number: int, template: str) -> None:
-    statement = sentence(template)
-    drawn = workshop.draw("'frame'", "fact_id")
-    frames = workshop.schema.frames["checking"]
+def _insert(builder: QuestionBuilder, condition: str, relation: str, number: int, template: str) -> None:
+    statement = sentence_sql(template)
+    drawn = builder.draw("'frame'", "fact_id")
+    frames = builder.schema.frames["checking"]
     prompts, right, choices = [], [], []
     for frame in frames:
         before, _, after = frame.partition("{statement}")
-        prompts.append(f"concat({quoted(before)}, {statement}, {quoted(after)})")
+        prompts.append(f"concat({sql_literal(before)}, {statement}, {sql_literal(after)})")
         yes, no = ("Yes", "No") if _begins_sentence(frame) else ("yes", "no")
-        right.append(f"case when truth then {quoted(yes)} else {quoted(no)} end")
-        choices.append(f"[{quoted(yes)}, {quoted(no)}]")
-    answer = balanced(right, drawn)
-    workshop.put(
+        right.append(f"case when truth then {sql_literal(yes)} else {sql_literal(no)} end")
+        choices.append(f"[{sql_literal(yes)}, {sql_literal(no)}]")
+    answer = pick_sql(right, drawn)
+    builder.put(
         f"judged where {condition}",
         task="'checking'",
-        prompt=balanced(prompts, drawn),
+        prompt=pick_sql(prompts, drawn),
         answers=f"[{answer}]",
         target=answer,
-        choices=balanced(choices, drawn),
+        choices=pick_sql(choices, drawn),
         facts="[fact_id]",
-        template=quoted(f"{relation}/{number + 1}"),
+        template=sql_literal(f"{relation}/{number + 1}"),
         entities="[s, o]",
     )
 
@@ -114,10 +114,10 @@ def _begins_sentence(frame: str) -> bool:
     return not before or before.endswith(("?", ".", "!", "}"))
 
 
-def _remarks(workshop: Workshop) -> list[str]:
-    rows = workshop.rows(
+def _remarks(builder: QuestionBuilder) -> list[str]:
+    rows = builder.rows(
         """select rel, count(*) from to_check t where not exists (select 1 from corruptions w where w.id = t.fact_id)
         group by rel order by rel"""
     )
-    names = list(workshop.relations)
+    names = list(builder.relations)
     return [f"{names[rel]}: {count:,} facts have no wrong name to put in; they are not checked" for rel, count in rows]

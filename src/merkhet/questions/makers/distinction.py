@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
-from merkhet.questions.makers._template_sql import enumerated, quoted
-from merkhet.questions.makers.worded_facts import Workshop, balanced
+from merkhet.questions.makers._template_sql import enumeration_sql, sql_literal
+from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Hierarchy
 
 TRIES, TURNS = 6, 8
 """How many odd ones are tried at a time for each three, and how often."""
 
 
-def make_distinctions(workshop: Workshop) -> list[str]:
+def make_distinctions(builder: QuestionBuilder) -> list[str]:
     """Distinction questions of all hierarchies; what could not be made, in words."""
     remarks = []
-    for hierarchy in workshop.schema.hierarchies.values():
-        remarks += _of_hierarchy(workshop, hierarchy)
+    for hierarchy in builder.schema.hierarchies.values():
+        remarks += _of_hierarchy(builder, hierarchy)
     return remarks
 
 
-def _of_hierarchy(workshop: Workshop, hierarchy: Hierarchy) -> list[str]:
-    _tables(workshop, hierarchy)
-    [(facts, categories, example)] = workshop.rows(
+def _of_hierarchy(builder: QuestionBuilder, hierarchy: Hierarchy) -> list[str]:
+    _tables(builder, hierarchy)
+    [(facts, categories, example)] = builder.rows(
         "select count(*), count(distinct category), min(category) from members"
     )
     if not facts:
@@ -31,10 +31,10 @@ def _of_hierarchy(workshop: Workshop, hierarchy: Hierarchy) -> list[str]:
             f"the hierarchy {hierarchy.name!r} has one category only ({example}): nothing stands out, "
             "so no distinction questions are made of it"
         ]
-    _groups(workshop)
-    _odd_ones(workshop)
-    _insert(workshop, hierarchy)
-    [(groups, found)] = workshop.rows("select (select count(*) from trios), (select count(*) from odd_ones)")
+    _groups(builder)
+    _odd_ones(builder)
+    _insert(builder, hierarchy)
+    [(groups, found)] = builder.rows("select (select count(*) from trios), (select count(*) from odd_ones)")
     if not groups:
         return [f"the hierarchy {hierarchy.name!r} has no category with three members: no distinction questions"]
     if found < groups:
@@ -42,11 +42,11 @@ def _of_hierarchy(workshop: Workshop, hierarchy: Hierarchy) -> list[str]:
     return []
 
 
-def _tables(workshop: Workshop, hierarchy: Hierarchy) -> None:
+def _tables(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
     """Members with their categories by name, and who is above whom: stated or inferred, however far."""
-    workshop.name_facts(hierarchy.predicates, "categorized")
-    domain = "domain" if hierarchy.domain is None else f"{quoted(hierarchy.domain)} as domain"
-    workshop.make(
+    builder.name_facts(hierarchy.predicates, "categorized")
+    domain = "domain" if hierarchy.domain is None else f"{sql_literal(hierarchy.domain)} as domain"
+    builder.make(
         "members",
         f"""select fact_id, s as name, o as category, {domain}, split_of(s, o) as split
         from categorized where rule is null and s != o
@@ -54,35 +54,35 @@ def _tables(workshop: Workshop, hierarchy: Hierarchy) -> None:
     )
     edges = """select name as low, category as high from members union
         select s as low, o as high from categorized where not numeric and o is not null"""
-    make_transitive_closure(workshop.tables, edges, "above")
-    workshop.tables.drop("categorized")
+    make_transitive_closure(builder.tables, edges, "above")
+    builder.tables.drop("categorized")
 
 
-def _groups(workshop: Workshop) -> None:
+def _groups(builder: QuestionBuilder) -> None:
     """Three at a time of each category and split.
 
     In a hierarchy of several levels only what is no category itself is a member, and what stands at the top is too
     wide to group by: that a peg and an appliance are both devices is no answer that comes to mind.
     """
-    workshop.make("categories", "select distinct category as name from members")
-    [(both, categories)] = workshop.rows(
+    builder.make("categories", "select distinct category as name from members")
+    [(both, categories)] = builder.rows(
         """select count(distinct m.name), (select count(*) from categories)
         from members m semi join categories c on c.name = m.name"""
     )
     grouped = "select * from members"
     if both > 0.1 * categories:
-        workshop.make("low", "select c.name from categories c semi join above a on a.low = c.name")
+        builder.make("low", "select c.name from categories c semi join above a on a.low = c.name")
         grouped = """select m.* from members m semi join low c on c.name = m.category
             anti join categories t on t.name = m.name"""
-    workshop.make("grouped", grouped)
-    drawn = workshop.draw("'trio'", "round", "fact_id")
-    workshop.make(
+    builder.make("grouped", grouped)
+    drawn = builder.draw("'trio'", "round", "fact_id")
+    builder.make(
         "trios",
         f"""with placed as (
             select g.*, round,
                 row_number() over (partition by round, category, split order by {drawn}, fact_id) - 1 as place
-            from grouped g cross join (select unnest(range({workshop.options.rounds})) as round) rounds
-            where {workshop.is_asked()}
+            from grouped g cross join (select unnest(range({builder.options.rounds})) as round) rounds
+            where {builder.is_asked()}
         ), threes as (
             select category, split, list(name order by place) as names, list(fact_id order by place) as facts,
                 array_to_string(list(name order by name), chr(31)) as together, min(domain) as domain
@@ -93,41 +93,41 @@ def _groups(workshop: Workshop) -> None:
     )
 
 
-def _odd_ones(workshop: Workshop) -> None:
+def _odd_ones(builder: QuestionBuilder) -> None:
     """One for each trio: not in its category, nor above it, and in no category with just two of the three.
 
     Some are tried at a time, and the nearest that fits is taken: the one that shares most categories with all three.
     """
-    workshop.make(
+    builder.make(
         "pool_of_members",
         """select name, split, min(fact_id) as fact_id,
             row_number() over (partition by split order by md5(name), name) - 1 as place,
             count(*) over (partition by split) as size
         from grouped group by name, split""",
     )
-    workshop.make("trio_names", "select id, unnest(names) as name from trios")
-    workshop.make(
+    builder.make("trio_names", "select id, unnest(names) as name from trios")
+    builder.make(
         "trio_categories",
         "select t.id, a.high, count(*) as members from trio_names t join above a on a.low = t.name "
         "group by t.id, a.high",
     )
-    workshop.make("trio_below", "select distinct t.id, a.low from trio_names t join above a on a.high = t.name")
+    builder.make("trio_below", "select distinct t.id, a.low from trio_names t join above a on a.high = t.name")
     nothing = ", ".join(f"cast(null as varchar) as {name}" for name in ("id", "odd", "fact_id"))
-    workshop.make("odd_ones", f"select {nothing} where false")
+    builder.make("odd_ones", f"select {nothing} where false")
     before = 0
     for turn in range(TURNS):
-        _try_odd_ones(workshop, turn)
-        found = workshop.tables.count("odd_ones")
+        _try_odd_ones(builder, turn)
+        found = builder.tables.count("odd_ones")
         if turn and before == found:
             break
         before = found
 
 
-def _try_odd_ones(workshop: Workshop, turn: int) -> None:
+def _try_odd_ones(builder: QuestionBuilder, turn: int) -> None:
     """Further tries for the trios that have no odd one yet."""
-    drawn = workshop.draw("'odd'", "g.id", "k")
+    drawn = builder.draw("'odd'", "g.id", "k")
     first = turn * TRIES
-    workshop.make(
+    builder.make(
         "odd_tried",
         f"""with sizes as (select split, max(size) as size from pool_of_members group by split),
         places as (
@@ -140,7 +140,7 @@ def _try_odd_ones(workshop: Workshop, turn: int) -> None:
         select g.id, g.category, p.name as odd, p.fact_id
         from places g join pool_of_members p on p.split = g.split and p.place = g.place""",
     )
-    workshop.make(
+    builder.make(
         "odd_found",
         f"""with fitting as (
             select * from odd_tried t where odd != category
@@ -157,48 +157,48 @@ def _try_odd_ones(workshop: Workshop, turn: int) -> None:
         )
         select id, odd, fact_id from judged_odd where not confusing
         qualify row_number() over (
-            partition by id order by -near, {workshop.draw("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
+            partition by id order by -near, {builder.draw("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
     )
-    workshop.tables.add("odd_ones", "select id, odd, fact_id from odd_found")
+    builder.tables.add("odd_ones", "select id, odd, fact_id from odd_found")
 
 
-def _insert(workshop: Workshop, hierarchy: Hierarchy) -> None:
+def _insert(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
     names = "select name from trio_names union all select odd as name from odd_ones"
-    workshop.show_names(names, hierarchy.form, "member_forms")
-    workshop.tables.number_rows(
+    builder.show_names(names, hierarchy.form, "member_forms")
+    builder.tables.number_rows(
         "fours",
         f"""select g.id, g.names, g.facts, g.domain, g.split, o.odd, o.fact_id as odd_fact,
-            {workshop.draw("'place'", "g.id")} as drawn
+            {builder.draw("'place'", "g.id")} as drawn
         from trios g join odd_ones o on o.id = g.id""",
         ["drawn", "id"],
         first=0,
     )
-    workshop.make(
+    builder.make(
         "quartets",
         """select q.id, q.facts, q.odd_fact, q.domain, q.split, q.n % 4 as place, f.shown as odd,
             a.shown as a, b.shown as b, c.shown as c
         from fours q join member_forms f on f.name = q.odd join member_forms a on a.name = q.names[1]
         join member_forms b on b.name = q.names[2] join member_forms c on c.name = q.names[3]""",
     )
-    templates = hierarchy.templates or workshop.schema.frames["distinction"]
+    templates = hierarchy.templates or builder.schema.frames["distinction"]
     orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
-    members = balanced([enumerated(order) for order in orders], "place")
-    drawn = workshop.draw("'template'", "id")
+    members = pick_sql([enumeration_sql(order) for order in orders], "place")
+    drawn = builder.draw("'template'", "id")
     for number, template in enumerate(templates):
         text = template.replace("{aspect}", hierarchy.aspect)
         before, _, after = text.partition("{members}")
         listing = f"({members})"
         if not before:
             listing = f"capital({members})"
-        workshop.put(
+        builder.put(
             f"quartets where {drawn} % {len(templates)} = {number}",
             task="'distinction'",
-            prompt=f"concat({quoted(before)}, {listing}, {quoted(after)})",
+            prompt=f"concat({sql_literal(before)}, {listing}, {sql_literal(after)})",
             answers="[odd]",
             target="odd",
-            choices=balanced([f"[{', '.join(order)}]" for order in orders], "place"),
+            choices=pick_sql([f"[{', '.join(order)}]" for order in orders], "place"),
             facts="list_append(facts, odd_fact)",
             qset="id",
-            template=quoted(f"{hierarchy.name}/{number + 1}"),
+            template=sql_literal(f"{hierarchy.name}/{number + 1}"),
             entities="[odd, a, b, c]",
         )

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
-from merkhet.questions.makers._template_sql import quoted
+from merkhet.questions.makers._template_sql import sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
 from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.number_comparison import make_comparisons
+from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
 from merkhet.questions.makers.reasoning import make_reasoning
-from merkhet.questions.makers.worded_facts import MakingOptions, Workshop
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import BenchmarkSchema
 
@@ -30,7 +30,7 @@ Filter = Callable[[pa.Table], tuple[pa.Table, Sequence[Mapping[str, Any]]]]
 def make_benchmark(
     tables: Tables,
     schema: BenchmarkSchema,
-    options: MakingOptions,
+    options: MakerOptions,
     tasks: Sequence[str] = (),
     control: Filter | None = None,
     draw: Callable[[pa.Table], pa.Table] | None = None,
@@ -40,25 +40,25 @@ def make_benchmark(
     What follows must have been inferred before (``knowledge infer``): conclusions are asked about as reasoning, count
     as right elsewhere, and are never offered as wrong. The card (``about``) tells what was made, left out and why.
     """
-    workshop = Workshop(tables, schema, options)
+    builder = QuestionBuilder(tables, schema, options)
     wanted = tuple(tasks) or TASKS
     remarks: list[str] = []
     ambiguity: list[dict[str, Any]] = []
     if "completion" in wanted:
-        ambiguity = [asdict(one) for one in make_completions(workshop)]
+        ambiguity = [asdict(one) for one in make_completions(builder)]
     if "distinction" in wanted:
-        remarks += make_distinctions(workshop)
+        remarks += make_distinctions(builder)
     if "checking" in wanted:
-        remarks += make_checks(workshop)
+        remarks += make_checks(builder)
     if "reasoning" in wanted:
-        remarks += make_reasoning(workshop) + make_comparisons(workshop)
-    remarks += _unworded(workshop)
-    if workshop.asked < workshop.facts:
+        remarks += make_reasoning(builder) + make_comparisons(builder)
+    remarks += _unworded(builder)
+    if builder.asked < builder.facts:
         remarks.append(
-            f"questions are made of some {workshop.asked:,} of {workshop.facts:,} facts, drawn by their ids; "
+            f"questions are made of some {builder.asked:,} of {builder.facts:,} facts, drawn by their ids; "
             "all of them say what is right"
         )
-    questions = _identified(workshop)
+    questions = _identified(builder)
     counts: Sequence[Mapping[str, Any]] = ()
     if control is not None:
         questions, counts = control(questions)
@@ -69,10 +69,10 @@ def make_benchmark(
     domains = list(schema.domains) + sorted(set(made) - set(schema.domains) - {"None"})
     return QuestionSet(
         questions,
-        candidates=_candidates(workshop, questions),
-        facts=_facts(workshop, questions),
-        frequencies=_frequencies(workshop, wanted),
-        entities=_entities(workshop, questions),
+        candidates=_candidates(builder, questions),
+        facts=_facts(builder, questions),
+        frequencies=_frequencies(builder, wanted),
+        entities=_entities(builder, questions),
         about={
             "domains": domains,
             "knowledge_types": dict(schema.domains),
@@ -84,30 +84,30 @@ def make_benchmark(
     )
 
 
-def _identified(workshop: Workshop) -> pa.Table:
+def _identified(builder: QuestionBuilder) -> pa.Table:
     """The questions made, with ids, each once, by id: what ``foundation.tables.question_id`` gives."""
-    suite, language = quoted(workshop.options.suite), quoted(workshop.options.language)
+    suite, language = sql_literal(builder.options.suite), sql_literal(builder.options.language)
     parts = {"prompt": "text", "answers": "list", "target": "text", "choices": "list", "candidate_set": "text"}
     texts = ", ',', ".join(f"coalesce(json_{kind}({name}), 'null')" for name, kind in parts.items())
     heads = f"'[', json_text({suite}), ',', json_text(task), ',', json_text({language}), ',', "
-    workshop.make(
+    builder.make(
         "identified",
         f"""select * from (select 'q_' || left(sha256(concat({heads}{texts}, ']')), 20) as question_id, * from made) q
         qualify row_number() over (
             partition by question_id order by facts, template, qset, domain, rule, split, entities) = 1""",
     )
-    workshop.tables.drop("made")
+    builder.tables.drop("made")
     columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("suite", "language", "words"))
-    found = workshop.tables.arrow(
+    found = builder.tables.arrow(
         f"select {columns}, {suite} as suite, {language} as language from identified order by question_id"
     )
     return validate(QUESTIONS, found)
 
 
-def _entities(workshop: Workshop, questions: pa.Table) -> pa.Table:
+def _entities(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
     """The names that stand in each question."""
-    workshop.tables.load("kept_questions", questions.select(["question_id"]))
-    found = workshop.tables.arrow(
+    builder.tables.load("kept_questions", questions.select(["question_id"]))
+    found = builder.tables.arrow(
         "select i.question_id, i.entities from identified i "
         "semi join kept_questions k on k.question_id = i.question_id order by i.question_id"
     )
@@ -129,9 +129,9 @@ def _by_domain(questions: pa.Table) -> dict[str, int]:
     return {str(row["domain"]): row["question_id_count"] for row in counted}
 
 
-def _candidates(workshop: Workshop, questions: pa.Table) -> pa.Table:
+def _candidates(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
     used = set(questions["candidate_set"].unique().to_pylist())
-    kept = {name: texts for name, texts in sorted(workshop.candidate_sets.items()) if name in used}
+    kept = {name: texts for name, texts in sorted(builder.candidate_sets.items()) if name in used}
     if not kept:
         return make_table(CANDIDATES, [])
     offsets = np.concatenate([[0], np.cumsum([len(texts) for texts in kept.values()])])
@@ -139,12 +139,12 @@ def _candidates(workshop: Workshop, questions: pa.Table) -> pa.Table:
     return validate(CANDIDATES, pa.table({"candidate_set": pa.array(kept, pa.string()), "candidates": lists}))
 
 
-def _facts(workshop: Workshop, questions: pa.Table) -> pa.Table:
+def _facts(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
     """The stated facts, and of conclusions and rules those that questions are about, with all that they follow from.
 
     Where there are very many facts, of the stated ones too only those that questions are about.
     """
-    tables = workshop.tables
+    tables = builder.tables
     tables.load("asked_about", questions.select(["facts"]))
     tables.make("used", "select distinct fact_id from (select unnest(facts) as fact_id from asked_about) a")
     tables.make("newly_used", "select fact_id from used")
@@ -158,7 +158,7 @@ def _facts(workshop: Workshop, questions: pa.Table) -> pa.Table:
         )
         tables.add("used", "select fact_id from newly_used")
     stated = "rule is null and coalesce(source, '') not like 'rules/%'"
-    everything = "false" if workshop.many else stated
+    everything = "false" if builder.many else stated
     found = tables.arrow(
         f"""select {FACT_COLUMNS} from facts where ({everything}) or fact_id in (select fact_id from used)
         order by fact_id"""
@@ -166,35 +166,35 @@ def _facts(workshop: Workshop, questions: pa.Table) -> pa.Table:
     return validate(FACTS, found)
 
 
-def _frequencies(workshop: Workshop, tasks: Sequence[str]) -> pa.Table:
+def _frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.Table:
     """How many facts of a relation have each name in a place, as it stands in the slot of some template."""
     parts = []
-    for (name, ask, form, begins), _ in workshop.sets_by_form.items():
+    for (name, ask, form, begins), _ in builder.sets_by_form.items():
         plain = {"subject": "s", "object": "o", "start": '"start"', "end": '"end"'}[ask]
         column = f"{plain}_{form}" if form else plain
         shown = f"capital({column})" if begins else column
         for task in ("completion", "reasoning"):
             if task in tasks:
                 parts.append(
-                    f"select {quoted(task)} as task, {quoted(name)} as relation, {shown} as answer, "
-                    f"count(*) as count from worded where rel = {workshop.numbers[name]} and asked "
+                    f"select {sql_literal(task)} as task, {sql_literal(name)} as relation, {shown} as answer, "
+                    f"count(*) as count from worded where rel = {builder.numbers[name]} and asked "
                     f"and {shown} is not null group by {shown}"
                 )
     if not parts:
         return make_table(FREQUENCIES, [])
-    found = workshop.tables.arrow(
+    found = builder.tables.arrow(
         f"select task, relation, answer, max(count) as count from ({' union all '.join(parts)}) counted "
         "group by task, relation, answer order by task, relation, answer"
     )
     return validate(FREQUENCIES, found)
 
 
-def _unworded(workshop: Workshop) -> list[str]:
+def _unworded(builder: QuestionBuilder) -> list[str]:
     """Predicates that no relation has templates for: nothing is asked about their facts."""
-    worded = {name for one in workshop.relations.values() for name in one.predicates}
-    worded |= {name for one in workshop.schema.hierarchies.values() for name in one.predicates}
-    worded |= {name for one in workshop.schema.comparisons.values() for name in one.predicates}
-    rows = workshop.rows(
+    worded = {name for one in builder.relations.values() for name in one.predicates}
+    worded |= {name for one in builder.schema.hierarchies.values() for name in one.predicates}
+    worded |= {name for one in builder.schema.comparisons.values() for name in one.predicates}
+    rows = builder.rows(
         "select predicate, count(*) from facts where rule is null group by predicate order by predicate"
     )
     missing = [

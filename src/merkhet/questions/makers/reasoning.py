@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.questions.makers._template_sql import (
-    column,
-    enumerated,
-    form_in_slot,
-    in_slot,
-    places_of,
-    quoted,
-    sentence,
-    usable,
+    answer_sql,
+    enumeration_sql,
+    field_column,
+    sentence_sql,
+    slot_form,
+    sql_literal,
+    usable_sql,
 )
-from merkhet.questions.makers.completion import candidate_set
-from merkhet.questions.makers.worded_facts import Workshop, balanced
+from merkhet.questions.makers.completion import register_candidate_set
+from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Relation
+from merkhet.questions.templates import placeholder_names
 
-WRONG = 3
+DISTRACTORS = 3
 
 
-def make_reasoning(workshop: Workshop) -> list[str]:
+def make_reasoning(builder: QuestionBuilder) -> list[str]:
     """Reasoning questions of all conclusions that are in no stated fact; what could not be made, in words.
 
     Where the answer is unique among all that is stated or follows, it is asked openly; else with three choices that
     are verified to be wrong.
     """
     kmir = "case rule " + " ".join(
-        f"when {quoted(name)} then {quoted(rule.also)}" for name, rule in RULES.items() if rule.also
+        f"when {sql_literal(name)} then {sql_literal(rule.also)}" for name, rule in RULES.items() if rule.also
     )
-    workshop.make(
+    builder.make(
         "concluded",
         f"""with first_ones as (
             select *, {kmir} else rule end as axiom from worded w where rule is not null and not over and asked
@@ -37,97 +37,97 @@ def make_reasoning(workshop: Workshop) -> list[str]:
             qualify row_number() over (partition by rel, s, o order by fact_id) = 1
         ) select c.*, f.premises from first_ones c join facts f on f.fact_id = c.fact_id""",
     )
-    present = {row[0] for row in workshop.rows("select distinct rel from concluded")}
+    present = {row[0] for row in builder.rows("select distinct rel from concluded")}
     remarks = []
-    for relation in workshop.present:
-        if workshop.numbers[relation.name] in present:
+    for relation in builder.present:
+        if builder.numbers[relation.name] in present:
             for ask in relation.asks:
-                remarks += _of_place(workshop, relation, ask)
+                remarks += _of_place(builder, relation, ask)
     return remarks
 
 
-def _of_place(workshop: Workshop, relation: Relation, ask: str) -> list[str]:
-    number = workshop.numbers[relation.name]
-    templates = [text for text in relation.templates if set(places_of(text)) == {"subject", "object"}]
-    other = column("subject" if ask == "object" else "object")
-    workshop.make(
+def _of_place(builder: QuestionBuilder, relation: Relation, ask: str) -> list[str]:
+    number = builder.numbers[relation.name]
+    templates = [text for text in relation.templates if set(placeholder_names(text)) == {"subject", "object"}]
+    other = field_column("subject" if ask == "object" else "object")
+    builder.make(
         "unclear_asked",
-        f"""select fact_id as id, rel, {quoted(ask)} as ask, {other} as said, domain
+        f"""select fact_id as id, rel, {sql_literal(ask)} as ask, {other} as said, domain
         from concluded c where rel = {number} and ({str(relation.closed).lower()} or {other} in (
             select {other} from worded where rel = {number}
-            group by {other} having count(distinct {column(ask)}) > 1))""",
+            group by {other} having count(distinct {field_column(ask)}) > 1))""",
     )
-    unclear = workshop.tables.count("unclear_asked")
+    unclear = builder.tables.count("unclear_asked")
     if unclear:
-        workshop.wrong_names("unclear_asked", "wrong_choices", WRONG, f"choices {ask}")
-        for form in sorted({form_in_slot(template, ask)[0] for template in templates}):
-            _offer(workshop, ask, form)
+        builder.wrong_names("unclear_asked", "wrong_choices", DISTRACTORS, f"choices {ask}")
+        for form in sorted({slot_form(template, ask)[0] for template in templates}):
+            _offer(builder, ask, form)
     for place, template in enumerate(templates):
-        chosen = workshop.chosen(ask, place, len(templates))
+        chosen = builder.chosen(ask, place, len(templates))
         label = f"{relation.name}/{relation.templates.index(template) + 1}"
-        _open(workshop, relation, template, ask, label, chosen)
+        _open(builder, relation, template, ask, label, chosen)
         if unclear:
-            _closed(workshop, relation, template, ask, label, chosen)
+            _closed(builder, relation, template, ask, label, chosen)
     if not unclear:
         return []
-    [(few, all_)] = workshop.rows(
-        f"""select count(*) filter (where n < {WRONG}), count(*) from (
+    [(few, all_)] = builder.rows(
+        f"""select count(*) filter (where n < {DISTRACTORS}), count(*) from (
         select a.id, count(w.name) as n from unclear_asked a left join wrong_choices w on w.id = a.id group by a.id
         ) counts"""
     )
     if few:
         return [
-            f"{relation.name}, asked for its {ask}: {few:,} of {all_:,} conclusions have fewer than {WRONG} names that "
-            "are certainly wrong; they are not asked"
+            f"{relation.name}, asked for its {ask}: {few:,} of {all_:,} conclusions have fewer than {DISTRACTORS} "
+            "names that are certainly wrong; they are not asked"
         ]
     return []
 
 
-def _put(workshop: Workshop, source: str, template: str, ask: str, label: str, **own: str) -> None:
+def _put(builder: QuestionBuilder, source: str, template: str, ask: str, label: str, **own: str) -> None:
     """Add questions about conclusions."""
-    workshop.put(
+    builder.put(
         source,
         task="'reasoning'",
-        answers=f"[{in_slot(template, ask)}]",
-        target=in_slot(template, ask),
+        answers=f"[{answer_sql(template, ask)}]",
+        target=answer_sql(template, ask),
         facts="list_prepend(fact_id, premises)",
         rule="axiom",
-        template=quoted(label),
-        entities=f"[{column('subject' if ask == 'object' else 'object')}]",
+        template=sql_literal(label),
+        entities=f"[{field_column('subject' if ask == 'object' else 'object')}]",
         **own,
     )
 
 
-def _open(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
-    candidates = quoted(candidate_set(workshop, relation, template, ask))
-    source = f"""concluded c where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}
+def _open(builder: QuestionBuilder, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
+    candidates = sql_literal(register_candidate_set(builder, relation, template, ask))
+    source = f"""concluded c where rel = {builder.numbers[relation.name]} and {usable_sql(template)} and {chosen}
         and not exists (select 1 from unclear_asked u where u.id = c.fact_id)"""
-    _put(workshop, source, template, ask, label, prompt=sentence(template, ask), candidate_set=candidates)
+    _put(builder, source, template, ask, label, prompt=sentence_sql(template, ask), candidate_set=candidates)
 
 
-def _offer(workshop: Workshop, ask: str, form: str) -> None:
+def _offer(builder: QuestionBuilder, ask: str, form: str) -> None:
     """The right answer and the wrong ones of each conclusion in a form, in an order that is drawn."""
     shown, join = ("n.name", "") if not form else (f"f.shown_{form}", "join forms f on f.name = n.name")
-    order = workshop.draw(quoted(f"choice order {ask}"), "n.id", "n.name")
-    workshop.make(
+    order = builder.draw(sql_literal(f"choice order {ask}"), "n.id", "n.name")
+    builder.make(
         f"offered_{form or 'plain'}",
         f"""with n as (
             select id, name from wrong_choices union all
-            select c.fact_id as id, {column(ask)} as name from concluded c
+            select c.fact_id as id, {field_column(ask)} as name from concluded c
             where fact_id in (select id from unclear_asked)
         ) select n.id, list({shown} order by {order}, n.name) as names from n {join} group by n.id
-        having count(*) = {WRONG + 1} and count(distinct lower({shown})) = {WRONG + 1}""",
+        having count(*) = {DISTRACTORS + 1} and count(distinct lower({shown})) = {DISTRACTORS + 1}""",
     )
 
 
-def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
-    frames = workshop.schema.frames.get("choices", ())
+def _closed(builder: QuestionBuilder, relation: Relation, template: str, ask: str, label: str, chosen: str) -> None:
+    frames = builder.schema.frames.get("choices", ())
     if not frames:
         return
-    form, begins = form_in_slot(template, ask)
-    listing = enumerated([f"names[{place}]" for place in range(1, WRONG + 2)], "or")
-    statement = sentence(template, ask)
-    drawn = workshop.draw("'frame'", "fact_id", quoted(label))
+    form, begins = slot_form(template, ask)
+    listing = enumeration_sql([f"names[{place}]" for place in range(1, DISTRACTORS + 2)], "or")
+    statement = sentence_sql(template, ask)
+    drawn = builder.draw("'frame'", "fact_id", sql_literal(label))
     prompts = []
     for frame in frames:
         parts = []
@@ -139,9 +139,9 @@ def _closed(workshop: Workshop, relation: Relation, template: str, ask: str, lab
             elif text == "{statement}":
                 parts.append(statement)
             elif text:
-                parts.append(quoted(text))
+                parts.append(sql_literal(text))
         prompts.append(f"capital({' || '.join(parts)})")
     choices = "list_transform(names, lambda x: capital(x))" if begins else "names"
     source = f"""concluded c join offered_{form or "plain"} o on o.id = c.fact_id
-        where rel = {workshop.numbers[relation.name]} and {usable(template)} and {chosen}"""
-    _put(workshop, source, template, ask, label, prompt=balanced(prompts, drawn), choices=choices)
+        where rel = {builder.numbers[relation.name]} and {usable_sql(template)} and {chosen}"""
+    _put(builder, source, template, ask, label, prompt=pick_sql(prompts, drawn), choices=choices)

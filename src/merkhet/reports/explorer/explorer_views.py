@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from merkhet.core import SLOT
-from merkhet.questions.sense_text import bracketed_words, in_place
+from merkhet.questions.sense_text import bracketed_words, fill_word
 from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG
 from merkhet.reports._report_sections import sampled
 from merkhet.reports.explorer._answer_cells import UNASKED, verdict_of
@@ -132,8 +132,8 @@ class Views:
             "slot": senses.get(row["prompt"]),
             "after": after,
             "compares": bool(row["words"]),
-            "golds": [in_place(text, senses) for text in row["answers"] or ()],
-            "candidates": [in_place(text, senses) for text in candidates[:_SHOWN_CANDIDATES]],
+            "golds": [fill_word(text, senses) for text in row["answers"] or ()],
+            "candidates": [fill_word(text, senses) for text in candidates[:_SHOWN_CANDIDATES]],
             "candidate_count": len(candidates),
             "said": self._said(number, row["answers"] or (), senses),
             "facts": proofs(self.tables, row["facts"] or ()),
@@ -266,7 +266,7 @@ def _senses(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _shown(text: str | None, senses: Mapping[str, str]) -> str | None:
-    return None if text is None else in_place(text, senses)
+    return None if text is None else fill_word(text, senses)
 
 
 def _aligned(golds: Any, ranks: Any, ties: Any) -> list[tuple[str, Any, Any]]:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from merkhet.core import SLOT
 from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS
-from merkhet.questions.sense_text import bracketed_words, in_place
+from merkhet.questions.sense_text import bracketed_words, fill_word
 from merkhet.reports.explorer._answer_cells import COLUMNS, Bools, Cells, make_cells
 from merkhet.reports.explorer._row_reader import ParquetRows
 
@@ -190,7 +190,7 @@ def _readable(table: pa.Table, questions: ParquetRows) -> tuple[Any, Any, Any]:
         row = {"prompt": prompts[place].as_py(), "choices": offered, "words": words[place].as_py()}
         senses = bracketed_words(row)
         slots[place] = senses.get(row["prompt"])
-        right[place] = [in_place(text, senses) for text in right[place] or ()]
+        right[place] = [fill_word(text, senses) for text in right[place] or ()]
     return prompts, pa.array(slots, pa.string()), pa.array(right, answers.type)
 
 

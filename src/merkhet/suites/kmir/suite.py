@@ -23,7 +23,7 @@ from merkhet.knowledge.source_lookup import STORE_SUFFIX
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
 from merkhet.questions.makers.make_questions import TASKS, make_benchmark
-from merkhet.questions.makers.worded_facts import MakingOptions
+from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.quality import apply_filters, facts_about_classes, quality_filters, sensitive_words
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sampling import draw_questions
@@ -47,7 +47,7 @@ SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
     """Questions of the four types from the study's knowledge, after quality control, split by fact."""
     schema = _schema(study, home)
-    options = MakingOptions(
+    options = MakerOptions(
         "kmir",
         seed=study.seed,
         paraphrases=_whole(study, "paraphrases", None),

@@ -44,7 +44,7 @@ from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, QUESTION_TABLES, SYMBOLS_FILE, read_json
 from merkhet.engine.study import make_study
 from merkhet.engine.suite_card import HeadlineScore, SuiteCard
-from merkhet.metrics.recall_scores import METRICS
+from merkhet.metrics.recall_scores import RECALL_METRICS
 from merkhet.models.model_lookup import ResolvedModel
 from merkhet.suites.lama_tk.analyses.boundary import boundaries
 from merkhet.suites.lama_tk.analyses.implicit import implicit
@@ -107,9 +107,11 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
     for key, instead in (("limit", "options.sizes or options.facts"), ("tasks", "options.experiment")):
         if getattr(study, key):
             raise InputError(f"{key} says nothing of a study that memorizes; say {instead}")
-    unknown = [name for name in study.metrics if name not in METRICS]
+    unknown = [name for name in study.metrics if name not in RECALL_METRICS]
     if unknown:
-        raise InputError(f"what was memorized is not scored by {unknown[0]!r}; {did_you_mean(unknown[0], METRICS)}")
+        raise InputError(
+            f"what was memorized is not scored by {unknown[0]!r}; {did_you_mean(unknown[0], RECALL_METRICS)}"
+        )
     for model in resolved.models:
         _refuse_others(model)
 
@@ -259,7 +261,7 @@ class _Planner:
         return Plan(steps)
 
     def _metrics(self) -> list[str]:
-        return [name for name in METRICS if name in self.resolved.study.metrics] or list(METRICS)
+        return [name for name in RECALL_METRICS if name in self.resolved.study.metrics] or list(RECALL_METRICS)
 
     def _card(self) -> SuiteCard:
         suite, experiment = self.resolved.suite, self.options.experiment

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from merkhet.core.ids import derived_seed
-from merkhet.questions.quality import LONGEST_ANSWER
+from merkhet.questions.quality import MAX_ANSWER_TOKENS
 from merkhet.suites.chneval.questions.question_rows import Cloze
 from merkhet.suites.chneval.questions.text_anomalies import Counted, oddities
 
@@ -44,7 +44,7 @@ def can_be_asked(word: str, characters: int | None) -> bool:
     """Whether a word has the length wanted: so many characters, or else up to 8 characters of Chinese or words."""
     if characters is not None:
         return len(word) == characters
-    return len(_TOKEN.findall(word)) <= LONGEST_ANSWER
+    return len(_TOKEN.findall(word)) <= MAX_ANSWER_TOKENS
 
 
 def draw(

@@ -14,8 +14,8 @@ from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.core.ids import derived_seed
-from merkhet.questions.english import capitalised
-from merkhet.questions.templates import check_places, refuse_unknown
+from merkhet.questions.english import capitalize
+from merkhet.questions.templates import check_placeholders, refuse_unknown_keys
 from merkhet.suites.chneval.questions.cloze_selection import can_be_asked, draw, places, remarks_on, steps
 from merkhet.suites.chneval.questions.question_rows import COMMONSENSE, Cloze, Gathered, Usage
 from merkhet.suites.chneval.questions.word_pairs import Pair, Pairs
@@ -68,14 +68,14 @@ def read_wordings(path: Path | None = None, language: str = "zh") -> dict[str, W
 
 def _wording(body: Any, where: str) -> Wording:
     body = body if isinstance(body, dict) else {"templates": body}
-    refuse_unknown(body, ("templates", "apart", "least"), where)
+    refuse_unknown_keys(body, ("templates", "apart", "least"), where)
     templates = body.get("templates")
     if not isinstance(templates, list) or not templates or not all(isinstance(text, str) for text in templates):
         raise InputError(f"{where}: there should be a list of sentences with {{start}} and {{end}}")
     for template in templates:
         if SLOT in template:
             raise InputError(f"{where}: {template!r} has a slot; write {{start}} and {{end}}, and one is asked for")
-        check_places(template, _ENDS, set(_ENDS), where)
+        check_placeholders(template, _ENDS, set(_ENDS), where)
         if re.search(r"\{\w+ \w+\}", template):
             raise InputError(f"{where}: {template!r} has a form such as {{a end}}; write {{start}} and {{end}} alone")
     apart, least = body.get("apart", False), body.get("least", 1)
@@ -224,7 +224,7 @@ def _filled(template: str, pair: Pair, asked: str) -> Usage:
     values = {"start": pair.start, "end": pair.end}
     word = values[asked]
     place = len(before.format(**values))
-    sentence = capitalised(template.format(**values))
+    sentence = capitalize(template.format(**values))
     return Usage(sentence, place, sentence[place : place + len(word)], pair.where)
 
 

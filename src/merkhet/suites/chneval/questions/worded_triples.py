@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from merkhet.core import SLOT
 from merkhet.knowledge.source_reader import format_suffix, read_lines
-from merkhet.questions.english import number
+from merkhet.questions.english import format_number
 from merkhet.suites.chneval.questions.sentences import text_files
 from merkhet.suites.chneval.questions.table_rows import Noting, read_rows
 from merkhet.suites.chneval.questions.text_anomalies import Counted
@@ -96,7 +96,7 @@ def triples_of(
         if fact["object"] is not None:
             object_ = labels.get(fact["object"])
         else:
-            object_ = f"{number(fact['value'])}{labels.get(fact['unit'], fact['unit'] or '')}"
+            object_ = f"{format_number(fact['value'])}{labels.get(fact['unit'], fact['unit'] or '')}"
         if subject and object_:
             relation = called.get(fact["predicate"], fact["predicate"])
             found.append(Triple(subject, relation, object_, where=fact["source"] or ""))

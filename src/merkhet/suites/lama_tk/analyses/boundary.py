@@ -22,7 +22,7 @@ from merkhet.analysis.memory_types import (
 )
 from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, quote_name
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.recall_scores import clusters_of, first_symbols, matched, paired_recall_difference
+from merkhet.metrics.recall_scores import align_recalls, paired_recall_difference, statement_clusters, top_symbols
 
 BOUNDARY = "boundary"
 _TEMPLATES = {"begin": "start", "finish": "end"}
@@ -157,8 +157,8 @@ def _other_end(given: MemoryInput, one: MemorizedModel) -> Mapping[str, Estimate
     stored = one.tables_by_task[STATEMENT][0]
     if not statements.num_rows:
         return {}
-    values, asked = _answered_by_the_other(statements, matched(statements, recalls), stored)
-    clusters = clusters_of(statements)
+    values, asked = _answered_by_the_other(statements, align_recalls(statements, recalls), stored)
+    clusters = statement_clusters(statements)
     found = {}
     for name in ("both", *_TEMPLATES):
         inside = np.ones(len(asked), bool) if name == "both" else pc.equal(statements["template"], name).to_numpy()
@@ -173,7 +173,7 @@ def _answered_by_the_other(
     statements: pa.Table, recalls: pa.Table, stored: pa.Table
 ) -> tuple[FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """Whether the first answer is the other end of the fact and wrong; and whether such an end is known and wrong."""
-    firsts = first_symbols(recalls).to_pylist()
+    firsts = top_symbols(recalls).to_pylist()
     ends = {
         (fact, mask): target
         for fact, mask, target in zip(

@@ -22,7 +22,7 @@ from merkhet.analysis.memory_types import (
 )
 from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, quote_name
 from merkhet.metrics.bootstrap import PairedDifference
-from merkhet.metrics.recall_scores import clusters_of, hit_values, matched
+from merkhet.metrics.recall_scores import align_recalls, recall_values, statement_clusters
 
 IMPLICIT, ORDER = "implicit", "order"
 WITHIN, PARAPHRASE = "within", "paraphrase"
@@ -108,7 +108,7 @@ def _paired_wordings(
     statements: pa.Table, recalls: pa.Table, metric: str, seed: int
 ) -> tuple[PairedDifference, int] | None:
     """Paraphrase less within, over facts that were asked in both; the first statement of a fact in each."""
-    recalls = matched(statements, recalls)
+    recalls = align_recalls(statements, recalls)
     firsts = []
     for template in (PARAPHRASE, WITHIN):
         rows = np.flatnonzero(pc.equal(statements["template"], template).to_numpy())
@@ -118,8 +118,8 @@ def _paired_wordings(
     if not len(shared):
         return None
     paraphrase, within = firsts[0][1][left], firsts[1][1][right]
-    values = hit_values(recalls, metric)
-    clusters = clusters_of(statements).take(within)
+    values = recall_values(recalls, metric)
+    clusters = statement_clusters(statements).take(within)
     return clusters.difference(values[paraphrase], values[within], seed), len(shared)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.core.files import read_yaml
-from merkhet.questions.english import plain_statement
-from merkhet.questions.templates import check_places, refuse_unknown
+from merkhet.questions.english import default_template
+from merkhet.questions.templates import check_placeholders, refuse_unknown_keys
 
 _ENDS = frozenset(("subject", "object"))
 _OTHER = _ENDS | {"other"}
@@ -86,7 +86,7 @@ def read_wordings(path: Path | None = None) -> Wordings:
     content = read_yaml(path, "wordings")
     if not isinstance(content, dict) or not isinstance(content.get("relations"), dict) or not content["relations"]:
         raise InputError(f"{path}: wordings stand under 'relations', each with its name, and there are none")
-    refuse_unknown(content, ("relations",), str(path))
+    refuse_unknown_keys(content, ("relations",), str(path))
     relations = {str(name): _wording(str(name), body, path) for name, body in content["relations"].items()}
     owners: dict[str, str] = {}
     for one in relations.values():
@@ -100,7 +100,7 @@ def read_wordings(path: Path | None = None) -> Wordings:
 
 def plain_wording(relation: str, label: str, point: bool) -> TemporalWording:
     """The wording of a relation that nobody wrote one for: what its label says, and when."""
-    said = plain_statement(label.replace("{", "(").replace("}", ")").strip() or relation).removesuffix(".")
+    said = default_template(label.replace("{", "(").replace("}", ")").strip() or relation).removesuffix(".")
     said = said.replace("} is ", "} was ").replace("} has ", "} had ")
     inside = f"the {said[4:]}" if said.startswith("The ") else said
     if point:
@@ -124,7 +124,7 @@ def _wording(name: str, body: Any, path: Path) -> TemporalWording:
         raise InputError(f"{where} has no sentences; write at least 'statement'")
     point, symmetric = (_switch(body, key, where) for key in ("points", "symmetric"))
     wanted = _WANTED_OF_POINTS if point else _WANTED
-    refuse_unknown(body, ("predicates", "points", "symmetric", *wanted), where)
+    refuse_unknown_keys(body, ("predicates", "points", "symmetric", *wanted), where)
     for key in _TRAINED_POINTS if point else _TRAINED:
         if not body.get(key):
             raise InputError(f"{where} has no {key!r}; write a sentence with its places")
@@ -132,7 +132,7 @@ def _wording(name: str, body: Any, path: Path) -> TemporalWording:
     for key, text in sentences.items():
         if not isinstance(text, str) or SLOT in text:
             raise InputError(f"{where}: {key!r} is a sentence with places such as {{subject}}, and this is {text!r}")
-        check_places(text, tuple(sorted(wanted[key])), set(wanted[key]), where)
+        check_placeholders(text, tuple(sorted(wanted[key])), set(wanted[key]), where)
     predicates = body.get("predicates") or []
     if not isinstance(predicates, list) or not all(isinstance(one, str) and one.strip() for one in predicates):
         raise InputError(f"{where}: 'predicates' is a list of ids or labels, and this is {predicates!r}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.questions.english import capitalised
+from merkhet.questions.english import capitalize
 from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern
 
@@ -33,11 +33,11 @@ class Wording:
 
     def name(self, text: str) -> str:
         """A class or property at the beginning of a sentence: first letter in upper case, the rest as it is."""
-        return capitalised(text)
+        return capitalize(text)
 
     def instance(self, text: str) -> str:
         """An instance at the beginning of a sentence: as other names, but for those such as eBay."""
-        return text if text[1:2].isupper() else capitalised(text)
+        return text if text[1:2].isupper() else capitalize(text)
 
     def candidate(self, text: str) -> str:
         """A class or property as it is spelled among the candidates."""

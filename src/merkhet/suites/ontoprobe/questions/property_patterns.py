@@ -10,7 +10,7 @@ from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml, write_text
-from merkhet.questions.english import indefinite
+from merkhet.questions.english import add_indefinite_article
 from merkhet.suites.ontoprobe.questions.pos_lexicon import PREPOSITIONS
 from merkhet.suites.ontoprobe.questions.property_sentences import (
     Verb,
@@ -189,4 +189,4 @@ def _some(noun: str) -> str:
         return noun
     if noun.startswith("other ") and not is_plural(noun):
         return f"an{noun}"
-    return noun if is_plural(noun) or is_uncountable(noun) else indefinite(noun)
+    return noun if is_plural(noun) or is_uncountable(noun) else add_indefinite_article(noun)

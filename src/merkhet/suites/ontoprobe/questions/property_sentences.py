@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from merkhet.questions.english import indefinite
+from merkhet.questions.english import add_indefinite_article
 from merkhet.suites.ontoprobe.questions import pos_lexicon as lists
 from merkhet.suites.ontoprobe.questions.pos_lexicon import PREPOSITIONS
 
@@ -103,7 +103,7 @@ def _verb_phrase(words: list[str], lower: list[str]) -> str | None:
         return None
     if first in lists.STATES and several:
         if first in ("has", "have", "had") and last in PREPOSITIONS and len(words) == 3 and lower[1] not in ("part",):
-            return f"{first} {indefinite(words[1])} {last}"
+            return f"{first} {add_indefinite_article(words[1])} {last}"
         return f"{first} {rest}"
     if lower[-2:] == ["as", "of"]:
         return None
@@ -134,7 +134,7 @@ def _verb_phrase(words: list[str], lower: list[str]) -> str | None:
         return plain
     if first == "part":
         return f"is {plain}"
-    return f"is the {plain}" if first in lists.THE else f"is {indefinite(plain)}"
+    return f"is the {plain}" if first in lists.THE else f"is {add_indefinite_article(plain)}"
 
 
 def _plain(label: str) -> str:

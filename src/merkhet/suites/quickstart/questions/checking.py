@@ -8,7 +8,7 @@ from typing import Any
 
 from merkhet.core import SLOT
 from merkhet.core.ids import derived_seed
-from merkhet.questions.templates import Relation, fill
+from merkhet.questions.templates import Relation, fill_template
 from merkhet.suites.quickstart.questions.completion import WrongAnswers
 from merkhet.suites.quickstart.questions.named_facts import (
     Knowledge,
@@ -70,7 +70,7 @@ def _of_relation(
 def _question(fact: NamedFact, relation: Relation, wrong: str | None, options: MakerOptions) -> dict[str, Any]:
     number = derived_seed(options.seed, "template", fact.fact_id) % len(relation.templates)
     values = fact.values if wrong is None else {**fact.values, relation.ask: wrong}
-    statement = fill(relation.templates[number], values)
+    statement = fill_template(relation.templates[number], values)
     frame, words = FRAMES[derived_seed(options.seed, "frame", fact.fact_id) % len(FRAMES)]
     target = words[0] if wrong is None else words[1]
     return {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from merkhet.core.ids import derived_seed
-from merkhet.questions.templates import Relation, fill, in_slot
+from merkhet.questions.templates import Relation, fill_template, format_answer
 from merkhet.suites.quickstart.questions.named_facts import (
     Knowledge,
     MakerOptions,
@@ -48,7 +48,7 @@ def answer_frequencies(knowledge: Knowledge, relations: Mapping[str, Relation], 
     for relation in relations.values():
         facts = named_facts(knowledge, relation, language)
         for name, count in sorted(Counter(fact.values[relation.ask] for fact in facts).items()):
-            shown = {in_slot(template, relation.ask, name) for template in relation.templates}
+            shown = {format_answer(template, relation.ask, name) for template in relation.templates}
             rows += [
                 {"task": "completion", "relation": relation.name, "answer": text, "count": count}
                 for text in sorted(shown)
@@ -104,10 +104,10 @@ def _question(fact: NamedFact, relation: Relation, wrong: WrongAnswers, options:
         "suite": options.suite,
         "task": "completion",
         "language": options.language,
-        "prompt": fill(template, fact.values, relation.ask),
-        "answers": [in_slot(template, relation.ask, text) for text in right],
-        "target": in_slot(template, relation.ask, target),
-        "choices": [in_slot(template, relation.ask, text) for text in choices],
+        "prompt": fill_template(template, fact.values, relation.ask),
+        "answers": [format_answer(template, relation.ask, text) for text in right],
+        "target": format_answer(template, relation.ask, target),
+        "choices": [format_answer(template, relation.ask, text) for text in choices],
         "facts": [fact.fact_id],
         "qset": fact.fact_id,
         "domain": fact.domain,

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.ids import derived_seed
-from merkhet.questions.english import number
-from merkhet.questions.templates import Relation, places
+from merkhet.questions.english import format_number
+from merkhet.questions.templates import Relation, placeholder_names
 
 
 class Knowledge(Protocol):
@@ -78,10 +78,10 @@ def named_facts(knowledge: Knowledge, relation: Relation, language: str) -> list
 
 def _named_facts(knowledge: Knowledge, relation: Relation, language: str) -> list[NamedFact]:
     labels = knowledge.labels(language)
-    needed = {place for template in relation.templates for place in places(template)}
+    needed = {place for template in relation.templates for place in placeholder_names(template)}
     found = []
     for row in knowledge.facts(relation.predicate).select(_NAMED).to_pylist():
-        other = labels.get(row["object"]) if row["object"] is not None else number(row["value"])
+        other = labels.get(row["object"]) if row["object"] is not None else format_number(row["value"])
         values = {"subject": labels.get(row["subject"]), "object": other, "start": row["start"], "end": row["end"]}
         if all(values[place] for place in needed):
             kept = {place: text for place, text in values.items() if text}
@@ -139,5 +139,5 @@ def answers_by_context(
 
 def context_places(relation: Relation) -> list[str]:
     """The places that every template of a relation names, but for the asked one."""
-    common = set.intersection(*({*places(template)} for template in relation.templates))
+    common = set.intersection(*({*placeholder_names(template)} for template in relation.templates))
     return sorted(common - {relation.ask})

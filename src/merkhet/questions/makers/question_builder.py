@@ -1,4 +1,4 @@
-"""The workshop of the makers: a knowledge base's facts in words, as tables of an engine."""
+"""The builder of the makers: a knowledge base's facts in words, as tables of an engine."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pyarrow as pa
 
 from merkhet.core import SLOT
 from merkhet.knowledge.engines.relational_engine import Tables, make_transitive_closure
-from merkhet.questions.english import FORMS, number
-from merkhet.questions.makers._template_sql import forms_of, listed, quoted
+from merkhet.questions.english import FORMS, format_number
+from merkhet.questions.makers._template_sql import placeholder_forms, sql_literal, sql_literals
 from merkhet.questions.schema import BenchmarkSchema, Relation
 from merkhet.questions.splits import split_sql
 
 _LISTS = ("answers", "choices", "facts", "entities")
-MADE = (
+QUESTION_COLUMNS = (
     *("task", "prompt", "answers", "target", "choices", "candidate_set", "facts", "qset", "domain", "rule", "template"),
     *("split", "entities"),
 )
 """The columns of the questions made: texts, some of them lists."""
 MANY_FACTS = 2_000_000
-USUALLY_ASKED = 100_000
+DEFAULT_ASKED_FACTS = 100_000
 """Of how many facts questions are made, where there are very many."""
-LARGEST_POOL = 200_000
+MAX_POOL_FACTS = 200_000
 """Of about how many facts of a relation names are offered as wrong ones, where it has more."""
 
 
 @dataclass(frozen=True)
-class MakingOptions:
+class MakerOptions:
     """What the makers are told: the suite's name, the seed, the language, and how many of what.
 
     ``paraphrases`` is how many templates a fact gets at most for each place that is asked for (None: all);
@@ -49,14 +49,14 @@ class MakingOptions:
     asked: int | None = None
 
 
-class Workshop:
+class QuestionBuilder:
     """Facts in words: ``worded`` has one row a fact and relation, with the names of its places and their forms.
 
     Every draw is by md5 of the seed and the content it is drawn for: nothing depends on the order of rows, and the
     same knowledge gives the same questions on every machine.
     """
 
-    def __init__(self, tables: Tables, schema: BenchmarkSchema, options: MakingOptions) -> None:
+    def __init__(self, tables: Tables, schema: BenchmarkSchema, options: MakerOptions) -> None:
         self.tables = tables
         self.schema = schema
         self.options = options
@@ -70,7 +70,9 @@ class Workshop:
         self._pool()
         present = {row[0] for row in self.rows("select distinct rel from worded")}
         self.present = tuple(one for name, one in self.relations.items() if self.numbers[name] in present)
-        empty = ", ".join(f"cast(null as varchar{'[]' if name in _LISTS else ''}) as {name}" for name in MADE)
+        empty = ", ".join(
+            f"cast(null as varchar{'[]' if name in _LISTS else ''}) as {name}" for name in QUESTION_COLUMNS
+        )
         self.make("made", f"select {empty} where false")
         self.candidate_sets: dict[str, pa.Array] = {}
         self.sets_by_form: dict[tuple[str, str, str, bool], str] = {}
@@ -91,24 +93,24 @@ class Workshop:
     @property
     def asked(self) -> int:
         """Of about how many facts questions are made."""
-        return min(self.facts, self.options.asked or (USUALLY_ASKED if self.many else self.facts))
+        return min(self.facts, self.options.asked or (DEFAULT_ASKED_FACTS if self.many else self.facts))
 
     def is_asked(self, fact: str = "fact_id") -> str:
         """SQL for whether questions are made of a fact."""
         if self.asked == self.facts:
             return "true"
-        return f"{self.draw(quoted('asked'), fact)} // 2048 < {self.asked * 2**53 // self.facts}"
+        return f"{self.draw(sql_literal('asked'), fact)} // 2048 < {self.asked * 2**53 // self.facts}"
 
     def draw(self, *parts: str) -> str:
         """SQL for a number in [0, 2^64) that belongs to the seed and these expressions."""
-        return f"md5_number_lower(concat_ws(chr(31), {quoted(str(self.options.seed))}, {', '.join(parts)}))"
+        return f"md5_number_lower(concat_ws(chr(31), {sql_literal(str(self.options.seed))}, {', '.join(parts)}))"
 
     def chosen(self, ask: str, number: int, count: int) -> str:
         """SQL for the facts that get a paraphrase by its number, if a fact gets only some of them."""
         wanted = self.options.paraphrases
         if wanted is None or wanted >= count:
             return "true"
-        first = f"({self.draw(quoted('paraphrase ' + ask), 'fact_id')} % {count})::bigint"
+        first = f"({self.draw(sql_literal('paraphrase ' + ask), 'fact_id')} % {count})::bigint"
         return f"(({number} - {first} + {count}) % {count}) < {wanted}"
 
     def relation_rows(self, relation: Relation) -> str:
@@ -134,14 +136,16 @@ class Workshop:
             "named",
             f"""select entity, min(trim(regexp_replace(label, '[\\x00-\\x20\\x7f]+', ' ', 'g'))) as name,
                 min(kind) as kind
-            from names where language = {quoted(self.options.language)}
-              and label is not null and not contains(label, {quoted(SLOT)})
+            from names where language = {sql_literal(self.options.language)}
+              and label is not null and not contains(label, {sql_literal(SLOT)})
             group by entity having name != ''""",
         )
         self.tables.map_batches(
             "value_texts",
             "select distinct value from facts where value is not null",
-            lambda piece: piece.append_column("text", pa.array(map(number, piece["value"].to_pylist()), pa.string())),
+            lambda piece: piece.append_column(
+                "text", pa.array(map(format_number, piece["value"].to_pylist()), pa.string())
+            ),
         )
 
     def _words(self) -> None:
@@ -177,7 +181,7 @@ class Workshop:
             ) w where o is not null and s != o""",
         )
         self.tables.drop("given_relations")
-        used = forms_of(
+        used = placeholder_forms(
             template
             for one in self.relations.values()
             for template in (*one.templates, *(text for scope in one.scopes for text in scope.templates))
@@ -232,7 +236,7 @@ class Workshop:
         self.tables.define_view(
             of_predicates,
             f"""select fact_id, rule, domain, subject, object, value from facts
-            where predicate in ({listed(predicates)})""",
+            where predicate in ({sql_literals(predicates)})""",
         )
         self.tables.define_view(
             subjects,
@@ -276,7 +280,7 @@ class Workshop:
         if predicates:
             edges = f"""select x.name as low, y.name as high from facts f
                 join named x on x.entity = f.subject join named y on y.entity = f.object
-                where f.predicate in ({listed(predicates)})"""
+                where f.predicate in ({sql_literals(predicates)})"""
             make_transitive_closure(self.tables, edges, "related")
             self.make(
                 "kin",
@@ -316,12 +320,12 @@ class Workshop:
     def _thinned(self) -> str:
         """SQL for the facts whose names are offered as wrong ones: about so many of each relation at most."""
         sizes = self.rows(
-            f"select rel, count(*) from worded group by rel having count(*) > {LARGEST_POOL} order by rel"
+            f"select rel, count(*) from worded group by rel having count(*) > {MAX_POOL_FACTS} order by rel"
         )
         if not sizes:
             return "true"
-        shares = " ".join(f"when {rel} then {LARGEST_POOL * 2**53 // size}" for rel, size in sizes)
-        return f"{self.draw(quoted('pool'), 's', 'o')} // 2048 < case rel {shares} else {2**53} end"
+        shares = " ".join(f"when {rel} then {MAX_POOL_FACTS * 2**53 // size}" for rel, size in sizes)
+        return f"{self.draw(sql_literal('pool'), 's', 'o')} // 2048 < case rel {shares} else {2**53} end"
 
     def wrong_names(self, asked: str, into: str, count: int, purpose: str, tries: int = 24) -> None:
         """Draw wrong names for rows of a table (id, rel, ask, said, domain): up to ``count`` for each, numbered.
@@ -330,8 +334,8 @@ class Workshop:
         neither stated nor inferred, it is no kin of a right answer, and the sentence does not say it already.
         Small pools are tried whole, of large ones some are drawn.
         """
-        drawn = self.draw(quoted(purpose), "a.id", "k")
-        order = self.draw(quoted(purpose + " order"), "t.id", "t.name")
+        drawn = self.draw(sql_literal(purpose), "a.id", "k")
+        order = self.draw(sql_literal(purpose + " order"), "t.id", "t.name")
         kinship = [str(self.numbers[one.name]) for one in self.present if one.kinship]
         near, far = (self._numbered(one for one in self.present if one.wrong == where) for where in ("near", "far"))
         self.make(
@@ -373,15 +377,15 @@ class Workshop:
 
     def put(self, source: str, **columns: str) -> None:
         """Add a question for each row of a source, with SQL for each column that is not null or usual."""
-        unknown = set(columns) - set(MADE)
+        unknown = set(columns) - set(QUESTION_COLUMNS)
         if unknown:
             raise ValueError(f"no such columns: {sorted(unknown)}")
         columns = {"qset": "fact_id", "domain": "domain", "split": "split", **columns}
-        chosen = [f"{columns.get(name, 'null')} as {name}" for name in MADE]
+        chosen = [f"{columns.get(name, 'null')} as {name}" for name in QUESTION_COLUMNS]
         self.tables.add("made", f"select {', '.join(chosen)} from {source}")
 
 
-def balanced(frames: Iterable[str], drawn: str) -> str:
+def pick_sql(frames: Iterable[str], drawn: str) -> str:
     """SQL that takes one of some expressions by a drawn number."""
     options = list(frames)
     if len(options) == 1:
