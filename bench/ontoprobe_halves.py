@@ -31,7 +31,7 @@ FEW = 10
 def halves(given: Statements, names_say_nothing: bool) -> QuestionSet:
     """Subclass questions of both halves; the training rows of soft prompts are of the seen half."""
     seen, unseen = [], []
-    for one in given.of("SCO"):
+    for one in given.for_task("SCO"):
         own = replace(one, subject=opaque(one.subject) if names_say_nothing else one.subject)
         (seen if is_first_half(one.subject) else unseen).append(own)
     splits = ["train"] * FEW + ["dev"] * FEW + ["test"] * len(seen)
@@ -58,7 +58,7 @@ def rule(given: Statements) -> QuestionSet:
     def is_unseen(one: Statement) -> bool:
         return not any(is_first_half(name) for name in (one.subject, one.golds[0]))
 
-    kept = [replace(one, split="test") for one in given.of("SCO") if is_unseen(one)]
+    kept = [replace(one, split="test") for one in given.for_task("SCO") if is_unseen(one)]
     return make_ontology_questions(
         replace(given, statements=tuple(kept)),
         OntologyOptions(

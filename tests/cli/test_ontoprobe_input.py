@@ -54,7 +54,7 @@ OF_NO_USE = (
     (("--knowledge", "elements"), "no class"),
     (("--knowledge", "ontology", "--set", "options.pattern=x.yaml"), "did you mean 'patterns'"),
     (("--knowledge", "ontology", "--set", "options.patterns=missing.yaml"), "missing.yaml"),
-    (("--knowledge", "ontology", "--set", "options.predicates=[a]"), "is a mapping"),
+    (("--knowledge", "ontology", "--set", "options.predicates=[a]"), "must be a mapping"),
     (("--knowledge", "ontology", "--set", "options.predicates={kind: [x]}"), "kind"),
     (("--knowledge", "ontology", "--task", "TPP"), "did you mean 'TP'"),
     (("--data", "nowhere"), "nowhere"),

@@ -15,7 +15,7 @@ from merkhet.suites.ontoprobe.questions.multiple_choice import choice_questions
 from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES
 from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements, gather_statements
 from merkhet.suites.ontoprobe.questions.property_patterns import make_pattern
-from merkhet.suites.ontoprobe.questions.rule_reasoning import Maker, draw_statements, reasoning_questions
+from merkhet.suites.ontoprobe.questions.rule_reasoning import RuleQuestionMaker, draw_statements, reasoning_questions
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ ANIMALS = World(
 
 
 def of(statements: Statements, task: str) -> dict[str, tuple[str, ...]]:
-    return {one.subject: one.golds for one in statements.of(task)}
+    return {one.subject: one.golds for one in statements.for_task(task)}
 
 
 def test_an_ontology_becomes_statements_nearest_first() -> None:
@@ -114,13 +114,13 @@ def test_instances_and_splits_are_drawn_by_the_seed_and_not_by_the_order() -> No
     found = gather_statements(world, seed=3, instances_per_class=30)
     assert found == gather_statements(replace(world, instances=dict(mixed)), seed=3, instances_per_class=30)
     assert found != gather_statements(world, seed=4, instances_per_class=30)
-    splits = [one.split for one in found.of("TP")]
+    splits = [one.split for one in found.for_task("TP")]
     assert [splits.count(name) for name in ("train", "dev", "test")] == [10, 10, 40]
 
 
 def test_a_users_pattern_is_used_and_one_for_an_unknown_property_refused() -> None:
     given = {"composer": {"pattern": "[X] was composed by [Y] ."}}
-    assert gather_statements(ANIMALS, seed=0, patterns=given).patterns["composer"].piece == " was composed by"
+    assert gather_statements(ANIMALS, seed=0, patterns=given).patterns["composer"].infix == " was composed by"
     with pytest.raises(InputError, match="'compser'; did you mean 'composer'"):
         gather_statements(ANIMALS, seed=0, patterns={"compser": {"pattern": "[X] is by [Y] ."}})
 
@@ -327,14 +327,14 @@ def test_the_control_is_never_about_what_follows() -> None:
         properties=("barks at", "feeds", "sung by"),
         patterns={one: make_pattern(f"[X] {one} [Y] .") for one in ("barks at", "feeds", "sung by")},
     )
-    maker = Maker(statements, "own", None)
+    maker = RuleQuestionMaker(statements, "own", None)
     for seed in range(5):
-        test = maker.items("rdfs9", seed=seed)
-        chosen = maker.others("rdfs9", test, seed)
+        test = maker.test_statements("rdfs9", None, seed)
+        chosen = maker.control_statements("rdfs9", test, seed)
         about = {one.subject: chosen[one.fact_id].subject for one in test}
         assert about.items() >= {("dog", "song"), ("mammal", "song"), ("cat", "song")}
-        test = maker.items("rdfs2", seed=seed)
-        chosen = maker.others("rdfs2", test, seed)
+        test = maker.test_statements("rdfs2", None, seed)
+        chosen = maker.control_statements("rdfs2", test, seed)
         assert chosen[test[0].fact_id].subject == "sung by"  # A dog is an animal, so "feeds" would be no control.
 
 

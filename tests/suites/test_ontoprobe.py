@@ -205,12 +205,12 @@ def test_the_faults_of_the_published_code_are_had_on_request_alone(ontology, lon
 def test_options_that_cannot_be_meant_are_refused():
     for options, said in (
         ({"templates": ["hard"]}, "cannot have 'hard'"),
-        ({"reasoning": []}, "should list some of"),
-        ({"pairs": 0}, "whole number above 0"),
+        ({"reasoning": []}, "must list some of"),
+        ({"pairs": 0}, "must be an integer ≥ 1"),
         ({"alpha": 1.5}, "between 0 and 1"),
-        ({"compat": "book"}, "can only be paper"),
+        ({"compat": "book"}, "must be 'paper'"),
         ({"losses": "bse"}, "did you mean 'bce'"),
-        ({"premises": "many"}, "whole number above 0"),
+        ({"premises": "many"}, "must be an integer ≥ 1"),
     ):
         with pytest.raises(InputError, match=said):
             read_options(make_study({"suite": "ontoprobe", "options": options}, "study"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from merkhet.core.errors import InputError
-from merkhet.suites.ontoprobe.published import FILES, published_files, read_published_statements
+from merkhet.suites.ontoprobe.published import read_published_statements
 from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_questions
 from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES
 
@@ -37,7 +37,6 @@ def test_one_file_is_enough_and_may_stand_in_the_folder_itself(tmp_path: Path) -
     assert [one.split for one in found.statements] == ["train"] * 10 + ["dev"] * 10 + ["test"] * 2
     assert found.classes == ("animal", "dog", "plant")
     assert found.properties == ()
-    assert [path.name for path in published_files(folder)] == ["type.jsonl", "class.json"]
     made = make_ontology_questions(found)
     assert made.about["counts"]["TP"] == {"train": 40, "dev": 40, "test": 8}
 
@@ -52,10 +51,10 @@ def test_a_broken_row_is_named(tmp_path: Path) -> None:
     for row, message in (
         ("{", r"type\.jsonl, row 2: not valid JSON"),
         ("[]", r"type\.jsonl, row 2: a row is a JSON object"),
-        ({"uuu": "a"}, r"type\.jsonl, row 2: a row has 'uuu' and 'xxx'"),
-        ({"uuu": 3, "xxx": ["dog"]}, r"type\.jsonl, row 2: 'uuu' is 3"),
+        ({"uuu": "a"}, r"type\.jsonl, row 2: a row must have 'uuu' and 'xxx'"),
+        ({"uuu": 3, "xxx": ["dog"]}, r"type\.jsonl, row 2: 'uuu' must be text, got 3"),
         ({"uuu": "a", "xxx": []}, r"type\.jsonl, row 2: 'xxx' is empty"),
-        ({"uuu": "a", "xxx": "dog"}, r"type\.jsonl, row 2: 'xxx' is 'dog'"),
+        ({"uuu": "a", "xxx": "dog"}, r"type\.jsonl, row 2: 'xxx' must be a list, got 'dog'"),
     ):
         with pytest.raises(InputError, match=message):
             read_published_statements(written(tmp_path, type_jsonl=[TYPES[0], row]))
@@ -93,14 +92,13 @@ def rows(made):
     return [{**row, "shown": shown.get(row["question_id"])} for row in made.questions.to_pylist()]
 
 
-def test_the_published_counts(published, shared: Path) -> None:
+def test_the_published_counts(published) -> None:
     counts = Counter((one.task, one.split) for one in published.statements)
     tested = {"TP": 8839, "SCO": 701, "SPO": 39, "DM": 30, "RG": 28}
     assert counts == {
         (task, s): 10 if s != "test" else n for task, n in tested.items() for s in ("train", "dev", "test")
     }
     assert (len(published.classes), len(published.properties), len(published.patterns)) == (783, 82, 82)
-    assert len(published_files(shared / "data" / "ontoprobe")) == len(FILES)
     said = " ".join(published.remarks)
     assert "70 rows of type.jsonl are repeated" in said
     assert "35 subjects of type.jsonl have two rows" in said

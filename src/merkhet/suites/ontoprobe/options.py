@@ -1,4 +1,4 @@
-"""What a study may say about ontoprobe, checked before anything is done."""
+"""Options of ontoprobe."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from merkhet.engine.study import Study
 
 MEMORIZING = ("TP", "SCO", "SPO", "DM", "RG")
 RULES = {"rdfs2": "DM", "rdfs3": "RG", "rdfs5": "SPO", "rdfs7": "SPO", "rdfs9": "SCO", "rdfs11": "SCO"}
-"""Each rule with the memorizing task that its first premise comes from."""
-LEARNED_FOR = {
+"""Memorizing task of each rule's first premise."""
+SOFT_TEMPLATE_TASKS = {
     **{"rdfs2": ("DM", "TP"), "rdfs3": ("RG", "TP"), "rdfs5": ("SPO",), "rdfs7": ("SPO",)},
     **{"rdfs9": ("SCO", "TP"), "rdfs11": ("SCO",)},
 }
-"""Each rule with the memorizing tasks whose soft templates stand in its premises and its hypothesis."""
+"""Memorizing tasks whose soft templates are part of each rule's premises and hypothesis."""
 CHOICE = tuple(f"{task}-choice" for task in (*MEMORIZING, *RULES))
 PREDISPOSITION = "predisposition"
-WAYS = ("manual", "soft")
+PROMPT_KINDS = ("manual", "soft")
 LOSSES = ("bce", "nll")
 
 HELP = {
@@ -41,9 +41,9 @@ HELP = {
 
 @dataclass(frozen=True)
 class OntoprobeOptions:
-    """The options of a study; see HELP."""
+    """Options of a study; see HELP."""
 
-    templates: tuple[str, ...] = WAYS
+    templates: tuple[str, ...] = PROMPT_KINDS
     reasoning: tuple[str, ...] = ("manual-manual",)
     losses: tuple[str, ...] = ("bce",)
     premises: int | None = 100
@@ -54,43 +54,43 @@ class OntoprobeOptions:
 
 
 def read_options(study: Study) -> OntoprobeOptions:
-    """The options of a study; refuses what cannot be meant."""
-    given = study.options
-    combined = tuple(f"{template}-{conjunction}" for conjunction in WAYS for template in WAYS)
-    usual = OntoprobeOptions()
-    premises = given.get("premises", usual.premises)
-    alpha = given.get("alpha", usual.alpha)
+    """Read and check the options of a study."""
+    options = study.options
+    combined = tuple(f"{template}-{conjunction}" for conjunction in PROMPT_KINDS for template in PROMPT_KINDS)
+    defaults = OntoprobeOptions()
+    premises = options.get("premises", defaults.premises)
+    alpha = options.get("alpha", defaults.alpha)
     if not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise InputError(f"the option alpha is {alpha!r}, and should be a number between 0 and 1")
-    compat = given.get("compat")
+        raise InputError(f"the option alpha must be a number between 0 and 1, got {alpha!r}")
+    compat = options.get("compat")
     if compat not in (None, "paper"):
-        raise InputError(f"the option compat is {compat!r}, and can only be paper, or be left out")
+        raise InputError(f"the option compat must be 'paper' or be left out, got {compat!r}")
     return OntoprobeOptions(
-        templates=_some(given, "templates", WAYS, usual.templates),
-        reasoning=_some(given, "reasoning", combined, usual.reasoning),
-        losses=_some(given, "losses", LOSSES, usual.losses),
-        premises=None if premises is None else _count("premises", premises),
-        pairs=_count("pairs", given.get("pairs", usual.pairs)),
+        templates=_read_names(options, "templates", PROMPT_KINDS, defaults.templates),
+        reasoning=_read_names(options, "reasoning", combined, defaults.reasoning),
+        losses=_read_names(options, "losses", LOSSES, defaults.losses),
+        premises=None if premises is None else _check_count("premises", premises),
+        pairs=_check_count("pairs", options.get("pairs", defaults.pairs)),
         alpha=float(alpha),
-        instances=_count("instances", given.get("instances", usual.instances)),
+        instances=_check_count("instances", options.get("instances", defaults.instances)),
         compat=compat,
     )
 
 
-def _some(given: dict[str, Any], key: str, known: tuple[str, ...], usual: tuple[str, ...]) -> tuple[str, ...]:
-    value = given.get(key)
+def _read_names(options: dict[str, Any], key: str, known: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
+    value = options.get(key)
     if value is None:
-        return usual
+        return default
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names:
-        raise InputError(f"the option {key} is {value!r}, and should list some of {', '.join(known)}")
+        raise InputError(f"the option {key} must list some of {', '.join(known)}, got {value!r}")
     for name in names:
         if name not in known:
             raise InputError(f"the option {key} cannot have {name!r}; {did_you_mean(str(name), known)}")
     return tuple(name for name in known if name in names)
 
 
-def _count(key: str, value: Any) -> int:
+def _check_count(key: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"the option {key} is {value!r}, and should be a whole number above 0")
+        raise InputError(f"the option {key} must be an integer ≥ 1, got {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""How ontoprobe asks: manual templates, soft prompts learned for every model, premises settled by its own ranks."""
+"""Asking steps of ontoprobe: manual templates, soft prompts learned for every model, labels of premises."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from merkhet.models.model_lookup import ResolvedModel
 from merkhet.models.placeholders import PseudowordSettings
 from merkhet.suites.ontoprobe.options import (
     CHOICE,
-    LEARNED_FOR,
     MEMORIZING,
     PREDISPOSITION,
     RULES,
+    SOFT_TEMPLATE_TASKS,
     OntoprobeOptions,
     read_options,
 )
@@ -29,16 +29,16 @@ WEIGHTS = "soft.safetensors"
 
 
 def asking_steps(resolved: ResolvedStudy) -> AskingSteps:
-    """Ask every model by manual templates, then with the soft prompts it has learned; label the premises of all."""
+    """Ask every model by manual templates and by soft prompts learned for it, then label the premises of all."""
     steps: list[AnyStep] = []
     for number in range(len(resolved.models)):
-        steps += _Model(resolved, number).steps()
+        steps += _ModelSteps(resolved, number).steps()
     asks_rules = any(task in RULES or task.partition("-")[0] in RULES for task in _tasks(resolved))
     return AskingSteps(tuple(steps), _label_step(resolved) if asks_rules else None)
 
 
-class _Model:
-    """The steps of one model."""
+class _ModelSteps:
+    """Steps of one model."""
 
     def __init__(self, resolved: ResolvedStudy, number: int) -> None:
         self.resolved = resolved
@@ -48,7 +48,7 @@ class _Model:
         self.pseudowords = _pseudowords(resolved.study.seed, self.options)
         self.probes = select_probes(self.model, resolved.study.probes)
         asked = set(_tasks(resolved))
-        # What decides whether premises are known is asked wherever they are.
+        # The memorizing questions of first premises decide whether the model knows them.
         asked |= {RULES[task] for task in asked if task in RULES}
         self.memorizing = [task for task in MEMORIZING if task in asked]
         self.rules = [rule for rule in RULES if rule in asked]
@@ -59,7 +59,7 @@ class _Model:
         steps: list[AnyStep] = []
         for choice in self.probes:
             if self.memorizing:
-                # A baseline does not read the question: one template says it all.
+                # A baseline does not read the question: one template is enough.
                 kinds = ["1"] if self.model.kind == "baseline" else []
                 steps.append(self._ask(choice, "memorizing", tasks=self.memorizing, kinds=kinds))
             if self.rules:
@@ -73,78 +73,82 @@ class _Model:
             return steps
         combined = [kind for kind in self.options.reasoning if SOFT in kind] if self.rules else []
         for loss in self.options.losses if SOFT in self.options.templates or combined else ():
-            learned, more = self._soft_memorizing(ranked, loss)
-            steps += more
+            weights, memorizing_steps = self._soft_memorizing(ranked, loss)
+            steps += memorizing_steps
             if loss == self.options.losses[0]:
-                steps += self._soft_reasoning(ranked, loss, learned, combined)
+                steps += self._soft_reasoning(ranked, loss, weights, combined)
         return steps
 
     def _soft_memorizing(self, choice: ProbeChoice, loss: str) -> tuple[list[str], list[AnyStep]]:
-        """Soft prompts of every memorizing task, and the questions asked with them."""
-        files: list[str] = []
+        """Learn soft prompts of every memorizing task and ask with them; return their files and the steps."""
+        weights: list[str] = []
         steps: list[AnyStep] = []
         needed = set(self.memorizing)
         if any(SOFT in kind for kind in self.options.reasoning):
-            needed |= {task for rule in self.rules for task in LEARNED_FOR[rule]}
+            needed |= {task for rule in self.rules for task in SOFT_TEMPLATE_TASKS[rule]}
         for task in (task for task in MEMORIZING if task in needed):
             learn = self._learn(task, loss, kinds=["soft"])
-            files.append(learn.outputs[0])
+            weights.append(learn.outputs[0])
             steps.append(learn)
             if SOFT in self.options.templates and task in self.memorizing:
-                steps.append(self._ask_soft(choice, loss, task, tasks=[task], kinds=["soft"], soft=[files[-1]]))
-        return files, steps
+                steps.append(self._ask_soft(choice, loss, task, tasks=[task], kinds=["soft"], soft=[weights[-1]]))
+        return weights, steps
 
     def _soft_reasoning(
-        self, choice: ProbeChoice, loss: str, learned: list[str], combined: Sequence[str]
+        self, choice: ProbeChoice, loss: str, weights: list[str], combined: Sequence[str]
     ) -> list[AnyStep]:
-        """Rules with soft templates, learned conjunctions, or both; the latter go on from what was memorized."""
+        """Ask rules with soft templates, soft conjunctions, or both; the last start from the prompts of memorizing."""
         steps: list[AnyStep] = []
-        given: dict[str, Any] = {"methods": 1, "pseudowords": self.pseudowords}
+        rule_settings: dict[str, Any] = {"methods": 1, "pseudowords": self.pseudowords}
         if any(kind.startswith(SOFT) for kind in combined):
             asked = [*self.rules, PREDISPOSITION]
             kinds = [*(kind for kind in combined if kind == "soft-manual"), "soft"]
-            steps.append(self._ask_soft(choice, loss, "soft-manual", tasks=asked, kinds=kinds, soft=learned, **given))
+            steps.append(
+                self._ask_soft(choice, loss, "soft-manual", tasks=asked, kinds=kinds, soft=weights, **rule_settings)
+            )
         for kind in combined:
             if kind == "soft-manual":
                 continue
-            start = learned if kind == "soft-soft" else []
+            start = weights if kind == "soft-soft" else []
             for rule in self.rules:
                 settings = {"pseudowords": self.options.pairs, "alpha": self.options.alpha}
                 learn = self._learn(rule, loss, kinds=[kind], start=start, settings=settings)
                 soft = [learn.outputs[0]]
                 steps.append(learn)
                 steps.append(
-                    self._ask_soft(choice, loss, f"{rule} {kind}", tasks=[rule], kinds=[kind], soft=soft, **given)
+                    self._ask_soft(
+                        choice, loss, f"{rule} {kind}", tasks=[rule], kinds=[kind], soft=soft, **rule_settings
+                    )
                 )
         return steps
 
-    def _ask(self, choice: ProbeChoice, about: str, **given: Any) -> AnyStep:
-        return make_ask_step(self.resolved, self.number, choice, about, **given)
+    def _ask(self, choice: ProbeChoice, about: str, **settings: Any) -> AnyStep:
+        return make_ask_step(self.resolved, self.number, choice, about, **settings)
 
-    def _ask_soft(self, choice: ProbeChoice, loss: str, about: str, **given: Any) -> AnyStep:
+    def _ask_soft(self, choice: ProbeChoice, loss: str, about: str, **settings: Any) -> AnyStep:
         name = soft_name(self.model.name, loss)
-        return make_ask_step(self.resolved, self.number, choice, f"{about}, soft ({loss})", name=name, **given)
+        return make_ask_step(self.resolved, self.number, choice, f"{about}, soft ({loss})", name=name, **settings)
 
-    def _learn(self, task: str, loss: str, **given: Any) -> AnyStep:
-        settings = {**given.pop("settings", {}), "loss": loss}
+    def _learn(self, task: str, loss: str, **arguments: Any) -> AnyStep:
+        settings = {**arguments.pop("settings", {}), "loss": loss}
         if self.options.compat:
             settings["compat"] = self.options.compat
         name = soft_name(self.model.name, loss)
-        return make_learn_step(self.resolved, self.number, name, task, weights=WEIGHTS, settings=settings, **given)
+        return make_learn_step(self.resolved, self.number, name, task, weights=WEIGHTS, settings=settings, **arguments)
 
 
 def soft_name(model: str, loss: str) -> str:
-    """What a model is called where it was asked with soft prompts."""
+    """Name a model that is asked with soft prompts."""
     return f"{model}, soft" if loss == "bce" else f"{model}, soft ({loss})"
 
 
 def _label_step(resolved: ResolvedStudy) -> Step[PremiseParams, Nothing]:
-    """Make the step that labels which premises each model knows by itself."""
+    """Make the step that labels how premises were given to each model."""
     families: dict[str, tuple[str, ...]] = {}
     methods: dict[str, str] = {}
     for model in resolved.models:
-        first = _first_method(resolved, model)
-        methods |= dict.fromkeys(_names(model), first) if first else {}
+        method = _first_method(resolved, model)
+        methods |= dict.fromkeys(_names(model), method) if method else {}
         families |= {name: (name, model.name) for name in _names(model)[1:]}
     params = PremiseParams(families, methods)
     inputs = (*QUESTION_TABLES, "answers.parquet")

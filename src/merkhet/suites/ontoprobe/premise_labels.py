@@ -1,9 +1,9 @@
-"""Labels of premises: shown in the text, known to the model, or neither.
+"""Labels of premises: shown in the text (EX), known to the model (IM), or neither (NO).
 
-A premise that is not shown counts as known ("IM") if it is in the better half of the premises of its rule by the
-model's own reciprocal rank of the questions that ask for it alone; the middle one of an odd number is in the better
-half, and of equal ones those come first whose questions have the smaller ids. In multiple choice it is known if the
-model chose rightly. Whatever could not be asked is not known.
+A premise that is not shown counts as known if it is in the better half of its rule's premises. They are ordered by the
+model's reciprocal rank in the questions that ask for the premise alone; ties go to the smaller question ids. The middle
+one of an odd number is in the better half. In multiple choice, a premise is known if the model chose the right answer.
+A premise that could not be asked is not known.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ _SHOWS_FIRST = {"both", "first"}
 _SHOWS_SECOND = {"both", "second"}
 
 Ranks = Mapping[str, float]
-"""For each question the mean reciprocal rank of its best right answer over repeats."""
+"""Mean reciprocal rank of the best gold answer over repeats, by question."""
 
 
 @dataclass(frozen=True)
 class PremiseParams:
-    """Whose answers decide what a model knows."""
+    """Parameters of :func:`label_premises`."""
 
     families: Mapping[str, tuple[str, ...]]
-    """Models whose answers count for a model: for one with soft prompts, itself and the model without them."""
+    """Models whose answers decide what a model knows: with soft prompts, itself and the model without them."""
     methods: Mapping[str, str]
     """Method by which each model is asked about premises."""
 
 
 def label_premises(context: StepContext[PremiseParams, Nothing]) -> None:
-    """Write settings.parquet: how premises were given, for every question with premises and every model."""
+    """Write settings.parquet: a label for every question with premises and every model that answered it."""
     params = context.params
-    found = read_questions(context.folder)
-    premises = found.premises.to_pylist()
-    tasks = dict(zip(*(found.questions[name].to_pylist() for name in ("question_id", "task")), strict=True))
-    templates = dict(zip(*(found.questions[name].to_pylist() for name in ("question_id", "template")), strict=True))
-    table = read_table(ANSWERS, context.folder / "answers.parquet")
-    right = {row["question_id"]: row["answers"] for row in found.questions.to_pylist()}
-    ranks = reciprocal_ranks(table, params.methods, right)
-    answered = _answered(table)
+    question_set = read_questions(context.folder)
+    premises = question_set.premises.to_pylist()
+    questions = question_set.questions
+    tasks = dict(zip(*(questions[name].to_pylist() for name in ("question_id", "task")), strict=True))
+    templates = dict(zip(*(questions[name].to_pylist() for name in ("question_id", "template")), strict=True))
+    answers = read_table(ANSWERS, context.folder / "answers.parquet")
+    golds = {row["question_id"]: row["answers"] for row in questions.to_pylist()}
+    ranks = reciprocal_ranks(answers, params.methods, golds)
     rows = []
-    for model, ids in answered.items():
-        family: dict[str, float] = {}
+    for model, ids in _answered_questions(answers).items():
+        family_ranks: dict[str, float] = {}
         for name in reversed(params.families.get(model, (model,))):
-            family.update(ranks.get(name, {}))
+            family_ranks.update(ranks.get(name, {}))
         groups: dict[tuple[str, str | None], list[dict[str, object]]] = defaultdict(list)
         for row in premises:
             if row["question_id"] in ids:
@@ -62,67 +62,72 @@ def label_premises(context: StepContext[PremiseParams, Nothing]) -> None:
         for members in groups.values():
             rows += [
                 {"question_id": name, "model": model, "premises": setting}
-                for name, setting in premise_labels(members, family).items()
+                for name, setting in premise_labels(members, family_ranks).items()
             ]
     write_table(SETTINGS, make_table(SETTINGS, rows), context.folder / context.step.outputs[0])
 
 
 def premise_labels(premises: Sequence[Mapping[str, object]], ranks: Ranks) -> dict[str, str]:
-    """How the premises of one rule's questions were given, by question: "EX/IM" and the like."""
+    """Label the premises of one rule's questions, such as ``EX/IM`` for the first and the second, by question."""
     known = {}
     for column in ("first", "second"):
         for memory in {str(row["memory"]) for row in premises}:
-            groups = {_ids(row[column]) for row in premises if row["memory"] == memory}
-            known[column, memory] = _memorized(groups, ranks, memory)
-    found = {}
+            premise_questions = {_ids(row[column]) for row in premises if row["memory"] == memory}
+            known[column, memory] = _memorized(premise_questions, ranks, memory)
+    labels = {}
     for row in premises:
         memory, shown = str(row["memory"]), row["shown"]
-        first = UNKNOWN if _ids(row["first"]) not in known["first", memory] else KNOWN
-        second = UNKNOWN if _ids(row["second"]) not in known["second", memory] else KNOWN
+        first_memory = UNKNOWN if _ids(row["first"]) not in known["first", memory] else KNOWN
+        second_memory = UNKNOWN if _ids(row["second"]) not in known["second", memory] else KNOWN
         if shown == "other":
-            found[str(row["question_id"])] = f"{OTHER}/{SHOWN}"
+            labels[str(row["question_id"])] = f"{OTHER}/{SHOWN}"
         else:
-            left = SHOWN if shown in _SHOWS_FIRST else first
-            right = SHOWN if shown in _SHOWS_SECOND else second
-            found[str(row["question_id"])] = f"{left}/{right}"
-    return found
+            first_label = SHOWN if shown in _SHOWS_FIRST else first_memory
+            second_label = SHOWN if shown in _SHOWS_SECOND else second_memory
+            labels[str(row["question_id"])] = f"{first_label}/{second_label}"
+    return labels
 
 
 def reciprocal_ranks(
-    answers: pa.Table, methods: Mapping[str, str], right: Mapping[str, Sequence[str]]
+    answers: pa.Table, methods: Mapping[str, str], golds: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, float]]:
-    """For each model the mean reciprocal rank of the best right answer of every question, by the model's method.
+    """Compute the mean reciprocal rank of the best gold answer to every question, by model and the model's method.
 
-    An answer that was written and not ranked counts 1 if it is right, and else 0.
+    A written answer, which has no ranks, counts 1 if it is right and 0 otherwise.
+
+    Args:
+        methods: Method that counts, by model.
+        golds: Gold answers by question.
     """
     usable = answers.filter(pc.is_null(answers["unusable"]))
     usable = usable.select(["model", "method", "question_id", "gold_ranks", "prediction"])
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = (usable[name].to_pylist() for name in usable.column_names)
     for model, method, question, ranks, prediction in zip(*columns, strict=True):
         if methods.get(model, method) == method or not ranks:
-            value = 1.0 / min(ranks) if ranks else exact_match(prediction or "", right[question])
-            found[model][question].append(value)
+            value = 1.0 / min(ranks) if ranks else exact_match(prediction or "", golds[question])
+            scores[model][question].append(value)
     return {
-        model: {question: float(np.mean(values)) for question, values in own.items()} for model, own in found.items()
+        model: {question: float(np.mean(values)) for question, values in by_question.items()}
+        for model, by_question in scores.items()
     }
 
 
-def _memorized(groups: set[tuple[str, ...]], ranks: Ranks, memory: str) -> set[tuple[str, ...]]:
-    """Which premises, each given by the questions that ask for it, are known."""
-    means = {ids: float(np.mean([ranks[name] for name in ids if name in ranks] or [0.0])) for ids in groups}
+def _memorized(premise_questions: set[tuple[str, ...]], ranks: Ranks, memory: str) -> set[tuple[str, ...]]:
+    """Select the known premises; each is identified by the questions that ask for it."""
+    means = {ids: float(np.mean([ranks[name] for name in ids if name in ranks] or [0.0])) for ids in premise_questions}
     if memory == "right":
         return {ids for ids, mean in means.items() if mean == 1.0}
-    order = sorted(groups, key=lambda ids: (-means[ids], ids))
+    order = sorted(premise_questions, key=lambda ids: (-means[ids], ids))
     return {ids for ids in order[: (len(order) + 1) // 2] if means[ids] > 0}
 
 
-def _answered(answers: pa.Table) -> dict[str, set[str]]:
+def _answered_questions(answers: pa.Table) -> dict[str, set[str]]:
     pairs = answers.group_by(["model", "question_id"]).aggregate([])
-    found: dict[str, set[str]] = defaultdict(set)
+    questions: dict[str, set[str]] = defaultdict(set)
     for model, question in zip(pairs["model"].to_pylist(), pairs["question_id"].to_pylist(), strict=True):
-        found[model].add(question)
-    return found
+        questions[model].add(question)
+    return questions
 
 
 def _ids(value: object) -> tuple[str, ...]:

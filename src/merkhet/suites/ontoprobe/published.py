@@ -1,4 +1,4 @@
-"""OntoProbe's own files: statements with their splits, classes and properties, read from where a user has put them."""
+"""Reader of OntoProbe's published files: statements, classes and properties."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from merkhet.core.errors import InputError
 from merkhet.core.files import parse_json_object
 from merkhet.core.text_formats import parse_json
-from merkhet.suites.ontoprobe.questions.ontology_statements import FEW, Statement, Statements
-from merkhet.suites.ontoprobe.questions.property_patterns import Pattern, make_pattern, patterns_for
+from merkhet.suites.ontoprobe.questions.ontology_statements import SPLIT_SIZE, Statement, Statements
+from merkhet.suites.ontoprobe.questions.property_patterns import make_pattern, resolve_patterns
 
 MEMORIZING = {
     "TP": "type.jsonl",
@@ -23,70 +23,72 @@ MEMORIZING = {
 }
 CLASSES, PROPERTIES = "class.json", "property.json"
 FILES = (*(f"memorizing/{name}" for name in MEMORIZING.values()), f"ontology/{CLASSES}", f"ontology/{PROPERTIES}")
-"""What the published folder holds; each file may also stand in the folder itself."""
+"""Files of the published folder; each may also be in the folder itself."""
 
-_SOUGHT = "Name the folder that has OntoProbe's memorizing/type.jsonl … with --data."
+_REMEDY = "Name the folder that has OntoProbe's memorizing/type.jsonl … with --data."
+
+
+_Rows = Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
+"""Subject and gold answers of each row, by task."""
 
 
 @dataclass
-class _Read:
-    """What has been read: statements, a pattern of each property, and where things were odd."""
+class _Contents:
+    """Contents of the files read so far."""
 
     statements: list[Statement] = field(default_factory=list)
     patterns: dict[str, str] = field(default_factory=dict)
-    several: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """First pattern of each property."""
+    other_patterns: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Further patterns of a property, which are not used."""
     remarks: list[str] = field(default_factory=list)
 
     def add_pattern(self, label: str, text: str) -> None:
         """Keep the first pattern of a property, and note others."""
         if self.patterns.setdefault(label, text) != text:
-            self.several[label].add(text)
-
-
-def published_files(folder: Path) -> list[Path]:
-    """The files of OntoProbe that a folder holds, in it or in memorizing/ and ontology/."""
-    return [path for name in FILES if (path := _find(folder, name)) is not None]
+            self.other_patterns[label].add(text)
 
 
 def read_published_statements(folder: Path, patterns: Mapping[str, Mapping[str, str]] | None = None) -> Statements:
-    """The statements of a folder with any of OntoProbe's five files, classes and properties beside them or guessed.
+    """Read the statements of a folder with any of OntoProbe's five files of memorizing tasks.
 
-    Of each file the first ten rows are train, the next ten dev, the rest test. ``patterns`` replace published ones.
-    What is odd in the data is kept and remarked: rows that are there twice, instances with different classes in two
-    rows, right answers that are no candidates, properties with two patterns. Refuses a broken file in one line that
-    names it and the row.
+    Classes and properties come from their own files, or from the rows if these are missing. Of each file the first ten
+    rows are train, the next ten dev, the rest test. Irregular data are kept and remarked: repeated rows, instances with
+    different classes in two rows, gold answers that are no candidates, properties with two patterns.
+
+    Args:
+        patterns: Patterns of properties by label, which replace published ones.
+
+    Raises:
+        InputError: If the folder has none of the files, or a file is broken; the message names the file and the row.
     """
-    places = {task: _find(folder, f"memorizing/{name}") for task, name in MEMORIZING.items()}
-    if not any(places.values()):
-        raise InputError(f"{folder} holds none of {', '.join(MEMORIZING.values())}. {_SOUGHT}")
-    read = _Read()
-    listed = _properties(_find(folder, f"ontology/{PROPERTIES}"), read)
-    rows = {task: _rows(path, task, read) for task, path in places.items() if path}
-    classes = _classes(_find(folder, f"ontology/{CLASSES}"), rows, read)
-    if listed is None:
-        listed = list(read.patterns)
-        if listed:
-            read.remarks.append(f"There is no {PROPERTIES}: the {len(listed)} properties are those that the rows name.")
-    renamed = _renamed(rows, listed, read)
-    for task, found in rows.items():
-        for number, (subject, golds) in enumerate(found):
-            split = "train" if number < FEW else "dev" if number < 2 * FEW else "test"
-            read.statements.append(Statement(task, renamed.get(subject, subject), golds, split))
-    _remark_on_rows(read, classes, listed)
-    words = {label: {"pattern": text} for label, text in read.patterns.items() if label in listed}
+    paths = {task: _find(folder, f"memorizing/{name}") for task, name in MEMORIZING.items()}
+    if not any(paths.values()):
+        raise InputError(f"{folder} holds none of {', '.join(MEMORIZING.values())}. {_REMEDY}")
+    contents = _Contents()
+    properties = _read_properties(_find(folder, f"ontology/{PROPERTIES}"), contents)
+    rows = {task: _read_rows(path, task, contents) for task, path in paths.items() if path}
+    classes = _read_classes(_find(folder, f"ontology/{CLASSES}"), rows, contents)
+    if properties is None:
+        properties = list(contents.patterns)
+        if properties:
+            contents.remarks.append(
+                f"There is no {PROPERTIES}: the {len(properties)} properties are those that the rows name."
+            )
+    listed_labels = _match_by_pattern(rows, properties, contents)
+    for task, task_rows in rows.items():
+        for index, (subject, golds) in enumerate(task_rows):
+            split = "train" if index < SPLIT_SIZE else "dev" if index < 2 * SPLIT_SIZE else "test"
+            contents.statements.append(Statement(task, listed_labels.get(subject, subject), golds, split))
+    _remark_on_rows(contents, classes, properties)
+    published = {label: {"pattern": text} for label, text in contents.patterns.items() if label in properties}
     return Statements(
-        statements=tuple(read.statements),
+        statements=tuple(contents.statements),
         classes=tuple(classes),
-        properties=tuple(listed),
-        patterns=_with_users(listed, words, patterns),
-        remarks=tuple(read.remarks),
+        properties=tuple(properties),
+        patterns=resolve_patterns(properties, {**published, **(patterns or {})}),
+        remarks=tuple(contents.remarks),
     )
-
-
-def _with_users(
-    properties: Sequence[str], published: Mapping[str, Mapping[str, str]], users: Mapping[str, Mapping[str, str]] | None
-) -> dict[str, Pattern]:
-    return patterns_for(properties, {**published, **(users or {})})
 
 
 def _find(folder: Path, name: str) -> Path | None:
@@ -96,150 +98,153 @@ def _find(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _rows(path: Path, task: str, read: _Read) -> list[tuple[str, tuple[str, ...]]]:
-    """Subject and right answers of each row, patterns of properties put aside."""
-    found = []
+def _read_rows(path: Path, task: str, contents: _Contents) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the subject and gold answers of each row; add patterns of properties to the contents."""
+    rows = []
     with open(path, "rb") as handle:
         for number, line in enumerate(handle, 1):
             if line.strip():
                 where = f"{path}, row {number}"
                 row = parse_json_object(line, where)
                 if set(row) != {"uuu", "xxx"}:
-                    raise InputError(
-                        f"{where}: a row has 'uuu' and 'xxx', and this one has {', '.join(row) or 'nothing'}"
-                    )
-                found.append((_subject(row["uuu"], task, where, read), _golds(row["xxx"], task, where, read)))
-    if not found:
+                    raise InputError(f"{where}: a row must have 'uuu' and 'xxx', got {', '.join(row) or 'nothing'}")
+                rows.append((_subject(row["uuu"], task, where, contents), _golds(row["xxx"], task, where, contents)))
+    if not rows:
         raise InputError(f"{path} holds no rows. Fetch the file anew, or remove it.")
-    return found
+    return rows
 
 
-def _subject(given: Any, task: str, where: str, read: _Read) -> str:
+def _subject(cell: Any, task: str, where: str, contents: _Contents) -> str:
     if task in ("TP", "SCO"):
-        return _text(given, "'uuu'", where)
-    if not isinstance(given, dict) or len(given) != 1:
-        raise InputError(f"{where}: 'uuu' is {given!r}, and should be one property with its pattern")
-    return _keep_patterns(given, "'uuu'", where, read)[0]
+        return _text(cell, "'uuu'", where)
+    if not isinstance(cell, dict) or len(cell) != 1:
+        raise InputError(f"{where}: 'uuu' must be one property with its pattern, got {cell!r}")
+    return _add_patterns(cell, "'uuu'", where, contents)[0]
 
 
-def _golds(given: Any, task: str, where: str, read: _Read) -> tuple[str, ...]:
-    if task == "SPO" and isinstance(given, dict):
-        found = _keep_patterns(given, "'xxx'", where, read)
-    elif isinstance(given, list) and task != "SPO":
-        found = [_text(one, "'xxx'", where) for one in given]
+def _golds(cell: Any, task: str, where: str, contents: _Contents) -> tuple[str, ...]:
+    if task == "SPO" and isinstance(cell, dict):
+        golds = _add_patterns(cell, "'xxx'", where, contents)
+    elif isinstance(cell, list) and task != "SPO":
+        golds = [_text(gold, "'xxx'", where) for gold in cell]
     else:
-        raise InputError(f"{where}: 'xxx' is {given!r}, and should be {'properties' if task == 'SPO' else 'a list'}")
-    if not found:
-        raise InputError(f"{where}: 'xxx' is empty; every row has a right answer")
-    return tuple(dict.fromkeys(found))
+        kind = "properties with their patterns" if task == "SPO" else "a list"
+        raise InputError(f"{where}: 'xxx' must be {kind}, got {cell!r}")
+    if not golds:
+        raise InputError(f"{where}: 'xxx' is empty; every row needs a right answer")
+    return tuple(dict.fromkeys(golds))
 
 
-def _keep_patterns(given: Mapping[str, Any], what: str, where: str, read: _Read) -> list[str]:
-    for label, text in given.items():
+def _add_patterns(patterns: Mapping[str, Any], key: str, where: str, contents: _Contents) -> list[str]:
+    """Add patterns to the contents and return the labels of their properties."""
+    for label, text in patterns.items():
         try:
-            make_pattern(_text(text, what, where))
+            make_pattern(_text(text, key, where))
         except InputError as error:
             raise InputError(f"{where}: {error}" if where not in str(error) else str(error)) from error
-        read.add_pattern(label, text)
-    return list(given)
+        contents.add_pattern(label, text)
+    return list(patterns)
 
 
-def _text(given: Any, what: str, where: str) -> str:
-    if not isinstance(given, str) or not given.strip():
-        raise InputError(f"{where}: {what} is {given!r}, and should be a text")
-    return given.strip()
+def _text(cell: Any, key: str, where: str) -> str:
+    if not isinstance(cell, str) or not cell.strip():
+        raise InputError(f"{where}: {key} must be text, got {cell!r}")
+    return cell.strip()
 
 
-def _list(path: Path) -> list[dict[str, Any]]:
+def _read_labelled(path: Path) -> list[dict[str, Any]]:
+    """Read a JSON list of objects with a label each."""
     content = parse_json(path.read_bytes(), str(path), "Fetch the file anew.")
     if not isinstance(content, list) or not content:
-        raise InputError(f"{path} should hold a list of objects")
-    for number, one in enumerate(content, 1):
-        if not isinstance(one, dict) or not isinstance(one.get("rdfs:label"), str):
+        raise InputError(f"{path} must hold a list of objects. Fetch the file anew.")
+    for number, entry in enumerate(content, 1):
+        if not isinstance(entry, dict) or not isinstance(entry.get("rdfs:label"), str):
             raise InputError(f"{path}, row {number}: there is no text at 'rdfs:label'. Fetch the file anew.")
     return content
 
 
-def _classes(path: Path | None, rows: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]], read: _Read) -> list[str]:
-    """The labels of class.json in its order; without it all classes that the rows name."""
+def _read_classes(path: Path | None, rows: _Rows, contents: _Contents) -> list[str]:
+    """Return the labels of class.json in its order; without the file, all classes of the rows."""
     if path is not None:
-        return list(dict.fromkeys(one["rdfs:label"] for one in _list(path)))
-    found: dict[str, None] = {}
-    for task, some in rows.items():
+        return list(dict.fromkeys(entry["rdfs:label"] for entry in _read_labelled(path)))
+    classes: dict[str, None] = {}
+    for task, task_rows in rows.items():
         if task != "SPO":
-            for subject, golds in some:
-                found.update(dict.fromkeys(golds))
+            for subject, golds in task_rows:
+                classes.update(dict.fromkeys(golds))
                 if task == "SCO":
-                    found[subject] = None
-    if found:
-        read.remarks.append(f"There is no {CLASSES}: the {len(found):,} classes to choose from are those in the rows.")
-    return sorted(found)
+                    classes[subject] = None
+    if classes:
+        contents.remarks.append(
+            f"There is no {CLASSES}: the {len(classes):,} classes to choose from are those in the rows."
+        )
+    return sorted(classes)
 
 
-def _properties(path: Path | None, read: _Read) -> list[str] | None:
-    """The labels of property.json and of the superproperties named there; patterns are put aside."""
+def _read_properties(path: Path | None, contents: _Contents) -> list[str] | None:
+    """Return the labels of property.json and of its superproperties; add patterns to the contents."""
     if path is None:
         return None
-    content = _list(path)
-    for number, one in enumerate(content, 1):
-        where = f"{path}, row {number}"
-        own = {one["rdfs:label"]: one["pattern"]} if one.get("pattern") else {}
-        _keep_patterns(own, "'pattern'", where, read)
-    for number, one in enumerate(content, 1):
-        above = one.get("rdfs:subPropertyOf") or {}
-        if not isinstance(above, dict):
-            raise InputError(f"{path}, row {number}: 'rdfs:subPropertyOf' is {above!r}, and should be properties")
-        _keep_patterns(above, "'rdfs:subPropertyOf'", f"{path}, row {number}", read)
-    labels = [one["rdfs:label"] for one in content]
-    return list(dict.fromkeys([*labels, *(name for one in content for name in one.get("rdfs:subPropertyOf") or {})]))
+    entries = _read_labelled(path)
+    for number, entry in enumerate(entries, 1):
+        pattern = {entry["rdfs:label"]: entry["pattern"]} if entry.get("pattern") else {}
+        _add_patterns(pattern, "'pattern'", f"{path}, row {number}", contents)
+    for number, entry in enumerate(entries, 1):
+        parents = entry.get("rdfs:subPropertyOf") or {}
+        if not isinstance(parents, dict):
+            raise InputError(
+                f"{path}, row {number}: 'rdfs:subPropertyOf' must be properties with their patterns, got {parents!r}"
+            )
+        _add_patterns(parents, "'rdfs:subPropertyOf'", f"{path}, row {number}", contents)
+    labels = [entry["rdfs:label"] for entry in entries]
+    parents_of_all = (label for entry in entries for label in entry.get("rdfs:subPropertyOf") or {})
+    return list(dict.fromkeys([*labels, *parents_of_all]))
 
 
-def _renamed(
-    rows: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]], listed: Sequence[str], read: _Read
-) -> dict[str, str]:
-    """Subjects that are no property of the list, as the one that has their pattern; told in a remark."""
-    by_pattern = {read.patterns[label]: label for label in reversed(listed) if label in read.patterns}
-    found = {}
+def _match_by_pattern(rows: _Rows, properties: Sequence[str], contents: _Contents) -> dict[str, str]:
+    """Map subjects that are no listed property to the listed one with the same pattern; remark on them."""
+    by_pattern = {contents.patterns[label]: label for label in reversed(properties) if label in contents.patterns}
+    matches = {}
     for task in ("SPO", "DM", "RG"):
         for subject, _ in rows.get(task, ()):
-            if subject not in listed and read.patterns[subject] in by_pattern:
-                found[subject] = by_pattern[read.patterns[subject]]
-    if found:
-        pairs = ", ".join(f"{one!r} is called {other!r}" for one, other in sorted(found.items()))
-        read.remarks.append(
-            f"{len(found)} properties of the rows are not in {PROPERTIES}; by their patterns they are known there by "
+            if subject not in properties and contents.patterns[subject] in by_pattern:
+                matches[subject] = by_pattern[contents.patterns[subject]]
+    if matches:
+        pairs = ", ".join(f"{subject!r} is called {label!r}" for subject, label in sorted(matches.items()))
+        contents.remarks.append(
+            f"{len(matches)} properties of the rows are not in {PROPERTIES}; by their patterns they are known there by "
             f"another label, which is used: {pairs}."
         )
-    return found
+    return matches
 
 
-def _remark_on_rows(read: _Read, classes: Sequence[str], properties: Sequence[str]) -> None:
-    """Say what is odd in the rows: repeats, subjects with different answers, answers that are no candidates."""
+def _remark_on_rows(contents: _Contents, classes: Sequence[str], properties: Sequence[str]) -> None:
+    """Remark on repeated rows, subjects with different answers, and answers that are no candidates."""
     by_task: dict[str, list[Statement]] = defaultdict(list)
-    for one in read.statements:
-        by_task[one.task].append(one)
-    for task, found in by_task.items():
+    for statement in contents.statements:
+        by_task[statement.task].append(statement)
+    for task, statements in by_task.items():
         name = MEMORIZING[task]
-        repeated = len(found) - len({(one.subject, one.golds) for one in found})
+        repeated = len(statements) - len({(statement.subject, statement.golds) for statement in statements})
         if repeated:
-            read.remarks.append(f"{repeated} rows of {name} are repeated; each is asked once.")
+            contents.remarks.append(f"{repeated} rows of {name} are repeated; each is asked once.")
         answers: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-        for one in found:
-            answers[one.subject].add(one.golds)
-        several = sum(len(golds) > 1 for golds in answers.values())
-        if several:
-            who = f"{several} subjects of {name} have" if several > 1 else f"One subject of {name} has"
-            read.remarks.append(f"{who} two rows with different right answers; both are asked as published.")
-        known = set(properties if task == "SPO" else classes)
-        foreign = Counter(gold for one in found for gold in one.golds if gold not in known)
-        if foreign:
-            listed = ", ".join(repr(gold) for gold in sorted(foreign))
-            read.remarks.append(
-                f"{len(foreign)} right {'answers' if len(foreign) > 1 else 'answer'} of {name}, in "
-                f"{foreign.total()} rows, cannot be chosen, as they are not in the list of candidates: {listed}."
+        for statement in statements:
+            answers[statement.subject].add(statement.golds)
+        conflicting = sum(len(golds) > 1 for golds in answers.values())
+        if conflicting:
+            subjects = f"{conflicting} subjects of {name} have" if conflicting > 1 else f"One subject of {name} has"
+            contents.remarks.append(f"{subjects} two rows with different right answers; both are asked as published.")
+        candidates = set(properties if task == "SPO" else classes)
+        unlisted = Counter(gold for statement in statements for gold in statement.golds if gold not in candidates)
+        if unlisted:
+            labels = ", ".join(repr(gold) for gold in sorted(unlisted))
+            contents.remarks.append(
+                f"{len(unlisted)} right {'answers' if len(unlisted) > 1 else 'answer'} of {name}, in "
+                f"{unlisted.total()} rows, cannot be chosen, as they are not in the list of candidates: {labels}."
             )
-    for label, texts in sorted(read.several.items()):
-        read.remarks.append(
-            f"The property {label!r} has several patterns; {read.patterns[label]!r} is used, not "
+    for label, texts in sorted(contents.other_patterns.items()):
+        contents.remarks.append(
+            f"The property {label!r} has several patterns; {contents.patterns[label]!r} is used, not "
             f"{', '.join(map(repr, sorted(texts)))}."
         )

@@ -1,4 +1,4 @@
-"""ontoprobe: does a model know an ontology, and does it see what follows from it?"""
+"""The suite ontoprobe: knowledge of an ontology, and reasoning by RDFS rules."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from merkhet.suites.ontoprobe.analyses.task_scores import memorizing
 from merkhet.suites.ontoprobe.options import (
     CHOICE,
     HELP,
-    LEARNED_FOR,
     MEMORIZING,
     PREDISPOSITION,
+    PROMPT_KINDS,
     RULES,
-    WAYS,
+    SOFT_TEMPLATE_TASKS,
     read_options,
 )
 from merkhet.suites.ontoprobe.plan import asking_steps
@@ -39,90 +39,94 @@ from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_qu
 from merkhet.suites.ontoprobe.questions.ontology_statements import Statements, gather_statements
 from merkhet.suites.ontoprobe.questions.property_patterns import read_patterns
 
-NAMES = {
+TASK_NAMES = {
     "TP": "types of instances",
     "SCO": "superclasses",
     "SPO": "superproperties",
     "DM": "domains of properties",
     "RG": "ranges of properties",
 }
-SIX = [f"{masks}-{pooling}" for masks in ("multiple", "single") for pooling in ("mean", "max", "first")]
+MASKED_METHODS = [f"{masks}-{pooling}" for masks in ("multiple", "single") for pooling in ("mean", "max", "first")]
 
 
 def build(study: Study, home: Path) -> QuestionSet:
-    """Questions from the study's knowledge: any ontology, with or without instances."""
+    """Make questions from the study's knowledge: any ontology, with or without instances."""
     options = read_options(study)
     with KnowledgeBase.load(study.knowledge, home) as knowledge:
         ontology = read_ontology(knowledge, predicates=_predicates(study))
     statements = gather_statements(
         ontology, seed=study.seed, instances_per_class=options.instances, patterns=_patterns(study, home)
     )
-    made = _questions(study, statements, ", ".join(study.knowledge))
-    if not made.questions.num_rows:
+    question_set = _questions(study, statements, ", ".join(study.knowledge))
+    if not question_set.questions.num_rows:
         raise InputError(
-            f"no questions can be made of {', '.join(study.knowledge)}: {' '.join(statements.remarks[:3])}"
+            f"no questions can be made from {', '.join(study.knowledge)}: {' '.join(statements.remarks[:3])}"
         )
-    made = apply_limits(made, study)
+    question_set = apply_limits(question_set, study)
     if options.compat is None:
-        check_splits(made.questions, made.facts, pairs=False)
-    return made
+        check_splits(question_set.questions, question_set.facts, pairs=False)
+    return question_set
 
 
-def _read_published(place: Path, study: Study, home: Path) -> QuestionSet:
-    folder = place if place.is_dir() else place.parent
+def _read_published(path: Path, study: Study, home: Path) -> QuestionSet:
+    folder = path if path.is_dir() else path.parent
     if folder.name == "memorizing" and (folder.parent / "ontology").is_dir():
         folder = folder.parent
     statements = read_published_statements(folder, _patterns(study, home))
-    if place.is_file():
-        task = next((task for task, name in PUBLISHED_TASKS.items() if name == place.name), None)
-        statements = replace(statements, statements=tuple(one for one in statements.statements if one.task == task))
+    if path.is_file():
+        task = next((task for task, name in PUBLISHED_TASKS.items() if name == path.name), None)
+        of_task = tuple(statement for statement in statements.statements if statement.task == task)
+        statements = replace(statements, statements=of_task)
     return _questions(study, statements, "OntoProbe")
 
 
 def _questions(study: Study, statements: Statements, source: str) -> QuestionSet:
     options = read_options(study)
-    wanted = set(study.tasks or (*MEMORIZING, *RULES, *CHOICE))
-    own = {task.removesuffix("-choice") for task in wanted}
+    asked = set(study.tasks or (*MEMORIZING, *RULES, *CHOICE))
+    needed = {task.removesuffix("-choice") for task in asked}
     if study.learning is not None and any("soft" in kind for kind in options.reasoning):
-        own |= {task for rule in RULES if rule in own for task in LEARNED_FOR[rule]}
+        needed |= {task for rule in RULES if rule in needed for task in SOFT_TEMPLATE_TASKS[rule]}
     reasoning = [kind for kind in options.reasoning if study.learning is not None or "soft" not in kind]
     combined = [kind.split("-") for kind in reasoning]
     templates = {*options.templates, *(template for template, _ in combined)}
     if study.learning is None:
         templates -= {"soft"}
-    made = make_ontology_questions(
+    question_set = make_ontology_questions(
         statements,
         OntologyOptions(
-            tasks=[task for task in MEMORIZING if task in own],
-            rules=[rule for rule in RULES if rule in own],
-            templates=[way for way in WAYS if way in templates],
-            conjunctions=[way for way in WAYS if any(way == conjunction for _, conjunction in combined)],
-            choice=any(task in wanted for task in CHOICE),
+            tasks=[task for task in MEMORIZING if task in needed],
+            rules=[rule for rule in RULES if rule in needed],
+            templates=[kind for kind in PROMPT_KINDS if kind in templates],
+            conjunctions=[kind for kind in PROMPT_KINDS if any(kind == conjunction for _, conjunction in combined)],
+            choice=any(task in asked for task in CHOICE),
             premises=options.premises,
             seed=study.seed,
             compat=options.compat,
             source=source,
         ),
     )
-    # Of templates and conjunctions only those that were asked for together.
-    table = made.questions
-    kinds = pc.replace_substring_regex(pc.fill_null(table["template"], ""), pattern="^[^/]*/", replacement="")
-    reasoned = pc.is_in(table["task"], pa.array([*RULES, PREDISPOSITION]))
-    alone = {template for template, _ in combined}
-    kept = pc.or_(pc.invert(reasoned), pc.is_in(kinds, pa.array([*reasoning, *alone])))
-    return replace(made, questions=table.filter(kept))
+    # All templates were combined with all conjunctions: keep the combinations that the options name.
+    questions = question_set.questions
+    kinds = pc.replace_substring_regex(pc.fill_null(questions["template"], ""), pattern="^[^/]*/", replacement="")
+    is_reasoning = pc.is_in(questions["task"], pa.array([*RULES, PREDISPOSITION]))
+    predisposition_kinds = {template for template, _ in combined}
+    is_named = pc.is_in(kinds, pa.array([*reasoning, *predisposition_kinds]))
+    return replace(question_set, questions=questions.filter(pc.or_(pc.invert(is_reasoning), is_named)))
 
 
 def _patterns(study: Study, home: Path) -> Mapping[str, Mapping[str, str]] | None:
-    given = study.options.get("patterns")
-    return read_patterns(home / str(given)) if given else None
+    file = study.options.get("patterns")
+    return read_patterns(home / str(file)) if file else None
 
 
 def _predicates(study: Study) -> Mapping[str, Sequence[str]] | None:
-    given = study.options.get("predicates")
-    if given is not None and not isinstance(given, dict):
-        raise InputError("the option predicates is a mapping, as in {type: [rdf:type], subclass: [is a]}")
-    return given
+    predicates = study.options.get("predicates")
+    if predicates is not None and not isinstance(predicates, dict):
+        raise InputError(
+            "the option predicates must be a mapping such as {type: [rdf:type], subclass: [is a]}, "
+            f"got {predicates!r}"
+        )
+    return predicates
 
 
 class OntoProbe(Suite):
@@ -131,19 +135,19 @@ class OntoProbe(Suite):
     trains_itself = True
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
-        """Read OntoProbe's own files."""
+        """Read OntoProbe's published files."""
         return _read_published(place, study, home)
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return the names of tasks."""
-        return {**NAMES, **{f"{task}-choice": f"{text} (multiple choice)" for task, text in NAMES.items()}}
+        """Return the names of tasks, for people."""
+        return {**TASK_NAMES, **{f"{task}-choice": f"{text} (multiple choice)" for task, text in TASK_NAMES.items()}}
 
     def model_settings(self, study: Study) -> Mapping[str, Any]:
         """Tokenize candidates without their sentence under ``compat: paper``, as the published code does."""
         return {"candidates": "apart"} if read_options(study).compat == "paper" else {}
 
     def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
-        """Ask by manual and soft templates, and label premises by the model's own ranks."""
+        """Ask by manual and soft templates, and label premises by the model's ranks."""
         return asking_steps(resolved)
 
 
@@ -164,7 +168,7 @@ SUITE = OntoProbe(
     defaults={
         "knowledge": ["ontology"],
         "models": ["minilm-mlm", "train-frequency"],
-        "probes": [{"probe": "rank", "methods": {"masked": SIX, "causal": ["mean"]}}],
+        "probes": [{"probe": "rank", "methods": {"masked": MASKED_METHODS, "causal": ["mean"]}}],
         "learning": {"learner": "soft"},
         "metrics": ["r@1", "r@5", "mrr_a", "mrr", "accuracy"],
         "groups": ["template"],

@@ -1,4 +1,4 @@
-"""Memorizing questions: what class, superclass, superproperty, domain or range something has, as a cloze."""
+"""Memorizing questions: clozes for types, superclasses, superproperties, domains and ranges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from merkhet.core.schemas import candidate_set_id, question_id
-from merkhet.suites.ontoprobe.questions.ontology_prompts import TEMPLATES, check_names, wording_of
+from merkhet.suites.ontoprobe.questions.ontology_prompts import TEMPLATES, check_names, make_wording
 from merkhet.suites.ontoprobe.questions.ontology_statements import TASKS, Statement, Statements
 
 Row = dict[str, Any]
@@ -14,25 +14,30 @@ CLASS_TASKS = ("TP", "SCO", "DM", "RG")
 
 
 def candidate_sets(statements: Statements) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The id and the candidates of the set that each memorizing task and each rule is asked among.
+    """Build the candidate set of each memorizing task and each rule.
 
-    Classes, properties, and for rdfs7 the words between the two things of each property's pattern.
+    The candidates are classes, properties, or for rdfs7 the infixes of property patterns.
+
+    Returns:
+        Set id and candidates by task or rule; ``"relations"`` is the set of predisposition questions about relations.
     """
-    pieces = tuple(
-        dict.fromkeys(statements.patterns[one].piece for one in statements.properties if one in statements.patterns)
+    infixes = tuple(
+        dict.fromkeys(
+            statements.patterns[label].infix for label in statements.properties if label in statements.patterns
+        )
     )
-    found = {}
+    sets = {}
     for name, texts, users in (
         ("classes", statements.classes, (*CLASS_TASKS, "rdfs2", "rdfs3", "rdfs9", "rdfs11")),
         ("properties", statements.properties, ("SPO", "rdfs5")),
-        ("patterns", pieces, ("rdfs7", "relations")),
+        ("patterns", infixes, ("rdfs7", "relations")),
     ):
-        found.update(dict.fromkeys(users, (candidate_set_id(name, texts), texts)))
-    return found
+        sets.update(dict.fromkeys(users, (candidate_set_id(name, texts), texts)))
+    return sets
 
 
-def nearest(golds: Sequence[str], candidates: frozenset[str]) -> str | None:
-    """The nearest right answer that is a candidate, if there is one."""
+def nearest_candidate(golds: Sequence[str], candidates: frozenset[str]) -> str | None:
+    """Return the first gold answer that is a candidate; golds are ordered nearest first."""
     return next((gold for gold in golds if gold in candidates), None)
 
 
@@ -44,36 +49,36 @@ def memorizing_questions(
     tasks: Sequence[str] = TASKS,
     compat: str | None = None,
 ) -> list[Row]:
-    """A question for each statement of these tasks and each of its templates, as rows of the questions table.
+    """Make a question for each statement of ``tasks`` and each of its templates, as rows of the questions table.
 
-    Statements that say the same give the same rows. One without a right answer among the candidates gives none, and
-    what is asked in test is not asked in another split too (but with ``compat="paper"``).
+    Duplicate statements give duplicate rows. A statement without a gold answer among the candidates gives none. A
+    prompt of the test split is removed from the other splits, except with ``compat="paper"``.
     """
     check_names("template", list(templates), TEMPLATES)
     check_names("task", list(tasks), TASKS)
-    wording = wording_of(statements, compat)
+    wording = make_wording(statements, compat)
     sets = candidate_sets(statements)
-    among = {task: frozenset(texts) for task, (_, texts) in sets.items()}
+    candidates = {task: frozenset(texts) for task, (_, texts) in sets.items()}
     rows = []
-    for one in statements.statements:
-        if one.task not in tasks:
+    for statement in statements.statements:
+        if statement.task not in tasks:
             continue
-        target = nearest(one.golds, among[one.task])
+        target = nearest_candidate(statement.golds, candidates[statement.task])
         if target is None:
             continue
-        shared = row_of(one, target, suite)
-        shared["candidate_set"] = sets[one.task][0]
+        shared = memorizing_row(statement, target, suite)
+        shared["candidate_set"] = sets[statement.task][0]
         for template in templates:
-            for name, prompt in wording.asked(one, template):
+            for name, prompt in wording.prompts(statement, template):
                 row = {**shared, "prompt": prompt, "template": name}
                 row["question_id"] = question_id(row)
                 rows.append(row)
-    tested = set() if compat == "paper" else {(one["task"], one["prompt"]) for one in rows if one["split"] == "test"}
-    return [one for one in rows if one["split"] == "test" or (one["task"], one["prompt"]) not in tested]
+    tested = set() if compat == "paper" else {(row["task"], row["prompt"]) for row in rows if row["split"] == "test"}
+    return [row for row in rows if row["split"] == "test" or (row["task"], row["prompt"]) not in tested]
 
 
-def row_of(statement: Statement, target: str, suite: str) -> Row:
-    """What all memorizing questions of a statement have in common."""
+def memorizing_row(statement: Statement, target: str, suite: str) -> Row:
+    """Fill the columns that all memorizing questions of a statement share."""
     fact = statement.fact_id
     return {
         "suite": suite,

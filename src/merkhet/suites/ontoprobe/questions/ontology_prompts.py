@@ -1,8 +1,8 @@
-"""Statements and what follows from them as prompts: manual templates, soft templates and conjunctions."""
+"""Prompts of statements, premises and hypotheses: manual templates, soft templates and conjunctions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
@@ -11,7 +11,7 @@ from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, St
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern
 
 RULES = {"rdfs2": "DM", "rdfs3": "RG", "rdfs5": "SPO", "rdfs7": "SPO", "rdfs9": "SCO", "rdfs11": "SCO"}
-"""The task whose statements are the first premises of each rule."""
+"""Task whose statements are the first premises of each rule."""
 TEMPLATES = ("manual", "soft")
 CONJUNCTIONS = ("manual", "soft")
 COMPAT = ("paper",)
@@ -24,92 +24,92 @@ _PLAIN = {
 
 
 class Wording:
-    """How statements, premises and hypotheses are said."""
+    """Word statements, premises and hypotheses."""
 
     therefore = "Therefore ,"
 
     def __init__(self, patterns: Mapping[str, Pattern]) -> None:
         self.patterns = patterns
 
-    def name(self, text: str) -> str:
-        """A class or property at the beginning of a sentence: first letter in upper case, the rest as it is."""
+    def format_name(self, text: str) -> str:
+        """Capitalise the first letter of a class or property that begins a sentence."""
         return capitalize(text)
 
-    def instance(self, text: str) -> str:
-        """An instance at the beginning of a sentence: as other names, but for those such as eBay."""
+    def format_instance(self, text: str) -> str:
+        """Capitalise an instance that begins a sentence, except names such as eBay."""
         return text if text[1:2].isupper() else capitalize(text)
 
-    def candidate(self, text: str) -> str:
-        """A class or property as it is spelled among the candidates."""
+    def format_candidate(self, text: str) -> str:
+        """Return the spelling of a class or property among the candidates."""
         return text
 
     def pseudoword(self, rule: str, letter: str = "X") -> str:
-        """What stands for a thing without a meaning."""
+        """Return the placeholder of a pseudoword."""
         return f"[{letter}]"
 
-    def asked(self, statement: Statement, template: str) -> list[tuple[str, str]]:
-        """The prompts of a statement by the names of their templates: "TP/1", …, or "TP/soft"."""
+    def prompts(self, statement: Statement, template: str) -> list[tuple[str, str]]:
+        """Return the template names (``TP/1``, …, or ``TP/soft``) and prompts of a statement."""
         task, subject = statement.task, statement.subject
         if template == "soft":
-            name = self.instance(subject) if task == "TP" else self.name(subject)
+            name = self.format_instance(subject) if task == "TP" else self.format_name(subject)
             return [(f"{task}/soft", self.soft(task, name, SLOT))]
         if task in _PLAIN:
-            name = self.instance(subject) if task == "TP" else self.name(subject)
+            name = self.format_instance(subject) if task == "TP" else self.format_name(subject)
             return [(f"{task}/{number}", text.format(name)) for number, text in enumerate(_PLAIN[task], 1)]
         return [(f"{task}/1", self.constraint(task, subject, SLOT))]
 
     def soft(self, task: str, subject: str, object_: str) -> str:
-        """Subject and object with three learnt words of the task between them."""
+        """Put the task's three soft tokens between subject and object."""
         return f"{subject} <{task}1> <{task}2> <{task}3> {object_} ."
 
     def constraint(self, task: str, property_: str, object_: str) -> str:
-        """What one has to be for a property's domain or range."""
+        """Word a property's domain or range."""
         pattern = self.patterns[property_]
-        said = f"to {pattern.as_subject}" if task == "DM" else pattern.as_object
-        return f"One has to be a particular {object_} {said} ."
+        clause = f"to {pattern.as_subject}" if task == "DM" else pattern.as_object
+        return f"One has to be a particular {object_} {clause} ."
 
-    def first(self, rule: str, subject: str, object_: str, template: str) -> str:
-        """The first premise of a rule: what a statement says."""
+    def first_premise(self, rule: str, subject: str, object_: str, template: str) -> str:
+        """Word the first premise of a rule: the statement."""
         task = RULES[rule]
         if template == "soft":
-            return self.soft(task, self.name(subject), object_)
+            return self.soft(task, self.format_name(subject), object_)
         if task in ("DM", "RG"):
             return self.constraint(task, subject, object_)
         if task == "SPO":
-            return f"{self.name(subject)} implies {object_} ."
+            return f"{self.format_name(subject)} implies {object_} ."
         return f"Every {subject} is a particular {object_} ."
 
-    def second(self, rule: str, subject: str, template: str) -> str:
-        """The second premise of a rule: what holds of the pseudoword."""
+    def second_premise(self, rule: str, subject: str, template: str) -> str:
+        """Word the second premise of a rule, which is about the pseudoword."""
         if rule in ("rdfs2", "rdfs3", "rdfs7"):
             return self.patterns[subject].text
-        return self._of_pseudoword(rule, subject, template)
+        return self._pseudoword_sentence(rule, subject, template)
 
     def hypothesis(self, rule: str, template: str) -> str:
-        """What is to be concluded of the pseudoword."""
+        """Word the conclusion about the pseudoword, with a slot."""
         if rule == "rdfs7":
-            return self.relation()
-        return self._of_pseudoword(rule, SLOT, template)
+            return self.relation_cloze()
+        return self._pseudoword_sentence(rule, SLOT, template)
 
     def predisposition(self, rule: str, template: str) -> str:
-        """The second premise with a slot for what it says: does a model hold it without being told?"""
+        """Word the second premise with a slot for its object."""
         if rule in ("rdfs2", "rdfs3", "rdfs7"):
-            return self.relation()
-        return self._of_pseudoword(rule, SLOT, template)
+            return self.relation_cloze()
+        return self._pseudoword_sentence(rule, SLOT, template)
 
-    def relation(self) -> str:
-        """Two pseudowords with a slot for what is between them."""
+    def relation_cloze(self) -> str:
+        """Return two pseudowords with a slot for their relation."""
         return f"[X]{SLOT} [Y] ."
 
     def join(self, first: str, second: str, hypothesis: str, conjunction: str) -> str:
-        """Premises (empty: not shown) and hypothesis as one text."""
+        """Join premises and hypothesis to one text; a premise that is not shown is empty."""
         if conjunction == "soft":
-            parts = [first, "<s4>" if first and second else "", second, "<s5>", _continued(hypothesis)]
+            parts = [first, "<s4>" if first and second else "", second, "<s5>", _without_capital(hypothesis)]
         else:
-            parts = [first, second, self.therefore, _continued(hypothesis)]
+            parts = [first, second, self.therefore, _without_capital(hypothesis)]
         return " ".join(part for part in parts if part)
 
-    def _of_pseudoword(self, rule: str, object_: str, template: str) -> str:
+    def _pseudoword_sentence(self, rule: str, object_: str, template: str) -> str:
         word = self.pseudoword(rule, "Y" if rule == "rdfs3" else "X")
         if template == "soft":
             return self.soft({"rdfs5": "SPO", "rdfs11": "SCO"}.get(rule, "TP"), word, object_)
@@ -118,23 +118,23 @@ class Wording:
         return f"{'Every ' if rule == 'rdfs11' else ''}{word} is a particular {object_} ."
 
 
-def wording_of(statements: Statements, compat: str | None = None) -> Wording:
-    """The wording to use: as it should be, or with ``compat="paper"`` as the released code of the paper has it."""
+def make_wording(statements: Statements, compat: str | None = None) -> Wording:
+    """Return merkhet's wording, or with ``compat="paper"`` that of the paper's released code."""
     check_names("compat", [compat] if compat is not None else [], COMPAT)
     if compat == "paper":
-        from merkhet.suites.ontoprobe.questions.paper_compat import ReleasedWording
+        from merkhet.suites.ontoprobe.questions.paper_compat import PaperWording
 
-        return ReleasedWording(statements)
+        return PaperWording(statements)
     return Wording(statements.patterns)
 
 
-def check_names(what: str, given: object, known: tuple[str, ...]) -> None:
-    """Refuse a list with a name that is not known."""
-    for name in given if isinstance(given, list | tuple) else (given,):
+def check_names(kind: str, names: Sequence[str], known: tuple[str, ...]) -> None:
+    """Raise InputError for a name that is not known."""
+    for name in names:
         if name not in known:
-            raise InputError(f"there is no {what} {name!r}; {did_you_mean(str(name), known)}")
+            raise InputError(f"there is no {kind} {name!r}; {did_you_mean(str(name), known)}")
 
 
-def _continued(hypothesis: str) -> str:
-    """A hypothesis within a sentence: no capital, unless it starts with a name."""
+def _without_capital(hypothesis: str) -> str:
+    """Lower-case the first word of a hypothesis that continues a sentence, unless it is a name."""
     return f"every {hypothesis[6:]}" if hypothesis.startswith("Every ") else hypothesis

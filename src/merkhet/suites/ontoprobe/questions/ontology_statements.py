@@ -1,4 +1,4 @@
-"""Statements of an ontology, one a task and subject, drawn and divided: what ontology questions are made of."""
+"""Statements of an ontology by task and subject, sampled and split."""
 
 from __future__ import annotations
 
@@ -11,49 +11,55 @@ from typing import Protocol
 
 from merkhet.core import SLOT
 from merkhet.core.ids import content_id, derived_seed
-from merkhet.suites.ontoprobe.questions.property_patterns import Pattern, patterns_for
+from merkhet.suites.ontoprobe.questions.property_patterns import Pattern, resolve_patterns
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
-RELATIONS = {"TP": "type", "SCO": "subclass of", "SPO": "subproperty of", "DM": "domain", "RG": "range"}
-"""What a statement of each task says, as the predicate of a fact."""
-FEW = 10
-"""How many statements of a task are for training, and how many for choosing what was trained."""
+PREDICATES = {"TP": "type", "SCO": "subclass of", "SPO": "subproperty of", "DM": "domain", "RG": "range"}
+"""Predicate of the facts of each task."""
+SPLIT_SIZE = 10
+"""Number of statements of a task in train, and in dev."""
 
 _RESERVED = re.compile(rf"{re.escape(SLOT)}|\[[XY]\]|<(?:TP|SCO|SPO|DM|RG|s)\d>")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What is right of one subject: the classes of an instance, the superclasses of a class …, nearest first."""
+    """The gold answers of one task about one subject."""
 
     task: str
     subject: str
     golds: tuple[str, ...]
+    """Right answers, nearest first: the classes of an instance, the superclasses of a class, …"""
     split: str
 
     @cached_property
     def fact_id(self) -> str:
-        """The same statement has the same id, whatever its split."""
+        """Content id, independent of the split."""
         return content_id("f", self.task, self.subject, list(self.golds))
 
 
 @dataclass(frozen=True)
 class Statements:
-    """Statements, what the right answers are looked for among, and the words for properties."""
+    """Statements with the candidates of their answers and the patterns of their properties."""
 
     statements: tuple[Statement, ...]
     classes: tuple[str, ...]
+    """Labels of all classes: the candidates of TP, SCO, DM and RG."""
     properties: tuple[str, ...]
+    """Labels of all properties: the candidates of SPO."""
     patterns: Mapping[str, Pattern]
+    """Patterns of properties by label."""
     remarks: tuple[str, ...] = ()
 
-    def of(self, task: str, split: str | None = None) -> list[Statement]:
-        """The statements of a task, of one split or all."""
-        return [one for one in self.statements if one.task == task and split in (None, one.split)]
+    def for_task(self, task: str, split: str | None = None) -> list[Statement]:
+        """Return the statements of a task, of one split or all."""
+        return [
+            statement for statement in self.statements if statement.task == task and split in (None, statement.split)
+        ]
 
 
 class OntologyLike(Protocol):
-    """What is read of an ontology: names by id, ancestors nearest first, direct types finest first."""
+    """The part of an ontology that statements are made of; mappings are by id."""
 
     @property
     def classes(self) -> Mapping[str, str]:
@@ -93,19 +99,19 @@ class OntologyLike(Protocol):
 
     @property
     def alternatives(self) -> frozenset[tuple[str, str]]:
-        """("domain", property) or ("range", property), where any one of those that are stated may hold."""
+        """("domain", property) or ("range", property) whose stated classes are alternatives: any one may hold."""
 
     @property
     def equivalents(self) -> Mapping[str, tuple[str, ...]]:
-        """Other classes or properties that mean the same as one."""
+        """Equivalent classes or properties."""
 
     @property
     def ambiguous(self) -> frozenset[str]:
-        """Classes and properties whose name means several things."""
+        """Classes and properties whose label has several meanings."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What its reader has to say of it."""
+        """Remarks of the reader."""
 
 
 def gather_statements(
@@ -115,142 +121,159 @@ def gather_statements(
     instances_per_class: int = 20,
     patterns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Statements:
-    """The statements of the five memorizing tasks that an ontology makes, with splits drawn by the seed.
+    """Make the statements of the five memorizing tasks from an ontology, with splits drawn by the seed.
 
-    Things of one name are one subject, and what is right of any of them is right. Of each class at most
-    ``instances_per_class`` direct instances are drawn; where an instance has several types that are not each other's
-    ancestors, all are right; so is what means the same as something right. Properties with alternative domains or
-    ranges are not asked for them. Classes and properties whose
-    name is ambiguous are answers, but are not asked about. ``patterns`` are sentences for properties by label
-    (:func:`read_patterns`), instead of those made of the label; an unknown label is refused. Does not depend on the
-    order of the ontology.
+    * Things with the same name are one subject; the gold answers of each are golds of the subject.
+    * An instance with several types, none an ancestor of another, has all of them as golds.
+    * What is equivalent to a gold is a gold.
+    * A property with alternative domains or ranges has no statement about them.
+    * Classes and properties with an ambiguous label are candidates, but not subjects.
+
+    The result does not depend on the order of the ontology.
+
+    Args:
+        instances_per_class: Maximum number of direct instances drawn from each class.
+        patterns: Patterns of properties by label (:func:`read_patterns`) that replace those made from the label.
+
+    Raises:
+        InputError: If ``patterns`` has a label that is no property.
     """
-    classes, properties = _usable(ontology.classes), _usable(ontology.properties)
-    remarks = [*ontology.remarks, *_unusable("classes and properties", ontology.classes, ontology.properties)]
-    named = [
-        {one: name for one, name in some.items() if one not in ontology.ambiguous} for some in (classes, properties)
-    ]
-    found: dict[str, dict[str, tuple[str, ...]]] = {
-        "TP": _types(ontology, classes, instances_per_class, seed, remarks),
-        "SCO": _united(named[0], _above(named[0], ontology.superclasses, ontology), classes),
-        "SPO": _united(named[1], _above(named[1], ontology.superproperties, ontology), properties),
-        "DM": _united(named[1], _stated("domain", named[1], ontology.domains, ontology), classes),
-        "RG": _united(named[1], _stated("range", named[1], ontology.ranges, ontology), classes),
+    classes, properties = _usable_names(ontology.classes), _usable_names(ontology.properties)
+    remarks = [*ontology.remarks, *_unusable_remarks("classes and properties", ontology.classes, ontology.properties)]
+    class_subjects, property_subjects = (
+        {entity: name for entity, name in names.items() if entity not in ontology.ambiguous}
+        for names in (classes, properties)
+    )
+    superclasses = _ancestor_chains(class_subjects, ontology.superclasses, ontology)
+    superproperties = _ancestor_chains(property_subjects, ontology.superproperties, ontology)
+    domains = _stated_chains("domain", property_subjects, ontology.domains, ontology)
+    ranges = _stated_chains("range", property_subjects, ontology.ranges, ontology)
+    golds_by_task: dict[str, dict[str, tuple[str, ...]]] = {
+        "TP": _instance_types(ontology, classes, instances_per_class, seed, remarks),
+        "SCO": _merge_by_name(class_subjects, superclasses, classes),
+        "SPO": _merge_by_name(property_subjects, superproperties, properties),
+        "DM": _merge_by_name(property_subjects, domains, classes),
+        "RG": _merge_by_name(property_subjects, ranges, classes),
     }
     statements: list[Statement] = []
-    for task, golds in found.items():
-        few = FEW if len(golds) >= 4 * FEW else len(golds) // 4
-        if golds and few < FEW:
+    for task, golds in golds_by_task.items():
+        size = SPLIT_SIZE if len(golds) >= 4 * SPLIT_SIZE else len(golds) // 4
+        if golds and size < SPLIT_SIZE:
             remarks.append(
-                f"The task {task} has only {len(golds)} statements: {few} are for training, {few} for choosing what "
+                f"The task {task} has only {len(golds)} statements: {size} are for training, {size} for choosing what "
                 "was trained, a quarter each, and the rest is asked."
             )
-        statements += draw_splits(task, golds, few, seed)
+        statements += draw_splits(task, golds, size, seed)
     labels = tuple(sorted(set(properties.values())))
     return Statements(
         statements=tuple(statements),
         classes=tuple(sorted(set(classes.values()))),
         properties=labels,
-        patterns=patterns_for(labels, patterns),
+        patterns=resolve_patterns(labels, patterns),
         remarks=tuple(remarks),
     )
 
 
-def draw_splits(task: str, golds: Mapping[str, tuple[str, ...]], few: int, seed: int) -> list[Statement]:
-    """A statement of each subject, in the order of their names: so many in train, so many in dev, the rest in test."""
+def draw_splits(task: str, golds: Mapping[str, tuple[str, ...]], size: int, seed: int) -> list[Statement]:
+    """Make a statement of each subject, sorted by name: ``size`` in train, ``size`` in dev, the rest in test."""
     drawn = sorted(golds, key=lambda subject: (derived_seed("ontology split", seed, task, subject), subject))
-    splits = {subject: "train" if at < few else "dev" if at < 2 * few else "test" for at, subject in enumerate(drawn)}
+    splits = {
+        subject: "train" if rank < size else "dev" if rank < 2 * size else "test" for rank, subject in enumerate(drawn)
+    }
     return [Statement(task, subject, golds[subject], splits[subject]) for subject in sorted(golds)]
 
 
-def _types(
+def _instance_types(
     ontology: OntologyLike, classes: Mapping[str, str], limit: int, seed: int, remarks: list[str]
 ) -> dict[str, tuple[str, ...]]:
-    """The classes of the instances that are drawn for each class, by the instances' names."""
-    names = _usable(ontology.instance_names)
-    remarks += _unusable("instances", ontology.instance_names)
-    of_class: dict[str, list[str]] = defaultdict(list)
+    """Draw at most ``limit`` instances of each class and return their types by name."""
+    names = _usable_names(ontology.instance_names)
+    remarks += _unusable_remarks("instances", ontology.instance_names)
+    members_by_class: dict[str, list[str]] = defaultdict(list)
     for instance, types in ontology.instances.items():
         if instance in names:
-            for one in types:
-                if one in classes:
-                    of_class[one].append(instance)
-    chosen: set[str] = set()
-    for kind, members in of_class.items():
+            for type_ in types:
+                if type_ in classes:
+                    members_by_class[type_].append(instance)
+    drawn_names: set[str] = set()
+    for class_, members in members_by_class.items():
         drawn = members
         if len(members) > limit:
-            drawn = sorted(members, key=lambda one: (derived_seed("ontology instance", seed, kind, one), one))[:limit]
-        chosen.update(names[one] for one in drawn)
+            order = {member: derived_seed("ontology instance", seed, class_, member) for member in members}
+            drawn = sorted(members, key=lambda member: (order[member], member))[:limit]
+        drawn_names.update(names[instance] for instance in drawn)
     chains: dict[str, list[Sequence[str]]] = {}
-    subjects = {instance: name for instance, name in names.items() if name in chosen}
+    subjects = {instance: name for instance, name in names.items() if name in drawn_names}
     for instance in subjects:
-        chains[instance] = [_same(ontology.types.get(instance, ()), ontology)]
+        chains[instance] = [_with_equivalents(ontology.types.get(instance, ()), ontology)]
     shared = len(subjects) - len(set(subjects.values()))
     if shared:
         remarks.append(
             f"{shared:,} instances share their name with another one; they are one question, and what either is counts "
             "as right."
         )
-    return _united(subjects, chains, classes)
+    return _merge_by_name(subjects, chains, classes)
 
 
-def _above(
-    names: Mapping[str, str], above: Mapping[str, tuple[str, ...]], ontology: OntologyLike
+def _ancestor_chains(
+    names: Mapping[str, str], ancestors: Mapping[str, tuple[str, ...]], ontology: OntologyLike
 ) -> dict[str, list[Sequence[str]]]:
-    """What stands above each class or property; what means the same as itself comes last, and not alone."""
+    """Return the ancestors of each class or property that has any; its own equivalents come last."""
     return {
-        one: [[*_same(above[one], ontology), *ontology.equivalents.get(one, ())]] for one in names if above.get(one)
+        entity: [[*_with_equivalents(ancestors[entity], ontology), *ontology.equivalents.get(entity, ())]]
+        for entity in names
+        if ancestors.get(entity)
     }
 
 
-def _stated(
-    end: str, names: Mapping[str, str], stated: Mapping[str, tuple[str, ...]], ontology: OntologyLike
+def _stated_chains(
+    side: str, names: Mapping[str, str], stated: Mapping[str, tuple[str, ...]], ontology: OntologyLike
 ) -> dict[str, list[Sequence[str]]]:
-    """The stated domains or ranges of properties, but for those of which only one or another holds: none follows."""
-    known = [one for one in names if one in stated and (end, one) not in ontology.alternatives]
-    return {one: [_same(stated[one], ontology)] for one in known}
+    """Return the stated domains or ranges of properties; of alternatives none follows, so they are left out."""
+    definite = [entity for entity in names if entity in stated and (side, entity) not in ontology.alternatives]
+    return {entity: [_with_equivalents(stated[entity], ontology)] for entity in definite}
 
 
-def _same(chain: Sequence[str], ontology: OntologyLike) -> list[str]:
-    """A chain with what means the same as a member behind it."""
-    return [same for one in chain for same in (one, *ontology.equivalents.get(one, ()))]
+def _with_equivalents(chain: Sequence[str], ontology: OntologyLike) -> list[str]:
+    """Insert the equivalents of each member of a chain after it."""
+    return [entity for member in chain for entity in (member, *ontology.equivalents.get(member, ()))]
 
 
-def _united(
+def _merge_by_name(
     names: Mapping[str, str], chains: Mapping[str, Sequence[Sequence[str]]], labels: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """What is right of each name: the chains of all that are called so, interleaved by distance; none is left out.
+    """Return the gold answers of each name: the chains of all entities with that name, interleaved by distance.
 
-    A name is never right of itself.
+    A name is never a gold answer to itself.
     """
-    of_name: dict[str, list[Sequence[str]]] = defaultdict(list)
-    for identity in sorted(names):
-        of_name[names[identity]] += chains.get(identity, ())
+    chains_by_name: dict[str, list[Sequence[str]]] = defaultdict(list)
+    for entity in sorted(names):
+        chains_by_name[names[entity]] += chains.get(entity, ())
     golds: dict[str, tuple[str, ...]] = {}
-    for name, several in of_name.items():
-        found: dict[str, None] = {}
-        for place in range(max(map(len, several), default=0)):
-            for chain in several:
-                label = labels.get(chain[place]) if place < len(chain) else None
+    for name, name_chains in chains_by_name.items():
+        merged: dict[str, None] = {}
+        for distance in range(max(map(len, name_chains), default=0)):
+            for chain in name_chains:
+                label = labels.get(chain[distance]) if distance < len(chain) else None
                 if label is not None and label != name:
-                    found[label] = None
-        if found:
-            golds[name] = tuple(found)
+                    merged[label] = None
+        if merged:
+            golds[name] = tuple(merged)
     return golds
 
 
-def _usable(names: Mapping[str, str]) -> dict[str, str]:
-    return {one: name.strip() for one, name in names.items() if _can_be_asked(name)}
+def _usable_names(names: Mapping[str, str]) -> dict[str, str]:
+    return {entity: name.strip() for entity, name in names.items() if _is_usable(name)}
 
 
-def _can_be_asked(name: str) -> bool:
+def _is_usable(name: str) -> bool:
     return bool(name.strip()) and not _RESERVED.search(name)
 
 
-def _unusable(what: str, *names: Mapping[str, str]) -> Iterable[str]:
-    bad = [name for some in names for name in some.values() if not _can_be_asked(name)]
-    if bad:
+def _unusable_remarks(kind: str, *mappings: Mapping[str, str]) -> Iterable[str]:
+    unusable = [name for names in mappings for name in names.values() if not _is_usable(name)]
+    if unusable:
         yield (
-            f"{len(bad):,} {what} were left out, as their name is empty or holds what stands for something else in a "
-            f"prompt; the first is {sorted(bad)[0]!r}."
+            f"{len(unusable):,} {kind} were left out, as their name is empty or holds what stands for something else "
+            f"in a prompt; the first is {sorted(unusable)[0]!r}."
         )

@@ -1,9 +1,13 @@
-"""The texts of the paper's released code, faults and all: only for ``compat="paper"``.
+"""Texts of the paper's released code, including its faults, for ``compat="paper"``.
 
-What differs: ``.capitalize()`` lower-cases the rest of a name; hyphens, slashes and brackets become blanks; DM and RG
-say "if one …" and name the other side's class; premises are worded unlike the questions; in rdfs5, rdfs9 and rdfs11 the
-pseudoword stays the four characters "[X]" (written "[ X ]" here, so that nothing takes its place), and the inputs of
-rdfs9 and rdfs11 are the same.
+Differences from merkhet's own texts:
+
+* ``.capitalize()`` lower-cases the rest of a name.
+* Hyphens, slashes and brackets become blanks.
+* DM and RG say "if one …" and name the class of the other side.
+* Premises are worded differently from the questions.
+* In rdfs5, rdfs9 and rdfs11 the pseudoword remains the literal text "[X]", written "[ X ]" here so that it is not
+  replaced. The inputs of rdfs9 and rdfs11 are the same.
 """
 
 from __future__ import annotations
@@ -16,114 +20,119 @@ from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES, Wording
 from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements
 
 
-def as_released(statements: Statements) -> Statements:
-    """The statements with names and candidates as the released code has them.
+def to_paper_statements(statements: Statements) -> Statements:
+    """Spell names and candidates as the released code does.
 
-    Hyphens, slashes and brackets are blanks, and superclasses that are no class of the list are candidates too.
+    Hyphens, slashes and brackets become blanks. Superclasses that are not in the list of classes become candidates.
     """
 
-    def changed(one: Statement) -> Statement:
-        subject = _blanked(one.subject) if one.task == "TP" else one.subject
-        return replace(one, subject=subject, golds=tuple(dict.fromkeys(map(_plain, one.golds))))
+    def respell(statement: Statement) -> Statement:
+        subject = _replace_signs(statement.subject) if statement.task == "TP" else statement.subject
+        return replace(statement, subject=subject, golds=tuple(dict.fromkeys(map(_plain, statement.golds))))
 
-    found = tuple(map(changed, statements.statements))
-    above = (gold for one in found if one.task == "SCO" for gold in one.golds)
+    respelled = tuple(map(respell, statements.statements))
+    superclasses = (gold for statement in respelled if statement.task == "SCO" for gold in statement.golds)
     return replace(
         statements,
-        statements=found,
-        classes=tuple(dict.fromkeys([*map(_plain, statements.classes), *above])),
+        statements=respelled,
+        classes=tuple(dict.fromkeys([*map(_plain, statements.classes), *superclasses])),
         properties=tuple(dict.fromkeys(map(_plain, statements.properties))),
-        patterns={**{_plain(name): one for name, one in statements.patterns.items()}, **statements.patterns},
+        patterns={
+            **{_plain(label): pattern for label, pattern in statements.patterns.items()},
+            **statements.patterns,
+        },
     )
 
 
-class ReleasedWording(Wording):
-    """The wording of the released code."""
+class PaperWording(Wording):
+    """Wording of the released code."""
 
     therefore = "Therefore,"
 
     def __init__(self, statements: Statements) -> None:
         super().__init__(statements.patterns)
-        self._sides = {(one.task, one.subject): one.golds[0] for one in statements.statements}
+        self._nearest_golds = {
+            (statement.task, statement.subject): statement.golds[0] for statement in statements.statements
+        }
 
-    def name(self, text: str) -> str:
-        """A name with its first letter in upper case and all others in lower case."""
+    def format_name(self, text: str) -> str:
+        """Upper-case the first letter and lower-case all others."""
         return text.capitalize()
 
-    def instance(self, text: str) -> str:
-        """Instances as all names."""
+    def format_instance(self, text: str) -> str:
+        """Format an instance as any name."""
         return text.capitalize()
 
-    def candidate(self, text: str) -> str:
-        """Candidates without hyphens, slashes and brackets."""
+    def format_candidate(self, text: str) -> str:
+        """Remove hyphens, slashes and brackets."""
         return _plain(text)
 
-    def asked(self, statement: Statement, template: str) -> list[tuple[str, str]]:
-        """The prompts of a statement; soft ones of properties' domains and ranges begin in lower case."""
+    def prompts(self, statement: Statement, template: str) -> list[tuple[str, str]]:
+        """Return template names and prompts; soft prompts of domains and ranges begin in lower case."""
         if template == "soft" and statement.task in ("DM", "RG"):
             return [(f"{statement.task}/soft", self.soft(statement.task, statement.subject, SLOT))]
-        return super().asked(statement, template)
+        return super().prompts(statement, template)
 
     def pseudoword(self, rule: str, letter: str = "X") -> str:
-        """A pseudoword, where the released code puts one in."""
+        """Return a placeholder only for rules where the released code replaces it."""
         return f"[ {letter} ]" if rule in ("rdfs5", "rdfs9", "rdfs11") else super().pseudoword(rule, letter)
 
     def constraint(self, task: str, property_: str, object_: str) -> str:
-        """A domain or range with "if one …" and the class of the other side, or something."""
+        """Word a domain or range with "if one …" and the class of the other side, or "something"."""
         text = self.patterns[property_].text
         particular = "particular " if object_ == SLOT else ""
-        other = self._sides.get(("RG" if task == "DM" else "DM", property_))
-        said = _domain(text, other) if task == "DM" else _range(text, other)
-        return f"One has to be a {particular}{object_} {said}"
+        other_side = self._nearest_golds.get(("RG" if task == "DM" else "DM", property_))
+        clause = _domain_clause(text, other_side) if task == "DM" else _range_clause(text, other_side)
+        return f"One has to be a {particular}{object_} {clause}"
 
-    def first(self, rule: str, subject: str, object_: str, template: str) -> str:
-        """The first premise; of classes without "every", and with "a" or "an"."""
+    def first_premise(self, rule: str, subject: str, object_: str, template: str) -> str:
+        """Word the first premise; that of classes has an article instead of "every"."""
         if template == "soft":
             task = RULES[rule]
             if task in ("DM", "RG"):
                 return f"{subject} <{task}1> <{task}2> <{task}3> {object_}"
-            return self.soft(task, self.name(subject), object_)
+            return self.soft(task, self.format_name(subject), object_)
         if RULES[rule] == "SCO":
-            return f"{self.name(subject)} is {_article(object_)} ."
-        return super().first(rule, subject, object_, template)
+            return f"{self.format_name(subject)} is {_with_article(object_)} ."
+        return super().first_premise(rule, subject, object_, template)
 
-    def _of_pseudoword(self, rule: str, object_: str, template: str) -> str:
+    def _pseudoword_sentence(self, rule: str, object_: str, template: str) -> str:
         if rule in ("rdfs9", "rdfs11"):
             word = self.pseudoword(rule)
             if template == "soft":
                 return self.soft("TP" if rule == "rdfs9" else "SCO", word, object_)
-            return f"{word} is {'a particular ' + SLOT if object_ == SLOT else _article(object_)} ."
-        return super()._of_pseudoword(rule, object_, template)
+            return f"{word} is {'a particular ' + SLOT if object_ == SLOT else _with_article(object_)} ."
+        return super()._pseudoword_sentence(rule, object_, template)
 
 
-def _domain(text: str, other: str | None) -> str:
+def _domain_clause(text: str, range_class: str | None) -> str:
     if text.startswith("[X]'s"):
         noun = text[5:].split("contain " if "contain" in text else "is ", maxsplit=1)[0]
         return f"if one has{noun}."
-    said = f"if one {text.removeprefix('[X]').strip()}"
-    if other is None:
-        return said.replace("[Y]", "something")
-    if other[0] in "aeiouAEIOU":
-        return said.replace(other, "").replace("[Y]", f"an {other}")
-    return said.replace("[Y]", f"a {other}")
+    clause = f"if one {text.removeprefix('[X]').strip()}"
+    if range_class is None:
+        return clause.replace("[Y]", "something")
+    if range_class[0] in "aeiouAEIOU":
+        return clause.replace(range_class, "").replace("[Y]", f"an {range_class}")
+    return clause.replace("[Y]", f"a {range_class}")
 
 
-def _range(text: str, other: str | None) -> str:
+def _range_clause(text: str, domain_class: str | None) -> str:
     last = text.removesuffix(" [Y] .").rpartition(" ")[2]
     if last in ("is", "contain"):
-        said = f"if one is {text.replace(f'{last} [Y] ', '')}"
+        clause = f"if one is {text.replace(f'{last} [Y] ', '')}"
     else:
-        said = f"if {text.replace('[Y]', 'that')}"
-    return said.replace("[X]", "something" if other is None else _article(other))
+        clause = f"if {text.replace('[Y]', 'that')}"
+    return clause.replace("[X]", "something" if domain_class is None else _with_article(domain_class))
 
 
-def _article(name: str) -> str:
+def _with_article(name: str) -> str:
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def _blanked(name: str) -> str:
+def _replace_signs(name: str) -> str:
     return re.sub(r"[-()/]", " ", name)
 
 
 def _plain(name: str) -> str:
-    return " ".join(_blanked(name).split())
+    return " ".join(_replace_signs(name).split())

@@ -1,4 +1,4 @@
-"""Small word lists of English that tell verbs, participles and nouns apart in the labels of properties."""
+"""English word lists that tell verbs, participles and nouns apart in labels of properties."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ EXCEPTIONS = {
     "wiki page uses template": "[X] uses the template [Y] .",
     "wikipage disambiguates": "[X] disambiguates [Y] .",
 }
-# What a thing does, in the present: "[X] employs [Y] .".
+# Present tense: "[X] employs [Y] .".
 VERBS = frozenset(
     (
         *("accepts", "activates", "affects", "applies", "attracts", "awards", "belongs", "borders"),
@@ -68,32 +68,32 @@ VERBS = frozenset(
         *("wears", "works", "writes"),
     )
 )
-# What a thing did: "[X] influenced [Y] .", and with a preposition "[X] died in [Y] .".
-DID = frozenset(
+# Past tense: "[X] influenced [Y] .", or with a preposition "[X] died in [Y] .".
+TRANSITIVE_PAST = frozenset(
     (
         *("commanded", "designed", "directed", "discovered", "influenced", "invented", "married", "won"),
         *("wrote",),
     )
 )
-DID_THERE = frozenset(
+INTRANSITIVE_PAST = frozenset(
     (
         *("appeared", "belonged", "competed", "descended", "died", "emerged", "fought", "graduated"),
         *("lived", "originated", "participated", "performed", "played", "ran", "resided", "served"),
         *("split", "studied", "taught", "worked"),
     )
 )
-# What somebody did to what the label names first: "award received" → "[X] received award [Y] .".
-DID_IT = frozenset((*("attended", "conferred", "founded", "held", "played", "received", "won"),))
-# What happened to a thing at a time: "[X] was closed in [Y] .".
-HAPPENED = frozenset(
+# Past tense after its object: "award received" → "[X] received award [Y] .".
+OBJECT_FIRST_PAST = frozenset((*("attended", "conferred", "founded", "held", "played", "received", "won"),))
+# Alone in a label, these name a time: "[X] was closed in [Y] .".
+DATED_PARTICIPLES = frozenset(
     (
         *("apprehended", "billed", "built", "closed", "created", "disbanded", "discontinued", "dissolved"),
         *("established", "founded", "introduced", "opened", "produced", "promoted", "released", "reopened"),
         *("retired", "updated"),
     )
 )
-# A participle with a preposition is "is …" but for what happened once: "[X] was born in [Y] .".
-WAS = frozenset(
+# With a preposition, participles of events take "was": "[X] was born in [Y] .". All others take "is".
+EVENT_PARTICIPLES = frozenset(
     (
         *("absorbed", "announced", "appointed", "arrested", "awarded", "beatified", "born", "built"),
         *("buried", "canonized", "commissioned", "composed", "constructed", "convicted", "created"),
@@ -103,7 +103,8 @@ WAS = frozenset(
         *("raised", "recorded", "released", "shot", "sworn", "translated", "written"),
     )
 )
-ALWAYS = frozenset(
+# With "by", these take "is", all others "was": "[X] is owned by [Y] .".
+STATE_PARTICIPLES = frozenset(
     (
         *("affected", "approved", "carried", "caused", "endorsed", "followed", "funded", "governed"),
         *("headed", "influenced", "inspired", "led", "licensed", "maintained", "managed", "operated"),
@@ -129,14 +130,14 @@ ADJECTIVES = frozenset(
         *("subject", "toxic", "visible"),
     )
 )
-THE = frozenset(
+DEFINITE_NOUNS = frozenset(
     (
         *("author", "capital", "cause", "creator", "founder", "head", "inverse", "opposite", "owner"),
         *("seat",),
     )
 )
-ABSTRACT = frozenset((*("member", "part"),))
-STATES = frozenset((*("are", "had", "has", "have", "is", "was", "were"),))
+MEMBERSHIP_NOUNS = frozenset((*("member", "part"),))
+LINKING_VERBS = frozenset((*("are", "had", "has", "have", "is", "was", "were"),))
 UNCOUNTABLE = frozenset(
     (
         *("access", "athletics", "cinematography", "citizenship", "clothing", "content", "crew", "data"),
@@ -155,7 +156,7 @@ PLURAL = frozenset(
         *("people", "statistics", "women"),
     )
 )
-PAST = {
+IRREGULAR_PARTICIPLES = {
     "wrote": "written",
     "won": "won",
     "led": "led",

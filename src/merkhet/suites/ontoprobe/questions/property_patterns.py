@@ -1,4 +1,4 @@
-"""Sentences for properties: a pattern such as "[X] died in [Y] .", and what it becomes in "One has to be …"."""
+"""Patterns of properties, such as "[X] died in [Y] .", and the clauses made from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.core.files import read_yaml, write_text
+from merkhet.core.files import read_yaml
 from merkhet.questions.english import add_indefinite_article
 from merkhet.suites.ontoprobe.questions.pos_lexicon import PREPOSITIONS
 from merkhet.suites.ontoprobe.questions.property_sentences import (
@@ -17,174 +17,171 @@ from merkhet.suites.ontoprobe.questions.property_sentences import (
     is_participle,
     is_plural,
     is_uncountable,
-    pattern_of_label,
-    read_verb,
+    parse_verb,
+    sentence_from_label,
 )
 
-_WHOLE = re.compile(r"^\[X\](?P<piece>(?:'s|’s)? \S(?:.*\S)?) \[Y\] \.$")
+_PATTERN = re.compile(r"^\[X\](?P<infix>(?:'s|’s)? \S(?:.*\S)?) \[Y\] \.$")
 _KEYS = ("pattern", "as_subject", "as_object")
 _COPULAS = ("is", "are", "was", "were")
 _DETERMINERS = ("the", "a", "an")
-_HEADER = """\
-# Sentences for properties. Edit what does not read well: a pattern begins with [X] and ends with "[Y] .";
-# as_subject follows "One has to be a particular person to", as_object follows "One has to be a particular person".
-# Leave out as_subject and as_object to have them made of the pattern.
-"""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A property between two things, and how it is said of its subject and of its object alone."""
+    """Sentence of a property, and its clauses about the subject or the object alone."""
 
     text: str
+    """Sentence "[X]… [Y] ."."""
     as_subject: str
+    """Clause after "One has to be a particular person to": "have died in something"."""
     as_object: str
+    """Clause after "One has to be a particular place": "for something to have died in one"."""
 
     @property
-    def piece(self) -> str:
-        """What stands between [X] and [Y], with its leading blank: " died in", "'s spouse is"."""
-        return _piece(self.text)
+    def infix(self) -> str:
+        """Text between [X] and [Y], with its leading blank: " died in", "'s spouse is"."""
+        return _parse_infix(self.text)
 
 
 def make_pattern(text: str) -> Pattern:
-    """The pattern of a sentence with the forms made of it; refuses one that is not "[X]… [Y] .".
+    """Make a pattern with its clauses from a sentence "[X]… [Y] .".
 
     "[X]'s spouse is [Y] ." gives "have a spouse" and "to be the spouse of something"; "[X] died in [Y] ." gives "have
     died in something" and "for something to have died in one".
+
+    Raises:
+        InputError: If the sentence has another form.
     """
-    piece = _piece(text)
-    if piece.startswith(("'s ", "’s ")):
-        return Pattern(text, *_of_possessive(piece[3:]))
-    return Pattern(text, *_of_verb(piece[1:]))
+    infix = _parse_infix(text)
+    if infix.startswith(("'s ", "’s ")):
+        return Pattern(text, *_possessive_clauses(infix[3:]))
+    return Pattern(text, *_verb_clauses(infix[1:]))
 
 
-def label_pattern(label: str) -> Pattern:
-    """The pattern of a property by the rules of English for its label alone."""
-    return make_pattern(pattern_of_label(label))
+def pattern_from_label(label: str) -> Pattern:
+    """Make the pattern of a property from its label by rules of English."""
+    return make_pattern(sentence_from_label(label))
 
 
-def patterns_for(
-    properties: Iterable[str], given: Mapping[str, Mapping[str, str]] | None = None, where: str = "patterns"
+def resolve_patterns(
+    properties: Iterable[str], overrides: Mapping[str, Mapping[str, str]] | None = None, where: str = "patterns"
 ) -> dict[str, Pattern]:
-    """A pattern for every property: the one given, else the one made of the label; refuses unknown properties."""
+    """Return a pattern for every property: that of ``overrides``, else the one made from its label.
+
+    Raises:
+        InputError: If ``overrides`` has a label that is no property; ``where`` names their source.
+    """
     known = list(properties)
-    for label in given or {}:
+    for label in overrides or {}:
         if label not in known:
             raise InputError(f"{where}: there is no property {label!r}; {did_you_mean(label, known)}")
-    found = {}
+    patterns = {}
     for label in known:
-        parts = (given or {}).get(label)
-        made = make_pattern(parts["pattern"]) if parts else label_pattern(label)
+        parts = (overrides or {}).get(label)
+        pattern = make_pattern(parts["pattern"]) if parts else pattern_from_label(label)
         parts = parts or {}
-        subject, object_ = parts.get("as_subject", made.as_subject), parts.get("as_object", made.as_object)
-        found[label] = Pattern(made.text, subject, object_)
-    return found
-
-
-def write_patterns(patterns: Mapping[str, Pattern], file: Path) -> None:
-    """Write patterns as YAML that people can edit: property label → pattern, as_subject, as_object."""
-    import yaml
-
-    content = {
-        label: {"pattern": one.text, "as_subject": one.as_subject, "as_object": one.as_object}
-        for label, one in patterns.items()
-    }
-    text = yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=1000) if content else ""
-    write_text(file, _HEADER + text)
+        subject, object_ = parts.get("as_subject", pattern.as_subject), parts.get("as_object", pattern.as_object)
+        patterns[label] = Pattern(pattern.text, subject, object_)
+    return patterns
 
 
 def read_patterns(file: Path, properties: Iterable[str] | None = None) -> dict[str, dict[str, str]]:
-    """The patterns of a YAML file by property label; a text alone is a pattern whose forms are made.
+    """Read the patterns of a YAML file by property label.
 
-    Refuses, naming the key: an unknown key, a pattern that is not "[X]… [Y] .", a form that is no text, and a property
-    that is not among ``properties`` where these are given.
+    A label has a sentence, or a mapping of ``pattern`` and, optionally, ``as_subject`` and ``as_object``.
+
+    Raises:
+        InputError: For an unknown key, a pattern that is not "[X]… [Y] .", a clause that is not text, or a label that
+            is not among ``properties``.
     """
     content = read_yaml(file, "patterns of properties")
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise InputError(f"{file} should hold a mapping of property labels to patterns")
+        raise InputError(f"{file} must hold a mapping of property labels to patterns, got {type(content).__name__}")
     known = None if properties is None else list(properties)
-    found = {}
-    for label, given in content.items():
+    patterns = {}
+    for label, entry in content.items():
         if known is not None and label not in known:
             raise InputError(f"{file}: there is no property {label!r}; {did_you_mean(str(label), known)}")
-        found[str(label)] = _checked(given, f"{file}, {label!r}")
-    return found
+        patterns[str(label)] = _check_entry(entry, f"{file}, {label!r}")
+    return patterns
 
 
-def _checked(given: Any, where: str) -> dict[str, str]:
-    parts = {"pattern": given} if isinstance(given, str) else given
+def _check_entry(entry: Any, where: str) -> dict[str, str]:
+    parts = {"pattern": entry} if isinstance(entry, str) else entry
     if not isinstance(parts, dict):
-        raise InputError(f'{where}: a pattern is a text such as "[X] died in [Y] .", and this is {given!r}')
+        raise InputError(f'{where}: a pattern must be text such as "[X] died in [Y] .", got {entry!r}')
     for key, value in parts.items():
         if key not in _KEYS:
             raise InputError(f"{where}: there is no key {key!r}; {did_you_mean(str(key), _KEYS)}")
         if not isinstance(value, str) or not value.strip():
-            raise InputError(f"{where}: {key!r} is {value!r}, and should be a text")
+            raise InputError(f"{where}: {key!r} must be text, got {value!r}")
         if key != "pattern" and ("[" in value or "<" in value):
             raise InputError(
-                f"{where}: {key!r} is {value!r}, and should be words alone; write something for [X] and [Y]"
+                f"{where}: {key!r} must be words without placeholders, got {value!r}; write 'something' for [X] and [Y]"
             )
     if "pattern" not in parts:
         raise InputError(f"{where}: 'pattern' is missing; write one such as \"[X] died in [Y] .\"")
     try:
-        _piece(parts["pattern"])
+        _parse_infix(parts["pattern"])
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
     return {key: parts[key].strip() for key in _KEYS if key in parts}
 
 
-def _piece(text: str) -> str:
-    found = _WHOLE.match(text)
-    if not found or "[" in found["piece"] or "<" in found["piece"]:
+def _parse_infix(text: str) -> str:
+    match = _PATTERN.match(text)
+    if not match or "[" in match["infix"] or "<" in match["infix"]:
         raise InputError(
-            f'the pattern {text!r} should begin with [X] and end with "[Y] .", as "[X] died in [Y] ." does'
+            f'the pattern must begin with [X] and end with "[Y] .", such as "[X] died in [Y] .", got {text!r}'
         )
-    return found["piece"]
+    return match["infix"]
 
 
-def _of_possessive(rest: str) -> tuple[str, str]:
-    """Both forms of "[X]'s spouse is [Y] ." and of "[X]'s government is headed by [Y] ."."""
+def _possessive_clauses(rest: str) -> tuple[str, str]:
+    """Make both clauses of "[X]'s spouse is [Y] ." or "[X]'s government is headed by [Y] ."."""
     words = rest.split(" ")
     if words[-1] in _COPULAS and len(words) > 1:
         noun = " ".join(words[:-1])
-        return f"have {_some(noun)}", f"to be {'among ' if words[-1] in ('are', 'were') else ''}the {noun} of something"
-    at = next((at for at, word in enumerate(words) if at and word in _COPULAS), len(words) - 1)
-    if at == 0:
+        among = "among " if words[-1] in ("are", "were") else ""
+        return f"have {_indefinite_phrase(noun)}", f"to be {among}the {noun} of something"
+    index = next((index for index, word in enumerate(words) if index and word in _COPULAS), len(words) - 1)
+    if index == 0:
         return f"have something as {rest}", f"for something's {rest} to be one"
-    noun, verb, tail = " ".join(words[:at]), words[at], " ".join(words[at + 1 :])
-    infinitive = " ".join(part for part in (read_verb([verb]).infinitive, tail) if part)
+    noun, verb, tail = " ".join(words[:index]), words[index], " ".join(words[index + 1 :])
+    infinitive = " ".join(part for part in (parse_verb([verb]).infinitive, tail) if part)
     if verb in _COPULAS:
-        return f"have {_some(noun)} {tail} something", f"for something's {noun} to {infinitive} one"
-    return f"have {_some(noun)} that {verb} something", f"for something's {noun} to {infinitive} one"
+        return f"have {_indefinite_phrase(noun)} {tail} something", f"for something's {noun} to {infinitive} one"
+    return f"have {_indefinite_phrase(noun)} that {verb} something", f"for something's {noun} to {infinitive} one"
 
 
-def _of_verb(rest: str) -> tuple[str, str]:
-    """Both forms of "[X] died in [Y] .", "[X] has part [Y] ." and "[X] is part of constellation [Y] ."."""
-    verb: Verb = read_verb(rest.split(" "))
+def _verb_clauses(rest: str) -> tuple[str, str]:
+    """Make both clauses of "[X] died in [Y] .", "[X] has part [Y] ." or "[X] is part of constellation [Y] ."."""
+    verb: Verb = parse_verb(rest.split(" "))
     tail = verb.tail
-    if not tail or tail[-1].lower() in PREPOSITIONS or _takes_an_object(verb):
-        whole = " ".join([verb.infinitive, *tail])
-        return f"{whole} something", f"for something to {whole} one"
-    last = max((at for at, word in enumerate(tail) if word.lower() in PREPOSITIONS), default=-1)
-    before, noun = tail[: last + 1], tail[last + 1 :]
-    if noun[0] in _DETERMINERS:
-        noun = noun[1:]
-    name = " ".join(noun)
-    subject = " ".join([verb.infinitive, *before, _some(name)])
-    if verb.word in ("has", "have") and not before:
-        return subject, f"to be {_some(name)} of something"
-    return subject, f"to be {_some(name)} that something {' '.join([*verb.adverbs, verb.word, *before])}"
+    if not tail or tail[-1].lower() in PREPOSITIONS or _takes_object(verb):
+        phrase = " ".join([verb.infinitive, *tail])
+        return f"{phrase} something", f"for something to {phrase} one"
+    last = max((index for index, word in enumerate(tail) if word.lower() in PREPOSITIONS), default=-1)
+    prefix, noun_words = tail[: last + 1], tail[last + 1 :]
+    if noun_words[0] in _DETERMINERS:
+        noun_words = noun_words[1:]
+    noun = " ".join(noun_words)
+    subject = " ".join([verb.infinitive, *prefix, _indefinite_phrase(noun)])
+    if verb.word in ("has", "have") and not prefix:
+        return subject, f"to be {_indefinite_phrase(noun)} of something"
+    return subject, f"to be {_indefinite_phrase(noun)} that something {' '.join([*verb.adverbs, verb.word, *prefix])}"
 
 
-def _takes_an_object(verb: Verb) -> bool:
-    """Whether what follows the verb still wants an object: "is called", "is more expensive than"."""
+def _takes_object(verb: Verb) -> bool:
+    """Check whether an object must follow the verb and its tail: "is called", "is more expensive than"."""
     return verb.word in _COPULAS and (is_participle(verb.tail[-1]) or len(verb.tail) == 1)
 
 
-def _some(noun: str) -> str:
-    """A noun phrase for something that is not known: "an author", "deaths", "industry"."""
+def _indefinite_phrase(noun: str) -> str:
+    """Return an add_indefinite_article noun phrase: "an author", "deaths", "industry"."""
     if noun.split(" ", maxsplit=1)[0].lower() in (*_DETERMINERS, "its", "his", "her", "their", "this"):
         return noun
     if noun.startswith("other ") and not is_plural(noun):

@@ -1,4 +1,4 @@
-"""A sentence for a property by its label: "author" → "[X]'s author is [Y] .", "based on" → "[X] is based on [Y] ."."""
+"""Sentences of properties from labels: "author" → "[X]'s author is [Y] .", "based on" → "[X] is based on [Y] ."."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from merkhet.questions.english import add_indefinite_article
-from merkhet.suites.ontoprobe.questions import pos_lexicon as lists
+from merkhet.suites.ontoprobe.questions import pos_lexicon as lexicon
 from merkhet.suites.ontoprobe.questions.pos_lexicon import PREPOSITIONS
 
 _SINGULAR_S = re.compile(r"(?:ss|us|is|ous|ics|series|species|chess|news|corps|lens|bus|atlas|canvas|alias|status)$")
@@ -17,20 +17,24 @@ _AUXILIARIES = {"can": "be able to", "could": "have been able to", "may": "be al
 
 @dataclass(frozen=True)
 class Verb:
-    """The words between [X] and [Y]: the verb as it stands and after "to", and what follows it."""
+    """A verb phrase between [X] and [Y]."""
 
     word: str
+    """The verb as it is written."""
     infinitive: str
+    """The verb after "to", with its adverbs."""
     tail: tuple[str, ...]
+    """Words after the verb."""
     adverbs: tuple[str, ...] = ()
+    """Adverbs before the verb."""
 
 
-def read_verb(words: list[str]) -> Verb:
-    """The verb at the beginning of some words, behind adverbs: "died" → "have died", "lives" → "live"."""
-    at = 0
-    while at + 1 < len(words) and words[at].endswith("ly") and len(words[at]) > 4:
-        at += 1
-    adverbs, word, tail = words[:at], words[at], words[at + 1 :]
+def parse_verb(words: list[str]) -> Verb:
+    """Parse a phrase of a verb with leading adverbs: "died" → "have died", "lives" → "live"."""
+    index = 0
+    while index + 1 < len(words) and words[index].endswith("ly") and len(words[index]) > 4:
+        index += 1
+    adverbs, word, tail = words[:index], words[index], words[index + 1 :]
     if word == "used" and tail[:1] == ["to"] and len(tail) > 1:
         infinitive = f"have {_participle(tail[1])}"
         word, tail = f"used to {tail[1]}", tail[2:]
@@ -45,41 +49,41 @@ def read_verb(words: list[str]) -> Verb:
 
 
 def is_participle(word: str) -> bool:
-    """Whether a word looks like a past participle: "located", "written"."""
+    """Check whether a word looks like a past participle: "located", "written"."""
     lower = word.lower()
-    return lower in lists.PARTICIPLES or (
-        lower.endswith("ed") and lower not in lists.NOT_PARTICIPLES and len(lower) > 3
+    return lower in lexicon.PARTICIPLES or (
+        lower.endswith("ed") and lower not in lexicon.NOT_PARTICIPLES and len(lower) > 3
     )
 
 
 def is_plural(noun: str) -> bool:
-    """Whether a noun phrase is plural, by its head: the word before the first preposition, or the last."""
+    """Check whether the head of a noun phrase (the word before the first preposition, or the last) is plural."""
     word = _head(noun)
     lower = word.lower()
-    if lower in lists.PLURAL:
+    if lower in lexicon.PLURAL:
         return True
-    if not lower.endswith("s") or lower in lists.SINGULAR or len(lower) < 4 or word.isupper():
+    if not lower.endswith("s") or lower in lexicon.SINGULAR or len(lower) < 4 or word.isupper():
         return False
     return not _SINGULAR_S.search(lower)
 
 
 def is_uncountable(noun: str) -> bool:
-    """Whether a noun phrase takes no "a": its head is a mass noun of a small list."""
-    return _head(noun).lower() in lists.UNCOUNTABLE
+    """Check whether the head of a noun phrase is a mass noun, which takes no "a"."""
+    return _head(noun).lower() in lexicon.UNCOUNTABLE
 
 
-def pattern_of_label(label: str) -> str:
-    """A sentence "[X] … [Y] ." for a property by its label, by rules for English and a few exceptions.
+def sentence_from_label(label: str) -> str:
+    """Make the sentence "[X] … [Y] ." of a property from its label, by rules of English and a few exceptions.
 
-    Nouns are the subject's ("[X]'s author is [Y] ."); verbs, participles with a preposition, and a noun with "of" stand
-    between subject and object.
+    A noun becomes a possessive ("[X]'s author is [Y] ."). A verb, a participle with a preposition, or a noun with "of"
+    goes between subject and object.
     """
-    exception = lists.EXCEPTIONS.get(" ".join(label.split()).lower())
+    exception = lexicon.EXCEPTIONS.get(" ".join(label.split()).lower())
     if exception:
         return exception
     plain = _plain(label)
-    if plain.lower() in lists.EXCEPTIONS:
-        return lists.EXCEPTIONS[plain.lower()]
+    if plain.lower() in lexicon.EXCEPTIONS:
+        return lexicon.EXCEPTIONS[plain.lower()]
     words = plain.split(" ")
     lower = [word.lower() for word in words]
     middle = _verb_phrase(words, lower)
@@ -96,35 +100,41 @@ def pattern_of_label(label: str) -> str:
 
 
 def _verb_phrase(words: list[str], lower: list[str]) -> str | None:
-    """What stands between [X] and [Y] for a label that is no noun; None for a noun."""
+    """Return the text between [X] and [Y]; None for a label that is a noun."""
     plain, first, last, several = " ".join(words), lower[0], lower[-1], len(words) > 1
     rest = " ".join(words[1:])
     if first == "is" and not PREPOSITIONS.intersection(lower):
         return None
-    if first in lists.STATES and several:
+    if first in lexicon.LINKING_VERBS and several:
         if first in ("has", "have", "had") and last in PREPOSITIONS and len(words) == 3 and lower[1] not in ("part",):
             return f"{first} {add_indefinite_article(words[1])} {last}"
         return f"{first} {rest}"
     if lower[-2:] == ["as", "of"]:
         return None
-    if first in lists.VERBS:
+    if first in lexicon.VERBS:
         return f"{first} {rest}".rstrip()
     if not several:
-        return plain.lower() if first in lists.DID else f"was {first} in" if first in lists.HAPPENED else None
+        return (
+            plain.lower()
+            if first in lexicon.TRANSITIVE_PAST
+            else f"was {first} in"
+            if first in lexicon.DATED_PARTICIPLES
+            else None
+        )
     adverb = first.endswith("ly") or first in ("so", "most")
     head = lower[1] if adverb and len(words) > 2 else first
-    if head in lists.DID_THERE and last in PREPOSITIONS:
+    if head in lexicon.INTRANSITIVE_PAST and last in PREPOSITIONS:
         return plain
     if is_participle(head) and (last in PREPOSITIONS or lower[2 if adverb else 1] in PREPOSITIONS):
-        was = head in lists.WAS or (last == "by" and head not in lists.ALWAYS)
+        was = head in lexicon.EVENT_PARTICIPLES or (last == "by" and head not in lexicon.STATE_PARTICIPLES)
         return f"{'was' if was else 'is'} {first} {rest}"
-    if last in lists.DID_IT and len(words) == 2:
+    if last in lexicon.OBJECT_FIRST_PAST and len(words) == 2:
         return f"{last} {words[0]}"
     if last not in PREPOSITIONS:
-        if first in lists.ABSTRACT and lower[1] == "of":
+        if first in lexicon.MEMBERSHIP_NOUNS and lower[1] == "of":
             return f"is {'a ' if first == 'member' else ''}{first} {rest}"
         return None
-    if first in lists.ADJECTIVES:
+    if first in lexicon.ADJECTIVES:
         return f"is {first} {rest}"
     if last == "by":
         return None if is_participle(lower[-2]) else f"has {plain}"
@@ -134,19 +144,19 @@ def _verb_phrase(words: list[str], lower: list[str]) -> str | None:
         return plain
     if first == "part":
         return f"is {plain}"
-    return f"is the {plain}" if first in lists.THE else f"is {add_indefinite_article(plain)}"
+    return f"is the {plain}" if first in lexicon.DEFINITE_NOUNS else f"is {add_indefinite_article(plain)}"
 
 
 def _plain(label: str) -> str:
-    """A label as words: camel case and underscores divided, units in brackets left out, "a / b" as "a or b"."""
+    """Split camel case and underscores into words, drop units in brackets, and spell "a / b" as "a or b"."""
     text = re.sub(r"(?<=\S)\s*\([^()]*\)", "", label).replace("_", " ")
-    divided = " " not in text and text[:1].islower() and not text.islower()
-    if divided:
+    camel_case = " " not in text and text[:1].islower() and not text.islower()
+    if camel_case:
         text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
     text = re.sub(r"[\[\]()<>]", " ", text)
     text = re.sub(r"\s+/\s+", " or ", text).strip(" .")
     words = text.split()
-    if divided:
+    if camel_case:
         words = [word if word.isupper() and len(word) > 1 else word.lower() for word in words]
     return " ".join(words) or "value"
 
@@ -157,16 +167,17 @@ def _be(noun: str) -> str:
 
 def _head(noun: str) -> str:
     words = noun.split(" ")
-    at = next((at for at, word in enumerate(words) if at and word.lower() in (*PREPOSITIONS, "per")), len(words))
-    return words[at - 1]
+    prepositions = (*PREPOSITIONS, "per")
+    end = next((index for index, word in enumerate(words) if index and word.lower() in prepositions), len(words))
+    return words[end - 1]
 
 
 def _infinitive(word: str) -> str:
     if word in _BASES:
         return _BASES[word]
-    if word in lists.PAST:
-        return f"have {lists.PAST[word]}"
-    if word.endswith("ed") and word.lower() not in lists.NOT_PARTICIPLES:
+    if word in lexicon.IRREGULAR_PARTICIPLES:
+        return f"have {lexicon.IRREGULAR_PARTICIPLES[word]}"
+    if word.endswith("ed") and word.lower() not in lexicon.NOT_PARTICIPLES:
         return f"have {word}"
     if word.endswith("ies") and len(word) > 4:
         return f"{word[:-3]}y"
@@ -176,7 +187,7 @@ def _infinitive(word: str) -> str:
 
 
 def _participle(base: str) -> str:
-    """The participle of a regular verb: "work" → "worked", "live" → "lived", "study" → "studied"."""
+    """Form the participle of a regular verb: "work" → "worked", "live" → "lived", "study" → "studied"."""
     if base.endswith("e"):
         return f"{base}d"
     return f"{base[:-1]}ied" if re.search(r"[^aeiou]y$", base) else f"{base}ed"

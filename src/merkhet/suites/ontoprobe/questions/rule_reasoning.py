@@ -1,4 +1,4 @@
-"""Reasoning questions: what follows of a pseudoword by six RDFS rules, with premises shown or left to memory."""
+"""Reasoning questions: conclusions about a pseudoword by six RDFS rules, with premises shown or hidden."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from merkhet.core.ids import content_id, derived_seed
-from merkhet.suites.ontoprobe.questions.memorizing import candidate_sets, nearest
+from merkhet.suites.ontoprobe.questions.memorizing import candidate_sets, nearest_candidate
 from merkhet.suites.ontoprobe.questions.ontology_prompts import (
     CONJUNCTIONS,
     RULES,
     TEMPLATES,
     Wording,
     check_names,
-    wording_of,
+    make_wording,
 )
-from merkhet.suites.ontoprobe.questions.ontology_statements import FEW, Statement, Statements
+from merkhet.suites.ontoprobe.questions.ontology_statements import SPLIT_SIZE, Statement, Statements
 
 Row = dict[str, Any]
-SHOWN = {"both": (True, True), "first": (True, False), "second": (False, True), "neither": (False, False)}
-"""Which premises stand in the text."""
-_TRIES = 50
+VISIBLE_PREMISES = {"both": (True, True), "first": (True, False), "second": (False, True), "neither": (False, False)}
+"""Whether the first and the second premise are in the text, by value of the column ``shown``."""
+_CONTROL_DRAWS = 50
 
 
 def reasoning_questions(
@@ -38,12 +38,20 @@ def reasoning_questions(
     suite: str = "ontoprobe",
     compat: str | None = None,
 ) -> tuple[list[Row], list[Row]]:
-    """Rows of the questions table and of the premises table, for at most ``premises`` test statements a rule.
+    """Make the reasoning questions of the rules.
 
-    Of each statement of the test split: both premises shown, one, none, and as a control ("other") a first premise that
-    does not apply; with the predisposition questions that decide whether a model holds the second premise by itself. Of
-    the other splits both premises shown, to train conjunctions; a statement about a subject that is asked in test is
-    left out of them. With ``compat="paper"`` training and development statements are taken from those of test.
+    Each statement of the test split is asked with both premises shown, with one, with none, and as a control
+    (``other``) with a first premise that does not apply. Its predisposition questions decide whether a model assumes
+    the second premise by itself. Statements of the other splits are asked with both premises shown, to train
+    conjunctions, unless their subject is asked in test. With ``compat="paper"`` the training and development
+    statements are those of test.
+
+    Args:
+        memorizing_rows: Memorizing questions, which decide whether a model knows the first premise.
+        premises: Maximum number of test statements of each rule; None means all.
+
+    Returns:
+        Rows of the questions table and rows of the premises table.
     """
     check_names("rule", list(rules), tuple(RULES))
     check_names("template", list(templates), TEMPLATES)
@@ -52,110 +60,123 @@ def reasoning_questions(
     for row in memorizing_rows:
         kind = "soft" if str(row["template"]).endswith("/soft") else "manual"
         memory[row["qset"], kind].append(row["question_id"])
-    maker = Maker(statements, suite, compat)
+    maker = RuleQuestionMaker(statements, suite, compat)
     questions: list[Row] = []
-    shown: list[Row] = []
+    premise_rows: list[Row] = []
     for rule in rules:
-        items, test = maker.items(rule), maker.items(rule, drawn=premises, seed=seed)
-        others = maker.others(rule, test, seed)
+        askable, test = maker.askable_statements(rule), maker.test_statements(rule, premises, seed)
+        controls = maker.control_statements(rule, test, seed)
         for template in templates:
-            held = {one.fact_id: maker.predisposition(rule, one, template) for one in test}
-            questions += held.values()
+            predispositions = {statement.fact_id: maker.predisposition(rule, statement, template) for statement in test}
+            questions += predispositions.values()
             for conjunction in conjunctions:
                 form = f"{rule}/{template}-{conjunction}"
-                for row in maker.trained(rule, items, form):
+                for row in maker.training_questions(rule, askable, form):
                     questions.append(row)
-                    shown.append(_premises(row, "both"))
-                for one in test:
-                    first = list(dict.fromkeys(memory[one.fact_id, template]))
-                    second = [held[one.fact_id]["question_id"]]
-                    for which in SHOWN:
-                        questions.append(maker.question(rule, one, form, which))
-                        shown.append(_premises(questions[-1], which, first, second))
-                    if one.fact_id in others:
-                        questions.append(maker.question(rule, one, form, "other", other=others[one.fact_id]))
-                        shown.append(_premises(questions[-1], "other", first, second))
-    return questions, shown
+                    premise_rows.append(_premise_row(row, "both"))
+                for statement in test:
+                    first = list(dict.fromkeys(memory[statement.fact_id, template]))
+                    second = [predispositions[statement.fact_id]["question_id"]]
+                    for shown in VISIBLE_PREMISES:
+                        questions.append(maker.question(rule, statement, form, shown))
+                        premise_rows.append(_premise_row(questions[-1], shown, first, second))
+                    if statement.fact_id in controls:
+                        control = controls[statement.fact_id]
+                        questions.append(maker.question(rule, statement, form, "other", control=control))
+                        premise_rows.append(_premise_row(questions[-1], "other", first, second))
+    return questions, premise_rows
 
 
 def draw_statements(statements: Sequence[Statement], limit: int | None, seed: int) -> list[Statement]:
-    """At most so many statements, by the seed and their content, in the order given; a larger draw holds a smaller."""
+    """Draw at most ``limit`` statements by seed and content, keeping their order.
+
+    A draw with a larger limit contains every draw with a smaller one.
+    """
     if limit is None or len(statements) <= limit:
         return list(statements)
-    ids = {one.fact_id for one in statements}
-    drawn = set(sorted(ids, key=lambda one: (derived_seed("ontology premise", seed, one), one))[:limit])
-    return [one for one in statements if one.fact_id in drawn]
+    ids = {statement.fact_id for statement in statements}
+    drawn = set(sorted(ids, key=lambda fact_id: (derived_seed("ontology premise", seed, fact_id), fact_id))[:limit])
+    return [statement for statement in statements if statement.fact_id in drawn]
 
 
-class Maker:
-    """Makes the questions of rules over some statements."""
+class RuleQuestionMaker:
+    """Make the questions of rules over statements of an ontology."""
 
     def __init__(self, statements: Statements, suite: str, compat: str | None) -> None:
         self.statements = statements
         self.suite = suite
         self.compat = compat
-        self.wording: Wording = wording_of(statements, compat)
+        self.wording: Wording = make_wording(statements, compat)
         self.sets = candidate_sets(statements)
-        self._among = {name: frozenset(texts) for name, (_, texts) in self.sets.items()}
-        self._of_subject: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for one in statements.statements:
-            self._of_subject[one.task, one.subject].update(one.golds)
+        self._candidates = {name: frozenset(texts) for name, (_, texts) in self.sets.items()}
+        self._golds_by_subject: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for statement in statements.statements:
+            self._golds_by_subject[statement.task, statement.subject].update(statement.golds)
 
-    def items(self, rule: str, drawn: int | None = None, seed: int | None = None) -> list[Statement]:
-        """The statements that a rule can be asked about; with a seed those of the test split, at most so many."""
-        found: dict[str, Statement] = {}
-        for one in self.statements.of(RULES[rule]):
-            if self.target(rule, one) is not None and self._has_pattern(rule, one):
-                found.setdefault(one.fact_id, one)
-        items = list(found.values())
-        if seed is None:
-            return items
-        return draw_statements([one for one in items if one.split == "test"], drawn, seed)
+    def askable_statements(self, rule: str) -> list[Statement]:
+        """Return the distinct statements that a rule can be asked about."""
+        statements: dict[str, Statement] = {}
+        for statement in self.statements.for_task(RULES[rule]):
+            if self.target(rule, statement) is not None and self._has_pattern(rule, statement):
+                statements.setdefault(statement.fact_id, statement)
+        return list(statements.values())
 
-    def trained(self, rule: str, items: Sequence[Statement], form: str) -> Iterator[Row]:
-        """The questions that conjunctions are trained and chosen on; none that says what a test question says."""
-        test = [one for one in items if one.split == "test"]
+    def test_statements(self, rule: str, limit: int | None, seed: int) -> list[Statement]:
+        """Draw at most ``limit`` of the rule's askable statements in the test split."""
+        test = [statement for statement in self.askable_statements(rule) if statement.split == "test"]
+        return draw_statements(test, limit, seed)
+
+    def training_questions(self, rule: str, askable: Sequence[Statement], form: str) -> Iterator[Row]:
+        """Yield the train and dev questions of conjunctions, without subjects and prompts of the test split."""
+        test = [statement for statement in askable if statement.split == "test"]
         if self.compat == "paper":
-            for at, one in enumerate(test[: 2 * FEW]):
-                yield self.question(rule, one, form, "both", split="train" if at < FEW else "dev")
+            for index, statement in enumerate(test[: 2 * SPLIT_SIZE]):
+                yield self.question(rule, statement, form, "both", split="train" if index < SPLIT_SIZE else "dev")
             return
-        subjects = {one.subject for one in self.statements.of(RULES[rule], "test")}
-        prompts = {self.question(rule, one, form, "both")["prompt"] for one in test}
-        for one in items:
-            if one.split != "test" and one.subject not in subjects:
-                row = self.question(rule, one, form, "both")
+        subjects = {statement.subject for statement in self.statements.for_task(RULES[rule], "test")}
+        prompts = {self.question(rule, statement, form, "both")["prompt"] for statement in test}
+        for statement in askable:
+            if statement.split != "test" and statement.subject not in subjects:
+                row = self.question(rule, statement, form, "both")
                 if row["prompt"] not in prompts:
                     yield row
 
-    def golds(self, rule: str, statement: Statement) -> tuple[str, ...]:
-        """What follows by the rule, nearest first: classes, properties, or for rdfs7 what stands between two things."""
+    def conclusions(self, rule: str, statement: Statement) -> tuple[str, ...]:
+        """Return what follows by the rule, nearest first: classes, properties, or for rdfs7 pattern infixes."""
         if rule != "rdfs7":
             return statement.golds
         patterns = self.statements.patterns
-        return tuple(dict.fromkeys(patterns[one].piece for one in statement.golds if one in patterns))
+        return tuple(dict.fromkeys(patterns[label].infix for label in statement.golds if label in patterns))
 
     def target(self, rule: str, statement: Statement) -> str | None:
-        """The nearest of what follows that is a candidate."""
-        return nearest(self.golds(rule, statement), self._among[rule])
+        """Return the nearest conclusion that is a candidate."""
+        return nearest_candidate(self.conclusions(rule, statement), self._candidates[rule])
 
     def question(
         self,
         rule: str,
-        one: Statement,
+        statement: Statement,
         form: str,
         shown: str,
         *,
-        other: Statement | None = None,
+        control: Statement | None = None,
         split: str | None = None,
     ) -> Row:
-        """A question whether the rule is applied, in a form such as "rdfs9/manual-soft"."""
+        """Make a reasoning question.
+
+        Args:
+            form: Rule, template and conjunction, such as ``rdfs9/manual-soft``.
+            shown: Which premises are in the text: a key of :data:`VISIBLE_PREMISES`, or ``other`` for a control.
+            control: Statement of the first premise of a control question, whose conclusion is the answer.
+            split: Split of the question, if not that of the statement.
+        """
         template, conjunction = form.partition("/")[2].split("-")
-        said = other or one
-        first, second = SHOWN["both" if shown == "other" else shown]
-        nearest_gold = nearest(said.golds, self._among[RULES[rule]])
+        first = control or statement
+        shows_first, shows_second = VISIBLE_PREMISES["both" if shown == "other" else shown]
+        nearest_gold = nearest_candidate(first.golds, self._candidates[RULES[rule]]) or first.golds[0]
         prompt = self.wording.join(
-            self.wording.first(rule, said.subject, nearest_gold or said.golds[0], template) if first else "",
-            self.wording.second(rule, one.subject, template) if second else "",
+            self.wording.first_premise(rule, first.subject, nearest_gold, template) if shows_first else "",
+            self.wording.second_premise(rule, statement.subject, template) if shows_second else "",
             self.wording.hypothesis(rule, template),
             conjunction,
         )
@@ -164,104 +185,114 @@ class Maker:
             "task": rule,
             "language": "en",
             "prompt": prompt,
-            "answers": list(self.golds(rule, said)),
-            "target": self.target(rule, said),
+            "answers": list(self.conclusions(rule, first)),
+            "target": self.target(rule, first),
             "candidate_set": self.sets[rule][0],
-            "facts": [one.fact_id],
-            "qset": one.fact_id,
+            "facts": [statement.fact_id],
+            "qset": statement.fact_id,
             "rule": rule,
             "template": form,
-            "split": split or one.split,
+            "split": split or statement.split,
         }
-        return identified(row, shown)
+        return assign_question_id(row, shown)
 
-    def predisposition(self, rule: str, one: Statement, template: str) -> Row:
-        """A question whether the second premise is held without being told."""
+    def predisposition(self, rule: str, statement: Statement, template: str) -> Row:
+        """Make the question whether a model assumes the second premise when no premise is shown."""
         kind = {"rdfs5": "SPO", "rdfs9": "SCO", "rdfs11": "SCO"}.get(rule, "relations")
         if kind == "relations":
-            held = self.statements.patterns[one.subject].piece
+            target = self.statements.patterns[statement.subject].infix
         else:
-            held = self.wording.candidate(one.subject)
+            target = self.wording.format_candidate(statement.subject)
         row = {
             "suite": self.suite,
             "task": "predisposition",
             "language": "en",
             "prompt": self.wording.predisposition(rule, template),
-            "answers": [held],
-            "target": held,
+            "answers": [target],
+            "target": target,
             "candidate_set": self.sets[kind][0],
-            "facts": [one.fact_id],
-            "qset": one.fact_id,
+            "facts": [statement.fact_id],
+            "qset": statement.fact_id,
             "rule": rule,
             "template": f"{rule}/{template}",
-            "split": one.split,
+            "split": statement.split,
         }
-        return identified(row, "predisposition")
+        return assign_question_id(row, "predisposition")
 
-    def others(self, rule: str, items: Sequence[Statement], seed: int) -> dict[str, Statement]:
-        """For each statement another one from which, with the second premise, nothing follows; by statement id."""
-        pool = sorted(items, key=lambda one: one.fact_id)
-        found = {}
-        for one in items:
-            generator = random.Random(derived_seed("ontology control", seed, rule, one.fact_id))
-            drawn = (pool[generator.randrange(len(pool))] for _ in range(_TRIES))
+    def control_statements(self, rule: str, statements: Sequence[Statement], seed: int) -> dict[str, Statement]:
+        """Draw for each statement a control: a first premise that entails nothing with the second one.
+
+        Returns:
+            Controls by the fact id of the statement; a statement without any suitable control has none.
+        """
+        pool = sorted(statements, key=lambda statement: statement.fact_id)
+        controls = {}
+        for statement in statements:
+            generator = random.Random(derived_seed("ontology control", seed, rule, statement.fact_id))
+            drawn = (pool[generator.randrange(len(pool))] for _ in range(_CONTROL_DRAWS))
             start = generator.randrange(len(pool))
-            about = {one.subject, *self.true_of(_kind(rule), one.subject)}
-            right = self.right(rule, one)
-            for other in itertools.chain(drawn, pool[start:], pool[:start]):
-                if other.subject not in about and right.isdisjoint(self.golds(rule, other)):
-                    found[one.fact_id] = other
+            entailing = {statement.subject, *self.ancestors(_hierarchy_task(rule), statement.subject)}
+            right = self.right_answers(rule, statement)
+            for control in itertools.chain(drawn, pool[start:], pool[:start]):
+                if control.subject not in entailing and right.isdisjoint(self.conclusions(rule, control)):
+                    controls[statement.fact_id] = control
                     break
-        return found
+        return controls
 
-    def right(self, asked: str, one: Statement) -> set[str]:
-        """All candidates that are right of a statement's subject (of the pseudoword, in a rule), as far as is known.
+    def right_answers(self, task_or_rule: str, statement: Statement) -> set[str]:
+        """Return all candidates known to be right for a statement's subject, or for the pseudoword of a rule.
 
-        Its golds and those of any statement about the same subject, what these are in turn, and, where superclasses or
+        These are the golds of all statements about the subject, their ancestors, and, where superclasses or
         superproperties are asked for, the subject itself.
         """
-        task = RULES.get(asked, asked)
-        found = set(self._of_subject[task, one.subject]) | set(one.golds)
-        for gold in tuple(found):
-            found |= self.true_of("SPO" if task == "SPO" else "SCO", gold)
+        task = RULES.get(task_or_rule, task_or_rule)
+        right = set(self._golds_by_subject[task, statement.subject]) | set(statement.golds)
+        for gold in tuple(right):
+            right |= self.ancestors("SPO" if task == "SPO" else "SCO", gold)
         if task in ("SCO", "SPO"):
-            found |= {one.subject, *self.true_of(task, one.subject)}
-        if asked == "rdfs7":
+            right |= {statement.subject, *self.ancestors(task, statement.subject)}
+        if task_or_rule == "rdfs7":
             patterns = self.statements.patterns
-            found = {patterns[name].piece for name in found if name in patterns}
-        return found
+            right = {patterns[label].infix for label in right if label in patterns}
+        return right
 
-    def true_of(self, task: str, name: str) -> set[str]:
-        """All that a class (SCO) or a property (SPO) is, by the statements and what follows from them."""
-        found: set[str] = set()
-        waiting = [name]
-        while waiting:
-            above = self._of_subject.get((task, waiting.pop()), set()) - found
-            found |= above
-            waiting += above
-        return found
+    def ancestors(self, task: str, name: str) -> set[str]:
+        """Return all ancestors of a class (``task`` SCO) or a property (SPO), by transitive closure."""
+        ancestors: set[str] = set()
+        queue = [name]
+        while queue:
+            parents = self._golds_by_subject.get((task, queue.pop()), set()) - ancestors
+            ancestors |= parents
+            queue += parents
+        return ancestors
 
-    def _has_pattern(self, rule: str, one: Statement) -> bool:
-        """Whether the rule's premises can be said, and the conclusion is not said in the second one already."""
+    def _has_pattern(self, rule: str, statement: Statement) -> bool:
+        """Check that the premises can be worded and the second one does not contain the conclusion."""
         if rule not in ("rdfs2", "rdfs3", "rdfs7"):
             return True
-        pattern = self.statements.patterns.get(one.subject)
-        return pattern is not None and pattern.piece not in (self.golds(rule, one) if rule == "rdfs7" else ())
+        pattern = self.statements.patterns.get(statement.subject)
+        conclusions = self.conclusions(rule, statement) if rule == "rdfs7" else ()
+        return pattern is not None and pattern.infix not in conclusions
 
 
-def _kind(rule: str) -> str:
-    """Whether a rule's statements are about classes or properties, as the task that says what is above them."""
+def _hierarchy_task(rule: str) -> str:
+    """Return the task with the ancestors of a rule's subjects: classes (SCO) or properties (SPO)."""
     return "SCO" if rule in ("rdfs9", "rdfs11") else "SPO"
 
 
-def identified(row: Row, shown: str) -> Row:
-    """The row with an id of its own: two statements with one prompt and one answer are two questions."""
-    wanted = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
-    rest = ("facts", "rule", "template", "split")
-    row["question_id"] = content_id("q", *(row.get(name) for name in (*wanted, *rest)), shown)
+def assign_question_id(row: Row, shown: str) -> Row:
+    """Set an id that also depends on the fact: two statements with one prompt and one answer are two questions."""
+    asked = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
+    origin = ("facts", "rule", "template", "split")
+    row["question_id"] = content_id("q", *(row.get(name) for name in (*asked, *origin)), shown)
     return row
 
 
-def _premises(row: Row, shown: str, first: Sequence[str] = (), second: Sequence[str] = ()) -> Row:
-    found = {"question_id": row["question_id"], "shown": shown, "first": list(first), "second": list(second)}
-    return {**found, "memory": "half"}
+def _premise_row(row: Row, shown: str, first: Sequence[str] = (), second: Sequence[str] = ()) -> Row:
+    return {
+        "question_id": row["question_id"],
+        "shown": shown,
+        "first": list(first),
+        "second": list(second),
+        "memory": "half",
+    }
