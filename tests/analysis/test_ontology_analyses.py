@@ -16,7 +16,7 @@ from merkhet.analysis.types import Estimate, Line, metric_label
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import get_metric
 from merkhet.metrics.score_table import score_answers
-from merkhet.suites.ontoprobe.analyses.premise_effects import GIVEN, SETTINGS, premises
+from merkhet.suites.ontoprobe.analyses.premise_effects import PREMISE_STATES, SETTINGS, premises
 from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
 from merkhet.suites.ontoprobe.analyses.task_scores import METRICS, base_model, memorizing, soft_loss
 
@@ -255,7 +255,9 @@ def test_the_mean_is_over_rules_then_models(given):
     }
     assert {f"{row['x']}/{row['bar']}": row["value"] for row in figure.rows} == pytest.approx(expected)
     cells = {
-        f"{row[0]}/{second}": cell.value for row in table.rows for second, cell in zip(GIVEN, row[1:], strict=True)
+        f"{row[0]}/{second}": cell.value
+        for row in table.rows
+        for second, cell in zip(PREMISE_STATES, row[1:], strict=True)
     }
     assert cells == pytest.approx(expected)
     assert figure.caption.startswith("MRR by how the premises are given, mean over rules and 4 models. EX: in the text")
@@ -319,7 +321,9 @@ def test_what_cannot_be_told_is_not_told(given):
 def test_multiple_choice_by_how_the_first_premise_is_given(given):
     table = made_of(premises, given).tables[-1]
     assert table.caption.endswith("chance is 5.0%.")
-    assert [row[:2] for row in table.rows] == [(model, first) for model in (REASONER, PARROT) for first in GIVEN]
+    assert [row[:2] for row in table.rows] == [
+        (model, first) for model in (REASONER, PARROT) for first in PREMISE_STATES
+    ]
     for model, first, overall, *cells in table.rows:
         wanted = {"model": model, "setting": f"{first}/EX"}
         expected = [score_by_hand(given, "R@1", task=f"{rule}-choice", **wanted)[0] for rule in RULES]

@@ -1,4 +1,4 @@
-"""Whether models reason over an ontology: how premises that are read, memorized or missing bear on the conclusion."""
+"""Effects of premises that are read, memorized or missing on the scores of reasoning tasks."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from merkhet.core.ids import derived_seed
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import MRR, Metric
 from merkhet.metrics.ranks import FloatArray
-from merkhet.suites.ontoprobe.analyses.task_scores import CHOICE, accuracy_of, chance_of, first_lines
+from merkhet.suites.ontoprobe.analyses.task_scores import CHOICE, accuracy_metric, chance_level, first_lines
 
 RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
-GIVEN = ("NO", "IM", "EX")
-SETTINGS = tuple(f"{first}/{second}" for first in GIVEN for second in GIVEN)
+PREMISE_STATES = ("NO", "IM", "EX")
+SETTINGS = tuple(f"{first}/{second}" for first in PREMISE_STATES for second in PREMISE_STATES)
 BOTH, CONTROL, NEITHER = "EX/EX", "OT/EX", "neither"
-UNREAD = ("NO/NO", "NO/IM", "IM/NO", "IM/IM")
+NEITHER_SHOWN = ("NO/NO", "NO/IM", "IM/NO", "IM/IM")
 ALL_RULES = "all rules"
 _EXPLANATION = (
     "Two premises P1 and P2 entail a conclusion about words that mean nothing, and the slot stands for what P1 names. "
@@ -57,79 +57,97 @@ _EXPLANATION = (
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What sets a reasoner apart from a parrot, as means over rules."""
+    """Scores that tell reasoning from repetition, as means over rules."""
 
     both: Estimate
+    """MRR with both premises in the text."""
     neither: Estimate
+    """MRR with neither premise in the text."""
     echo: Estimate | None
+    """MRR of the control's answer, which does not follow."""
     gain: Estimate
+    """``both`` less ``neither``."""
     balance: Estimate | None
+    """Gain that needs the right first premise, less the gain with any first premise."""
 
 
-def premises(given: AnalysisInput) -> Analysis | None:
-    """The nine settings by rule and model, their means, the control, and multiple choice; None where nothing is set."""
-    found = _Settings(given, MRR, RULES)
-    choices = _choice_table(given)
-    if not found.groups and choices is None:
+def premises(inputs: AnalysisInput) -> Analysis | None:
+    """Show the scores of the nine premise settings by rule and model, their means, the control and multiple choice.
+
+    Returns:
+        The analysis, or None if no question has premises.
+    """
+    scores = _PremiseScores(inputs, MRR, RULES)
+    choices = _choice_table(inputs)
+    if not scores.groups and choices is None:
         return None
-    macro = found.macro()
-    figures = [found.figure(model) for model in found.models]
-    tables = [found.table(model) for model in found.models]
-    if macro:
-        figures.insert(0, Figure("bars", _macro_caption(found.models), tuple(macro), "P1", "P2", percent=True, y="MRR"))
-        tables.insert(0, _macro_table(macro))
+    macro_bars = scores.macro_bars()
+    figures = [scores.figure(model) for model in scores.models]
+    tables = [scores.table(model) for model in scores.models]
+    if macro_bars:
+        figures.insert(
+            0, Figure("bars", _macro_caption(scores.models), tuple(macro_bars), "P1", "P2", percent=True, y="MRR")
+        )
+        tables.insert(0, _macro_table(macro_bars))
     return Analysis(
         "premises",
         "Reasoning: premises read, memorized or missing",
         _EXPLANATION,
         (*tables, *([choices] if choices else [])),
         tuple(figures),
-        tuple(sentence for model in found.models for sentence in found.sentences(model)),
+        tuple(sentence for model in scores.models for sentence in scores.sentences(model)),
     )
 
 
-class _Settings:
-    """The answers to reasoning tasks by rule, model and setting; baselines are left out."""
+class _PremiseScores:
+    """Answers to reasoning tasks by rule, model and premise setting, without baselines."""
 
-    def __init__(self, given: AnalysisInput, metric: Metric | None, rules: tuple[str, ...], ending: str = "") -> None:
-        """Of tasks called by a rule and an ending; without a metric it is accuracy, or exact match where written."""
-        self.given, self.rules, self.ending = given, rules, ending
-        tasks = {f"{rule}{ending}": rule for rule in rules}
-        rule_of = {row["question_id"]: tasks[row["task"]] for row in given.questions if row["task"] in tasks}
+    def __init__(
+        self, inputs: AnalysisInput, metric: Metric | None, rules: tuple[str, ...], task_suffix: str = ""
+    ) -> None:
+        """Collect the answers to the tasks named by a rule and ``task_suffix``.
+
+        Without a metric, the metric is accuracy, or exact match for written answers.
+        """
+        self.inputs, self.rules, self.task_suffix = inputs, rules, task_suffix
+        tasks = {f"{rule}{task_suffix}": rule for rule in rules}
+        rule_of = {row["question_id"]: tasks[row["task"]] for row in inputs.questions if row["task"] in tasks}
         self.lines: dict[str, Line] = {
             model: line
-            for model, line in first_lines(given, list(rule_of)).items()
-            if model not in given.baselines and (metric is None or _ranked(given, line, rule_of))
+            for model, line in first_lines(inputs, list(rule_of)).items()
+            if model not in inputs.baselines and (metric is None or _has_ranks(inputs, line, rule_of))
         }
-        self.metrics = {model: metric or accuracy_of(given, line) for model, line in self.lines.items()}
+        self.metrics = {model: metric or accuracy_metric(inputs, line) for model, line in self.lines.items()}
         groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-        for (model, name), setting in given.premise_settings.items():
-            if model in self.lines and name in rule_of and name in given.usable[self.lines[model]]:
+        for (model, name), setting in inputs.premise_settings.items():
+            if model in self.lines and name in rule_of and name in inputs.usable[self.lines[model]]:
                 groups[rule_of[name], model, setting].append(name)
         self.groups = {key: sorted(ids) for key, ids in groups.items()}
         self._cells: dict[tuple[str, str, str], Estimate | None] = {}
 
     @cached_property
     def models(self) -> list[str]:
-        """The models that have answered, in the order of the answers."""
-        there = {model for _, model, _ in self.groups}
-        return [model for model in self.lines if model in there]
+        """Models with answers, in the order of the answers."""
+        answered = {model for _, model, _ in self.groups}
+        return [model for model in self.lines if model in answered]
 
     @cached_property
     def draws(self) -> dict[Key, FloatArray]:
-        """The mean of every rule, model and setting, and of what has neither premise in the text, with resamples."""
-        given = self.given
-        parts: dict[Key, Group] = {}
-        unread: dict[Key, list[Group]] = defaultdict(list)
+        """Mean and resampled means of every rule, model and setting, and of all settings with neither premise shown."""
+        inputs = self.inputs
+        groups: dict[Key, Group] = {}
+        without_premises: dict[Key, list[Group]] = defaultdict(list)
         for (rule, model, setting), ids in self.groups.items():
-            own = (given.values(self.lines[model], ids, self.metrics[model]), given.cluster_ids(ids))
-            parts[rule, model, setting] = own
-            if setting in UNREAD:
-                unread[rule, model, NEITHER].append(own)
-        return resampled_means({**parts, **{key: pool_groups(own) for key, own in unread.items()}}, seed=given.seed)
+            members = (inputs.values(self.lines[model], ids, self.metrics[model]), inputs.cluster_ids(ids))
+            groups[rule, model, setting] = members
+            if setting in NEITHER_SHOWN:
+                without_premises[rule, model, NEITHER].append(members)
+        return resampled_means(
+            {**groups, **{key: pool_groups(members) for key, members in without_premises.items()}}, seed=inputs.seed
+        )
 
     def cell(self, rule: str, model: str, setting: str) -> Estimate | None:
-        """One rule, model and setting, with the interval of the table of scores."""
+        """Estimate the score of a rule, model and setting, with the interval of the score table."""
         key = (rule, model, setting)
         if key not in self._cells:
             self._cells[key] = self._cell(rule, model, setting, self.groups[key]) if key in self.groups else None
@@ -137,12 +155,12 @@ class _Settings:
 
     def _cell(self, rule: str, model: str, setting: str, ids: list[str]) -> Estimate:
         metric = self.metrics[model]
-        seed = derived_seed(self.given.seed, f"{rule}{self.ending}", "premises", setting, metric.name)
-        values, clusters = self.given.values(self.lines[model], ids, metric), self.given.cluster_ids(ids)
+        seed = derived_seed(self.inputs.seed, f"{rule}{self.task_suffix}", "premises", setting, metric.name)
+        values, clusters = self.inputs.values(self.lines[model], ids, metric), self.inputs.cluster_ids(ids)
         return estimate(clustered_interval(values, clusters, seed=seed), len(ids))
 
     def over_rules(self, model: str, setting: str) -> Estimate | None:
-        """The unweighted mean over the rules that have this setting."""
+        """Estimate the unweighted mean over the rules that have the setting."""
         rules = [rule for rule in self.rules if (rule, model, setting) in self.draws]
         if not rules:
             return None
@@ -150,7 +168,7 @@ class _Settings:
         return estimate_from_draws(average_draws(self.draws[rule, model, setting] for rule in rules), n)
 
     def table(self, model: str) -> Table:
-        """Settings by rules, with the mean over rules."""
+        """Make the table of settings by rules, with the mean over rules."""
         rules = [rule for rule in self.rules if any((rule, model, setting) in self.groups for setting in _ORDER)]
         rows: list[TableRow] = []
         for setting in _ORDER:
@@ -165,7 +183,7 @@ class _Settings:
         return Table(f"{model}: MRR by how the premises are given.", columns, tuple(rows))
 
     def figure(self, model: str) -> Figure:
-        """A panel for each rule, its bars the nine settings."""
+        """Make a figure with a panel for each rule and a bar for each of the nine settings."""
         rows = [
             _bar(setting, cell, panel=rule, model=model)
             for rule in self.rules
@@ -175,28 +193,28 @@ class _Settings:
         caption = f"{model}: MRR by rule and premises. {_KEY}"
         return Figure("bars", caption, tuple(rows), "P1", "P2", percent=True, y="MRR")
 
-    def macro(self) -> list[Row]:
-        """Bars of the nine settings: means over rules, then over models."""
+    def macro_bars(self) -> list[Row]:
+        """Make the bars of the nine settings: means over rules, then over models."""
         rows = []
         for setting in SETTINGS:
-            own = []
+            model_draws = []
             n = 0
             for model in self.models:
-                there = [rule for rule in self.rules if (rule, model, setting) in self.groups]
-                n += sum(len(self.groups[rule, model, setting]) for rule in there)
-                if there:
-                    own.append(average_draws(self.draws[rule, model, setting] for rule in there))
-            if own:
-                rows.append(_bar(setting, estimate_from_draws(average_draws(own), n)))
+                rules = [rule for rule in self.rules if (rule, model, setting) in self.groups]
+                n += sum(len(self.groups[rule, model, setting]) for rule in rules)
+                if rules:
+                    model_draws.append(average_draws(self.draws[rule, model, setting] for rule in rules))
+            if model_draws:
+                rows.append(_bar(setting, estimate_from_draws(average_draws(model_draws), n)))
         return rows
 
     def sentences(self, model: str) -> list[str]:
-        """Whether the model applies rules or repeats what it has read."""
-        found = self.verdict(model)
-        return [] if found is None else [_sentence(model, found)]
+        """Say whether the model applies rules or repeats what it has read."""
+        verdict = self.verdict(model)
+        return [] if verdict is None else [_sentence(model, verdict)]
 
     def verdict(self, model: str) -> _Verdict | None:
-        """Means over the rules that were asked with both premises in the text, with neither and, if any, as control."""
+        """Average over the rules that were asked with both premises, with neither and, if any was, as a control."""
         draws = self.draws
         rules = [rule for rule in self.rules if {(rule, model, BOTH), (rule, model, NEITHER)} <= draws.keys()]
         controlled = [rule for rule in rules if (rule, model, CONTROL) in draws]
@@ -218,8 +236,8 @@ _KEY = "EX: in the text, IM: memorized, NO: neither."
 _FIRST = {"NO": "NO", "IM": "IM", "EX": "EX", "OT": "another (control)"}
 
 
-def _ranked(given: AnalysisInput, line: Line, ids: dict[str, str]) -> bool:
-    answers = given.usable[line]
+def _has_ranks(inputs: AnalysisInput, line: Line, ids: dict[str, str]) -> bool:
+    answers = inputs.usable[line]
     return any(bool(answers[name]["gold_ranks"]) for name in ids if name in answers)
 
 
@@ -229,19 +247,21 @@ def _bar(setting: str, cell: Estimate, **more: str) -> Row:
 
 
 def _macro_caption(models: list[str]) -> str:
-    over = "1 model" if len(models) == 1 else f"{len(models)} models"
-    return f"MRR by how the premises are given, mean over rules and {over}. {_KEY}"
+    count = "1 model" if len(models) == 1 else f"{len(models)} models"
+    return f"MRR by how the premises are given, mean over rules and {count}. {_KEY}"
 
 
 def _macro_table(rows: list[Row]) -> Table:
     by_setting = {(row["x"], row["bar"]): Estimate(row["value"], row["low"], row["high"], row["n"]) for row in rows}
-    columns = (Column("P1"), *(Column(f"P2 {second}", "share") for second in GIVEN))
-    content = tuple((first, *(by_setting.get((first, second)) for second in GIVEN)) for first in GIVEN)
+    columns = (Column("P1"), *(Column(f"P2 {second}", "share") for second in PREMISE_STATES))
+    content = tuple(
+        (first, *(by_setting.get((first, second)) for second in PREMISE_STATES)) for first in PREMISE_STATES
+    )
     return Table("MRR by how the premises are given, mean over rules and models.", columns, content)
 
 
-def _sentence(model: str, found: _Verdict) -> str:
-    both, neither, gain = found.both, found.neither, found.gain
+def _sentence(model: str, verdict: _Verdict) -> str:
+    both, neither, gain = verdict.both, verdict.neither, verdict.gain
     assert both.value is not None and neither.value is not None
     start = (
         f"{model} ranks the answer at MRR {percent(both.value)} with both premises in the text and "
@@ -249,16 +269,16 @@ def _sentence(model: str, found: _Verdict) -> str:
     )
     if gain.low is None or gain.low <= 0:
         return f"{start}: reading the premises does not clearly help it."
-    if found.echo is None or found.echo.value is None or found.balance is None:
+    if verdict.echo is None or verdict.echo.value is None or verdict.balance is None:
         return f"{start}; whether it reasons or repeats was not asked."
-    echo = percent(found.echo.value)
-    if found.balance.high is not None and found.balance.high < 0:
-        as_well = " as well" if both.low is not None and found.echo.value >= both.low else ""
+    echo = percent(verdict.echo.value)
+    if verdict.balance.high is not None and verdict.balance.high < 0:
+        as_well = " as well" if both.low is not None and verdict.echo.value >= both.low else ""
         return (
             f"{start}; but given a premise about something else it puts that premise's answer at {echo}{as_well}: "
             "it repeats what it has read."
         )
-    if found.balance.low is not None and found.balance.low > 0:
+    if verdict.balance.low is not None and verdict.balance.low > 0:
         return (
             f"{start}, and given a premise about something else it puts that premise's answer at only {echo}: "
             "it applies the rule."
@@ -269,26 +289,26 @@ def _sentence(model: str, found: _Verdict) -> str:
     )
 
 
-def _choice_table(given: AnalysisInput) -> Table | None:
-    """Accuracy of multiple choice with P2 in the text, by how P1 is given: rules, and their mean."""
-    found = _Settings(given, None, RULES, CHOICE)
-    if not found.groups:
+def _choice_table(inputs: AnalysisInput) -> Table | None:
+    """Make the table of multiple-choice accuracy with P2 in the text, by state of P1: rules and their mean."""
+    scores = _PremiseScores(inputs, None, RULES, CHOICE)
+    if not scores.groups:
         return None
-    rules = [rule for rule in RULES if any(key[0] == rule for key in found.groups)]
+    rules = [rule for rule in RULES if any(key[0] == rule for key in scores.groups)]
     rows: list[TableRow] = []
-    for model in found.models:
-        for first in GIVEN:
+    for model in scores.models:
+        for first in PREMISE_STATES:
             setting = f"{first}/EX"
-            cells = [found.cell(rule, model, setting) for rule in rules]
+            cells = [scores.cell(rule, model, setting) for rule in rules]
             if any(cell is not None for cell in cells):
-                rows.append((model, first, found.over_rules(model, setting), *cells))
+                rows.append((model, first, scores.over_rules(model, setting), *cells))
     if not rows:
         return None
-    names = {name for ids in found.groups.values() for name in ids}
+    names = {name for ids in scores.groups.values() for name in ids}
     columns = (
         *(Column("Model"), Column("P1"), Column(ALL_RULES, "share")),
         *(Column(rule, "share") for rule in rules),
     )
-    chance = percent(chance_of(given, sorted(names)))
+    chance = percent(chance_level(inputs, sorted(names)))
     caption = f"Multiple choice with P2 in the text: accuracy by how P1 is given; chance is {chance}."
     return Table(caption, columns, tuple(rows))

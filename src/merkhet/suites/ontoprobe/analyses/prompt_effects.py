@@ -1,4 +1,4 @@
-"""What the wording does: soft and manual prompts, one mask or several, pooling, training losses, and how they learn."""
+"""Effects of prompts: soft and manual templates, number of masks, pooling, training losses, and learning curves."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from merkhet.suites.ontoprobe.analyses.premise_effects import CONTROL, RULES
 from merkhet.suites.ontoprobe.analyses.task_scores import (
     METRICS,
     TASKS,
-    Way,
+    Variant,
     base_model,
     first_lines,
-    metrics_of,
-    ranked_ways,
+    ranked_variants,
     soft_loss,
+    task_metrics,
 )
 
 MASKS, POOLINGS, LOSSES = ("multiple", "single"), ("mean", "max", "first"), ("bce", "nll")
@@ -38,25 +38,31 @@ _EXPLANATION = (
     "the premises but the control, by each model's first method. 95% intervals resample the facts of each task for all "
     "models and ways at once."
 )
-Ways = dict[str, dict[Way, list[str]]]
+TaskVariants = dict[str, dict[Variant, list[str]]]
 
 
 @dataclass(frozen=True)
 class _Contrast:
-    """What is set against each other: which way an answer belongs to, and which model, in which tasks."""
+    """A comparison of levels of one factor of prompting."""
 
     title: str
-    asked: Ways
-    way_of: Callable[[Way], str]
+    variants: TaskVariants
+    """Variants of each task, with the questions answered."""
+    level_of: Callable[[Variant], str]
+    """Level that a variant belongs to."""
     order: tuple[str, ...]
+    """Levels in the order of the table."""
     model_of: Callable[[str], str]
+    """Model that an answer counts for."""
 
 
-def prompting(given: AnalysisInput) -> Analysis | None:
-    """Templates, masks, pooling and losses compared, and curves of what was learned; None where there is neither."""
-    memorized = ranked_ways(given, TASKS)
+def prompting(inputs: AnalysisInput) -> Analysis | None:
+    """Compare templates, masks, pooling and losses, and show learning curves; None if there is nothing to show."""
+    memorized = ranked_variants(inputs, TASKS)
     contrasts = (
-        _Contrast("Reasoning, templates-conjunction", _reasoned(given), _conjunction, CONJUNCTIONS, base_model),
+        _Contrast(
+            "Reasoning, templates-conjunction", _reasoning_variants(inputs), _conjunction, CONJUNCTIONS, base_model
+        ),
         _Contrast("Memorizing, masks", memorized, _masks, MASKS, str),
         _Contrast("Memorizing, pooling", memorized, _pooling, POOLINGS, str),
         _Contrast("Memorizing by soft prompts, loss", memorized, _loss, LOSSES, base_model),
@@ -64,105 +70,111 @@ def prompting(given: AnalysisInput) -> Analysis | None:
     tables: list[Table] = []
     figures: list[Figure] = []
     for contrast in contrasts:
-        found, cells = _compared(given, contrast)
-        if found:
-            tables.append(_table(contrast.title, found, cells))
-            figures.append(_figure(contrast.title, found))
-    tables += _learned_table(given.training_records)
-    figures += _curves(given.training_records)
+        estimates, cells = _estimate_levels(inputs, contrast)
+        if estimates:
+            tables.append(_table(contrast.title, estimates, cells))
+            figures.append(_figure(contrast.title, estimates))
+    tables += _learned_table(inputs.training_records)
+    figures += _learning_curves(inputs.training_records)
     if not tables:
         return None
     title = "Prompting: templates, masks, pooling and losses"
     return Analysis("prompting", title, _EXPLANATION, tuple(tables), tuple(figures))
 
 
-def _reasoned(given: AnalysisInput) -> Ways:
-    """Reasoning questions without the control, by each model's first method."""
-    ways = ranked_ways(given, RULES)
-    lines = first_lines(given, [name for own in ways.values() for ids in own.values() for name in ids])
-    kept: Ways = {}
-    for rule, own in ways.items():
-        for way, ids in own.items():
-            model = way.line.model
-            rest = [name for name in ids if given.premise_settings.get((model, name)) != CONTROL]
-            if rest and lines[model] == way.line:
-                kept.setdefault(rule, {})[way] = rest
-    return kept
+def _reasoning_variants(inputs: AnalysisInput) -> TaskVariants:
+    """Return the variants of reasoning questions by each model's first method, without controls."""
+    variants = ranked_variants(inputs, RULES)
+    lines = first_lines(
+        inputs, [name for rule_variants in variants.values() for ids in rule_variants.values() for name in ids]
+    )
+    first_method_variants: TaskVariants = {}
+    for rule, rule_variants in variants.items():
+        for variant, ids in rule_variants.items():
+            model = variant.line.model
+            without_controls = [name for name in ids if inputs.premise_settings.get((model, name)) != CONTROL]
+            if without_controls and lines[model] == variant.line:
+                first_method_variants.setdefault(rule, {})[variant] = without_controls
+    return first_method_variants
 
 
-def _conjunction(way: Way) -> str:
-    return way.template.rpartition("/")[2]
+def _conjunction(variant: Variant) -> str:
+    return variant.template.rpartition("/")[2]
 
 
-def _masks(way: Way) -> str:
-    return way.line.method.partition("-")[0]
+def _masks(variant: Variant) -> str:
+    return variant.line.method.partition("-")[0]
 
 
-def _pooling(way: Way) -> str:
-    return way.line.method.rpartition("-")[2] if _masks(way) in MASKS else ""
+def _pooling(variant: Variant) -> str:
+    return variant.line.method.rpartition("-")[2] if _masks(variant) in MASKS else ""
 
 
-def _loss(way: Way) -> str:
-    return soft_loss(way.line.model) or ""
+def _loss(variant: Variant) -> str:
+    return soft_loss(variant.line.model) or ""
 
 
-def _compared(given: AnalysisInput, contrast: _Contrast) -> tuple[dict[tuple[str, str], Estimate], int]:
-    """Of each metric and way the mean over the tasks of models that have all ways, and how many these are."""
-    groups: dict[tuple[str, str, str], list[tuple[Way, list[str]]]] = defaultdict(list)
-    for task, own in contrast.asked.items():
-        for way, ids in own.items():
-            if way.line.model not in given.baselines:
-                groups[task, contrast.model_of(way.line.model), contrast.way_of(way)].append((way, ids))
-    names = [name for name in contrast.order if any(key[2] == name for key in groups)]
+def _estimate_levels(inputs: AnalysisInput, contrast: _Contrast) -> tuple[dict[tuple[str, str], Estimate], int]:
+    """Average each metric and level over the pairs of task and model that have all levels; return also their number."""
+    groups: dict[tuple[str, str, str], list[tuple[Variant, list[str]]]] = defaultdict(list)
+    for task, task_variants in contrast.variants.items():
+        for variant, ids in task_variants.items():
+            if variant.line.model not in inputs.baselines:
+                groups[task, contrast.model_of(variant.line.model), contrast.level_of(variant)].append((variant, ids))
+    levels = [level for level in contrast.order if any(key[2] == level for key in groups)]
     pairs = dict.fromkeys((task, model) for task, model, _ in groups)
-    cells = [pair for pair in pairs if all((*pair, name) in groups for name in names)]
-    if len(names) < 2 or not cells:
+    cells = [pair for pair in pairs if all((*pair, level) in groups for level in levels)]
+    if len(levels) < 2 or not cells:
         return {}, 0
-    shown = {task: metrics_of(given, contrast.asked[task]) for task, _ in cells}
-    parts: dict[Key, Group] = {}
+    metrics = {task: task_metrics(inputs, contrast.variants[task]) for task, _ in cells}
+    groups_of_values: dict[Key, Group] = {}
     for task, model in cells:
-        for name in names:
-            members = groups[task, model, name]
-            clusters = [given.cluster_ids(ids) for _, ids in members]
-            for metric in shown[task]:
-                values = [given.values(way.line, ids, metric) for way, ids in members]
-                parts[task, model, name, metric.name] = pool_groups(list(zip(values, clusters, strict=True)))
-    draws = resampled_means(parts, seed=given.seed)
-    found = {}
+        for level in levels:
+            members = groups[task, model, level]
+            clusters = [inputs.cluster_ids(ids) for _, ids in members]
+            for metric in metrics[task]:
+                values = [inputs.values(variant.line, ids, metric) for variant, ids in members]
+                groups_of_values[task, model, level, metric.name] = pool_groups(
+                    list(zip(values, clusters, strict=True))
+                )
+    draws = resampled_means(groups_of_values, seed=inputs.seed)
+    estimates = {}
     for metric in METRICS:
-        for name in names:
-            inside = [(task, model, name, metric.name) for task, model in cells if metric in shown[task]]
-            if inside:
-                n = sum(len(parts[key][0]) for key in inside)
-                found[metric_label(metric), name] = estimate_from_draws(average_draws(draws[key] for key in inside), n)
-    return found, len(cells)
+        for level in levels:
+            keys = [(task, model, level, metric.name) for task, model in cells if metric in metrics[task]]
+            if keys:
+                n = sum(len(groups_of_values[key][0]) for key in keys)
+                estimates[metric_label(metric), level] = estimate_from_draws(
+                    average_draws(draws[key] for key in keys), n
+                )
+    return estimates, len(cells)
 
 
-def _table(title: str, found: Mapping[tuple[str, str], Estimate], cells: int) -> Table:
-    metrics, names = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 1))
+def _table(title: str, estimates: Mapping[tuple[str, str], Estimate], cells: int) -> Table:
+    metrics, names = (list(dict.fromkeys(key[index] for key in estimates)) for index in (0, 1))
     columns = (Column("Way"), *(Column(metric, "share") for metric in metrics))
-    rows = tuple((name, *(found.get((metric, name)) for metric in metrics)) for name in names)
-    over = "1 pair of a task and a model" if cells == 1 else f"{cells} pairs of a task and a model"
-    return Table(f"{title}: means over {over}.", columns, rows)
+    rows = tuple((name, *(estimates.get((metric, name)) for metric in metrics)) for name in names)
+    count = "1 pair of a task and a model" if cells == 1 else f"{cells} pairs of a task and a model"
+    return Table(f"{title}: means over {count}.", columns, rows)
 
 
-def _figure(title: str, found: Mapping[tuple[str, str], Estimate]) -> Figure:
+def _figure(title: str, estimates: Mapping[tuple[str, str], Estimate]) -> Figure:
     rows = tuple(
         {"x": metric, "bar": name, "value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n}
-        for (metric, name), cell in found.items()
+        for (metric, name), cell in estimates.items()
     )
     return Figure("bars", f"{title}.", rows, percent=True)
 
 
-def _learned_table(learned: Sequence[Mapping[str, Any]]) -> list[Table]:
+def _learned_table(records: Sequence[Mapping[str, Any]]) -> list[Table]:
     rows: list[TableRow] = []
-    for one in learned:
-        epochs = list(one.get("epochs") or ())
+    for record in records:
+        epochs = list(record.get("epochs") or ())
         losses = [epoch["loss"] for epoch in epochs if epoch.get("loss") is not None]
         scores = [epoch["dev_mrr_a"] for epoch in epochs if epoch.get("dev_mrr_a") is not None]
         ends = (losses[0], losses[-1]) if losses else (None, None)
-        head = (one.get("model"), one.get("task"), one.get("loss"), len(epochs))
-        rows.append((*head, *ends, max(scores, default=None), one.get("kept_epoch")))
+        head = (record.get("model"), record.get("task"), record.get("loss"), len(epochs))
+        rows.append((*head, *ends, max(scores, default=None), record.get("kept_epoch")))
     if not rows:
         return []
     columns = (
@@ -173,16 +185,16 @@ def _learned_table(learned: Sequence[Mapping[str, Any]]) -> list[Table]:
     return [Table("What was learned.", columns, tuple(rows), aside=True)]
 
 
-def _curves(learned: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """For each model the loss of each task by epoch, and MRR_a on the dev questions where it was measured."""
+def _learning_curves(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """Plot the loss of each task by epoch for each model, and MRR_a on the dev questions if it was measured."""
     figures = []
-    for model in dict.fromkeys(str(one.get("model")) for one in learned):
+    for model in dict.fromkeys(str(record.get("model")) for record in records):
         for column, title, share in (("loss", "loss", False), ("dev_mrr_a", "MRR_a on the dev questions", True)):
             rows = tuple(
-                {"x": place, "line": str(one.get("task")), "value": epoch[column]}
-                for one in learned
-                if str(one.get("model")) == model
-                for place, epoch in enumerate(one.get("epochs") or (), 1)
+                {"x": epoch_number, "line": str(record.get("task")), "value": epoch[column]}
+                for record in records
+                if str(record.get("model")) == model
+                for epoch_number, epoch in enumerate(record.get("epochs") or (), 1)
                 if epoch.get(column) is not None
             )
             if rows:

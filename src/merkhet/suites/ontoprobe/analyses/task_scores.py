@@ -1,4 +1,4 @@
-"""What models have memorized of an ontology: types, superclasses, superproperties, domains and ranges."""
+"""Scores of the memorizing tasks: types, superclasses, superproperties, domains and ranges."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _EXPLANATION = (
 
 
 @dataclass(frozen=True)
-class Way:
-    """How questions were asked and answers read: a line and one template."""
+class Variant:
+    """A line (model, probe and method) with one template."""
 
     line: Line
     template: str
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A column of the tables: a baseline, or a model by manual templates or by soft ones."""
+class _TableColumn:
+    """A column of the tables: a baseline, or a model with manual or with soft templates."""
 
     title: str
     models: tuple[str, ...]
@@ -59,106 +59,114 @@ class _Asked:
 
 
 def base_model(model: str) -> str:
-    """The model that soft prompts were learned for; the model itself where there are none."""
-    found = _SOFT.match(model)
-    return found["base"] if found else model
+    """Return the model that soft prompts were learned for, or the model itself if it has none."""
+    match = _SOFT.match(model)
+    return match["base"] if match else model
 
 
 def soft_loss(model: str) -> str | None:
-    """The loss by which a model's soft prompts were learned; None for a model without."""
-    found = _SOFT.match(model)
-    return (found["loss"] or "bce") if found else None
+    """Return the loss of a model's soft prompts; None for a model without."""
+    match = _SOFT.match(model)
+    return (match["loss"] or "bce") if match else None
 
 
-def ranked_ways(given: AnalysisInput, tasks: Sequence[str]) -> dict[str, dict[Way, list[str]]]:
-    """Of each task the ways in which it was asked with the sorted ids of the questions answered so, templates in order.
+def ranked_variants(inputs: AnalysisInput, tasks: Sequence[str]) -> dict[str, dict[Variant, list[str]]]:
+    """Return the variants in which each task was asked, with the sorted ids of the questions answered.
 
-    What was written has no ranks and is left out; so is a task that nobody answered.
+    Templates are in order. Written answers, which have no ranks, are left out; so is a task without answers.
     """
-    asked: dict[str, dict[str, list[str]]] = {task: defaultdict(list) for task in tasks}
-    for row in given.questions:
-        if row["task"] in asked:
-            asked[row["task"]][row["template"] or row["task"]].append(row["question_id"])
-    found: dict[str, dict[Way, list[str]]] = {}
-    for task, templates in asked.items():
+    questions: dict[str, dict[str, list[str]]] = {task: defaultdict(list) for task in tasks}
+    for row in inputs.questions:
+        if row["task"] in questions:
+            questions[row["task"]][row["template"] or row["task"]].append(row["question_id"])
+    variants: dict[str, dict[Variant, list[str]]] = {}
+    for task, templates in questions.items():
         for template in sorted(templates):
             ids = sorted(templates[template])
-            for line, answers in given.usable.items():
-                kept = [name for name in ids if name in answers]
-                if kept and answers[kept[0]]["gold_ranks"]:
-                    found.setdefault(task, {})[Way(line, template)] = kept
-    return found
+            for line, answers in inputs.usable.items():
+                answered = [name for name in ids if name in answers]
+                if answered and answers[answered[0]]["gold_ranks"]:
+                    variants.setdefault(task, {})[Variant(line, template)] = answered
+    return variants
 
 
-def metrics_of(given: AnalysisInput, task_ways: dict[Way, list[str]]) -> list[Metric]:
-    """The metrics of a task: without MRR_a where every question has one right answer."""
-    several = any(len(given.questions_by_id[name].answers) > 1 for ids in task_ways.values() for name in ids)
+def task_metrics(inputs: AnalysisInput, task_variants: dict[Variant, list[str]]) -> list[Metric]:
+    """Return the metrics of a task, without MRR_a if every question has one gold answer."""
+    several = any(len(inputs.questions_by_id[name].answers) > 1 for ids in task_variants.values() for name in ids)
     return [metric for metric in METRICS if several or metric is not MRR_ALL]
 
 
-def memorizing(given: AnalysisInput) -> Analysis | None:
-    """Best and fixed ways of asking, all of them, and multiple choice; None where no such task was answered."""
-    found = _Memorized(given)
-    choices = _choice_table(given)
-    if not found.ways and choices is None:
+def memorizing(inputs: AnalysisInput) -> Analysis | None:
+    """Show the scores of the best and of the fixed variant, of all variants, and of multiple choice.
+
+    Returns:
+        The analysis, or None if no memorizing task was answered.
+    """
+    scores = _MemorizingScores(inputs)
+    choices = _choice_table(inputs)
+    if not scores.variants and choices is None:
         return None
-    tables = found.tables() if found.ways else []
+    tables = scores.tables() if scores.variants else []
     return Analysis(
         "memorizing",
         "Memorizing: types, hierarchies, domains and ranges",
         _EXPLANATION,
         (*tables, *([choices] if choices else [])),
-        sentences=tuple(found.sentences()),
+        sentences=tuple(scores.sentences()),
     )
 
 
-class _Memorized:
-    """The tables of one run; means and intervals are worked out once."""
+class _MemorizingScores:
+    """Tables of one run; means and intervals are computed once."""
 
-    def __init__(self, given: AnalysisInput) -> None:
-        self.given = given
-        self.ways = ranked_ways(given, TASKS)
-        self._estimates: dict[tuple[str, Way, str], Estimate] = {}
+    def __init__(self, inputs: AnalysisInput) -> None:
+        self.inputs = inputs
+        self.variants = ranked_variants(inputs, TASKS)
+        self._estimates: dict[tuple[str, Variant, str], Estimate] = {}
 
     @cached_property
-    def columns(self) -> list[_Asked]:
-        """Baselines first, then every model by manual and by soft prompts."""
-        models = list(dict.fromkeys(way.line.model for ways in self.ways.values() for way in ways))
-        order = [model for model in dict.fromkeys(line.model for line in self.given.usable) if model in models]
-        baselines = [_Asked(model, (model,), baseline=True) for model in order if model in self.given.baselines]
-        rest = [model for model in order if model not in self.given.baselines]
+    def columns(self) -> list[_TableColumn]:
+        """Columns of the tables: baselines first, then every model with manual and with soft templates."""
+        models = list(dict.fromkeys(variant.line.model for variants in self.variants.values() for variant in variants))
+        order = [model for model in dict.fromkeys(line.model for line in self.inputs.usable) if model in models]
+        baselines = [_TableColumn(model, (model,), baseline=True) for model in order if model in self.inputs.baselines]
+        others = [model for model in order if model not in self.inputs.baselines]
         columns = []
-        for base in dict.fromkeys(base_model(model) for model in rest):
-            soft = [model for model in rest if model != base and base_model(model) == base]
-            if base in rest:
-                columns.append(_Asked(f"{base}, manual" if soft else base, (base,)))
+        for base in dict.fromkeys(base_model(model) for model in others):
+            soft = [model for model in others if model != base and base_model(model) == base]
+            if base in others:
+                columns.append(_TableColumn(f"{base}, manual" if soft else base, (base,)))
             if soft:
-                columns.append(_Asked(f"{base}, soft", tuple(sorted(soft))))
+                columns.append(_TableColumn(f"{base}, soft", tuple(sorted(soft))))
         return baselines + columns
 
     @cached_property
-    def means(self) -> dict[tuple[str, Way, str], float]:
-        """The mean of every task, way and metric."""
+    def means(self) -> dict[tuple[str, Variant, str], float]:
+        """Mean of every task, variant and metric."""
         return {
-            (task, way, metric.name): float(self.given.values(way.line, ids, metric).mean())
-            for task, ways in self.ways.items()
-            for metric in metrics_of(self.given, ways)
-            for way, ids in ways.items()
+            (task, variant, metric.name): float(self.inputs.values(variant.line, ids, metric).mean())
+            for task, variants in self.variants.items()
+            for metric in task_metrics(self.inputs, variants)
+            for variant, ids in variants.items()
         }
 
     def tables(self) -> list[Table]:
         best: list[TableRow] = []
         winners: list[TableRow] = []
         fixed: list[TableRow] = []
-        for task, ways in self.ways.items():
-            for metric in metrics_of(self.given, ways):
+        for task, variants in self.variants.items():
+            for metric in task_metrics(self.inputs, variants):
                 head = (task, metric_label(metric))
-                chosen = [self.best(task, column, metric) for column in self.columns]
-                kept = [self.fixed(task, column) for column in self.columns]
-                best.append((*head, *self._cells(task, chosen, metric)))
-                fixed.append((*head, *self._cells(task, kept, metric)))
-                own = [way for way, column in zip(chosen, self.columns, strict=True) if not column.baseline]
-                winners.append((*head, *(None if way is None else _named(way) for way in own)))
+                best_variants = [self.best(task, column, metric) for column in self.columns]
+                fixed_variants = [self.fixed(task, column) for column in self.columns]
+                best.append((*head, *self._cells(task, best_variants, metric)))
+                fixed.append((*head, *self._cells(task, fixed_variants, metric)))
+                model_variants = [
+                    variant for variant, column in zip(best_variants, self.columns, strict=True) if not column.baseline
+                ]
+                winners.append(
+                    (*head, *(None if variant is None else _variant_label(variant) for variant in model_variants))
+                )
         titles = [column.title for column in self.columns]
         numbers = (Column("Task"), Column("Score"), *(Column(title, "share") for title in titles))
         models = [column.title for column in self.columns if not column.baseline]
@@ -169,57 +177,61 @@ class _Memorized:
             tables.append(Table(caption, texts, tuple(winners), aside=True))
         caption = "Fixed choice of template and method."
         tables.append(Table(caption, numbers, tuple(fixed)))
-        return tables + self._everything()
+        return tables + self._variant_tables()
 
-    def best(self, task: str, column: _Asked, metric: Metric) -> Way | None:
-        """The way with the highest mean, the first of equal ones."""
-        ways = self._own(task, column)
-        if not ways or column.baseline:
-            return ways[0] if ways else None
-        return max(ways, key=lambda way: self.means[task, way, metric.name])
+    def best(self, task: str, column: _TableColumn, metric: Metric) -> Variant | None:
+        """Return the variant with the highest mean, the first of ties."""
+        variants = self._column_variants(task, column)
+        if not variants or column.baseline:
+            return variants[0] if variants else None
+        return max(variants, key=lambda variant: self.means[task, variant, metric.name])
 
-    def fixed(self, task: str, column: _Asked) -> Way | None:
-        """Template 3, or the first there is, with the first method of the first of the column's models."""
-        ways = self._own(task, column)
-        if not ways or column.baseline:
-            return ways[0] if ways else None
-        model = next(model for model in column.models if any(way.line.model == model for way in ways))
-        line = next(line for line in self.given.usable if any(way.line == line for way in ways) and line.model == model)
-        templates = [way for way in ways if way.line == line]
-        return next((way for way in templates if way.template == f"{task}/3"), templates[0])
+    def fixed(self, task: str, column: _TableColumn) -> Variant | None:
+        """Return template 3, or else the first, with the first method of the column's first model."""
+        variants = self._column_variants(task, column)
+        if not variants or column.baseline:
+            return variants[0] if variants else None
+        model = next(model for model in column.models if any(variant.line.model == model for variant in variants))
+        line = next(
+            line
+            for line in self.inputs.usable
+            if any(variant.line == line for variant in variants) and line.model == model
+        )
+        templates = [variant for variant in variants if variant.line == line]
+        return next((variant for variant in templates if variant.template == f"{task}/3"), templates[0])
 
-    def _own(self, task: str, column: _Asked) -> list[Way]:
-        """The column's ways in a task; all templates at once, called '', for a baseline."""
-        own = [way for way in self.ways.get(task, {}) if way.line.model in column.models]
-        return [Way(own[0].line, "")] if own and column.baseline else own
+    def _column_variants(self, task: str, column: _TableColumn) -> list[Variant]:
+        """Return the column's variants of a task; for a baseline one with template "", which stands for all."""
+        variants = [variant for variant in self.variants.get(task, {}) if variant.line.model in column.models]
+        return [Variant(variants[0].line, "")] if variants and column.baseline else variants
 
-    def ids(self, task: str, way: Way) -> list[str]:
-        """The questions that were answered in this way."""
-        ways = self.ways[task]
-        if way.template:
-            return ways[way]
-        return sorted(name for other, ids in ways.items() if other.line == way.line for name in ids)
+    def ids(self, task: str, variant: Variant) -> list[str]:
+        """Return the questions that were answered in a variant."""
+        variants = self.variants[task]
+        if variant.template:
+            return variants[variant]
+        return sorted(name for other, ids in variants.items() if other.line == variant.line for name in ids)
 
-    def _cells(self, task: str, ways: Sequence[Way | None], metric: Metric) -> list[Estimate | None]:
-        return [None if way is None else self._estimate(task, way, metric) for way in ways]
+    def _cells(self, task: str, variants: Sequence[Variant | None], metric: Metric) -> list[Estimate | None]:
+        return [None if variant is None else self._estimate(task, variant, metric) for variant in variants]
 
-    def _estimate(self, task: str, way: Way, metric: Metric) -> Estimate:
-        key = (task, way, metric.name)
+    def _estimate(self, task: str, variant: Variant, metric: Metric) -> Estimate:
+        key = (task, variant, metric.name)
         if key not in self._estimates:
-            ids = self.ids(task, way)
-            # The seeds of the table of scores: a score is the same wherever it stands.
-            group = (task, "template", way.template) if way.template else (task, "", "")
-            seed = derived_seed(self.given.seed, *group, metric.name)
-            values, clusters = self.given.values(way.line, ids, metric), self.given.cluster_ids(ids)
+            ids = self.ids(task, variant)
+            # The seeds of the score table, so that a score is the same in both.
+            group = (task, "template", variant.template) if variant.template else (task, "", "")
+            seed = derived_seed(self.inputs.seed, *group, metric.name)
+            values, clusters = self.inputs.values(variant.line, ids, metric), self.inputs.cluster_ids(ids)
             self._estimates[key] = estimate(clustered_interval(values, clusters, seed=seed), len(ids))
         return self._estimates[key]
 
-    def _everything(self) -> list[Table]:
-        """For each task and model all templates, losses and methods."""
+    def _variant_tables(self) -> list[Table]:
+        """Make a table of all templates, losses and methods for each task and model."""
         tables = []
         bases = dict.fromkeys(base_model(model) for column in self.columns for model in column.models)
-        for task, ways in self.ways.items():
-            metrics = metrics_of(self.given, ways)
+        for task, variants in self.variants.items():
+            metrics = task_metrics(self.inputs, variants)
             columns = (
                 *(Column("Template"), Column("Method")),
                 *(Column(metric_label(metric), "share") for metric in metrics),
@@ -228,107 +240,113 @@ class _Memorized:
             for base in bases:
                 rows: list[TableRow] = [
                     (
-                        _template(way),
-                        way.line.method,
-                        *(self.means[task, way, metric.name] for metric in metrics),
+                        _template_label(variant),
+                        variant.line.method,
+                        *(self.means[task, variant, metric.name] for metric in metrics),
                         len(ids),
                     )
-                    for way, ids in ways.items()
-                    if base_model(way.line.model) == base
+                    for variant, ids in variants.items()
+                    if base_model(variant.line.model) == base
                 ]
-                if rows and base not in self.given.baselines:
+                if rows and base not in self.inputs.baselines:
                     caption = f"{task}, {base}: all templates and methods."
                     tables.append(Table(caption, columns, tuple(rows), aside=True))
         return tables
 
     def sentences(self) -> list[str]:
-        """Of each model with its fixed choice: where its MRR is above or below that of the first baseline, paired."""
+        """Compare the MRR of each model's fixed variant with that of the first baseline, paired by fact."""
         baseline = next((column for column in self.columns if column.baseline), None)
         if baseline is None:
             return []
         return [
             sentence
             for column in self.columns
-            if not column.baseline and (sentence := self._against(column, baseline)) is not None
+            if not column.baseline and (sentence := self._compare_with_baseline(column, baseline)) is not None
         ]
 
-    def _against(self, column: _Asked, baseline: _Asked) -> str | None:
-        told: dict[str, list[str]] = {"above": [], "below": [], "not told apart": []}
-        for task in self.ways:
-            way, other = self.fixed(task, column), self.fixed(task, baseline)
-            if way is None or other is None:
+    def _compare_with_baseline(self, column: _TableColumn, baseline: _TableColumn) -> str | None:
+        tasks_by_side: dict[str, list[str]] = {"above": [], "below": [], "not told apart": []}
+        for task in self.variants:
+            variant, baseline_variant = self.fixed(task, column), self.fixed(task, baseline)
+            if variant is None or baseline_variant is None:
                 continue
-            own = self._by_fact(task, way)
-            base = self._by_fact(task, other)
-            shared = np.array(sorted(own.keys() & base.keys()), dtype=np.int64)
+            model_mrr = self._mrr_by_fact(task, variant)
+            baseline_mrr = self._mrr_by_fact(task, baseline_variant)
+            shared = np.array(sorted(model_mrr.keys() & baseline_mrr.keys()), dtype=np.int64)
             if len(shared) < 2:
                 continue
-            ahead = np.array([own[fact] - base[fact] for fact in shared.tolist()])
-            seed = derived_seed(self.given.seed, "memorizing", task)
-            interval = clustered_interval(ahead, shared, seed=seed)
-            told["above" if interval.low > 0 else "below" if interval.high < 0 else "not told apart"].append(task)
-        parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in told.items() if tasks)
+            differences = np.array([model_mrr[fact] - baseline_mrr[fact] for fact in shared.tolist()])
+            seed = derived_seed(self.inputs.seed, "memorizing", task)
+            interval = clustered_interval(differences, shared, seed=seed)
+            tasks_by_side["above" if interval.low > 0 else "below" if interval.high < 0 else "not told apart"].append(
+                task
+            )
+        parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in tasks_by_side.items() if tasks)
         against = f"{column.title} (fixed choice) against {baseline.title} in MRR, paired by fact"
         return f"{against}: {parts}." if parts else None
 
-    def _by_fact(self, task: str, way: Way) -> dict[int, float]:
-        ids = self.ids(task, way)
-        facts, index = np.unique(self.given.cluster_ids(ids), return_inverse=True)
-        means = np.bincount(index, self.given.values(way.line, ids, MRR)) / np.bincount(index)
+    def _mrr_by_fact(self, task: str, variant: Variant) -> dict[int, float]:
+        ids = self.ids(task, variant)
+        facts, index = np.unique(self.inputs.cluster_ids(ids), return_inverse=True)
+        means = np.bincount(index, self.inputs.values(variant.line, ids, MRR)) / np.bincount(index)
         return dict(zip(facts.tolist(), means.tolist(), strict=True))
 
 
-def first_lines(given: AnalysisInput, ids: Sequence[str]) -> dict[str, Line]:
-    """Of each model the first line that has answered one of these questions."""
-    found: dict[str, Line] = {}
-    for line, answers in given.usable.items():
-        if line.model not in found and any(name in answers for name in ids):
-            found[line.model] = line
-    return found
+def first_lines(inputs: AnalysisInput, ids: Sequence[str]) -> dict[str, Line]:
+    """Return each model's first line that answered one of the questions."""
+    lines: dict[str, Line] = {}
+    for line, answers in inputs.usable.items():
+        if line.model not in lines and any(name in answers for name in ids):
+            lines[line.model] = line
+    return lines
 
 
-def accuracy_of(given: AnalysisInput, line: Line) -> Metric:
-    """Accuracy where candidates were ranked, exact match where the answer was written."""
-    answers = given.usable[line]
+def accuracy_metric(inputs: AnalysisInput, line: Line) -> Metric:
+    """Return accuracy where candidates were ranked, exact match where the answer was written."""
+    answers = inputs.usable[line]
     return ACCURACY if all(answer["gold_ranks"] for answer in answers.values()) else EXACT
 
 
-def chance_of(given: AnalysisInput, ids: Sequence[str]) -> float:
-    """How often guessing among the candidates is right."""
-    asked = [given.questions_by_id[name] for name in ids]
-    shares = [len(set(one.answers) & set(one.candidates)) / len(one.candidates) for one in asked if one.candidates]
+def chance_level(inputs: AnalysisInput, ids: Sequence[str]) -> float:
+    """Compute the expected accuracy of guessing among the candidates."""
+    questions = [inputs.questions_by_id[name] for name in ids]
+    shares = [
+        len(set(question.answers) & set(question.candidates)) / len(question.candidates)
+        for question in questions
+        if question.candidates
+    ]
     return float(np.mean(shares)) if shares else 0.0
 
 
-def _choice_table(given: AnalysisInput) -> Table | None:
-    """Accuracy in multiple choice: tasks by models, each with its first method."""
+def _choice_table(inputs: AnalysisInput) -> Table | None:
+    """Make the table of multiple-choice accuracy: tasks by models, each with its first method."""
     by_task: dict[str, list[str]] = {task: [] for task in TASKS}
-    for row in given.questions:
+    for row in inputs.questions:
         if row["task"].endswith(CHOICE) and row["task"].removesuffix(CHOICE) in by_task:
             by_task[row["task"].removesuffix(CHOICE)].append(row["question_id"])
-    lines = first_lines(given, [name for ids in by_task.values() for name in ids])
+    lines = first_lines(inputs, [name for ids in by_task.values() for name in ids])
     rows: list[TableRow] = []
     for task, members in by_task.items():
         cells: list[Estimate | None] = []
         for line in lines.values():
-            kept = sorted(name for name in members if name in given.usable[line])
-            metric = accuracy_of(given, line)
-            seed = derived_seed(given.seed, f"{task}{CHOICE}", "", "", metric.name)
-            values, clusters = given.values(line, kept, metric), given.cluster_ids(kept)
-            cells.append(estimate(clustered_interval(values, clusters, seed=seed), len(kept)) if kept else None)
+            answered = sorted(name for name in members if name in inputs.usable[line])
+            metric = accuracy_metric(inputs, line)
+            seed = derived_seed(inputs.seed, f"{task}{CHOICE}", "", "", metric.name)
+            values, clusters = inputs.values(line, answered, metric), inputs.cluster_ids(answered)
+            cells.append(estimate(clustered_interval(values, clusters, seed=seed), len(answered)) if answered else None)
         if any(cell is not None for cell in cells):
-            rows.append((task, chance_of(given, members), *cells))
+            rows.append((task, chance_level(inputs, members), *cells))
     if not rows:
         return None
     columns = (Column("Task"), Column("chance", "share"), *(Column(model, "share") for model in lines))
     return Table("Multiple choice: accuracy, by each model's first method.", columns, tuple(rows))
 
 
-def _template(way: Way) -> str:
-    loss = soft_loss(way.line.model)
-    name = way.template.rpartition("/")[2]
+def _template_label(variant: Variant) -> str:
+    loss = soft_loss(variant.line.model)
+    name = variant.template.rpartition("/")[2]
     return name if loss is None else f"{name} ({loss})"
 
 
-def _named(way: Way) -> str:
-    return f"{_template(way)}, {way.line.method}"
+def _variant_label(variant: Variant) -> str:
+    return f"{_template_label(variant)}, {variant.line.method}"

@@ -181,7 +181,7 @@ def _takes_object(verb: Verb) -> bool:
 
 
 def _indefinite_phrase(noun: str) -> str:
-    """Return an add_indefinite_article noun phrase: "an author", "deaths", "industry"."""
+    """Return an indefinite noun phrase: "an author", "deaths", "industry"."""
     if noun.split(" ", maxsplit=1)[0].lower() in (*_DETERMINERS, "its", "his", "her", "their", "this"):
         return noun
     if noun.startswith("other ") and not is_plural(noun):
