@@ -98,9 +98,9 @@ def test_without_a_pair_there_is_nothing_to_say():
 
 
 NO_PAIRS = (
-    ("gpt2", "write [[model, smaller version]"),
-    ([["gpt2"]], "write each pair as"),
-    ([["gpt2", "gpt3"]], "names 'gpt3', no model of this study"),
+    ("gpt2", "must be a list [[model, smaller version]"),
+    ([["gpt2"]], "must be [model, smaller version]"),
+    ([["gpt2", "gpt3"]], "names 'gpt3', which is no model of this study"),
 )
 
 

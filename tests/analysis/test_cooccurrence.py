@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from merkhet.analysis._corpus_index import CorpusIndex
 from merkhet.analysis._prompt_names import names_in_prompts, plain_name
-from merkhet.analysis.cooccurrence import BUCKETS, bucket, cooccurrence, question_counts
+from merkhet.analysis.cooccurrence import BUCKETS, bucket_index, cooccurrence, question_counts
 from merkhet.metrics.text_overlap import word_f1
 
 
@@ -105,7 +105,7 @@ def test_names_come_back_where_the_template_has_other_words(drawn):
 def test_buckets_hold_what_they_say():
     assert BUCKETS == ("0", "1–2", "3–9", "10–29", "30–99", "100–299", "300–999", "1,000+")
     for count in (0, 1, 2, 3, 9, 10, 29, 30, 99, 100, 299, 300, 999, 1000, 10**6):
-        first, _, last = BUCKETS[bucket(count)].replace(",", "").rstrip("+").partition("–")
+        first, _, last = BUCKETS[bucket_index(count)].replace(",", "").rstrip("+").partition("–")
         assert int(first) <= count <= (int(last) if last else (count if count >= 1000 else int(first)))
 
 
@@ -157,7 +157,7 @@ def test_means_by_bucket_and_correlations_are_as_by_hand(run):
     ]
     column = [one.name for one in tables[4].columns].index("distilbert-base-cased")
     for row in tables[4].rows:
-        inside = [value for count, value in kept if BUCKETS[bucket(count)] == row[0]]
+        inside = [value for count, value in kept if BUCKETS[bucket_index(count)] == row[0]]
         assert row[column].n == len(inside) and row[column].value == pytest.approx(np.mean(inside))
     rho = next(row for row in correlations.rows if row[:2] == ("distilbert-base-cased", "reasoning, TransitiveOP"))
     assert rho[2] == len(kept)

@@ -10,7 +10,7 @@ import pytest
 from memory_runs import memory_input, one_answer, recalled
 from recall_worlds import make_statements
 
-from merkhet.analysis.cutoffs import THRESHOLDS, _answered, cutoffs
+from merkhet.analysis.cutoffs import THRESHOLDS, _collect_prompts, cutoffs
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
 from merkhet.reports.analysis_sections import analysis_sections
@@ -24,10 +24,10 @@ def run_of(statements, share=0.9, **condition):
 def test_sets_are_judged_as_an_obvious_count_does():
     statements = make_statements(120, symbols=25)
     recalls = recalled(statements, 0.7)
-    answered = _answered(statements, recalls, seed=1)
+    answered = _collect_prompts(statements, recalls, seed=1)
     plain = list(zip(statements.to_pylist(), recalls.to_pylist(), strict=True))
     for threshold in (0.01, 0.2, 0.5, 0.95):
-        judged = answered.judged(answered.sizes(threshold))
+        judged = answered.evaluate(answered.sizes(threshold))
         for place, (statement, recall) in enumerate(plain):
             given = {one["symbol"] for one in recall["top"] if math.exp(one["score"]) >= threshold}
             given = given or {recall["top"][0]["symbol"]}
@@ -35,7 +35,7 @@ def test_sets_are_judged_as_an_obvious_count_does():
             assert judged["precision"][place] == pytest.approx(hits / len(given))
             assert judged["recall"][place] == pytest.approx(hits / len(statement["answers"]))
             assert judged["F1"][place] == pytest.approx(2 * hits / (len(given) + len(statement["answers"])))
-    told = answered.judged(answered.told())
+    told = answered.evaluate(answered.gold_counts())
     assert all(told["precision"] == told["recall"])
 
 
@@ -45,7 +45,7 @@ def test_a_prompt_is_counted_once_and_lies_in_one_half():
     for row in twice:
         row["statement_id"] += "b"
     statements = make_table(STATEMENTS, rows + twice)
-    answered = _answered(statements, recalled(statements, 0.8), seed=3)
+    answered = _collect_prompts(statements, recalled(statements, 0.8), seed=3)
     assert len(answered.golds) == 200 and len(answered.prompts) == 400
     assert answered.chosen_on.sum() == 100, "a half of the facts, four statements each"
     for fact in range(50):
@@ -60,7 +60,7 @@ def test_halves_do_not_depend_on_the_order_of_statements():
     halves = []
     for order in (np.arange(200), np.random.default_rng(2).permutation(200)):
         mixed = statements.take(order)
-        answered = _answered(mixed, recalled(mixed, 0.8), seed=3)
+        answered = _collect_prompts(mixed, recalled(mixed, 0.8), seed=3)
         halves.append(dict(zip(mixed["prompt"].to_pylist(), answered.chosen_on[answered.prompts], strict=True)))
     assert halves[0] == halves[1] and len(halves[0]) == 50
 

@@ -101,20 +101,26 @@ def test_a_model_is_taken_by_its_first_way_of_asking(tmp_path):
 
 
 REFUSED = (
-    ("", "other.csv:1: there is no column 'model' (there are: none)"),
-    ("name,CMRC\nBERT,1\n", "other.csv:1: there is no column 'model' (there are: name, CMRC)"),
-    ("model,CMRC\n", "there is no score in it"),
-    ("model,CMRC\nBERT,high\n", "other.csv:2: the score on 'CMRC' is 'high', no number"),
-    ("model,task,score\n\nBERT,CMRC,nan\n", "other.csv:3: the score on 'CMRC' is 'nan', no number"),
-    ("model,task,score\nBERT,CMRC,\n", "other.csv:2: the score on 'CMRC' is '', no number"),
-    ("model,task,score\nBERT,CMRC,1\nBERT,CMRC,2\n", "other.csv:3: the score of 'BERT' on 'CMRC' is there twice"),
-    ("model,CMRC\nBERT,1\nBERT,1\n", "other.csv:3: the score of 'BERT' on 'CMRC' is there twice"),
-    ("model,task,score,seed\nBERT,CMRC,1,0\n", "there is a column 'seed'"),
-    ("model,CMRC,CMRC\nBERT,1,2\n", "there are two columns 'CMRC'"),
+    ("", "other.csv:1: no column 'model' (columns: none)"),
+    ("name,CMRC\nBERT,1\n", "other.csv:1: no column 'model' (columns: name, CMRC)"),
+    ("model,CMRC\n", "other.csv contains no score"),
+    ("model,CMRC\nBERT,high\n", "other.csv:2: the score on 'CMRC' must be a number such as 71.4 or 0.714, got 'high'"),
+    (
+        "model,task,score\n\nBERT,CMRC,nan\n",
+        "other.csv:3: the score on 'CMRC' must be a number such as 71.4 or 0.714, got 'nan'",
+    ),
+    (
+        "model,task,score\nBERT,CMRC,\n",
+        "other.csv:2: the score on 'CMRC' must be a number such as 71.4 or 0.714, got ''",
+    ),
+    ("model,task,score\nBERT,CMRC,1\nBERT,CMRC,2\n", "other.csv:3: duplicate score of 'BERT' on 'CMRC'"),
+    ("model,CMRC\nBERT,1\nBERT,1\n", "other.csv:3: duplicate score of 'BERT' on 'CMRC'"),
+    ("model,task,score,seed\nBERT,CMRC,1,0\n", "unexpected column 'seed'"),
+    ("model,CMRC,CMRC\nBERT,1,2\n", "duplicate column 'CMRC'"),
     ("model,,CMRC\nBERT,1,2\n", "column 2 has no name"),
     ("model,CMRC\n,1\n", "other.csv:2: the model has no name"),
     ("model,task,score\nBERT,,1\n", "other.csv:2: the task has no name"),
-    ("model,CMRC\nBERT,1,2\n", "other.csv:2: there are 3 cells under 2 columns"),
+    ("model,CMRC\nBERT,1,2\n", "other.csv:2: 3 cells for 2 columns"),
 )
 
 
@@ -130,7 +136,7 @@ def test_what_is_no_table_of_scores_is_refused_by_its_line(tmp_path):
 
 
 def test_what_is_no_file_or_no_text_is_refused(tmp_path):
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match="file not found"):
         read_downstream(tmp_path / "absent.csv")
     (tmp_path / "latin.csv").write_bytes("model,größe\nBERT,1\n".encode("latin-1"))
     with pytest.raises(InputError, match="not UTF-8 text"):

@@ -73,14 +73,14 @@ def test_tasks_and_edges_may_be_chosen():
 
 
 OF_NO_USE = (
-    ([16, 32], "write {tasks: [encyclopedia]"),
+    ([16, 32], "must be a mapping such as {tasks: [encyclopedia]"),
     ({"edge": [1]}, "no key 'edge'; did you mean 'edges'"),
-    ({"tasks": "encyclopedia"}, "write a list of names"),
-    ({"edges": []}, "whole numbers above 0 that grow"),
-    ({"edges": [16, 16]}, "whole numbers above 0 that grow"),
-    ({"edges": [0, 4]}, "whole numbers above 0 that grow"),
-    ({"edges": [1.5]}, "whole numbers above 0 that grow"),
-    ({"edges": 16}, "whole numbers above 0 that grow"),
+    ({"tasks": "encyclopedia"}, "options.lengths.tasks must be a list of task names"),
+    ({"edges": []}, "options.lengths.edges must be increasing integers > 0"),
+    ({"edges": [16, 16]}, "options.lengths.edges must be increasing integers > 0"),
+    ({"edges": [0, 4]}, "options.lengths.edges must be increasing integers > 0"),
+    ({"edges": [1.5]}, "options.lengths.edges must be increasing integers > 0"),
+    ({"edges": 16}, "options.lengths.edges must be increasing integers > 0"),
 )
 
 

@@ -1,4 +1,4 @@
-"""What one asks of scores: which model is ahead, what it knows and what it does not."""
+"""Analyses of a run's scores and answers."""
 
 from __future__ import annotations
 

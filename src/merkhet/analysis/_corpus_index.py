@@ -1,4 +1,4 @@
-"""Text corpora, indexed once: how many paragraphs hold some phrases together."""
+"""Full-text index of a corpus that counts paragraphs with given phrases."""
 
 from __future__ import annotations
 
@@ -20,111 +20,128 @@ from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
 
 WORDS_A_DOCUMENT = 400
-_ENDINGS = (".txt", ".jsonl", ".txt.gz", ".jsonl.gz")
+_SUFFIXES = (".txt", ".jsonl", ".txt.gz", ".jsonl.gz")
 _VERSION = 1
-_SEAL = "whole.json"
-_BREAK = "|"
-"""Stands between a title and its paragraph: no phrase runs over it, as no word holds it."""
+_CHECKSUMS = "whole.json"
+_SEPARATOR = "|"
+"""Separates a title from its paragraph. It is part of no word, so no phrase matches across it."""
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-# The index takes no word of more than 65,530 bytes, so that very long ones are parted.
+# Words are split because the index accepts none of more than 65,530 bytes.
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]{{1,200}}")
 
 
 def split_words(text: str) -> list[str]:
-    """A text's words without case, punctuation and compatibility forms; hyphens part words, ideographs stand alone."""
+    """Split a text into normalized words, without case and punctuation; hyphens split words, ideographs are words."""
     if text.isascii():
         return _WORD.findall(text.lower())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    # The small letter of a Turkish İ is an i with a further dot, which is no letter.
+    # The lower case of the Turkish İ is an i with a combining dot, which is no letter.
     return _WORD.findall(folded.replace("i\u0307", "i"))
 
 
-def corpus_files(place: Path) -> list[Path]:
-    """The text files of a corpus, in order; refuses a place without any."""
-    if place.is_file() and place.name.endswith(_ENDINGS):
-        return [place]
-    files = sorted(file for file in place.rglob("*") if file.is_file() and file.name.endswith(_ENDINGS))
+def corpus_files(path: Path) -> list[Path]:
+    """List the text files of a corpus, sorted.
+
+    Raises:
+        InputError: There are none.
+    """
+    if path.is_file() and path.name.endswith(_SUFFIXES):
+        return [path]
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(_SUFFIXES))
     if not files:
-        what = "is no folder or file of" if not place.is_dir() else "holds no"
-        raise InputError(f"the corpus {place} {what} texts ({', '.join(_ENDINGS)}); name a folder that has some")
+        problem = "is no folder or file of" if not path.is_dir() else "holds no"
+        raise InputError(f"the corpus {path} {problem} texts ({', '.join(_SUFFIXES)}); name a folder that has some")
     return files
 
 
 def corpus_identity(value: Any, home: Path, _models: Sequence[str] = ()) -> str:
-    """What a cache key holds of a corpus: the content of its files. Refuses what could not be searched later."""
-    _tantivy()
-    place = home / str(value)
-    return digest([[str(file.relative_to(place)), file_digest(file)] for file in corpus_files(place)])
+    """Hash the files of a corpus for cache keys.
+
+    Raises:
+        InputError: tantivy is not installed, or there are no text files.
+    """
+    _import_tantivy()
+    path = home / str(value)
+    return digest([[str(file.relative_to(path)), file_digest(file)] for file in corpus_files(path)])
 
 
 def read_paragraphs(files: Iterable[Path]) -> Iterator[list[str]]:
-    """The words of each paragraph: parted by blank lines, cut where they are long, an article's title before each."""
+    """Yield the words of each paragraph, preceded by its article's title; split long paragraphs.
+
+    Raises:
+        InputError: A file is not UTF-8, or a gzip file is damaged.
+    """
     for file in files:
         try:
             for title, lines in _articles(file):
-                head = [*split_words(title), _BREAK] if title else []
+                head = [*split_words(title), _SEPARATOR] if title else []
                 for paragraph in _paragraphs(lines):
-                    found = split_words(paragraph)
-                    for start in range(0, len(found), WORDS_A_DOCUMENT):
-                        yield head + found[start : start + WORDS_A_DOCUMENT]
+                    paragraph_words = split_words(paragraph)
+                    for start in range(0, len(paragraph_words), WORDS_A_DOCUMENT):
+                        yield head + paragraph_words[start : start + WORDS_A_DOCUMENT]
         except UnicodeDecodeError as error:
             raise InputError(f"{file} is not UTF-8; save it as UTF-8") from error
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(f"{file} is not a whole gzip file; fetch it anew") from error
+            raise InputError(f"{file} is a truncated or damaged gzip file; download it again") from error
 
 
 class CorpusIndex:
-    """An index of a corpus that counts paragraphs. It is built once for the same files and kept in merkhet's cache."""
+    """An index of a corpus that counts paragraphs; built once for the same files, in merkhet's cache."""
 
-    def __init__(self, place: Path) -> None:
-        tantivy = _tantivy()
-        key = digest([corpus_identity(place, Path()), _VERSION, WORDS_A_DOCUMENT, version("tantivy")])
+    def __init__(self, path: Path) -> None:
+        tantivy = _import_tantivy()
+        key = digest([corpus_identity(path, Path()), _VERSION, WORDS_A_DOCUMENT, version("tantivy")])
         folder = cache_folder() / "corpora" / key[:32]
-        if folder.is_dir() and not _is_whole(folder):
+        if folder.is_dir() and not _is_intact(folder):
             shutil.rmtree(folder)
         if not folder.is_dir():
-            _build(corpus_files(place), folder)
-        self._parts = tantivy
+            _build(corpus_files(path), folder)
+        self._tantivy = tantivy
         self._index = tantivy.Index.open(str(folder))
         self._searcher = self._index.searcher()
-        self._known: dict[tuple[tuple[str, ...], ...], int] = {}
+        self._counts: dict[tuple[tuple[str, ...], ...], int] = {}
 
     def __len__(self) -> int:
         return int(self._searcher.num_docs)
 
     def count(self, phrases: Iterable[str], any_of: Iterable[str] = ()) -> int:
-        """How many paragraphs hold all the phrases, and at least one of ``any_of`` where there are any.
+        """Count the paragraphs with all ``phrases`` and, if given, at least one of ``any_of``.
 
-        A phrase is found where its words follow each other, whatever their case and the punctuation between them; one
-        without words is found everywhere, and so is nothing at all.
+        A phrase matches where its words are adjacent, regardless of case and punctuation. A phrase without words
+        matches everywhere.
         """
-        needed = sorted({tuple(found) for text in phrases if (found := split_words(text))})
-        either = sorted({tuple(split_words(text)) for text in any_of})
-        if () in either:
-            either = []
-        key = (*needed, (), *either)
-        if key not in self._known:
-            self._known[key] = self._search(needed, either)
-        return self._known[key]
+        needed = sorted({tuple(phrase_words) for text in phrases if (phrase_words := split_words(text))})
+        alternatives = sorted({tuple(split_words(text)) for text in any_of})
+        if () in alternatives:
+            alternatives = []
+        key = (*needed, (), *alternatives)
+        if key not in self._counts:
+            self._counts[key] = self._search(needed, alternatives)
+        return self._counts[key]
 
-    def _search(self, needed: Sequence[tuple[str, ...]], either: Sequence[tuple[str, ...]]) -> int:
-        queries, occur = self._parts.Query, self._parts.Occur
-        parts = [(occur.Must, self._phrase(phrase)) for phrase in needed]
-        if either:
-            parts.append((occur.Must, queries.boolean_query([(occur.Should, self._phrase(one)) for one in either])))
-        if not parts:
+    def _search(self, needed: Sequence[tuple[str, ...]], alternatives: Sequence[tuple[str, ...]]) -> int:
+        queries, occur = self._tantivy.Query, self._tantivy.Occur
+        clauses = [(occur.Must, self._phrase_query(phrase)) for phrase in needed]
+        if alternatives:
+            clauses.append(
+                (
+                    occur.Must,
+                    queries.boolean_query([(occur.Should, self._phrase_query(phrase)) for phrase in alternatives]),
+                )
+            )
+        if not clauses:
             return len(self)
-        return int(self._searcher.search(queries.boolean_query(parts), limit=1, count=True).count)
+        return int(self._searcher.search(queries.boolean_query(clauses), limit=1, count=True).count)
 
-    def _phrase(self, phrase: tuple[str, ...]) -> Any:
-        queries, schema = self._parts.Query, self._index.schema
+    def _phrase_query(self, phrase: tuple[str, ...]) -> Any:
+        queries, schema = self._tantivy.Query, self._index.schema
         if len(phrase) == 1:
             return queries.term_query(schema, "text", phrase[0])
         return queries.phrase_query(schema, "text", list(phrase))
 
 
 def _build(files: Sequence[Path], folder: Path) -> None:
-    tantivy = _tantivy()
+    tantivy = _import_tantivy()
     schema = tantivy.SchemaBuilder().add_text_field("text", tokenizer_name="whitespace").build()
     unfinished = temporary_path(folder)
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -132,75 +149,75 @@ def _build(files: Sequence[Path], folder: Path) -> None:
     try:
         writer = tantivy.Index(schema, path=str(unfinished)).writer(heap_size=256_000_000)
         try:
-            for found in read_paragraphs(files):
-                writer.add_document(tantivy.Document(text=" ".join(found)))
+            for paragraph_words in read_paragraphs(files):
+                writer.add_document(tantivy.Document(text=" ".join(paragraph_words)))
             writer.commit()
         finally:
-            # Its threads write files for as long as they live, also into a folder that is being removed.
+            # Running threads would write into the folder while it is being removed.
             writer.wait_merging_threads()
-        write_json(unfinished / _SEAL, _digests(unfinished))
+        write_json(unfinished / _CHECKSUMS, _file_digests(unfinished))
         try:
             os.replace(unfinished, folder)
         except OSError:
-            if not folder.is_dir():  # Else another process has just built the same index.
+            if not folder.is_dir():  # Otherwise another process has just built the same index.
                 raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    return {file.name: file_digest(file) for file in sorted(folder.iterdir()) if file.name != _SEAL}
+def _file_digests(folder: Path) -> dict[str, str]:
+    return {file.name: file_digest(file) for file in sorted(folder.iterdir()) if file.name != _CHECKSUMS}
 
 
-def _is_whole(folder: Path) -> bool:
-    """Whether an index is what was built once; searching looks at no checksum."""
+def _is_intact(folder: Path) -> bool:
+    """Check the checksums of an index; searching does not."""
     try:
-        sealed = json.loads((folder / _SEAL).read_bytes())
-        return bool(sealed) and all(file_digest(folder / name) == digest for name, digest in sealed.items())
+        checksums = json.loads((folder / _CHECKSUMS).read_bytes())
+        return bool(checksums) and all(file_digest(folder / name) == checksum for name, checksum in checksums.items())
     except (OSError, ValueError, AttributeError):
         return False
 
 
 def _articles(file: Path) -> Iterator[tuple[str, Iterable[str]]]:
-    """Titles (or '') with the lines of their texts; a text file is one article."""
-    with _opened(file) as handle:
+    """Yield titles (or '') with the lines of their texts; a text file is one article."""
+    with _open_text(file) as handle:
         if not file.name.endswith((".jsonl", ".jsonl.gz")):
             yield "", handle
             return
         for number, line in enumerate(handle, 1):
             if line.strip():
-                yield _parsed(line, f"{file}, row {number}")
+                yield _parse_article(line, f"{file}, row {number}")
 
 
-def _parsed(line: str, where: str) -> tuple[str, list[str]]:
+def _parse_article(line: str, where: str) -> tuple[str, list[str]]:
     article = parse_json(line, where, "Mend the row.")
     if not isinstance(article, dict) or not isinstance(article.get("text"), str):
-        raise InputError(f"{where}: an article is a JSON object with a 'text', and this has none")
+        raise InputError(f"{where}: an article must be a JSON object with a string 'text'")
     return str(article.get("title") or ""), article["text"].splitlines()
 
 
-def _opened(file: Path) -> IO[str]:
+def _open_text(file: Path) -> IO[str]:
     if file.suffix == ".gz":
         return gzip.open(file, "rt", encoding="utf-8")
     return open(file, encoding="utf-8")
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Lines up to the next blank one, joined; very long runs of lines are handed on in parts."""
-    held: list[str] = []
+    """Join lines up to the next blank one; yield very long runs of lines in parts."""
+    paragraph_lines: list[str] = []
     size = 0
     for line in lines:
-        if held and (not line.strip() or size > 1_000_000):
-            yield " ".join(held)
-            held, size = [], 0
+        if paragraph_lines and (not line.strip() or size > 1_000_000):
+            yield " ".join(paragraph_lines)
+            paragraph_lines, size = [], 0
         if line.strip():
-            held.append(line)
+            paragraph_lines.append(line)
             size += len(line)
-    if held:
-        yield " ".join(held)
+    if paragraph_lines:
+        yield " ".join(paragraph_lines)
 
 
-def _tantivy() -> Any:
+def _import_tantivy() -> Any:
     try:
         import tantivy
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Scores of models on other tasks, which people bring as a CSV file."""
+"""CSV reader of scores on other tasks."""
 
 from __future__ import annotations
 
@@ -12,34 +12,42 @@ from typing import Any
 from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest, read_csv_rows
 
-_LONG = ("model", "task", "score")
-_FORM = "write model,task,score with a row for each score, or model and a column for each task"
+_LONG_COLUMNS = ("model", "task", "score")
+_FORMAT_HINT = "write model,task,score with a row for each score, or model and a column for each task"
 
 
 @dataclass(frozen=True)
 class Downstream:
-    """The scores in a file by model and task, both in the order of the file."""
+    """Scores on other tasks, in the order of their file."""
 
     name: str
+    """Name of the file."""
     tasks: tuple[str, ...]
     scores: Mapping[str, Mapping[str, float]]
+    """By model and task."""
 
 
 def downstream_identity(value: Any, home: Path, _models: Sequence[str]) -> str:
-    """What a cache key holds of the option ``downstream``; refuses a file that cannot be read."""
+    """Hash the file of the option ``downstream`` for cache keys.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
     file = home / str(value)
     read_downstream(file)
     return file_digest(file)
 
 
 def read_downstream(file: Path) -> Downstream:
-    """Scores in long form (model, task, score) or wide form (model, then a column for each task), as they are.
+    """Read scores in long form (model, task, score) or wide form (model, then a column for each task).
 
-    Commas, semicolons or tabs may stand between cells. An empty cell of the wide form is a score that is not there.
-    Refuses what is no number and what is there twice, by its line.
+    The delimiter may be a comma, a semicolon or a tab. An empty cell of the wide form is a missing score.
+
+    Raises:
+        InputError: The file is missing or malformed, or a score is repeated or no number.
     """
     if not file.is_file():
-        raise InputError(f"there is no file {file}; scores on other tasks are read from a CSV file: {_FORM}")
+        raise InputError(f"file not found: {file}; scores on other tasks are read from a CSV file: {_FORMAT_HINT}")
     rows = read_csv_rows(file)
     scores: dict[str, dict[str, float]] = {}
     tasks: dict[str, None] = {}
@@ -47,30 +55,30 @@ def read_downstream(file: Path) -> Downstream:
         columns = _columns(next(rows, []), file)
         for model, task, score, where in _entries(rows, columns, file):
             if task in scores.setdefault(model, {}):
-                raise InputError(f"{where}: the score of {model!r} on {task!r} is there twice. Remove one.")
+                raise InputError(f"{where}: duplicate score of {model!r} on {task!r}. Remove one.")
             scores[model][task] = _number(score, task, where)
             tasks[task] = None
     except csv.Error as error:
         raise InputError(f"{file} is not a CSV file: {error}") from error
     if not tasks:
-        raise InputError(f"{file}: there is no score in it; {_FORM}")
+        raise InputError(f"{file} contains no score; {_FORMAT_HINT}")
     order = [name for name in columns if name in tasks] if not _is_long(columns) else list(tasks)
     return Downstream(file.name, tuple(order), scores)
 
 
 def _columns(cells: Sequence[str], file: Path) -> list[str]:
-    known = {name: name for name in _LONG}
+    known = {name: name for name in _LONG_COLUMNS}
     columns = [known.get(cell.strip().lower(), cell.strip()) for cell in cells]
     if "model" not in columns:
-        raise InputError(f"{file}:1: there is no column 'model' (there are: {', '.join(columns) or 'none'}); {_FORM}")
-    for place, name in enumerate(columns):
+        raise InputError(f"{file}:1: no column 'model' (columns: {', '.join(columns) or 'none'}); {_FORMAT_HINT}")
+    for index, name in enumerate(columns):
         if not name:
-            raise InputError(f"{file}:1: column {place + 1} has no name; {_FORM}")
-        if name in columns[:place]:
-            raise InputError(f"{file}:1: there are two columns {name!r}; {_FORM}")
-    extra = [name for name in columns if name not in _LONG]
+            raise InputError(f"{file}:1: column {index + 1} has no name; {_FORMAT_HINT}")
+        if name in columns[:index]:
+            raise InputError(f"{file}:1: duplicate column {name!r}; {_FORMAT_HINT}")
+    extra = [name for name in columns if name not in _LONG_COLUMNS]
     if _is_long(columns) and extra:
-        raise InputError(f"{file}:1: beside model, task and score there is a column {extra[0]!r}; {_FORM}")
+        raise InputError(f"{file}:1: unexpected column {extra[0]!r} beside model, task and score; {_FORMAT_HINT}")
     return columns
 
 
@@ -79,14 +87,14 @@ def _is_long(columns: Sequence[str]) -> bool:
 
 
 def _entries(rows: Any, columns: Sequence[str], file: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Model, task and score of each entry, and where it stands."""
+    """Yield model, task, score and location of each entry."""
     for row in rows:
         cells = [cell.strip() for cell in row]
         where = f"{file}:{rows.line_num}"
         if not any(cells):
             continue
         if len(cells) > len(columns):
-            raise InputError(f"{where}: there are {len(cells)} cells under {len(columns)} columns. Mend the row.")
+            raise InputError(f"{where}: {len(cells)} cells for {len(columns)} columns. Mend the row.")
         named = dict(zip(columns, [*cells, *[""] * len(columns)], strict=False))
         model = named.pop("model")
         if not model:
@@ -105,5 +113,5 @@ def _number(text: str, task: str, where: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f"{where}: the score on {task!r} is {text!r}, no number. Write it like 71.4 or 0.714.")
+        raise InputError(f"{where}: the score on {task!r} must be a number such as 71.4 or 0.714, got {text!r}")
     return number

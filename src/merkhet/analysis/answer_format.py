@@ -1,4 +1,4 @@
-"""Whether it matters how one asks: bias for places and letters, and agreement between ways of asking."""
+"""Analysis of answer formats: position and letter bias, and agreement between probes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from merkhet.metrics.ranks import FloatArray
 
 CHOOSE = "choose"
 _LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_PLACES = tuple(str(number + 1) for number in range(len(_LETTERS)))
-_ENOUGH = 20
-"""Of fewer choices nothing is said about bias."""
+_POSITIONS = tuple(str(number + 1) for number in range(len(_LETTERS)))
+_FEWEST_CHOICES = 20
+"""The fewest choices for a sentence about bias."""
 _FORMS = {
     "rank": "ranked by likelihood",
     "choose": "chosen by letter",
@@ -52,29 +52,33 @@ _EXPLANATION = (
 )
 
 
-def forms(given: AnalysisInput) -> Analysis | None:
-    """Bias of what was chosen by letter, and agreement between ways of asking; None where no model was talked to."""
-    spoken = [line for line in given.usable if any(row.get("outcome") for row in given.usable[line].values())]
-    if not spoken:
+def forms(inputs: AnalysisInput) -> Analysis | None:
+    """Analyse the bias of choices by letter, and the agreement between probes; None without chat models."""
+    chat_lines = [line for line in inputs.usable if any(row.get("outcome") for row in inputs.usable[line].values())]
+    if not chat_lines:
         return None
-    choosing = [line for line in spoken if line.probe == CHOOSE and given.usable[line]]
-    bias, places = _bias(given, choosing)
-    agreement, figure = _agreement(given)
-    tables = [_outcomes(given, spoken), *bias, *agreement]
-    figures = [*places, *([figure] if figure is not None else [])]
-    sentences = (*_said_of_outcomes(given, spoken), *_said_of_bias(given, choosing), *_said_of_forms(given))
+    choosing = [line for line in chat_lines if line.probe == CHOOSE and inputs.usable[line]]
+    bias_tables, bias_figures = _bias(inputs, choosing)
+    agreement_tables, agreement_figure = _agreement_table(inputs)
+    tables = [_outcome_table(inputs, chat_lines), *bias_tables, *agreement_tables]
+    figures = [*bias_figures, *([agreement_figure] if agreement_figure is not None else [])]
+    sentences = (
+        *_describe_outcomes(inputs, chat_lines),
+        *_describe_bias(inputs, choosing),
+        *_describe_agreement(inputs),
+    )
     return Analysis(
         "forms", "Ways of asking: bias and agreement", _EXPLANATION, tuple(tables), tuple(figures), sentences
     )
 
 
-def _outcomes(given: AnalysisInput, lines: Sequence[Line]) -> Table:
+def _outcome_table(inputs: AnalysisInput, lines: Sequence[Line]) -> Table:
     rows: list[TableRow] = []
     for line in lines:
-        found = Counter(str(row["outcome"]) for row in given.usable[line].values())
-        count = sum(found.values())
-        shares = [found[name] / count for name in ("answered", "no answer", "refused")]
-        rows.append((given.labels[line], line.probe, count, *shares))
+        outcomes = Counter(str(row["outcome"]) for row in inputs.usable[line].values())
+        count = sum(outcomes.values())
+        shares = [outcomes[name] / count for name in ("answered", "no answer", "refused")]
+        rows.append((inputs.labels[line], line.probe, count, *shares))
     columns = (
         *(Column("Model"), Column("Way"), Column("questions", "count")),
         *(Column(name, "share") for name in ("answered", "no answer", "refused")),
@@ -82,83 +86,89 @@ def _outcomes(given: AnalysisInput, lines: Sequence[Line]) -> Table:
     return Table("What replies came to.", columns, tuple(rows))
 
 
-def count_chosen_positions(given: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
-    """How often each place was chosen, and how often the right choice stood there, over all orders of answers."""
+def count_chosen_positions(inputs: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
+    """Count how often each position was chosen, and how often the right choice was there, over all orders."""
     pairs = [pair for row in answers for pair in zip(row["positions"], row["right_positions"], strict=True)]
-    return _counted(pairs, max((_width(given, row) for row in answers), default=0))
+    return _count_choices(pairs, max((_choice_count(inputs, row) for row in answers), default=0))
 
 
-def count_chosen_letters(given: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
-    """How often each letter was chosen, and how often it was the right one, over all orders of answers."""
+def count_chosen_letters(inputs: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
+    """Count how often each letter was chosen, and how often it was the right one, over all orders."""
     pairs = [
         (None if letter is None else _LETTERS.index(letter), _LETTERS.index(right))
         for row in answers
         for letter, right in zip(row["letters"], row["right_letters"], strict=True)
     ]
-    return _counted(pairs, max((_width(given, row) for row in answers), default=0))
+    return _count_choices(pairs, max((_choice_count(inputs, row) for row in answers), default=0))
 
 
-def _counted(pairs: Sequence[tuple[int | None, int]], width: int) -> tuple[FloatArray, FloatArray]:
+def _count_choices(pairs: Sequence[tuple[int | None, int]], width: int) -> tuple[FloatArray, FloatArray]:
     chosen, right = np.zeros(width), np.zeros(width)
-    for place, gold in pairs:
-        if place is not None:
-            chosen[place] += 1
+    for position, gold in pairs:
+        if position is not None:
+            chosen[position] += 1
             right[gold] += 1
     return chosen, right
 
 
 def letters_are_shuffled(answers: Sequence[Row]) -> bool:
-    """Whether letters were drawn, so that they do not go with places."""
+    """Tell whether letters were shuffled independently of positions."""
     return any(
-        _LETTERS.index(letter) != place
+        _LETTERS.index(letter) != position
         for row in answers
-        for letter, place in zip(row["right_letters"], row["right_positions"], strict=True)
+        for letter, position in zip(row["right_letters"], row["right_positions"], strict=True)
     )
 
 
-def _width(given: AnalysisInput, row: Row) -> int:
-    """How many choices were shown."""
-    return int(row["among"] or len(given.questions_by_id[row["question_id"]].candidates))
+def _choice_count(inputs: AnalysisInput, row: Row) -> int:
+
+    return int(row["among"] or len(inputs.questions_by_id[row["question_id"]].candidates))
 
 
 def choice_bias(chosen: FloatArray, right: FloatArray) -> float:
-    r"""The share of choices that would have to move for places to be chosen as often as they are right.
+    r"""Measure the bias of choices: the total variation distance between chosen and right positions.
 
     .. math:: \tfrac{1}{2} \sum_k |c_k - r_k|
 
-    with the shares of choices and of right choices at each place k; in [0, 1], NaN where nothing was chosen.
+    with the shares of choices and of right choices at each position k; in [0, 1], NaN if nothing was chosen.
     """
     if not chosen.sum():
         return float("nan")
     return float(np.abs(chosen / chosen.sum() - right / right.sum()).sum() / 2)
 
 
-def _bias(given: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], list[Figure]]:
+def _bias(inputs: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], list[Figure]]:
     rows: list[TableRow] = []
-    drawn: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    points: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for line in lines:
-        for task, answers in _by_task(given, line).items():
-            chosen, right = count_chosen_positions(given, answers)
-            by_letter = count_chosen_letters(given, answers)
+        for task, answers in _by_task(inputs, line).items():
+            chosen, right = count_chosen_positions(inputs, answers)
+            by_letter = count_chosen_letters(inputs, answers)
             count, mixed = int(chosen.sum()), letters_are_shuffled(answers)
             if not count:
                 continue
-            several = [row for row in answers if len(row["positions"]) > 1]
-            label = given.labels[line]
+            repeated = [row for row in answers if len(row["positions"]) > 1]
+            label = inputs.labels[line]
             rows.append(
                 (
-                    *(label, task, count, _at(given, line, task, 0), _at(given, line, task, -1)),
+                    *(
+                        label,
+                        task,
+                        count,
+                        _accuracy_at_position(inputs, line, task, 0),
+                        _accuracy_at_position(inputs, line, task, -1),
+                    ),
                     *(choice_bias(chosen, right), choice_bias(*by_letter) if mixed else None),
-                    _same(given, several) if several else None,
+                    _same_choice_share(inputs, repeated) if repeated else None,
                 )
             )
-            ways = [(f"{task}: letters that are chosen", "letter", by_letter, _LETTERS)]
+            profiles = [(f"{task}: letters that are chosen", "letter", by_letter, _LETTERS)]
             if mixed:
-                ways.append((f"{task}: places that are chosen", "place", (chosen, right), _PLACES))
-            for caption, axis, (own, expected), names in ways:
-                if not drawn[caption, axis]:
-                    drawn[caption, axis] += _profile("the right choice", "", expected, names)
-                drawn[caption, axis] += _profile(label, line.model, own, names)
+                profiles.append((f"{task}: places that are chosen", "place", (chosen, right), _POSITIONS))
+            for caption, axis, (counts, expected), names in profiles:
+                if not points[caption, axis]:
+                    points[caption, axis] += _profile_points("the right choice", "", expected, names)
+                points[caption, axis] += _profile_points(label, line.model, counts, names)
     if not rows:
         return [], []
     columns = (
@@ -167,14 +177,14 @@ def _bias(given: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], lis
         *(Column("pull of places", "share"), Column("pull of letters", "share"), Column("same choice", "share")),
     )
     figures = [
-        Figure("lines", caption, tuple(own), axis, percent=True, y="share of choices")
-        for (caption, axis), own in drawn.items()
+        Figure("lines", caption, tuple(counts), axis, percent=True, y="share of choices")
+        for (caption, axis), counts in points.items()
     ]
     return [Table("Bias for places and letters.", columns, tuple(rows))], figures
 
 
-def _profile(label: str, model: str, counts: FloatArray, names: Sequence[str]) -> list[Row]:
-    """How often each letter or place is chosen, as a line."""
+def _profile_points(label: str, model: str, counts: FloatArray, names: Sequence[str]) -> list[Row]:
+    """Make the points of a line: the share of choices of each letter or position."""
     total = float(counts.sum())
     return [
         {"x": name, "line": label, "model": model, **vars(Estimate(count / total, n=int(total)))}
@@ -182,143 +192,150 @@ def _profile(label: str, model: str, counts: FloatArray, names: Sequence[str]) -
     ]
 
 
-def _by_task(given: AnalysisInput, line: Line) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
-    for name, row in given.usable[line].items():
-        found[given.questions_by_id[name].task].append(row)
-    return {task: found[task] for task in given.tasks if task in found}
+def _by_task(inputs: AnalysisInput, line: Line) -> dict[str, list[Row]]:
+    by_task: dict[str, list[Row]] = defaultdict(list)
+    for question_id, row in inputs.usable[line].items():
+        by_task[inputs.questions_by_id[question_id].task].append(row)
+    return {task: by_task[task] for task in inputs.tasks if task in by_task}
 
 
-def _at(given: AnalysisInput, line: Line, task: str, place: int) -> Estimate:
-    """How often the choice is right where the right one is shown at a place: the first, or the last (-1)."""
+def _accuracy_at_position(inputs: AnalysisInput, line: Line, task: str, position: int) -> Estimate:
+    """Compute the accuracy on orders that show the right choice at a position: the first (0) or the last (-1)."""
     values, ids = [], []
-    for name, row in given.usable[line].items():
-        if given.questions_by_id[name].task != task:
+    for question_id, row in inputs.usable[line].items():
+        if inputs.questions_by_id[question_id].task != task:
             continue
         for chosen, right in zip(row["positions"], row["right_positions"], strict=True):
-            if right == (place if place >= 0 else _width(given, row) - 1):
+            if right == (position if position >= 0 else _choice_count(inputs, row) - 1):
                 values.append(float(chosen == right))
-                ids.append(name)
+                ids.append(question_id)
     if not values:
         return Estimate(None)
-    seed = derived_seed(given.seed, "forms", task, place)
-    return estimate(clustered_interval(np.array(values), given.cluster_ids(ids), seed=seed), len(values))
+    seed = derived_seed(inputs.seed, "forms", task, position)
+    return estimate(clustered_interval(np.array(values), inputs.cluster_ids(ids), seed=seed), len(values))
 
 
-def _same(given: AnalysisInput, answers: Sequence[Row]) -> Estimate:
-    """The share of questions in which all orders led to the same choice, as far as the places tell."""
+def _same_choice_share(inputs: AnalysisInput, answers: Sequence[Row]) -> Estimate:
+    """Compute the share of questions in which all orders led to the same choice."""
     values = []
     for row in answers:
-        # The orders are one order turned on, so that a choice keeps its distance from the right one.
-        width = _width(given, row)
-        away = {
+        # The orders are rotations of one order, so that a choice keeps its distance from the right one.
+        width = _choice_count(inputs, row)
+        offsets = {
             None if chosen is None else (chosen - right) % width
             for chosen, right in zip(row["positions"], row["right_positions"], strict=True)
         }
-        values.append(float(len(away) == 1 and None not in away))
+        values.append(float(len(offsets) == 1 and None not in offsets))
     ids = [row["question_id"] for row in answers]
-    seed = derived_seed(given.seed, "forms", "same choice")
-    return estimate(clustered_interval(np.array(values), given.cluster_ids(ids), seed=seed), len(values))
+    seed = derived_seed(inputs.seed, "forms", "same choice")
+    return estimate(clustered_interval(np.array(values), inputs.cluster_ids(ids), seed=seed), len(values))
 
 
-def _lines_by_model(given: AnalysisInput) -> dict[str, dict[str, Line]]:
-    """The first line of each way that a model was asked in; models that were asked in several."""
-    found: dict[str, dict[str, Line]] = defaultdict(dict)
-    for line in given.usable:
-        if line.probe in _FORMS and given.usable[line] and "@" not in line.method:
-            found[line.model].setdefault(line.probe, line)
-    return {model: lines for model, lines in found.items() if len(lines) > 1 and model not in given.baselines}
+def _lines_by_model(inputs: AnalysisInput) -> dict[str, dict[str, Line]]:
+    """Find the first line of each probe, for models that were asked by several probes."""
+    by_model: dict[str, dict[str, Line]] = defaultdict(dict)
+    for line in inputs.usable:
+        if line.probe in _FORMS and inputs.usable[line] and "@" not in line.method:
+            by_model[line.model].setdefault(line.probe, line)
+    return {model: lines for model, lines in by_model.items() if len(lines) > 1 and model not in inputs.baselines}
 
 
-def _right(given: AnalysisInput, line: Line, ids: Sequence[str]) -> FloatArray:
-    """Whether each answer is right: the top of what was ranked, or what was written, word by word."""
+def _right_values(inputs: AnalysisInput, line: Line, ids: Sequence[str]) -> FloatArray:
+    """Score each answer: accuracy of ranked candidates, or exact match of written text."""
     try:
-        return given.values(line, ids, ACCURACY)
+        return inputs.values(line, ids, ACCURACY)
     except MetricNotApplicableError:
-        return given.values(line, ids, EXACT)
+        return inputs.values(line, ids, EXACT)
 
 
-def _pairs(given: AnalysisInput) -> Mapping[tuple[str, str, str], tuple[Estimate, Estimate]]:
-    """Of each model and pair of ways: how often both are right or both wrong, and kappa."""
-    found = {}
-    for model, lines in _lines_by_model(given).items():
-        for one, other in combinations([name for name in _FORMS if name in lines], 2):
-            ids = sorted(given.usable[lines[one]].keys() & given.usable[lines[other]].keys())
-            if len({given.clusters[name] for name in ids}) < 2:
+def _pair_agreements(inputs: AnalysisInput) -> Mapping[tuple[str, str, str], tuple[Estimate, Estimate]]:
+    """Compute for each model and pair of probes how often both are right or both wrong, and kappa."""
+    agreements = {}
+    for model, lines in _lines_by_model(inputs).items():
+        for first_probe, second_probe in combinations([probe for probe in _FORMS if probe in lines], 2):
+            ids = sorted(inputs.usable[lines[first_probe]].keys() & inputs.usable[lines[second_probe]].keys())
+            if len({inputs.clusters[question_id] for question_id in ids}) < 2:
                 continue
-            first, second = (_right(given, lines[name], ids) >= 0.5 for name in (one, other))
-            seed = derived_seed(given.seed, "forms", one, other)
-            clusters = given.cluster_ids(ids)
-            alike = clustered_interval((first == second).astype(np.float64), clusters, seed=seed)
+            first, second = (_right_values(inputs, lines[probe], ids) >= 0.5 for probe in (first_probe, second_probe))
+            seed = derived_seed(inputs.seed, "forms", first_probe, second_probe)
+            clusters = inputs.cluster_ids(ids)
+            same = clustered_interval((first == second).astype(np.float64), clusters, seed=seed)
             kappa = agreement_interval(first, second, clusters, seed=seed)
-            found[model, one, other] = estimate(alike, len(ids)), estimate(kappa, len(ids))
-    return found
+            agreements[model, first_probe, second_probe] = estimate(same, len(ids)), estimate(kappa, len(ids))
+    return agreements
 
 
-def _agreement(given: AnalysisInput) -> tuple[list[Table], Figure | None]:
-    found = _pairs(given)
-    if not found:
+def _agreement_table(inputs: AnalysisInput) -> tuple[list[Table], Figure | None]:
+    agreements = _pair_agreements(inputs)
+    if not agreements:
         return [], None
     rows = tuple(
-        (model, f"{_FORMS[one]} – {_FORMS[other]}", alike.n, alike, kappa)
-        for (model, one, other), (alike, kappa) in found.items()
+        (model, f"{_FORMS[first_probe]} – {_FORMS[second_probe]}", same.n, same, kappa)
+        for (model, first_probe, second_probe), (same, kappa) in agreements.items()
     )
     columns = (
         *(Column("Model"), Column("Ways"), Column("questions", "count")),
         *(Column("both right or both wrong", "share"), Column("kappa", "correlation")),
     )
-    drawn = tuple(
-        {"x": f"{one} – {other}", "line": model, "model": model, **vars(kappa)}
-        for (model, one, other), (_, kappa) in found.items()
+    points = tuple(
+        {"x": f"{first_probe} – {second_probe}", "line": model, "model": model, **vars(kappa)}
+        for (model, first_probe, second_probe), (_, kappa) in agreements.items()
     )
     caption = "Agreement between ways of asking (Cohen’s kappa)"
-    figure = Figure("lines", caption, drawn, "ways", percent=False, y="kappa", zero=False)
+    figure = Figure("lines", caption, points, "ways", percent=False, y="kappa", zero=False)
     return [Table("Agreement between ways of asking, on the same questions.", columns, rows)], figure
 
 
-def _said_of_outcomes(given: AnalysisInput, lines: Sequence[Line]) -> list[str]:
-    said = []
+def _describe_outcomes(inputs: AnalysisInput, lines: Sequence[Line]) -> list[str]:
+    sentences = []
     for line in lines:
-        found = Counter(str(row["outcome"]) for row in given.usable[line].values())
-        count = sum(found.values())
-        lost = [f"{name} to {percent(found[name] / count)}" for name in ("no answer", "refused") if found[name]]
-        if lost:
-            lost = [
-                text.replace("no answer to", "gave no answer to").replace("refused to", "declined") for text in lost
+        outcomes = Counter(str(row["outcome"]) for row in inputs.usable[line].values())
+        count = sum(outcomes.values())
+        failures = [
+            f"{name} to {percent(outcomes[name] / count)}" for name in ("no answer", "refused") if outcomes[name]
+        ]
+        if failures:
+            failures = [
+                text.replace("no answer to", "gave no answer to").replace("refused to", "declined") for text in failures
             ]
-            said.append(f"{quote_name(given.labels[line])} {' and '.join(lost)} of {count:,} questions ({line.probe}).")
-    return said
+            sentences.append(
+                f"{quote_name(inputs.labels[line])} {' and '.join(failures)} of {count:,} questions ({line.probe})."
+            )
+    return sentences
 
 
-def _said_of_bias(given: AnalysisInput, lines: Sequence[Line]) -> list[str]:
-    said = []
+def _describe_bias(inputs: AnalysisInput, lines: Sequence[Line]) -> list[str]:
+    sentences = []
     for line in lines:
-        answers = list(given.usable[line].values())
-        ways = [("the letter", count_chosen_letters(given, answers), _LETTERS)]
-        ways += [("place", count_chosen_positions(given, answers), _PLACES)] if letters_are_shuffled(answers) else []
-        for what, (chosen, right), names in ways:
-            if chosen.sum() < _ENOUGH:
+        answers = list(inputs.usable[line].values())
+        profiles = [("the letter", count_chosen_letters(inputs, answers), _LETTERS)]
+        profiles += (
+            [("place", count_chosen_positions(inputs, answers), _POSITIONS)] if letters_are_shuffled(answers) else []
+        )
+        for kind, (chosen, right), names in profiles:
+            if chosen.sum() < _FEWEST_CHOICES:
                 continue
             top = int(np.argmax(chosen - right))
             share, expected = chosen[top] / chosen.sum(), right[top] / right.sum()
             if share > 1.5 * expected and choice_bias(chosen, right) > 0.1:
-                said.append(
-                    f"{quote_name(given.labels[line])} is drawn to {what} {names[top]}: {percent(share)} of its "
+                sentences.append(
+                    f"{quote_name(inputs.labels[line])} is drawn to {kind} {names[top]}: {percent(share)} of its "
                     "choices, "
                     f"where it is the right one in {percent(expected)}."
                 )
-    return said
+    return sentences
 
 
-def _said_of_forms(given: AnalysisInput) -> list[str]:
-    said = []
-    for (model, one, other), (_, kappa) in _pairs(given).items():
+def _describe_agreement(inputs: AnalysisInput) -> list[str]:
+    sentences = []
+    for (model, first_probe, second_probe), (_, kappa) in _pair_agreements(inputs).items():
         if kappa.value is not None and kappa.low is not None and kappa.high is not None:
-            known = "hardly more than" if kappa.low <= 0.1 else "more than" if kappa.value < 0.6 else "far more than"
-            known = "less than" if kappa.high < 0 else known
-            said.append(
-                f"What {quote_name(model)} gets right {_FORMS[one]} and {_FORMS[other]} agrees {known} chance would "
+            degree = "hardly more than" if kappa.low <= 0.1 else "more than" if kappa.value < 0.6 else "far more than"
+            degree = "less than" if kappa.high < 0 else degree
+            sentences.append(
+                f"What {quote_name(model)} gets right {_FORMS[first_probe]} and {_FORMS[second_probe]} agrees {degree} "
+                "chance would "
                 "have it "
                 f"(kappa {kappa.value:.2f} [{kappa.low:.2f}, {kappa.high:.2f}])."
             )
-    return said
+    return sentences

@@ -1,4 +1,4 @@
-"""What is left of a model's knowledge in its smaller, distilled version."""
+"""Comparison of models with their smaller, distilled versions."""
 
 from __future__ import annotations
 
@@ -37,27 +37,35 @@ _COLUMNS = (
 )
 
 
-def compression(given: AnalysisInput) -> Analysis | None:
-    """Every pair (option ``pairs``, or models told apart by ``distil``) on every task; None where there is no pair."""
-    compared: list[Comparison] = []
-    rest: list[tuple[str, str, float, float, Estimate, Estimate]] = []
-    for model, smaller in model_pairs(given.options.get("pairs"), _models(given)):
-        for large, small in _shared_ways(given, model, smaller):
-            for task in given.tasks:
-                found = _compare(given, large, small, task)
-                if found:
-                    compared.append(found[0])
-                    rest.append((given.labels[large], given.labels[small], *found[1:]))
-    if not compared:
+def compression(inputs: AnalysisInput) -> Analysis | None:
+    """Compare every pair (option ``pairs``, or names that differ by ``distil``) on every task; None without pairs."""
+    comparisons: list[Comparison] = []
+    details: list[tuple[str, str, float, float, Estimate, Estimate]] = []
+    for model, smaller in model_pairs(inputs.options.get("pairs"), _models(inputs)):
+        for large, small in _shared_lines(inputs, model, smaller):
+            for task in inputs.tasks:
+                compared_task = _compare(inputs, large, small, task)
+                if compared_task:
+                    comparisons.append(compared_task[0])
+                    details.append((inputs.labels[large], inputs.labels[small], *compared_task[1:]))
+    if not comparisons:
         return None
     rows = []
     sentences = []
-    for one, (model, smaller, score, less, share, sets) in zip(correct_comparisons(compared), rest, strict=True):
-        ahead = Estimate(one.difference, one.low, one.high, one.n)
-        rows.append((model, smaller, one.task, share, sets, ahead, one.p, score, less, one.n))
+    for comparison, (model, smaller, score, smaller_score, share, sets_kept) in zip(
+        correct_comparisons(comparisons), details, strict=True
+    ):
+        ahead = Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
+        rows.append(
+            (model, smaller, comparison.task, share, sets_kept, ahead, comparison.p, score, smaller_score, comparison.n)
+        )
         if share.value is not None:
-            kept = f" and {percent(sets.value)} of its all-right Q-sets" if sets.value is not None else ""
-            sentences.append(f"{smaller} keeps {percent(share.value)} of {model}'s {one.task} score{kept}.")
+            sets_clause = (
+                f" and {percent(sets_kept.value)} of its all-right Q-sets" if sets_kept.value is not None else ""
+            )
+            sentences.append(
+                f"{smaller} keeps {percent(share.value)} of {model}'s {comparison.task} score{sets_clause}."
+            )
     table = Table("Models and their smaller versions on the same questions.", _COLUMNS, tuple(rows))
     return Analysis(
         "compression", "Compression: what a smaller version keeps", _EXPLANATION, (table,), sentences=tuple(sentences)
@@ -65,83 +73,90 @@ def compression(given: AnalysisInput) -> Analysis | None:
 
 
 def check_pairs(value: Any, _home: Path, models: Sequence[str]) -> Any:
-    """The option ``pairs`` as it is; refuses what is not pairs of models of the study."""
+    """Check the option ``pairs`` and return it.
+
+    Raises:
+        InputError: The value is not a list of pairs of the study's models.
+    """
     model_pairs(value, models)
     return value
 
 
-def model_pairs(wanted: Any, models: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of a model and its smaller version: those wanted, or those whose names differ by ``distil`` alone."""
-    if wanted is None:
-        bare = {name: name.rpartition("/")[2].lower() for name in models}
+def model_pairs(pairs_option: Any, models: Sequence[str]) -> list[tuple[str, str]]:
+    """List pairs of a model and its smaller version: those of the option, else those that differ by ``distil``."""
+    if pairs_option is None:
+        base_names = {name: name.rpartition("/")[2].lower() for name in models}
         return [
-            (model, other)
+            (model, smaller)
             for model in models
-            for other in models
-            if bare[other].startswith("distil") and bare[other].removeprefix("distil") == bare[model]
+            for smaller in models
+            if base_names[smaller].startswith("distil")
+            and base_names[smaller].removeprefix("distil") == base_names[model]
         ]
-    if not isinstance(wanted, Sequence) or isinstance(wanted, str):
-        raise InputError(f"the option 'pairs' is {wanted!r}; write [[model, smaller version], …]")
+    if not isinstance(pairs_option, Sequence) or isinstance(pairs_option, str):
+        raise InputError(f"options.pairs must be a list [[model, smaller version], …], got {pairs_option!r}")
     pairs = []
-    for pair in wanted:
+    for pair in pairs_option:
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-            raise InputError(f"the option 'pairs' holds {pair!r}; write each pair as [model, smaller version]")
+            raise InputError(f"each entry of options.pairs must be [model, smaller version], got {pair!r}")
         for name in pair:
             if name not in models:
                 raise InputError(
-                    f"the option 'pairs' names {name!r}, no model of this study; {did_you_mean(name, models)}"
+                    f"options.pairs names {name!r}, which is no model of this study; {did_you_mean(name, models)}"
                 )
         pairs.append((str(pair[0]), str(pair[1])))
     return pairs
 
 
-def _models(given: AnalysisInput) -> list[str]:
-    return list(dict.fromkeys(line.model for line in given.usable))
+def _models(inputs: AnalysisInput) -> list[str]:
+    return list(dict.fromkeys(line.model for line in inputs.usable))
 
 
-def _shared_ways(given: AnalysisInput, model: str, smaller: str) -> list[tuple[Line, Line]]:
-    """Lines of both models by the same probe and method; their first lines where they share none."""
-    first, second = ([line for line in given.usable if line.model == name] for name in (model, smaller))
-    own = {(line.probe, line.method): line for line in second}
-    shared = [(line, own[line.probe, line.method]) for line in first if (line.probe, line.method) in own]
+def _shared_lines(inputs: AnalysisInput, model: str, smaller: str) -> list[tuple[Line, Line]]:
+    """Pair the lines of two models by probe and method; their first lines if they share none."""
+    first, second = ([line for line in inputs.usable if line.model == name] for name in (model, smaller))
+    by_way = {(line.probe, line.method): line for line in second}
+    shared = [(line, by_way[line.probe, line.method]) for line in first if (line.probe, line.method) in by_way]
     return shared or [(first[0], second[0])]
 
 
 def _compare(
-    given: AnalysisInput, large: Line, small: Line, task: str
+    inputs: AnalysisInput, large: Line, small: Line, task: str
 ) -> tuple[Comparison, float, float, Estimate, Estimate] | None:
     shared = sorted(
-        name
-        for name in given.usable[large].keys() & given.usable[small].keys()
-        if given.questions_by_id[name].task == task
+        question_id
+        for question_id in inputs.usable[large].keys() & inputs.usable[small].keys()
+        if inputs.questions_by_id[question_id].task == task
     )
-    clusters = given.cluster_ids(shared)
+    clusters = inputs.cluster_ids(shared)
     if len(set(clusters.tolist())) < 2:
         return None
-    own, other = (given.metric(task, line) for line in (large, small))
-    metric = own if own.share and own.name == other.name else F1
-    first, second = (given.values(line, shared, metric) for line in (large, small))
-    seed = derived_seed(given.seed, "compression", task, metric.name)
+    large_metric, small_metric = (inputs.metric(task, line) for line in (large, small))
+    metric = large_metric if large_metric.share and large_metric.name == small_metric.name else F1
+    first, second = (inputs.values(line, shared, metric) for line in (large, small))
+    seed = derived_seed(inputs.seed, "compression", task, metric.name)
     ahead = paired_difference(first, second, clusters, seed=seed)
-    one = Comparison(
+    comparison = Comparison(
         task, metric.name, large.model, small.model, ahead.difference, ahead.low, ahead.high, ahead.p, len(shared)
     )
     share = estimate(ratio_interval(second, first, clusters, seed=seed), len(shared))
-    return one, float(first.mean()), float(second.mean()), share, _sets_kept(given, large, small, task, seed)
+    return comparison, float(first.mean()), float(second.mean()), share, _sets_kept(inputs, large, small, task, seed)
 
 
-def _sets_kept(given: AnalysisInput, large: Line, small: Line, task: str, seed: int) -> Estimate:
-    there = [
-        [name for name in group if name in given.usable[small]]
-        for group in answered_sets(given, large, question_sets(given)[task])
+def _sets_kept(inputs: AnalysisInput, large: Line, small: Line, task: str, seed: int) -> Estimate:
+    shared_sets = [
+        [question_id for question_id in group if question_id in inputs.usable[small]]
+        for group in answered_sets(inputs, large, question_sets(inputs)[task])
     ]
-    kept = [group for group in there if len(group) > 1]
-    if not kept:
+    question_groups = [group for group in shared_sets if len(group) > 1]
+    if not question_groups:
         return Estimate(None, n=0)
-    ids = [name for group in kept for name in group]
-    every = []
+    ids = [question_id for group in question_groups for question_id in group]
+    all_right = []
     for line in (large, small):
-        right = dict(zip(ids, given.right_probabilities(line, ids).tolist(), strict=True))
-        every.append(np.array([np.prod([right[name] for name in group]) for group in kept]))
-    interval = ratio_interval(every[0] * every[1], every[0], np.arange(len(kept)), seed=seed)
-    return estimate(interval, int(np.count_nonzero(every[0])))
+        right = dict(zip(ids, inputs.right_probabilities(line, ids).tolist(), strict=True))
+        all_right.append(
+            np.array([np.prod([right[question_id] for question_id in group]) for group in question_groups])
+        )
+    interval = ratio_interval(all_right[0] * all_right[1], all_right[0], np.arange(len(question_groups)), seed=seed)
+    return estimate(interval, int(np.count_nonzero(all_right[0])))

@@ -1,4 +1,4 @@
-"""Whether a model that knows a fact knows it however it is asked: Q-sets all, partly or not at all right."""
+"""Consistency within Q-sets: all, partly or not at all right."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _COLUMNS = (
 )
 
 
-def consistency(given: AnalysisInput) -> Analysis | None:
-    """Shares of Q-sets all, partly and not at all right, with intervals over Q-sets; None where there is no Q-set."""
-    sets = question_sets(given)
+def consistency(inputs: AnalysisInput) -> Analysis | None:
+    """Compute the shares of Q-sets all, partly and not at all right; None without Q-sets."""
+    sets = question_sets(inputs)
     rows: list[TableRow] = []
     sentences = []
-    for line in given.usable:
-        found = {task: row for task, groups in sets.items() if (row := _row(given, line, task, groups))}
-        rows += found.values()
-        if line.model not in given.baselines:
-            sentences += [_sentence(row) for task, row in list(found.items())[-1:]]
+    for line in inputs.usable:
+        row_by_task = {task: row for task, groups in sets.items() if (row := _row(inputs, line, task, groups))}
+        rows += row_by_task.values()
+        if line.model not in inputs.baselines:
+            sentences += [_sentence(row) for task, row in list(row_by_task.items())[-1:]]
     if not rows:
         return None
     caption = "Q-sets all, partly and not at all right; 95% bootstrap intervals over Q-sets."
@@ -56,11 +56,11 @@ def consistency(given: AnalysisInput) -> Analysis | None:
     )
 
 
-def question_sets(given: AnalysisInput) -> dict[str, list[list[str]]]:
-    """The ids of the questions of each Q-set: within each task, and over all tasks if there are several."""
-    by_task: dict[str, dict[str, list[str]]] = {task: defaultdict(list) for task in given.tasks}
+def question_sets(inputs: AnalysisInput) -> dict[str, list[list[str]]]:
+    """Group question ids by Q-set: within each task, and over all tasks if there are several."""
+    by_task: dict[str, dict[str, list[str]]] = {task: defaultdict(list) for task in inputs.tasks}
     together: dict[str, list[str]] = defaultdict(list)
-    for row in given.questions:
+    for row in inputs.questions:
         if row["qset"] is not None:
             by_task[row["task"]][row["qset"]].append(row["question_id"])
             together[row["qset"]].append(row["question_id"])
@@ -68,52 +68,56 @@ def question_sets(given: AnalysisInput) -> dict[str, list[list[str]]]:
     return sets | ({ALL_TASKS: list(together.values())} if len(sets) > 1 else {})
 
 
-def answered_sets(given: AnalysisInput, line: Line, groups: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Of each Q-set the questions that a line has answered, where these are two or more."""
-    answers = given.usable[line]
-    kept = ([name for name in group if name in answers] for group in groups)
-    return [group for group in kept if len(group) > 1]
+def answered_sets(inputs: AnalysisInput, line: Line, groups: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Select the questions of each Q-set that a line has answered; skip Q-sets with fewer than two."""
+    answers = inputs.usable[line]
+    answered = ([question_id for question_id in group if question_id in answers] for group in groups)
+    return [group for group in answered if len(group) > 1]
 
 
-def _row(given: AnalysisInput, line: Line, task: str, groups: Sequence[Sequence[str]]) -> TableRow | None:
-    kept = answered_sets(given, line, groups)
-    if not kept:
+def _row(inputs: AnalysisInput, line: Line, task: str, groups: Sequence[Sequence[str]]) -> TableRow | None:
+    question_groups = answered_sets(inputs, line, groups)
+    if not question_groups:
         return None
-    ids = [name for group in kept for name in group]
-    right = dict(zip(ids, given.right_probabilities(line, ids).tolist(), strict=True))
-    accuracy = _task_accuracy(given, right)
-    every = np.array([np.prod([right[name] for name in group]) for group in kept])
-    none = np.array([np.prod([1.0 - right[name] for name in group]) for group in kept])
-    chances = [[accuracy[given.questions_by_id[name].task] for name in group] for group in kept]
-    places = np.arange(len(kept))
+    ids = [name for group in question_groups for name in group]
+    right = dict(zip(ids, inputs.right_probabilities(line, ids).tolist(), strict=True))
+    accuracy = _task_accuracy(inputs, right)
+    all_right = np.array([np.prod([right[name] for name in group]) for group in question_groups])
+    none_right = np.array([np.prod([1.0 - right[name] for name in group]) for group in question_groups])
+    expected = [[accuracy[inputs.questions_by_id[name].task] for name in group] for group in question_groups]
+    set_ids = np.arange(len(question_groups))
     shares = []
-    for name, values in (("all", every), ("partly", np.clip(1.0 - every - none, 0.0, 1.0)), ("none", none)):
-        seed = derived_seed(given.seed, "consistency", task, name)
-        shares.append(estimate(clustered_interval(values, places, seed=seed), len(kept)))
+    for name, values in (
+        ("all", all_right),
+        ("partly", np.clip(1.0 - all_right - none_right, 0.0, 1.0)),
+        ("none", none_right),
+    ):
+        seed = derived_seed(inputs.seed, "consistency", task, name)
+        shares.append(estimate(clustered_interval(values, set_ids, seed=seed), len(question_groups)))
     return (
-        given.labels[line],
+        inputs.labels[line],
         task,
-        len(kept),
+        len(question_groups),
         float(np.mean(list(right.values()))),
         shares[0],
-        float(np.mean([np.prod(chance) for chance in chances])),
+        float(np.mean([np.prod(probabilities) for probabilities in expected])),
         *shares[1:],
-        float(np.mean([np.prod([1.0 - one for one in chance]) for chance in chances])),
+        float(np.mean([np.prod([1.0 - probability for probability in probabilities]) for probabilities in expected])),
     )
 
 
-def _task_accuracy(given: AnalysisInput, right: dict[str, float]) -> dict[str, float]:
+def _task_accuracy(inputs: AnalysisInput, right: dict[str, float]) -> dict[str, float]:
     by_task: dict[str, list[float]] = defaultdict(list)
-    for name, value in right.items():
-        by_task[given.questions_by_id[name].task].append(value)
+    for question_id, value in right.items():
+        by_task[inputs.questions_by_id[question_id].task].append(value)
     return {task: float(np.mean(values)) for task, values in by_task.items()}
 
 
 def _sentence(row: TableRow) -> str:
-    model, task, count, _, every, expected, *_ = row
-    assert isinstance(every, Estimate) and every.value is not None and isinstance(expected, float)
-    over = "" if task == ALL_TASKS else f" of {task}"
+    model, task, count, _, all_right, expected, *_ = row
+    assert isinstance(all_right, Estimate) and all_right.value is not None and isinstance(expected, float)
+    of_task = "" if task == ALL_TASKS else f" of {task}"
     return (
-        f"{model} has {percent(every.value)} of {count:,} Q-sets{over} all right; "
+        f"{model} has {percent(all_right.value)} of {count:,} Q-sets{of_task} all right; "
         f"{percent(expected)} would be if its answers were independent."
     )

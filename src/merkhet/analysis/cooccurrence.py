@@ -1,4 +1,4 @@
-"""Whether a model knows what its corpus says: scores against how often a question's names meet the answer in texts."""
+"""Scores against the co-occurrence of a question's names with its answer in a corpus."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ _EXPLANATION = (
 )
 
 
-def cooccurrence(given: AnalysisInput) -> Analysis | None:
-    """Scores by bucket of co-occurrence, by task and rule; None without the option ``corpus``."""
-    place = given.options.get("corpus")
-    if place is None:
+def cooccurrence(inputs: AnalysisInput) -> Analysis | None:
+    """Score buckets of co-occurrence, by task and rule; None without the option ``corpus``."""
+    corpus_path = inputs.options.get("corpus")
+    if corpus_path is None:
         return None
-    index = CorpusIndex(Path(place))
-    counts = question_counts(given, index)
-    groups = _groups(given, counts)
-    lines = [line for line in given.usable if given.usable[line]]
+    index = CorpusIndex(Path(corpus_path))
+    counts = question_counts(inputs, index)
+    groups = _groups(inputs, counts)
+    lines = [line for line in inputs.usable if inputs.usable[line]]
     tables, figures, rows = [], [], []
     for name, (task, ids) in groups.items():
-        table, figure = _buckets(given, lines, name, task, ids, counts)
+        table, figure = _buckets(inputs, lines, name, task, ids, counts)
         tables.append(table)
         figures.append(figure)
-        rows += [row for line in lines if (row := _correlation(given, line, name, task, ids, counts))]
+        rows += [row for line in lines if (row := _correlation(inputs, line, name, task, ids, counts))]
     columns = (Column("Model"), Column("Questions"), Column("n", "count"), Column("Spearman’s rho", "correlation"))
     correlations = Table("Rank correlation of the score with co-occurrence.", columns, tuple(rows))
-    unnamed = len(given.questions) - len(counts)
+    unnamed = len(inputs.questions) - len(counts)
     sentences = [f"The corpus has {len(index):,} paragraphs; {len(counts):,} questions were looked up in it."]
     if unnamed:
         sentences.append(f"{unnamed:,} questions name nothing that could be looked up, and are left out.")
@@ -77,91 +77,99 @@ def cooccurrence(given: AnalysisInput) -> Analysis | None:
     )
 
 
-def question_counts(given: AnalysisInput, index: CorpusIndex) -> dict[str, int]:
-    """The co-occurrence of each question; a question without names has none.
+def question_counts(inputs: AnalysisInput, index: CorpusIndex) -> dict[str, int]:
+    """Count the co-occurrence of each question; skip questions without names.
 
-    Names come from ``given.entities`` where the suite has written them down, else from the prompts themselves.
+    Names come from ``inputs.entities`` where the suite records them, else from the prompts.
     """
-    unnamed = [row for row in given.questions if row["question_id"] not in given.entities]
-    names: Mapping[str, tuple[str, ...]] = {**names_in_prompts(unnamed), **given.entities}
+    unnamed = [row for row in inputs.questions if row["question_id"] not in inputs.entities]
+    names: Mapping[str, tuple[str, ...]] = {**names_in_prompts(unnamed), **inputs.entities}
     counts = {}
-    for row in given.questions:
+    for row in inputs.questions:
         entities = [text for name in names[row["question_id"]] if (text := plain_name(name))]
         if entities:
-            offered = {plain_name(text) for text in given.questions_by_id[row["question_id"]].candidates}
-            answers = [] if offered <= _VERDICTS else [plain_name(answer) for answer in row["answers"]]
+            candidates = {plain_name(text) for text in inputs.questions_by_id[row["question_id"]].candidates}
+            answers = [] if candidates <= _VERDICTS else [plain_name(answer) for answer in row["answers"]]
             counts[row["question_id"]] = index.count(entities, answers)
     return counts
 
 
-def bucket(count: int) -> int:
-    """The place of a co-occurrence in BUCKETS."""
+def bucket_index(count: int) -> int:
+    """Find the index in BUCKETS of a co-occurrence count."""
     return bisect_right(_STARTS, count) - 1
 
 
-def _groups(given: AnalysisInput, counts: Mapping[str, int]) -> dict[str, tuple[str, list[str]]]:
-    """Ids of questions by task, and by rule within a task that has several, each group with its task."""
+def _groups(inputs: AnalysisInput, counts: Mapping[str, int]) -> dict[str, tuple[str, list[str]]]:
+    """Group question ids by task, and by rule within a task that has several; each group with its task."""
     by_task: dict[str, list[Row]] = defaultdict(list)
-    for row in given.questions:
+    for row in inputs.questions:
         if row["question_id"] in counts:
             by_task[row["task"]].append(row)
-    found: dict[str, tuple[str, list[str]]] = {}
-    for task in given.tasks:
+    groups: dict[str, tuple[str, list[str]]] = {}
+    for task in inputs.tasks:
         rows = by_task[task]
         if rows:
-            found[task] = (task, [row["question_id"] for row in rows])
+            groups[task] = (task, [row["question_id"] for row in rows])
         rules = {row["rule"] for row in rows}
         for row in rows if len(rules) > 1 else ():
             if row["rule"]:
-                found.setdefault(f"{task}, {row['rule']}", (task, []))[1].append(row["question_id"])
-    return found
+                groups.setdefault(f"{task}, {row['rule']}", (task, []))[1].append(row["question_id"])
+    return groups
 
 
 def _buckets(
-    given: AnalysisInput, lines: Sequence[Line], name: str, task: str, ids: Sequence[str], counts: Mapping[str, int]
+    inputs: AnalysisInput, lines: Sequence[Line], name: str, task: str, ids: Sequence[str], counts: Mapping[str, int]
 ) -> tuple[Table, Figure]:
     cells: dict[tuple[int, Line], Estimate] = {}
     shares = True
     for line in lines:
-        metric = given.metric(task, line)
+        metric = inputs.metric(task, line)
         shares = shares and metric.share
-        for place in range(len(BUCKETS)):
-            kept = sorted(one for one in ids if bucket(counts[one]) == place and one in given.usable[line])
-            if kept:
-                seed = derived_seed(given.seed, "cooccurrence", name, place, metric.name)
-                interval = clustered_interval(given.values(line, kept, metric), given.cluster_ids(kept), seed=seed)
-                cells[place, line] = estimate(interval, len(kept))
-    sizes = Counter(bucket(counts[one]) for one in ids)
-    used = [place for place in range(len(BUCKETS)) if sizes[place]]
+        for index in range(len(BUCKETS)):
+            answered = sorted(
+                question_id
+                for question_id in ids
+                if bucket_index(counts[question_id]) == index and question_id in inputs.usable[line]
+            )
+            if answered:
+                seed = derived_seed(inputs.seed, "cooccurrence", name, index, metric.name)
+                interval = clustered_interval(
+                    inputs.values(line, answered, metric), inputs.cluster_ids(answered), seed=seed
+                )
+                cells[index, line] = estimate(interval, len(answered))
+    sizes = Counter(bucket_index(counts[question_id]) for question_id in ids)
+    used_buckets = [index for index in range(len(BUCKETS)) if sizes[index]]
     kind = "share" if shares else "number"
-    metrics = " and ".join(dict.fromkeys(metric_label(given.metric(task, line)) for line in lines))
+    metrics = " and ".join(dict.fromkeys(metric_label(inputs.metric(task, line)) for line in lines))
     columns = (
         Column("Co-occurrence"),
         Column("questions", "count"),
-        *(Column(given.labels[line], kind) for line in lines),
+        *(Column(inputs.labels[line], kind) for line in lines),
     )
-    rows = tuple((BUCKETS[place], sizes[place], *(cells.get((place, line)) for line in lines)) for place in used)
+    rows = tuple(
+        (BUCKETS[index], sizes[index], *(cells.get((index, line)) for line in lines)) for index in used_buckets
+    )
     caption = f"{name}: {metrics} by bucket of co-occurrence."
-    drawn: list[dict[str, Any]] = [
-        {"x": BUCKETS[place], "line": given.labels[line], "model": line.model, **vars(cells[place, line])}
+    points: list[dict[str, Any]] = [
+        {"x": BUCKETS[index], "line": inputs.labels[line], "model": line.model, **vars(cells[index, line])}
         for line in lines
-        for place in used
-        if (place, line) in cells
+        for index in used_buckets
+        if (index, line) in cells
     ]
     return Table(caption, columns, rows, aside=True), Figure(
-        "lines", f"{name}: {metrics} by co-occurrence", tuple(drawn), "co-occurrence", y=metrics
+        "lines", f"{name}: {metrics} by co-occurrence", tuple(points), "co-occurrence", y=metrics
     )
 
 
 def _correlation(
-    given: AnalysisInput, line: Line, name: str, task: str, ids: Sequence[str], counts: Mapping[str, int]
+    inputs: AnalysisInput, line: Line, name: str, task: str, ids: Sequence[str], counts: Mapping[str, int]
 ) -> TableRow | None:
-    kept = sorted(one for one in ids if one in given.usable[line])
-    if len(kept) < 3:
+    answered = sorted(question_id for question_id in ids if question_id in inputs.usable[line])
+    if len(answered) < 3:
         return None
-    metric = given.metric(task, line)
-    values = given.values(line, kept, metric)
-    found = np.array([counts[one] for one in kept], dtype=np.float64)
-    seed = derived_seed(given.seed, "cooccurrence", name, metric.name)
-    rho = rank_correlation(found, values, given.cluster_ids(kept), seed=seed)
-    return given.labels[line], name, len(kept), estimate(rho, len(kept))
+    metric = inputs.metric(task, line)
+    values = inputs.values(line, answered, metric)
+    occurrences = np.array([counts[question_id] for question_id in answered], dtype=np.float64)
+    seed = derived_seed(inputs.seed, "cooccurrence", name, metric.name)
+    rho = rank_correlation(occurrences, values, inputs.cluster_ids(answered), seed=seed)
+    return inputs.labels[line], name, len(answered), estimate(rho, len(answered))

@@ -1,4 +1,4 @@
-"""How many answers to give: sets cut by a threshold on probability, and whether probabilities can be believed."""
+"""Answer sets cut by a probability threshold, and calibration of the probabilities."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ THRESHOLDS = (
     0.8,
     0.9,
 )
-_KINDS = ("all", "one", "several")
+_PROMPT_KINDS = ("all", "one", "several")
 _BINS = 10
 _EXPLANATION = (
     "How many answers a model should give is not told to it. Here it gives all symbols whose probability is at least a "
@@ -63,135 +63,163 @@ BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class _Answered:
-    """Prompts with their first answers: probabilities in descending order (0 where there is none) and what is right."""
+class _PromptAnswers:
+    """Distinct prompts with their top answers."""
 
     probabilities: FloatArray
+    """Per prompt, in descending order; 0 where there is no answer."""
     right: BoolArray
+    """Whether each of these answers is right."""
     golds: NDArray[np.int64]
+    """Number of right answers per prompt."""
     clusters: Clusters
     chosen_on: BoolArray
+    """Whether a prompt is in the half on which the threshold is chosen."""
     prompts: NDArray[np.int64]
     """The prompt of each statement."""
 
     @cached_property
-    def _found(self) -> NDArray[np.int64]:
+    def _cumulative_hits(self) -> NDArray[np.int64]:
         return np.cumsum(self.right, axis=1)
 
     def sizes(self, threshold: float) -> NDArray[np.int64]:
-        """How many answers are given at a threshold."""
-        found: NDArray[np.int64] = np.maximum(1, (self.probabilities >= threshold).sum(axis=1))
-        return found
+        """Count the answers of at least this probability; at least one per prompt."""
+        counts: NDArray[np.int64] = np.maximum(1, (self.probabilities >= threshold).sum(axis=1))
+        return counts
 
-    def told(self) -> NDArray[np.int64]:
-        """As many as are right, as far as there are answers."""
-        found: NDArray[np.int64] = np.minimum(self.golds, self.sizes(np.nextafter(0.0, 1.0)))
-        return found
+    def gold_counts(self) -> NDArray[np.int64]:
+        """Count the right answers, up to the number of available answers."""
+        counts: NDArray[np.int64] = np.minimum(self.golds, self.sizes(np.nextafter(0.0, 1.0)))
+        return counts
 
-    def judged(self, sizes: NDArray[np.int64]) -> dict[str, FloatArray]:
-        """Precision, recall and F1 of the first so many answers of each prompt."""
-        hits = self._found[np.arange(len(sizes)), sizes - 1]
+    def evaluate(self, sizes: NDArray[np.int64]) -> dict[str, FloatArray]:
+        """Compute precision, recall and F1 of the top ``sizes`` answers of each prompt."""
+        hits = self._cumulative_hits[np.arange(len(sizes)), sizes - 1]
         return {"precision": hits / sizes, "recall": hits / self.golds, "F1": 2.0 * hits / (sizes + self.golds)}
 
-    def of(self, kind: str) -> BoolArray:
-        """Which prompts are of a kind."""
+    def select(self, kind: str) -> BoolArray:
+        """Select the prompts with one right answer, several, or all."""
         several: BoolArray = self.golds > 1
         return np.ones(len(several), bool) if kind == "all" else several if kind == "several" else ~several
 
 
-def cutoffs(given: MemoryInput) -> Analysis | None:
-    """Sets by threshold against one answer and against the right number; None where no prompt has several answers."""
+def cutoffs(inputs: MemoryInput) -> Analysis | None:
+    """Compare threshold sets with one answer and with the right number; None if no prompt has several answers."""
     rows: list[TableRow] = []
     bins: list[TableRow] = []
     figures, sentences = [], []
-    largest = {one.base: one for one in sorted(given.models, key=lambda one: one.facts or 0) if one.conflict}
-    for one in given.models:
-        if not one.conflict or STATEMENT not in one.tasks:
+    largest = {
+        memorized.base: memorized
+        for memorized in sorted(inputs.models, key=lambda memorized: memorized.facts or 0)
+        if memorized.conflict
+    }
+    for memorized in inputs.models:
+        if not memorized.conflict or STATEMENT not in memorized.tasks:
             continue
-        statements, recalls = one.tables_by_task[STATEMENT]
+        statements, recalls = memorized.tables_by_task[STATEMENT]
         if not pc.any(statements["conflict"]).as_py():
             continue
         recalls = align_recalls(statements, recalls)
         # A sentence that was too long to be read has no answers.
-        there = pc.greater(pc.list_value_length(recalls["top"]), 0)
-        statements, recalls = statements.filter(there), recalls.filter(there)
+        has_answers = pc.greater(pc.list_value_length(recalls["top"]), 0)
+        statements, recalls = statements.filter(has_answers), recalls.filter(has_answers)
         if not statements.num_rows:
             continue
-        answered = _answered(statements, recalls, derived_seed(given.seed, "halves"))
-        if answered.chosen_on.all() or not answered.chosen_on.any():
+        prompts = _collect_prompts(statements, recalls, derived_seed(inputs.seed, "halves"))
+        if prompts.chosen_on.all() or not prompts.chosen_on.any():
             continue
-        curves = {t: answered.judged(answered.sizes(t))["F1"] for t in THRESHOLDS}
-        best = max(THRESHOLDS, key=lambda t: float(curves[t][answered.chosen_on].mean()))
-        rows += _policies(given, one, answered, best)
-        bins += _reliability(one, statements, recalls, answered)
-        if one is largest[one.base]:
-            figures.append(_figure(one, answered, curves, best))
-            sentences.append(_sentence(given, one, answered, best))
+        curves = {threshold: prompts.evaluate(prompts.sizes(threshold))["F1"] for threshold in THRESHOLDS}
+        best = max(THRESHOLDS, key=lambda threshold: float(curves[threshold][prompts.chosen_on].mean()))
+        rows += _policy_rows(inputs, memorized, prompts, best)
+        bins += _reliability_rows(memorized, statements, recalls, prompts)
+        if memorized is largest[memorized.base]:
+            figures.append(_figure(memorized, prompts, curves, best))
+            sentences.append(_describe_gain(inputs, memorized, prompts, best))
     if not rows:
         return None
     tables = (_policy_table(rows), _bin_table(bins))
     return Analysis("cutoffs", "How many answers to give", _EXPLANATION, tables, tuple(figures), tuple(sentences))
 
 
-def _answered(statements: pa.Table, recalls: pa.Table, seed: int) -> _Answered:
-    """The distinct prompts; each belongs to the first fact by name that it is asked for, and its half goes by that."""
-    names = pc.coalesce(statements["fact_id"], statements["statement_id"])
-    facts = names.unique()
-    owners = pc.index_in(names, value_set=facts.take(pc.sort_indices(facts))).to_numpy()
-    half = np.random.default_rng(seed).permutation(len(facts)) < len(facts) // 2
+def _collect_prompts(statements: pa.Table, recalls: pa.Table, seed: int) -> _PromptAnswers:
+    """Collect the distinct prompts; each belongs to its first fact by name, which also decides its half."""
+    facts_or_statements = pc.coalesce(statements["fact_id"], statements["statement_id"])
+    distinct_facts = facts_or_statements.unique()
+    owners = pc.index_in(facts_or_statements, value_set=distinct_facts.take(pc.sort_indices(distinct_facts))).to_numpy()
+    first_half = np.random.default_rng(seed).permutation(len(distinct_facts)) < len(distinct_facts) // 2
     _, prompts = np.unique(encode_column(statements["prompt"]), return_inverse=True)
     order = np.lexsort((owners, prompts))
-    places = order[np.unique(prompts[order], return_index=True)[1]]
-    statements, recalls = statements.take(pa.array(places)), recalls.take(pa.array(places))
-    probabilities, right = _tops(statements, recalls)
+    first_rows = order[np.unique(prompts[order], return_index=True)[1]]
+    statements, recalls = statements.take(pa.array(first_rows)), recalls.take(pa.array(first_rows))
+    probabilities, right = _top_answers(statements, recalls)
     golds = pc.list_value_length(statements["answers"]).to_numpy().astype(np.int64)
-    return _Answered(probabilities, right, golds, statement_clusters(statements), half[owners[places]], prompts)
+    return _PromptAnswers(
+        probabilities, right, golds, statement_clusters(statements), first_half[owners[first_rows]], prompts
+    )
 
 
-def _tops(statements: pa.Table, recalls: pa.Table) -> tuple[FloatArray, BoolArray]:
-    """Probabilities of the first answers, a row a statement, and whether they are right."""
+def _top_answers(statements: pa.Table, recalls: pa.Table) -> tuple[FloatArray, BoolArray]:
+    """Collect the probabilities of the top answers, one row per statement, and whether these are right."""
     tops = recalls["top"].combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(tops), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     entries = tops.flatten()
-    lines = np.repeat(np.arange(len(lengths)), lengths)
-    columns = np.arange(len(lines)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    row_ids = np.repeat(np.arange(len(lengths)), lengths)
+    column_ids = np.arange(len(row_ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     probabilities = np.zeros((len(lengths), max(TOP_SYMBOLS, int(lengths.max(initial=0)))))
-    probabilities[lines, columns] = np.exp(entries.field("score").to_numpy(zero_copy_only=False).astype(np.float64))
+    probabilities[row_ids, column_ids] = np.exp(
+        entries.field("score").to_numpy(zero_copy_only=False).astype(np.float64)
+    )
     answers = statements["answers"]
     owners = np.repeat(np.arange(len(lengths)), pc.list_value_length(answers).to_numpy().astype(np.int64))
-    given, wanted = entries.field("symbol"), pc.list_flatten(answers).combine_chunks()
-    numbers = encode_column(pa.chunked_array([given, wanted], pa.string()))
-    size = int(numbers.max(initial=0)) + 1
+    answered_symbols, right_symbols = entries.field("symbol"), pc.list_flatten(answers).combine_chunks()
+    symbol_codes = encode_column(pa.chunked_array([answered_symbols, right_symbols], pa.string()))
+    size = int(symbol_codes.max(initial=0)) + 1
     right = np.zeros(probabilities.shape, bool)
-    keys, known = lines * size + numbers[: len(given)], np.sort(owners * size + numbers[len(given) :])
-    right[lines, columns] = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+    keys, right_keys = (
+        row_ids * size + symbol_codes[: len(answered_symbols)],
+        np.sort(owners * size + symbol_codes[len(answered_symbols) :]),
+    )
+    right[row_ids, column_ids] = right_keys[np.minimum(np.searchsorted(right_keys, keys), len(right_keys) - 1)] == keys
     return probabilities, right
 
 
-def _policies(given: MemoryInput, one: MemorizedModel, answered: _Answered, best: float) -> list[TableRow]:
+def _policy_rows(
+    inputs: MemoryInput, memorized: MemorizedModel, prompts: _PromptAnswers, best: float
+) -> list[TableRow]:
     rows: list[TableRow] = []
     by_policy = {
-        "threshold": answered.judged(answered.sizes(best)),
-        "one": answered.judged(np.ones(len(answered.golds), dtype=np.int64)),
-        "told": answered.judged(answered.told()),
+        "threshold": prompts.evaluate(prompts.sizes(best)),
+        "one": prompts.evaluate(np.ones(len(prompts.golds), dtype=np.int64)),
+        "told": prompts.evaluate(prompts.gold_counts()),
     }
-    for kind in _KINDS:
-        chosen = np.flatnonzero(~answered.chosen_on & answered.of(kind))
-        if not len(chosen):
+    for kind in _PROMPT_KINDS:
+        rows_of_kind = np.flatnonzero(~prompts.chosen_on & prompts.select(kind))
+        if not len(rows_of_kind):
             continue
-        clusters = answered.clusters.take(chosen)
+        clusters = prompts.clusters.take(rows_of_kind)
 
-        def cell(values: FloatArray, chosen: NDArray[np.int64] = chosen, clusters: Clusters = clusters) -> Estimate:
-            return estimate(clusters.interval(values[chosen], given.seed_for("cutoffs")), len(chosen))
+        def cell(
+            values: FloatArray, rows_of_kind: NDArray[np.int64] = rows_of_kind, clusters: Clusters = clusters
+        ) -> Estimate:
+            return estimate(clusters.interval(values[rows_of_kind], inputs.seed_for("cutoffs")), len(rows_of_kind))
 
-        judged = by_policy["threshold"]
-        ahead = clusters.difference(judged["F1"][chosen], by_policy["one"]["F1"][chosen], given.seed_for("cutoffs"))
+        by_threshold = by_policy["threshold"]
+        gain = clusters.difference(
+            by_threshold["F1"][rows_of_kind], by_policy["one"]["F1"][rows_of_kind], inputs.seed_for("cutoffs")
+        )
         rows.append(
             (
-                *(one.base, one.facts, best, kind, len(chosen), int((answered.golds[chosen] > TOP_SYMBOLS).sum())),
+                *(
+                    memorized.base,
+                    memorized.facts,
+                    best,
+                    kind,
+                    len(rows_of_kind),
+                    int((prompts.golds[rows_of_kind] > TOP_SYMBOLS).sum()),
+                ),
                 *(cell(by_policy[name]["F1"]) for name in ("threshold", "one", "told")),
-                Estimate(ahead.difference, ahead.low, ahead.high, len(chosen)),
-                *(cell(judged[name]) for name in ("precision", "recall")),
+                Estimate(gain.difference, gain.low, gain.high, len(rows_of_kind)),
+                *(cell(by_threshold[name]) for name in ("precision", "recall")),
             )
         )
     return rows
@@ -207,21 +235,34 @@ def _policy_table(rows: Sequence[TableRow]) -> Table:
     return Table("Sets of answers on the half of facts that the threshold was not chosen on.", columns, tuple(rows))
 
 
-def _reliability(one: MemorizedModel, statements: pa.Table, recalls: pa.Table, answered: _Answered) -> list[TableRow]:
-    """The first answer's probability against how often it is the masked symbol, by bins; the last row is of all."""
+def _reliability_rows(
+    memorized: MemorizedModel, statements: pa.Table, recalls: pa.Table, prompts: _PromptAnswers
+) -> list[TableRow]:
+    """Bin the top answer's probability against how often it is the masked symbol; the last row covers all bins."""
     firsts = top_symbols(recalls)
     exact = pc.fill_null(pc.equal(firsts, statements["target"]), False).to_numpy().astype(np.float64)
-    sure, correct = (own[answered.prompts, 0].astype(np.float64) for own in (answered.probabilities, answered.right))
-    places = np.minimum((sure * _BINS).astype(np.int64), _BINS - 1)
+    confidence, correct = (
+        values[prompts.prompts, 0].astype(np.float64) for values in (prompts.probabilities, prompts.right)
+    )
+    bins = np.minimum((confidence * _BINS).astype(np.int64), _BINS - 1)
     rows: list[TableRow] = []
     error = 0.0
-    for place in np.unique(places):
-        inside = places == place
-        error += abs(float(exact[inside].sum() - sure[inside].sum())) / len(sure)
-        means = (float(values[inside].mean()) for values in (sure, exact, correct))
-        name = f"{100 * place // _BINS}–{100 * (place + 1) // _BINS}%"
-        rows.append((one.base, one.facts, name, int(inside.sum()), *means, None))
-    rows.append((one.base, one.facts, "all", len(sure), *(float(v.mean()) for v in (sure, exact, correct)), error))
+    for bin_index in np.unique(bins):
+        inside = bins == bin_index
+        error += abs(float(exact[inside].sum() - confidence[inside].sum())) / len(confidence)
+        means = (float(values[inside].mean()) for values in (confidence, exact, correct))
+        name = f"{100 * bin_index // _BINS}–{100 * (bin_index + 1) // _BINS}%"
+        rows.append((memorized.base, memorized.facts, name, int(inside.sum()), *means, None))
+    rows.append(
+        (
+            memorized.base,
+            memorized.facts,
+            "all",
+            len(confidence),
+            *(float(values.mean()) for values in (confidence, exact, correct)),
+            error,
+        )
+    )
     return rows
 
 
@@ -234,39 +275,51 @@ def _bin_table(rows: Sequence[TableRow]) -> Table:
     return Table("Whether probabilities can be believed, over all stored statements.", columns, tuple(rows), aside=True)
 
 
-def _figure(one: MemorizedModel, answered: _Answered, curves: Mapping[float, FloatArray], best: float) -> Figure:
+def _figure(
+    memorized: MemorizedModel, prompts: _PromptAnswers, curves: Mapping[float, FloatArray], best: float
+) -> Figure:
     rows = []
-    for kind in _KINDS[1:]:
-        chosen = ~answered.chosen_on & answered.of(kind)
-        if chosen.any():
+    for kind in _PROMPT_KINDS[1:]:
+        selected = ~prompts.chosen_on & prompts.select(kind)
+        if selected.any():
             rows += [
-                {"x": t, "line": f"{kind} right", "value": float(values[chosen].mean()), "n": int(chosen.sum())}
-                for t, values in curves.items()
+                {
+                    "x": threshold,
+                    "line": f"{kind} right",
+                    "value": float(values[selected].mean()),
+                    "n": int(selected.sum()),
+                }
+                for threshold, values in curves.items()
             ]
-    caption = f"{one.base}: F1 of sets by the threshold on probability ({best:g} was chosen on other facts)"
+    caption = f"{memorized.base}: F1 of sets by the threshold on probability ({best:g} was chosen on other facts)"
     return Figure("lines", caption, tuple(rows), "threshold", percent=True, log=True, y="F1")
 
 
-def _sentence(given: MemoryInput, one: MemorizedModel, answered: _Answered, best: float) -> str:
+def _describe_gain(inputs: MemoryInput, memorized: MemorizedModel, prompts: _PromptAnswers, best: float) -> str:
     parts = []
-    cut, alone = answered.judged(answered.sizes(best))["F1"], answered.judged(np.ones_like(answered.golds))["F1"]
-    for kind in _KINDS[1:]:
-        chosen = np.flatnonzero(~answered.chosen_on & answered.of(kind))
-        if not len(chosen):
+    threshold_f1, single_f1 = (
+        prompts.evaluate(prompts.sizes(best))["F1"],
+        prompts.evaluate(np.ones_like(prompts.golds))["F1"],
+    )
+    for kind in _PROMPT_KINDS[1:]:
+        selected = np.flatnonzero(~prompts.chosen_on & prompts.select(kind))
+        if not len(selected):
             continue
-        ahead = answered.clusters.take(chosen).difference(cut[chosen], alone[chosen], given.seed_for("cutoffs"))
+        gain = prompts.clusters.take(selected).difference(
+            threshold_f1[selected], single_f1[selected], inputs.seed_for("cutoffs")
+        )
         parts.append(
-            f"{format_paired_difference(ahead)} on the {len(chosen):,} prompts with {kind} right "
+            f"{format_paired_difference(gain)} on the {len(selected):,} prompts with {kind} right "
             f"answer{'s' * (kind != 'one')}"
         )
-    more = int((answered.golds > TOP_SYMBOLS).sum())
+    too_many = int((prompts.golds > TOP_SYMBOLS).sum())
     missed = (
-        f" Of prompts with more than {TOP_SYMBOLS} right answers ({more:,}), some of these are always missed."
-        if more
+        f" Of prompts with more than {TOP_SYMBOLS} right answers ({too_many:,}), some of these are always missed."
+        if too_many
         else ""
     )
     return (
-        f"{quote_name(one.model)}: giving every answer of probability {best:g} or more, against the first alone, "
+        f"{quote_name(memorized.model)}: giving every answer of probability {best:g} or more, against the first alone, "
         "changes the "
         f"F1 of answers by {'; '.join(parts)}.{missed}"
     )

@@ -1,4 +1,4 @@
-"""What the questions are about: how many of each type, domain and kind of knowledge."""
+"""Counts of questions by type, domain and kind of knowledge."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ _EXPLANATION = (
 )
 
 
-def distribution(given: AnalysisInput) -> Analysis | None:
-    """Questions by type and domain, and by type and kind of knowledge, as tables and stacked bars."""
-    if not given.questions:
+def distribution(inputs: AnalysisInput) -> Analysis | None:
+    """Count questions by type and domain, and by type and kind of knowledge; None without questions."""
+    if not inputs.questions:
         return None
-    counts = Counter((row["task"], row["domain"] or NO_DOMAIN) for row in given.questions)
-    tables = [_table("Questions by domain and type.", "Domain", list(given.domains), given.tasks, counts)]
-    figures = [Figure("stack", "Questions by type and domain", _bars(given.tasks, list(given.domains), counts))]
-    kinds = list(dict.fromkeys(kind for kind in given.domains.values() if kind))
-    if kinds:
-        other = "other"
-        of_kind: Counter[tuple[str, str]] = Counter()
+    counts = Counter((row["task"], row["domain"] or NO_DOMAIN) for row in inputs.questions)
+    tables = [_table("Questions by domain and type.", "Domain", list(inputs.domains), inputs.tasks, counts)]
+    figures = [Figure("stack", "Questions by type and domain", _bars(inputs.tasks, list(inputs.domains), counts))]
+    types = list(dict.fromkeys(type_name for type_name in inputs.domains.values() if type_name))
+    if types:
+        other_type = "other"
+        by_type: Counter[tuple[str, str]] = Counter()
         for (task, domain), count in counts.items():
-            of_kind[task, given.domains[domain] or other] += count
-        kinds += [other] if any(kind == other for _, kind in of_kind) and other not in kinds else []
-        tables.append(_table("Questions by kind of knowledge and type.", "Knowledge", kinds, given.tasks, of_kind))
-        figures.append(Figure("stack", "Questions by type and kind of knowledge", _bars(given.tasks, kinds, of_kind)))
+            by_type[task, inputs.domains[domain] or other_type] += count
+        types += (
+            [other_type] if any(type_name == other_type for _, type_name in by_type) and other_type not in types else []
+        )
+        tables.append(_table("Questions by kind of knowledge and type.", "Knowledge", types, inputs.tasks, by_type))
+        figures.append(Figure("stack", "Questions by type and kind of knowledge", _bars(inputs.tasks, types, by_type)))
     return Analysis(
-        "distribution", "What the questions are about", _EXPLANATION, tuple(tables), tuple(figures), _sentences(given)
+        "distribution", "What the questions are about", _EXPLANATION, tuple(tables), tuple(figures), _sentences(inputs)
     )
 
 
@@ -47,14 +49,14 @@ def _bars(tasks: list[str], names: list[str], counts: Counter[tuple[str, str]]) 
         {"bar": task, "part": name, "count": counts[task, name]}
         for task in tasks
         for name in names
-        if any(counts[other, name] for other in tasks)
+        if any(counts[any_task, name] for any_task in tasks)
     )
 
 
-def _sentences(given: AnalysisInput) -> tuple[str, ...]:
-    facts = len({fact for row in given.questions for fact in row["facts"] or []})
-    sets = Counter(row["qset"] for row in given.questions if row["qset"] is not None)
+def _sentences(inputs: AnalysisInput) -> tuple[str, ...]:
+    facts = len({fact for row in inputs.questions for fact in row["facts"] or []})
+    sets = Counter(row["qset"] for row in inputs.questions if row["qset"] is not None)
     several = sum(count > 1 for count in sets.values())
     about = f" about {facts:,} facts" if facts else ""
     in_sets = f"; {several:,} Q-sets hold more than one of them" if several else ""
-    return (f"There are {len(given.questions):,} questions{about}{in_sets}.",)
+    return (f"There are {len(inputs.questions):,} questions{about}{in_sets}.",)

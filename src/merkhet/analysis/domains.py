@@ -1,4 +1,4 @@
-"""Scores by question type and domain, with the domains that have nothing to ask about."""
+"""Scores by question type and domain."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from merkhet.core.ids import derived_seed
 from merkhet.metrics.bootstrap import clustered_interval
 
 
-def domains(given: AnalysisInput) -> Analysis | None:
-    """One table a model: question types by all domains that the schema names; None where nothing was answered."""
-    ids: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for row in given.questions:
-        ids[row["task"], row["domain"] or NO_DOMAIN].append(row["question_id"])
-    tables = [_table(given, line, ids) for line in given.usable if given.usable[line]]
+def domains(inputs: AnalysisInput) -> Analysis | None:
+    """Tabulate question types by domain, one table per line; None without answers."""
+    ids_by_domain: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in inputs.questions:
+        ids_by_domain[row["task"], row["domain"] or NO_DOMAIN].append(row["question_id"])
+    tables = [_table(inputs, line, ids_by_domain) for line in inputs.usable if inputs.usable[line]]
     if not tables:
         return None
     explanation = (
@@ -34,40 +34,46 @@ def domains(given: AnalysisInput) -> Analysis | None:
         "over facts. A dash stands where there is no question."
     )
     return Analysis(
-        "domains", "Question types by domain", explanation, tuple(tables), sentences=tuple(_missing(given, ids))
+        "domains",
+        "Question types by domain",
+        explanation,
+        tuple(tables),
+        sentences=tuple(_describe_missing(inputs, ids_by_domain)),
     )
 
 
-def _table(given: AnalysisInput, line: Line, ids: dict[tuple[str, str], list[str]]) -> Table:
+def _table(inputs: AnalysisInput, line: Line, ids_by_domain: dict[tuple[str, str], list[str]]) -> Table:
     rows: list[TableRow] = []
-    answers = given.usable[line]
-    shown = {}
-    for task in given.tasks:
-        metric = given.metric(task, line)
-        shown[task] = metric
+    answers = inputs.usable[line]
+    metrics = {}
+    for task in inputs.tasks:
+        metric = inputs.metric(task, line)
+        metrics[task] = metric
         cells: list[Estimate | None] = []
-        groups = {name: ids.get((task, name), []) for name in given.domains}
-        for column, members in {**groups, "": [name for group in groups.values() for name in group]}.items():
-            kept = sorted(name for name in members if name in answers)
-            if not kept:
+        groups = {domain: ids_by_domain.get((task, domain), []) for domain in inputs.domains}
+        for column, question_ids in {**groups, "": [domain for group in groups.values() for domain in group]}.items():
+            answered = sorted(domain for domain in question_ids if domain in answers)
+            if not answered:
                 cells.append(None)
                 continue
-            # The seeds of the table of scores: a score is the same wherever it stands.
-            parts = (task, "domain", column) if column else (task, "", "")
-            seed = derived_seed(given.seed, *parts, metric.name)
-            interval = clustered_interval(given.values(line, kept, metric), given.cluster_ids(kept), seed=seed)
-            cells.append(estimate(interval, len(kept)))
+            # The seeds of the scores table, so that both show the same interval.
+            seed_parts = (task, "domain", column) if column else (task, "", "")
+            seed = derived_seed(inputs.seed, *seed_parts, metric.name)
+            interval = clustered_interval(
+                inputs.values(line, answered, metric), inputs.cluster_ids(answered), seed=seed
+            )
+            cells.append(estimate(interval, len(answered)))
         rows.append((task, cells[-1], *cells[:-1]))
-    kind = "share" if all(metric.share for metric in shown.values()) else "number"
-    names = join_names(list(dict.fromkeys(metric_label(metric) for metric in shown.values())))
-    columns = (Column("Task"), Column("all", kind), *(Column(name, kind) for name in given.domains))
-    return Table(f"{given.labels[line]}: {names}.", columns, tuple(rows))
+    kind = "share" if all(metric.share for metric in metrics.values()) else "number"
+    names = join_names(list(dict.fromkeys(metric_label(metric) for metric in metrics.values())))
+    columns = (Column("Task"), Column("all", kind), *(Column(domain, kind) for domain in inputs.domains))
+    return Table(f"{inputs.labels[line]}: {names}.", columns, tuple(rows))
 
 
-def _missing(given: AnalysisInput, ids: dict[tuple[str, str], list[str]]) -> list[str]:
-    asked = {domain for _, domain in ids}
-    facts = Counter(row["domain"] for row in given.facts)
-    unasked = [name for name in given.domains if name not in asked]
+def _describe_missing(inputs: AnalysisInput, ids_by_domain: dict[tuple[str, str], list[str]]) -> list[str]:
+    asked = {domain for _, domain in ids_by_domain}
+    facts = Counter(row["domain"] for row in inputs.facts)
+    unasked = [name for name in inputs.domains if name not in asked]
     empty = [name for name in unasked if not facts[name]]
     silent = [name for name in unasked if facts[name]]
     sentences = []

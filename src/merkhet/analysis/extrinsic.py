@@ -1,4 +1,4 @@
-"""Whether what a model knows goes with what it does: scores of the run against scores on other tasks."""
+"""Correlation of a run's scores with scores on other tasks."""
 
 from __future__ import annotations
 
@@ -38,113 +38,132 @@ _EXPLANATION = (
 
 @dataclass(frozen=True)
 class _Measure:
-    """One column: what it is called, and the score of each model."""
+    """One column of scores."""
 
     name: str
     scores: Mapping[str, Estimate]
+    """The score of each model."""
     share: bool
+    """Whether scores lie between 0 and 1."""
 
-    def over(self, models: Sequence[str]) -> list[float]:
+    def values_of(self, models: Sequence[str]) -> list[float]:
         return [float(self.scores[model].value or 0.0) for model in models]
 
-    def shared(self, models: Sequence[str]) -> list[str]:
+    def scored_models(self, models: Sequence[str]) -> list[str]:
         return [model for model in models if model in self.scores]
 
 
-def extrinsic(given: AnalysisInput) -> Analysis | None:
-    """Scores side by side, rank correlations and spreads; None without the option ``downstream``."""
-    place = given.options.get("downstream")
-    if place is None:
+def extrinsic(inputs: AnalysisInput) -> Analysis | None:
+    """Compare intrinsic with extrinsic scores by rank correlation and spread; None without option ``downstream``."""
+    path = inputs.options.get("downstream")
+    if path is None:
         return None
-    file = read_downstream(Path(place))
-    inner, outer = _intrinsic(given), _extrinsic(file)
-    models = list(dict.fromkeys(row["model"] for row in given.scores))
-    shared = [model for model in models if model in file.scores]
-    columns = (Column("Model"), *(Column(one.name, "share" if one.share else "number") for one in (*inner, *outer)))
+    downstream = read_downstream(Path(path))
+    intrinsic, extrinsic_measures = _intrinsic(inputs), _extrinsic(downstream)
+    models = list(dict.fromkeys(row["model"] for row in inputs.scores))
+    shared = [model for model in models if model in downstream.scores]
+    columns = (
+        Column("Model"),
+        *(
+            Column(measure.name, "share" if measure.share else "number")
+            for measure in (*intrinsic, *extrinsic_measures)
+        ),
+    )
     rows: list[TableRow] = [
-        (model, *(one.scores.get(model) for one in (*inner, *outer)))
-        for model in dict.fromkeys([*models, *file.scores])
+        (model, *(measure.scores.get(model) for measure in (*intrinsic, *extrinsic_measures)))
+        for model in dict.fromkeys([*models, *downstream.scores])
     ]
-    tables = [Table(f"Scores of this run, and those of {file.name}.", columns, tuple(rows))]
-    sentences = _unmatched(given, file, models)
+    tables = [Table(f"Scores of this run, and those of {downstream.name}.", columns, tuple(rows))]
+    sentences = _unmatched(inputs, downstream, models)
     if len(shared) < _FEWEST:
-        there = (
+        who = (
             "No model has"
             if not shared
             else f"Only {join_names([quote_name(model) for model in shared])} {'has' if len(shared) == 1 else 'have'}"
         )
-        sentences.append(
-            f"{there} scores of both kinds: there is nothing to correlate with fewer than {_FEWEST} models."
-        )
+        sentences.append(f"{who} scores of both kinds: there is nothing to correlate with fewer than {_FEWEST} models.")
     else:
-        found = _correlations(given, inner, outer, shared)
-        tables += [_correlation_table(found), _spread_table(inner, outer, shared)]
-        sentences += _summary(found, inner, outer, shared)
+        correlations = _correlations(inputs, intrinsic, extrinsic_measures, shared)
+        tables += [_correlation_table(correlations), _spread_table(intrinsic, extrinsic_measures, shared)]
+        sentences += _summary(correlations, intrinsic, extrinsic_measures, shared)
     return Analysis("extrinsic", "Intrinsic against extrinsic", _EXPLANATION, tuple(tables), sentences=tuple(sentences))
 
 
-def _intrinsic(given: AnalysisInput) -> list[_Measure]:
-    book = ScoreLookup(given)
-    models = dict.fromkeys(line.model for line in book.lines)
-    found = []
-    for task, metric in dict.fromkeys(given.headline):
-        scores = {model: cell for model in models if (cell := _own(book, model, task, metric)) is not None}
+def _intrinsic(inputs: AnalysisInput) -> list[_Measure]:
+    lookup = ScoreLookup(inputs)
+    models = dict.fromkeys(line.model for line in lookup.lines)
+    measures = []
+    for task, metric in dict.fromkeys(inputs.headline):
+        scores = {model: cell for model in models if (cell := _headline_score(lookup, model, task, metric)) is not None}
         if scores:
-            found.append(_Measure(f"{task} {metric_label(metric)}", scores, metric.share))
-    return found
+            measures.append(_Measure(f"{task} {metric_label(metric)}", scores, metric.share))
+    return measures
 
 
-def _own(book: ScoreLookup, model: str, task: str, metric: Metric) -> Estimate | None:
-    line = book.first_line(model, task)
-    cell = None if line is None else book.cell(line, task, metric)
+def _headline_score(lookup: ScoreLookup, model: str, task: str, metric: Metric) -> Estimate | None:
+    line = lookup.first_line(model, task)
+    cell = None if line is None else lookup.cell(line, task, metric)
     return None if cell is None else Estimate(cell.value, n=cell.n)
 
 
-def _extrinsic(file: Downstream) -> list[_Measure]:
-    found = []
-    for task in file.tasks:
-        scores = {model: Estimate(own[task]) for model, own in file.scores.items() if task in own}
-        found.append(_Measure(task, scores, all(0 <= (one.value or 0.0) <= 1 for one in scores.values())))
-    return found
+def _extrinsic(downstream: Downstream) -> list[_Measure]:
+    measures = []
+    for task in downstream.tasks:
+        scores = {
+            model: Estimate(task_scores[task])
+            for model, task_scores in downstream.scores.items()
+            if task in task_scores
+        }
+        measures.append(_Measure(task, scores, all(0 <= (score.value or 0.0) <= 1 for score in scores.values())))
+    return measures
 
 
-def _unmatched(given: AnalysisInput, file: Downstream, models: Sequence[str]) -> list[str]:
-    absent = [quote_name(model) for model in file.scores if model not in models]
-    unscored = [quote_name(model) for model in models if model not in file.scores and model not in given.baselines]
+def _unmatched(inputs: AnalysisInput, downstream: Downstream, models: Sequence[str]) -> list[str]:
+    absent = [quote_name(model) for model in downstream.scores if model not in models]
+    unscored = [
+        quote_name(model) for model in models if model not in downstream.scores and model not in inputs.baselines
+    ]
     sentences = []
     if absent:
-        sentences.append(f"In {file.name} but not in this run: {join_names(absent)}.")
+        sentences.append(f"In {downstream.name} but not in this run: {join_names(absent)}.")
     if unscored:
-        sentences.append(f"In this run but not in {file.name}: {join_names(unscored)}. Names must be the same in both.")
-    for task in file.tasks:
-        values = [own[task] for own in file.scores.values() if task in own]
+        sentences.append(
+            f"In this run but not in {downstream.name}: {join_names(unscored)}. Names must be the same in both."
+        )
+    for task in downstream.tasks:
+        values = [task_scores[task] for task_scores in downstream.scores.values() if task in task_scores]
         if any(value > 1 for value in values) and any(0 < value <= 1 for value in values):
-            sentences.append(f"In {file.name}, {task} has scores up to 1 and above 1: are all on the same scale?")
+            sentences.append(f"In {downstream.name}, {task} has scores up to 1 and above 1: are all on the same scale?")
     return sentences
 
 
-Found = list[tuple[str, str, PermutedCorrelation]]
+Correlations = list[tuple[str, str, PermutedCorrelation]]
 
 
 def _correlations(
-    given: AnalysisInput, inner: Sequence[_Measure], outer: Sequence[_Measure], shared: Sequence[str]
-) -> Found:
-    found = []
-    for own in inner:
-        for other in outer:
-            models = other.shared(own.shared(shared))
-            columns = (np.array(one.over(models), dtype=np.float64) for one in (own, other))
-            seed = derived_seed(given.seed, "extrinsic", own.name, other.name)
-            found.append((own.name, other.name, permutation_correlation(*columns, seed=seed)))
-    return found
+    inputs: AnalysisInput, inner: Sequence[_Measure], outer: Sequence[_Measure], shared: Sequence[str]
+) -> Correlations:
+    correlations = []
+    for inner_measure in inner:
+        for outer_measure in outer:
+            models = outer_measure.scored_models(inner_measure.scored_models(shared))
+            columns = (
+                np.array(measure.values_of(models), dtype=np.float64) for measure in (inner_measure, outer_measure)
+            )
+            seed = derived_seed(inputs.seed, "extrinsic", inner_measure.name, outer_measure.name)
+            correlations.append((inner_measure.name, outer_measure.name, permutation_correlation(*columns, seed=seed)))
+    return correlations
 
 
-def _correlation_table(found: Found) -> Table:
+def _correlation_table(correlations: Correlations) -> Table:
     columns = (
         *(Column("Intrinsic"), Column("extrinsic"), Column("models", "count")),
         *(Column("Spearman’s rho", "correlation"), Column("p", "p")),
     )
-    rows = tuple((first, second, one.n, _finite(one.rho), _finite(one.p)) for first, second, one in found)
+    rows = tuple(
+        (first, second, correlation.n, _finite(correlation.rho), _finite(correlation.p))
+        for first, second, correlation in correlations
+    )
     return Table("Rank correlation over models.", columns, rows)
 
 
@@ -159,34 +178,42 @@ def _spread_table(inner: Sequence[_Measure], outer: Sequence[_Measure], shared: 
     )
     rows: list[TableRow] = []
     for kind, measures in (("intrinsic", inner), ("extrinsic", outer)):
-        for one in measures:
-            values = (100.0 if one.share else 1.0) * np.array(one.over(one.shared(shared)), dtype=np.float64)
+        for measure in measures:
+            values = (100.0 if measure.share else 1.0) * np.array(
+                measure.values_of(measure.scored_models(shared)), dtype=np.float64
+            )
             if len(values):
                 ends = float(values.min()), float(values.max())
-                rows.append((one.name, kind, len(values), *ends, ends[1] - ends[0], _variation(values)))
+                rows.append((measure.name, kind, len(values), *ends, ends[1] - ends[0], _variation(values)))
     caption = "How far models lie apart: shares in percent, other scores as they are."
     return Table(caption, columns, tuple(rows))
 
 
 def _variation(values: np.ndarray) -> float | None:
-    """The standard deviation (over n - 1) against the mean; None where it is not told."""
+    """Compute the coefficient of variation, with n - 1; None for fewer than two values or a mean of 0."""
     mean = float(np.mean(values)) if len(values) else 0.0
     return float(np.std(values, ddof=1)) / mean if len(values) > 1 and mean > 0 else None
 
 
-def _summary(found: Found, inner: Sequence[_Measure], outer: Sequence[_Measure], shared: Sequence[str]) -> list[str]:
+def _summary(
+    correlations: Correlations, inner: Sequence[_Measure], outer: Sequence[_Measure], shared: Sequence[str]
+) -> list[str]:
     sentences = []
-    known = [entry for entry in found if not math.isnan(entry[2].rho) and entry[2].n >= _FEWEST]
+    known = [entry for entry in correlations if not math.isnan(entry[2].rho) and entry[2].n >= _FEWEST]
     if known:
-        first, second, one = max(known, key=lambda entry: (-entry[2].p, abs(entry[2].rho)))
-        few = " With so few models any order may come about by chance." if one.p >= 0.05 else ""
+        first, second, correlation = max(known, key=lambda entry: (-entry[2].p, abs(entry[2].rho)))
+        few = " With so few models any order may come about by chance." if correlation.p >= 0.05 else ""
         sentences.append(
-            f"Of {len(known)} pairs the clearest is {first} with {second}: rho {one.rho:.2f} over {one.n} models "
-            f"(p = {one.p:.3f}, uncorrected).{few}"
+            f"Of {len(known)} pairs the clearest is {first} with {second}: rho {correlation.rho:.2f} over "
+            f"{correlation.n} models "
+            f"(p = {correlation.p:.3f}, uncorrected).{few}"
         )
     ranges = []
     for kind, measures in (("intrinsic", inner), ("extrinsic", outer)):
-        spreads = [_variation(np.array(one.over(one.shared(shared)), dtype=np.float64)) for one in measures]
+        spreads = [
+            _variation(np.array(correlation.values_of(correlation.scored_models(shared)), dtype=np.float64))
+            for correlation in measures
+        ]
         known_spreads = sorted(spread for spread in spreads if spread is not None)
         if known_spreads:
             ranges.append(f"{_range(known_spreads)} for the {kind} scores")

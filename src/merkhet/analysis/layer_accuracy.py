@@ -1,4 +1,4 @@
-"""Where in a model senses are told apart: accuracy by the layer whose states are compared."""
+"""Word-sense accuracy by layer."""
 
 from __future__ import annotations
 
@@ -40,122 +40,142 @@ _EXPLANATION = (
 
 @dataclass(frozen=True)
 class _Stack:
-    """The layers of one model by one kind of states: the place of each along the axis, and its line."""
+    """The layers of one model, for one kind of states."""
 
     model: str
     label: str
     task: str
     lines: Mapping[int | str, Line]
+    """The line of each layer, by its number or "last"."""
 
 
-def layers(given: AnalysisInput) -> Analysis | None:
-    """Figures and tables of accuracy by layer; None where no single layer was asked for."""
-    book = ScoreLookup(given)
-    figures, tables, best, sentences = [], [], [], []
-    for task in book.tasks:
-        stacks = _stacks(given, book, task)
-        for metric in book.metrics(task)[:1] if stacks else ():
+def layers(inputs: AnalysisInput) -> Analysis | None:
+    """Show accuracy by layer; None if no single layer was asked."""
+    lookup = ScoreLookup(inputs)
+    figures, tables, best_rows, sentences = [], [], [], []
+    for task in lookup.tasks:
+        stacks = _stacks(inputs, lookup, task)
+        for metric in lookup.metrics(task)[:1] if stacks else ():
             cells = {
                 (stack.label, layer): cell
                 for stack in stacks
                 for layer, line in stack.lines.items()
-                if (cell := book.cell(line, task, metric)) is not None
+                if (cell := lookup.cell(line, task, metric)) is not None
             }
-            figure, table = _shown(task, metric, stacks, cells)
+            figure, table = _layer_figure_and_table(task, metric, stacks, cells)
             figures.append(figure)
             tables.append(table)
             for stack in stacks:
-                row, sentence = _best(given, stack, metric, cells)
-                best.append(row)
-                sentences += [] if stack.model in given.baselines else [sentence]
+                row, sentence = _best_layer(inputs, stack, metric, cells)
+                best_rows.append(row)
+                sentences += [] if stack.model in inputs.baselines else [sentence]
     if not figures:
         return None
     columns = (
         *(Column("Model"), Column("best layer"), Column("accuracy", "share"), Column("of the last", "share")),
         *(Column("ahead", "points"), Column("p", "p"), Column("cross-checked", "points")),
     )
-    table = Table("The best layer against the last.", columns, tuple(best))
+    table = Table("The best layer against the last.", columns, tuple(best_rows))
     return Analysis("layers", "Senses by layer", _EXPLANATION, (table, *tables), tuple(figures), tuple(sentences))
 
 
-def _stacks(given: AnalysisInput, book: ScoreLookup, task: str) -> list[_Stack]:
-    """The models and states of which at least two layers have a score.
+def _stacks(inputs: AnalysisInput, lookup: ScoreLookup, task: str) -> list[_Stack]:
+    """Collect models and states with scores of at least two layers.
 
-    The last layer has a number where all before it were asked for, and its name alone where some are missing.
+    The last layer is numbered if all layers before it were asked; else it is called "last".
     """
-    found: dict[tuple[str, str], dict[int, Line]] = {}
-    for line in book.lines:
+    by_states: dict[tuple[str, str], dict[int, Line]] = {}
+    for line in lookup.lines:
         method = _METHOD.match(line.method)
-        scored = any(book.cell(line, task, metric) for metric in book.metrics(task)[:1])
+        scored = any(lookup.cell(line, task, metric) for metric in lookup.metrics(task)[:1])
         if method and line.probe == "compare" and scored:
             layer = -1 if method["layer"] is None else int(method["layer"])
-            found.setdefault((line.model, method["states"]), {})[layer] = line
-    several = {key: own for key, own in found.items() if len(own) > 1}
-    numbered = all(set(own) - {-1} == set(range(max(own) + 1)) for own in several.values())
+            by_states.setdefault((line.model, method["states"]), {})[layer] = line
+    several = {key: layer_lines for key, layer_lines in by_states.items() if len(layer_lines) > 1}
+    numbered = all(set(layer_lines) - {-1} == set(range(max(layer_lines) + 1)) for layer_lines in several.values())
     stacks = []
-    for (model, states), own in several.items():
-        lines: dict[int | str, Line] = {layer: own[layer] for layer in sorted(own) if layer >= 0}
-        if -1 in own:
-            lines[max(own) + 1 if numbered else _LAST] = own[-1]
-        alone = len({kind for _, kind in several}) == 1
-        stacks.append(_Stack(model, model if alone else f"{model} ({states})", task, lines))
+    for (model, states), layer_lines in several.items():
+        lines: dict[int | str, Line] = {layer: layer_lines[layer] for layer in sorted(layer_lines) if layer >= 0}
+        if -1 in layer_lines:
+            lines[max(layer_lines) + 1 if numbered else _LAST] = layer_lines[-1]
+        single_kind = len({state_kind for _, state_kind in several}) == 1
+        stacks.append(_Stack(model, model if single_kind else f"{model} ({states})", task, lines))
     return stacks
 
 
-def _shown(
+def _layer_figure_and_table(
     task: str, metric: Metric, stacks: Sequence[_Stack], cells: Mapping[tuple[str, int | str], Estimate]
 ) -> tuple[Figure, Table]:
-    places = sorted({layer for _, layer in cells}, key=lambda layer: (layer == _LAST, layer))
+    layer_order = sorted({layer for _, layer in cells}, key=lambda layer: (layer == _LAST, layer))
     caption = f"{task}: {metric_label(metric)} by layer"
     rows = tuple(
         {"x": layer, "line": stack.label, "model": stack.model, **vars(cells[stack.label, layer])}
-        for layer in places
+        for layer in layer_order
         for stack in stacks
         if (stack.label, layer) in cells
     )
     columns = (Column("Layer"), *(Column(stack.label, "share") for stack in stacks))
-    lines = tuple((str(layer), *(cells.get((stack.label, layer)) for stack in stacks)) for layer in places)
+    lines = tuple((str(layer), *(cells.get((stack.label, layer)) for stack in stacks)) for layer in layer_order)
     return Figure("lines", caption, rows, "layer", percent=True, y=metric_label(metric)), Table(
         f"{caption}.", columns, lines, aside=True
     )
 
 
-def _best(
-    given: AnalysisInput, stack: _Stack, metric: Metric, cells: Mapping[tuple[str, int | str], Estimate]
+def _best_layer(
+    inputs: AnalysisInput, stack: _Stack, metric: Metric, cells: Mapping[tuple[str, int | str], Estimate]
 ) -> tuple[TableRow, str]:
-    """The best layer against the last of those asked for: a row and a sentence."""
-    known = {layer: cells[stack.label, layer] for layer in stack.lines}
-    last = list(known)[-1]
-    best = max(known, key=lambda layer: (known[layer].value or 0.0, layer == last))
-    high, end = known[best], known[last]
-    head = (stack.label, str(best), high, end.value)
-    of = f"Of {len(known)} layers of {quote_name(stack.label)}"
+    """Compare the best layer with the last one asked: a row and a sentence."""
+    scores = {layer: cells[stack.label, layer] for layer in stack.lines}
+    last = list(scores)[-1]
+    best = max(scores, key=lambda layer: (scores[layer].value or 0.0, layer == last))
+    best_score, last_score = scores[best], scores[last]
+    head = (stack.label, str(best), best_score, last_score.value)
+    prefix = f"Of {len(scores)} layers of {quote_name(stack.label)}"
     if best == last:
-        return (*head, None, None, None), f"{of}, the last has the best accuracy ({percent(end.value or 0.0)})."
-    ids = sorted(set.intersection(*(set(given.counted_ids(line, stack.task)) for line in stack.lines.values())))
-    values = {layer: given.counted_values(line, ids, metric) for layer, line in stack.lines.items()}
-    weights, clusters = given.weights(ids), given.cluster_ids(ids)
-    seed = derived_seed(given.seed, "layers", stack.task, metric.name)
-    ahead = paired_difference(weights * values[best], weights * values[last], clusters, seed=seed)
-    p = min(1.0, ahead.p * (len(known) - 1))
-    halves = _other_half({layer: weights * own for layer, own in values.items()}, last, clusters, seed)
-    row = (*head, Estimate(ahead.difference, ahead.low, ahead.high, len(ids)), p, halves)
-    return row, f"{of}, layer {best} has the best accuracy{_ahead(high, end, ahead, p, halves)}."
+        return (
+            *head,
+            None,
+            None,
+            None,
+        ), f"{prefix}, the last has the best accuracy ({percent(last_score.value or 0.0)})."
+    ids = sorted(set.intersection(*(set(inputs.counted_ids(line, stack.task)) for line in stack.lines.values())))
+    values = {layer: inputs.counted_values(line, ids, metric) for layer, line in stack.lines.items()}
+    weights, clusters = inputs.weights(ids), inputs.cluster_ids(ids)
+    seed = derived_seed(inputs.seed, "layers", stack.task, metric.name)
+    lead = paired_difference(weights * values[best], weights * values[last], clusters, seed=seed)
+    p = min(1.0, lead.p * (len(scores) - 1))
+    cross_checked = _cross_checked_gain(
+        {layer: weights * layer_values for layer, layer_values in values.items()}, last, clusters, seed
+    )
+    row = (*head, Estimate(lead.difference, lead.low, lead.high, len(ids)), p, cross_checked)
+    return (
+        row,
+        f"{prefix}, layer {best} has the best "
+        f"accuracy{_describe_lead(best_score, last_score, lead, p, cross_checked)}.",
+    )
 
 
-def _ahead(high: Estimate, end: Estimate, ahead: PairedDifference, p: float, halves: float | None) -> str:
-    numbers = f" ({percent(high.value or 0.0)}, the last {percent(end.value or 0.0)})"
+def _describe_lead(
+    best_score: Estimate, last_score: Estimate, lead: PairedDifference, p: float, cross_checked: float | None
+) -> str:
+    numbers = f" ({percent(best_score.value or 0.0)}, the last {percent(last_score.value or 0.0)})"
     if p >= 0.05:
         return f"{numbers}, but chosen among so many it cannot be told from the last (p = {p:.3f})"
-    half = "" if halves is None else f", {100 * halves:+.1f} on questions that it was not chosen by"
+    cross_check_clause = (
+        "" if cross_checked is None else f", {100 * cross_checked:+.1f} on questions that it was not chosen by"
+    )
     exact = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return f"{numbers}, {100 * ahead.difference:.1f} points ahead of the last ({exact}{half})"
+    return f"{numbers}, {100 * lead.difference:.1f} points ahead of the last ({exact}{cross_check_clause})"
 
 
-def _other_half(
+def _cross_checked_gain(
     values: Mapping[int | str, np.ndarray], last: int | str, clusters: np.ndarray, seed: int
 ) -> float | None:
-    """How far the layer that is best on one half of the clusters is ahead of the last on the other; both ways round."""
+    """Compute the lead over the last layer on one half of the clusters of the layer that is best on the other half.
+
+    Returns:
+        The mean of both directions; None for fewer than two clusters.
+    """
     names, index = np.unique(clusters, return_inverse=True)
     if len(names) < 2:
         return None

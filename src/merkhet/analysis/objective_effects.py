@@ -1,4 +1,4 @@
-"""What an objective does to knowledge: models that were trained further by several of them."""
+"""Effects of pre-training objectives on scores."""
 
 from __future__ import annotations
 
@@ -37,123 +37,132 @@ _EXPLANATION = (
 
 
 def parse_trained_model(model: str) -> tuple[str, str] | None:
-    """The model that was trained further (with its run, where that is told) and its objective; None for others."""
-    found = _TRAINED.match(model)
-    return (found["base"] + (found["run"] or ""), found["objective"]) if found else None
+    """Split a model's name into the base model (with its run, if named) and the objective; None for other models."""
+    match = _TRAINED.match(model)
+    return (match["base"] + (match["run"] or ""), match["objective"]) if match else None
 
 
-def objectives(given: AnalysisInput) -> Analysis | None:
-    """Scores by objective, differences from mlm and curves of the loss; None where no model was trained further."""
-    book = ScoreLookup(given)
+def objectives(inputs: AnalysisInput) -> Analysis | None:
+    """Show scores by objective, differences from mlm and loss curves; None without further pre-training."""
+    lookup = ScoreLookup(inputs)
     families: dict[str, dict[str, str]] = {}
-    for model in dict.fromkeys(line.model for line in book.lines):
-        found = parse_trained_model(model)
-        if found is not None:
-            families.setdefault(found[0], {})[found[1]] = model
+    for model in dict.fromkeys(line.model for line in lookup.lines):
+        parsed = parse_trained_model(model)
+        if parsed is not None:
+            families.setdefault(parsed[0], {})[parsed[1]] = model
     if not families:
         return None
     tables, sentences = [], []
     for base, trained in families.items():
-        order = {name: trained[name] for name in OBJECTIVES if name in trained}
-        tables.append(_scores(book, base, order))
-        compared = _compared(given, book, order)
-        if compared:
-            tables.append(_differences(base, compared))
-            sentences += _told(base, order, compared)
+        by_objective = {name: trained[name] for name in OBJECTIVES if name in trained}
+        tables.append(_score_table(lookup, base, by_objective))
+        comparisons = _compare_objectives(inputs, lookup, by_objective)
+        if comparisons:
+            tables.append(_difference_table(base, comparisons))
+            sentences += _describe_objectives(base, by_objective, comparisons)
     return Analysis(
         "objectives",
         "Training objectives",
         _EXPLANATION,
         tuple(tables),
-        tuple(_curves(given.training_records)),
+        tuple(_loss_figures(inputs.training_records)),
         tuple(sentences),
     )
 
 
-def _scores(book: ScoreLookup, base: str, trained: Mapping[str, str]) -> Table:
-    models = {"before": base, **trained} if any(line.model == base for line in book.lines) else dict(trained)
+def _score_table(lookup: ScoreLookup, base: str, trained: Mapping[str, str]) -> Table:
+    models = {"before": base, **trained} if any(line.model == base for line in lookup.lines) else dict(trained)
     rows: list[TableRow] = []
-    for task in book.tasks:
-        for metric in book.metrics(task):
-            cells = [_cell(book, model, task, metric) for model in models.values()]
+    for task in lookup.tasks:
+        for metric in lookup.metrics(task):
+            cells = [_cell(lookup, model, task, metric) for model in models.values()]
             if any(cell is not None for cell in cells):
                 rows.append((f"{task} {metric_label(metric)}", *cells))
     columns = (Column("Score"), *(Column(name, "share") for name in models))
     return Table(f"{base} trained further by each objective.", columns, tuple(rows))
 
 
-def _cell(book: ScoreLookup, model: str, task: str, metric: Metric) -> Estimate | None:
-    line = book.first_line(model, task)
-    return None if line is None else book.cell(line, task, metric)
+def _cell(lookup: ScoreLookup, model: str, task: str, metric: Metric) -> Estimate | None:
+    line = lookup.first_line(model, task)
+    return None if line is None else lookup.cell(line, task, metric)
 
 
-def _compared(given: AnalysisInput, book: ScoreLookup, trained: Mapping[str, str]) -> list[Comparison]:
-    """Every other objective against mlm, by the same probe and method, on every task and metric."""
-    found = []
+def _compare_objectives(inputs: AnalysisInput, lookup: ScoreLookup, trained: Mapping[str, str]) -> list[Comparison]:
+    """Compare every other objective with mlm, by the same probe and method, on every task and metric."""
+    comparisons = []
     for name, model in trained.items():
-        for task in book.tasks if name != _PLAIN and _PLAIN in trained else ():
-            pair = _pair(book, model, trained[_PLAIN], task)
-            ids = sorted(set(given.counted_ids(pair[0], task)) & set(given.counted_ids(pair[1], task))) if pair else []
-            clusters = given.cluster_ids(ids)
+        for task in lookup.tasks if name != _PLAIN and _PLAIN in trained else ():
+            pair = _line_pair(lookup, model, trained[_PLAIN], task)
+            ids = (
+                sorted(set(inputs.counted_ids(pair[0], task)) & set(inputs.counted_ids(pair[1], task))) if pair else []
+            )
+            clusters = inputs.cluster_ids(ids)
             if pair is None or len(set(clusters.tolist())) < 2:
                 continue
-            weights = given.weights(ids)
-            for metric in book.metrics(task):
-                first, second = (weights * given.counted_values(line, ids, metric) for line in pair)
-                seed = derived_seed(given.seed, "objectives", task, metric.name)
-                one = paired_difference(first, second, clusters, seed=seed)
-                head = (task, metric_label(metric), name, _PLAIN)
-                found.append(Comparison(*head, one.difference, one.low, one.high, one.p, len(ids)))
-    return correct_comparisons(found)
+            weights = inputs.weights(ids)
+            for metric in lookup.metrics(task):
+                first, second = (weights * inputs.counted_values(line, ids, metric) for line in pair)
+                seed = derived_seed(inputs.seed, "objectives", task, metric.name)
+                paired = paired_difference(first, second, clusters, seed=seed)
+                key = (task, metric_label(metric), name, _PLAIN)
+                comparisons.append(Comparison(*key, paired.difference, paired.low, paired.high, paired.p, len(ids)))
+    return correct_comparisons(comparisons)
 
 
-def _pair(book: ScoreLookup, model: str, other: str, task: str) -> tuple[Line, Line] | None:
-    line = book.first_line(model, task)
-    twin = None if line is None else Line(other, line.probe, line.method)
-    return None if line is None or twin not in book.lines or twin is None else (line, twin)
+def _line_pair(lookup: ScoreLookup, model: str, plain_model: str, task: str) -> tuple[Line, Line] | None:
+    line = lookup.first_line(model, task)
+    twin = None if line is None else Line(plain_model, line.probe, line.method)
+    return None if line is None or twin not in lookup.lines or twin is None else (line, twin)
 
 
-def _differences(base: str, compared: Sequence[Comparison]) -> Table:
+def _difference_table(base: str, comparisons: Sequence[Comparison]) -> Table:
     columns = (
         *(Column("Score"), Column("Objective"), Column("against mlm", "points")),
         *(Column("p", "p"), Column("n", "count")),
     )
     rows = tuple(
-        (f"{one.task} {one.metric}", one.model, Estimate(one.difference, one.low, one.high, one.n), one.p, one.n)
-        for one in compared
+        (
+            f"{comparison.task} {comparison.metric}",
+            comparison.model,
+            Estimate(comparison.difference, comparison.low, comparison.high, comparison.n),
+            comparison.p,
+            comparison.n,
+        )
+        for comparison in comparisons
     )
     return Table(f"{base}: each objective against mlm alone, on the same questions.", columns, rows)
 
 
-def _told(base: str, trained: Mapping[str, str], compared: Sequence[Comparison]) -> list[str]:
-    """Of each objective: where it is above mlm, where below, where neither can be told."""
+def _describe_objectives(base: str, trained: Mapping[str, str], comparisons: Sequence[Comparison]) -> list[str]:
+    """Word for each objective on which scores it is above mlm, below, or neither."""
     sentences = []
     for name in trained:
         above, below, equal = "above mlm on", "below mlm on", "not told apart from mlm on"
         sides: dict[str, list[str]] = {above: [], below: [], equal: []}
-        own = [one for one in compared if one.model == name]
-        for one in own:
-            side = equal if one.p >= 0.05 else above if one.difference > 0 else below
-            sides[side].append(f"{one.task} {one.metric}")
+        of_objective = [comparison for comparison in comparisons if comparison.model == name]
+        for comparison in of_objective:
+            side = equal if comparison.p >= 0.05 else above if comparison.difference > 0 else below
+            sides[side].append(f"{comparison.task} {comparison.metric}")
         parts = [
-            f"{side} {'any score' if side == equal and len(places) == len(own) else join_names(places)}"
-            for side, places in sides.items()
-            if places
+            f"{side} "
+            f"{'any score' if side == equal and len(score_names) == len(of_objective) else join_names(score_names)}"
+            for side, score_names in sides.items()
+            if score_names
         ]
         if parts:
             sentences.append(f"{base} with {name} is {'; '.join(parts)}.")
     return sentences
 
 
-def _curves(learned: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """The loss of each model by step: of masked words, which all objectives share, and of all that was trained for."""
+def _loss_figures(training_records: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """Draw the loss of each model by step: of masked words, which all objectives share, and the total loss."""
     titles = {"mlm": "loss of masked words while training", "loss": "whole loss while training"}
     figures = []
     for column, title in titles.items():
         rows = tuple(
-            {"x": point["step"], "line": str(one.get("model")), "value": point[column]}
-            for one in learned
-            for point in one.get("curve") or ()
+            {"x": point["step"], "line": str(record.get("model")), "value": point[column]}
+            for record in training_records
+            for point in record.get("curve") or ()
             if point.get("step") is not None and point.get(column) is not None
         )
         if rows:

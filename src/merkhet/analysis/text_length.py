@@ -1,4 +1,4 @@
-"""Whether longer texts are easier: scores by the length of a question's text."""
+"""Scores by the length of a question's text."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ _EXPLANATION = (
 )
 
 
-def lengths(given: AnalysisInput) -> Analysis | None:
-    """Scores by bucket of length, a figure for each task and probe; None where no such task was asked."""
-    tasks, edges = _parse_option(given.options.get("lengths"))
-    size = {row["question_id"]: len(row["prompt"].replace(SLOT, row["target"], 1)) for row in given.questions}
-    figures, tables, correlations, sentences = [], [], [], []
+def lengths(inputs: AnalysisInput) -> Analysis | None:
+    """Score buckets of text length, for each task and probe; None if no such task was asked."""
+    tasks, edges = _parse_option(inputs.options.get("lengths"))
+    text_lengths = {row["question_id"]: len(row["prompt"].replace(SLOT, row["target"], 1)) for row in inputs.questions}
+    figures, tables, correlation_rows, sentences = [], [], [], []
     for task in tasks:
         by_probe: dict[str, list[Line]] = defaultdict(list)
-        for line in given.usable:
-            if any(given.questions_by_id[name].task == task for name in given.usable[line]):
+        for line in inputs.usable:
+            if any(inputs.questions_by_id[question_id].task == task for question_id in inputs.usable[line]):
                 by_probe[line.probe].append(line)
         for probe, lines in by_probe.items():
-            figure, table = _buckets(given, task, probe, lines, size, edges)
+            figure, table = _buckets(inputs, task, probe, lines, text_lengths, edges)
             figures.append(figure)
             tables.append(table)
-            found = {line: _correlation(given, task, line, size) for line in lines}
-            correlations += [
-                (_labels(lines)[line], task, probe, estimate(rho, len(given.counted_ids(line, task))))
-                for line, rho in found.items()
+            correlations = {line: _correlation(inputs, task, line, text_lengths) for line in lines}
+            correlation_rows += [
+                (_labels(lines)[line], task, probe, estimate(rho, len(inputs.counted_ids(line, task))))
+                for line, rho in correlations.items()
             ]
-            sentences += [text for text in [_sentence(given, task, probe, found)] if text is not None]
+            sentences += [text for text in [_describe_trend(inputs, task, probe, correlations)] if text is not None]
     if not figures:
         return None
     columns = (Column("Model"), Column("Task"), Column("Probe"), Column("Spearman’s rho", "correlation"))
-    table = Table("Rank correlation of the score with the length of the text.", columns, tuple(correlations))
+    table = Table("Rank correlation of the score with the length of the text.", columns, tuple(correlation_rows))
     return Analysis(
         "lengths",
         "Accuracy by text length",
@@ -76,13 +76,17 @@ def lengths(given: AnalysisInput) -> Analysis | None:
 
 
 def check_lengths(value: Any, _home: Path, _models: Sequence[str]) -> Any:
-    """The option ``lengths`` as it is; refuses what is no mapping of tasks and edges."""
+    """Check the option ``lengths`` and return it.
+
+    Raises:
+        InputError: The value is not a mapping of tasks and edges.
+    """
     _parse_option(value)
     return value
 
 
 def bucket_names(edges: Sequence[int]) -> list[str]:
-    """What lies below the first edge, from each edge to the next, and from the last one on."""
+    """Name the buckets: below the first edge, from each edge to the next, and from the last edge on."""
     inner = (f"{start}–{end - 1}" if end - 1 > start else str(start) for start, end in pairwise(edges))
     return [f"below {edges[0]}", *inner, f"{edges[-1]}+"]
 
@@ -91,87 +95,94 @@ def _parse_option(value: Any) -> tuple[Sequence[str], Sequence[int]]:
     if value is None:
         return TASKS, EDGES
     if not isinstance(value, Mapping):
-        raise InputError(f"the option 'lengths' is {value!r}; write {{tasks: [encyclopedia], edges: [16, 32, 64]}}")
+        raise InputError(
+            f"options.lengths must be a mapping such as {{tasks: [encyclopedia], edges: [16, 32, 64]}}, got {value!r}"
+        )
     for key in value:
         if key not in _KEYS:
-            raise InputError(f"the option 'lengths' has no key {key!r}; {did_you_mean(str(key), _KEYS)}")
+            raise InputError(f"options.lengths has no key {key!r}; {did_you_mean(str(key), _KEYS)}")
     tasks, edges = value.get("tasks", TASKS), value.get("edges", EDGES)
     if not isinstance(tasks, Sequence) or isinstance(tasks, str) or not all(isinstance(name, str) for name in tasks):
-        raise InputError(f"the option 'lengths' has the tasks {tasks!r}; write a list of names of tasks")
-    whole = isinstance(edges, Sequence) and all(type(edge) is int and edge > 0 for edge in edges)
-    if not whole or not edges or any(first >= second for first, second in pairwise(edges)):
-        raise InputError(f"the option 'lengths' has the edges {edges!r}; write whole numbers above 0 that grow")
+        raise InputError(f"options.lengths.tasks must be a list of task names, got {tasks!r}")
+    valid_edges = isinstance(edges, Sequence) and all(type(edge) is int and edge > 0 for edge in edges)
+    if not valid_edges or not edges or any(first >= second for first, second in pairwise(edges)):
+        raise InputError(f"options.lengths.edges must be increasing integers > 0, got {edges!r}")
     return list(dict.fromkeys(tasks)), list(edges)
 
 
 def _buckets(
-    given: AnalysisInput, task: str, probe: str, lines: Sequence[Line], size: Mapping[str, int], edges: Sequence[int]
+    inputs: AnalysisInput,
+    task: str,
+    probe: str,
+    lines: Sequence[Line],
+    text_lengths: Mapping[str, int],
+    edges: Sequence[int],
 ) -> tuple[Figure, Table]:
     names = bucket_names(edges)
     cells: dict[tuple[int, Line], Estimate] = {}
     for line in lines:
-        metric = given.metric(task, line)
+        metric = inputs.metric(task, line)
         members: dict[int, list[str]] = defaultdict(list)
-        for name in given.counted_ids(line, task):
-            members[bisect_right(edges, size[name])].append(name)
-        for place, ids in members.items():
-            seed = derived_seed(given.seed, "lengths", task, names[place], metric.name)
-            interval = clustered_interval(given.counted_values(line, ids, metric), given.cluster_ids(ids), seed=seed)
-            cells[place, line] = estimate(interval, len(ids))
-    used = sorted({place for place, _ in cells})
-    metrics = " and ".join(dict.fromkeys(metric_label(given.metric(task, line)) for line in lines))
-    kind = "share" if all(given.metric(task, line).share for line in lines) else "number"
+        for question_id in inputs.counted_ids(line, task):
+            members[bisect_right(edges, text_lengths[question_id])].append(question_id)
+        for bucket, ids in members.items():
+            seed = derived_seed(inputs.seed, "lengths", task, names[bucket], metric.name)
+            interval = clustered_interval(inputs.counted_values(line, ids, metric), inputs.cluster_ids(ids), seed=seed)
+            cells[bucket, line] = estimate(interval, len(ids))
+    used_buckets = sorted({bucket for bucket, _ in cells})
+    metrics = " and ".join(dict.fromkeys(metric_label(inputs.metric(task, line)) for line in lines))
+    kind = "share" if all(inputs.metric(task, line).share for line in lines) else "number"
     label = _labels(lines)
     rows = tuple(
         (
-            names[place],
-            max((cell.n or 0 for (own, _), cell in cells.items() if own == place), default=0),
-            *(cells.get((place, line)) for line in lines),
+            names[bucket],
+            max((cell.n or 0 for (cell_bucket, _), cell in cells.items() if cell_bucket == bucket), default=0),
+            *(cells.get((bucket, line)) for line in lines),
         )
-        for place in used
+        for bucket in used_buckets
     )
     columns = (
         *(Column("Characters"), Column("questions", "count")),
         *(Column(label[line], kind) for line in lines),
     )
     caption = f"{task}, {probe}: {metrics} by length of the text"
-    drawn = tuple(
-        {"x": names[place], "line": label[line], "model": line.model, **vars(cells[place, line])}
+    points = tuple(
+        {"x": names[bucket], "line": label[line], "model": line.model, **vars(cells[bucket, line])}
         for line in lines
-        for place in used
-        if (place, line) in cells
+        for bucket in used_buckets
+        if (bucket, line) in cells
     )
-    figure = Figure("lines", caption, drawn, "characters", percent=kind == "share", y=metrics)
+    figure = Figure("lines", caption, points, "characters", percent=kind == "share", y=metrics)
     return figure, Table(f"{caption}.", columns, rows, aside=True)
 
 
 def _labels(lines: Sequence[Line]) -> dict[Line, str]:
-    """What lines of one probe are called: the model, with its method where it has several."""
-    several = {line.model for line in lines if sum(other.model == line.model for other in lines) > 1}
+    """Label the lines of one probe by model, with the method if a model has several."""
+    several = {line.model for line in lines if sum(sibling.model == line.model for sibling in lines) > 1}
     return {line: f"{line.model} ({line.method})" if line.model in several else line.model for line in lines}
 
 
-def _correlation(given: AnalysisInput, task: str, line: Line, size: Mapping[str, int]) -> Interval:
-    ids = given.counted_ids(line, task)
-    metric = given.metric(task, line)
+def _correlation(inputs: AnalysisInput, task: str, line: Line, text_lengths: Mapping[str, int]) -> Interval:
+    ids = inputs.counted_ids(line, task)
+    metric = inputs.metric(task, line)
     sign = 1.0 if metric.higher_is_better else -1.0
-    values = sign * given.counted_values(line, ids, metric)
-    found = np.array([size[name] for name in ids], dtype=np.float64)
-    seed = derived_seed(given.seed, "lengths", task, metric.name)
-    return rank_correlation(found, values, given.cluster_ids(ids), seed=seed)
+    values = sign * inputs.counted_values(line, ids, metric)
+    lengths_array = np.array([text_lengths[question_id] for question_id in ids], dtype=np.float64)
+    seed = derived_seed(inputs.seed, "lengths", task, metric.name)
+    return rank_correlation(lengths_array, values, inputs.cluster_ids(ids), seed=seed)
 
 
-def _sentence(given: AnalysisInput, task: str, probe: str, found: Mapping[Line, Interval]) -> str | None:
-    """For which models the score grows with length, for which it falls, and for which that cannot be told."""
-    label = _labels(list(found))
+def _describe_trend(inputs: AnalysisInput, task: str, probe: str, correlations: Mapping[Line, Interval]) -> str | None:
+    """Word for which models the score grows with length, for which it falls, and for which neither is clear."""
+    label = _labels(list(correlations))
     grows, falls, unknown = "grows", "falls", "cannot be told to change"
     sides: dict[str, list[str]] = {grows: [], falls: [], unknown: []}
-    models = [line for line in found if line.model not in given.baselines]
+    models = [line for line in correlations if line.model not in inputs.baselines]
     for line in models:
-        rho = found[line]
+        rho = correlations[line]
         number = "" if np.isnan(rho.low) else f" (rho {rho.value:.2f} [{rho.low:.2f}, {rho.high:.2f}])"
         sides[grows if rho.low > 0 else falls if rho.high < 0 else unknown].append(f"{quote_name(label[line])}{number}")
     if not models:
         return None
     parts = [f"{side} with the length of the text for {join_names(names)}" for side, names in sides.items() if names]
-    return f"On {task} ({probe}), {metric_label(given.metric(task, models[0]))} {'; it '.join(parts)}."
+    return f"On {task} ({probe}), {metric_label(inputs.metric(task, models[0]))} {'; it '.join(parts)}."

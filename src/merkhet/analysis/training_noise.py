@@ -1,5 +1,4 @@
-"""What several trainings of the same model with other seeds say together: the mean, how far they lie apart, and which
-differences between conditions outlive the luck of one training."""
+"""Training noise: means and spread over trainings with different seeds, and differences between conditions."""
 
 from __future__ import annotations
 
@@ -28,119 +27,146 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True)
 class TrainingScores:
-    """The scores of one model under one condition on one task, by metric, one for each training in order."""
+    """The scores of one model under one condition on one task."""
 
     model: str
     base: str
     condition: Mapping[str, Any]
     task: str
     scores: Mapping[str, tuple[float, ...]]
+    """By metric, one score for each training in order."""
 
 
-def trainings(found: Sequence[TrainingScores]) -> Analysis | None:
-    """Means over trainings with their spread, and conditions compared; None where nothing was trained twice."""
-    several = [one for one in found if any(len(values) > 1 for values in one.scores.values())]
-    if not several:
+def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
+    """Show means and spread over trainings, and compare conditions; None if nothing was trained twice."""
+    repeated = [entry for entry in trainings_scores if any(len(values) > 1 for values in entry.scores.values())]
+    if not repeated:
         return None
-    metrics = list(dict.fromkeys(metric for one in several for metric in one.scores))
-    compared = correct_comparisons(list(_differences(several, metrics)))
-    spread = tuple(_row(one, metric) for metric in metrics for one in several)
+    metrics = list(dict.fromkeys(metric for entry in repeated for metric in entry.scores))
+    comparisons = correct_comparisons(list(_compare_conditions(repeated, metrics)))
+    spread = tuple(_row(entry, metric) for metric in metrics for entry in repeated)
     columns: tuple[Column, ...] = (
         *(Column("Model"), Column("asked"), Column("Score"), Column("trainings", "count"), Column("mean", "share")),
         *(Column("standard deviation", "share"), Column("least", "share"), Column("most", "share")),
     )
     tables = [Table("Scores over trainings.", columns, spread)]
-    if compared:
+    if comparisons:
         columns = (
             *(Column("Model"), Column("against"), Column("asked"), Column("Score")),
             *(Column("difference", "points"), Column("p", "p"), Column("trainings", "count")),
         )
         rows = tuple(
-            (one.model, one.other, one.task, LABELS.get(one.metric, one.metric), _apart(one), one.p, one.n)
-            for one in compared
+            (
+                entry.model,
+                entry.other,
+                entry.task,
+                LABELS.get(entry.metric, entry.metric),
+                _as_estimate(entry),
+                entry.p,
+                entry.n,
+            )
+            for entry in comparisons
         )
         tables.append(Table("Differences between trainings of the same seed.", columns, rows))
     first = metrics[0]
     bars = tuple(
-        {"panel": one.task, "x": one.model.removeprefix(f"{one.base}, "), "bar": one.base, **_drawn(one, first)}
-        for one in several
+        {
+            "panel": entry.task,
+            "x": entry.model.removeprefix(f"{entry.base}, "),
+            "bar": entry.base,
+            **_interval_fields(entry, first),
+        }
+        for entry in repeated
     )
     caption = f"{LABELS.get(first, first)} over trainings: the mean, and what another training may give."
-    said = [_told(one, first) for one in several]
-    said += [_clear(one) for one in compared if one.metric == first and one.p < 0.05]
+    sentences = [_describe_trainings(entry, first) for entry in repeated]
+    sentences += [_describe_difference(entry) for entry in comparisons if entry.metric == first and entry.p < 0.05]
     figure = Figure("bars", caption, bars, legend="Model")
-    return Analysis("trainings", "Several trainings", _EXPLANATION, tuple(tables), (figure,), tuple(said))
+    return Analysis("trainings", "Several trainings", _EXPLANATION, tuple(tables), (figure,), tuple(sentences))
 
 
 def mean_over_trainings(values: Sequence[float]) -> Estimate:
-    r"""The mean over trainings with Student's interval, which is not there for one training or where all are equal.
+    r"""Compute the mean over trainings with Student's interval (none for one training or equal scores).
 
     .. math:: \bar v \pm t_{k-1} \, s / \sqrt{k}
     """
-    mean, (low, high) = float(np.mean(values)), _reach(values)
+    mean, (low, high) = float(np.mean(values)), _student_interval(values)
     if low is None or high is None:
         return Estimate(mean, n=len(values))
     return Estimate(mean, max(0.0, low), min(1.0, high), len(values))
 
 
-def _reach(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
+def _student_interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
     count = len(values)
     deviation = float(np.std(values, ddof=1)) if count > 1 else 0.0
     if deviation <= 1e-12:
         return None, None
-    reach = student_quantile(0.5 + _LEVEL / 2.0, count - 1) * deviation / math.sqrt(count)
-    return float(np.mean(values)) - reach, float(np.mean(values)) + reach
+    half_width = student_quantile(0.5 + _LEVEL / 2.0, count - 1) * deviation / math.sqrt(count)
+    return float(np.mean(values)) - half_width, float(np.mean(values)) + half_width
 
 
-def _row(one: TrainingScores, metric: str) -> TableRow:
-    values = one.scores[metric]
+def _row(training_scores: TrainingScores, metric: str) -> TableRow:
+    values = training_scores.scores[metric]
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     label = LABELS.get(metric, metric)
-    return (one.model, one.task, label, len(values), mean_over_trainings(values), deviation, min(values), max(values))
+    return (
+        training_scores.model,
+        training_scores.task,
+        label,
+        len(values),
+        mean_over_trainings(values),
+        deviation,
+        min(values),
+        max(values),
+    )
 
 
-def _drawn(one: TrainingScores, metric: str) -> dict[str, Any]:
-    return vars(mean_over_trainings(one.scores[metric]))
+def _interval_fields(training_scores: TrainingScores, metric: str) -> dict[str, Any]:
+    return vars(mean_over_trainings(training_scores.scores[metric]))
 
 
-def _differences(several: Sequence[TrainingScores], metrics: Sequence[str]) -> Iterator[Comparison]:
-    """Every two that differ in one thing only, the better one first, by what lies between trainings of one seed."""
+def _compare_conditions(repeated: Sequence[TrainingScores], metrics: Sequence[str]) -> Iterator[Comparison]:
+    """Compare every two conditions that differ in one respect, paired by seed, better one first."""
     for metric in metrics:
-        for one, other in combinations(several, 2):
-            if one.task != other.task or not are_comparable(one.base, one.condition, other.base, other.condition):
+        for first, second in combinations(repeated, 2):
+            if first.task != second.task or not are_comparable(
+                first.base, first.condition, second.base, second.condition
+            ):
                 continue
-            ours, theirs = (np.array(each.scores[metric]) for each in (one, other))
-            apart = ours - theirs if len(ours) == len(theirs) else np.zeros(0)
-            low, high = _reach(apart.tolist()) if len(apart) else (None, None)
+            first_values, second_values = (np.array(entry.scores[metric]) for entry in (first, second))
+            differences = first_values - second_values if len(first_values) == len(second_values) else np.zeros(0)
+            low, high = _student_interval(differences.tolist()) if len(differences) else (None, None)
             if low is None or high is None:
                 continue
-            mean, count = float(apart.mean()), len(apart)
-            p = student_p_value(mean / (float(apart.std(ddof=1)) / math.sqrt(count)), count - 1)
-            found = Comparison(one.task, metric, one.model, other.model, mean, low, high, p, count)
+            mean, count = float(differences.mean()), len(differences)
+            p = student_p_value(mean / (float(differences.std(ddof=1)) / math.sqrt(count)), count - 1)
+            comparison = Comparison(first.task, metric, first.model, second.model, mean, low, high, p, count)
             yield (
-                found
+                comparison
                 if mean >= 0
-                else replace(found, model=other.model, other=one.model, difference=-mean, low=-high, high=-low)
+                else replace(comparison, model=second.model, other=first.model, difference=-mean, low=-high, high=-low)
             )
 
 
-def _apart(one: Comparison) -> Estimate:
-    return Estimate(one.difference, one.low, one.high, one.n)
+def _as_estimate(comparison: Comparison) -> Estimate:
+    return Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
 
 
-def _told(one: TrainingScores, metric: str) -> str:
-    values, mean = one.scores[metric], mean_over_trainings(one.scores[metric])
+def _describe_trainings(training_scores: TrainingScores, metric: str) -> str:
+    values, mean = training_scores.scores[metric], mean_over_trainings(training_scores.scores[metric])
     ends = f" [{100 * mean.low:.1f}, {100 * mean.high:.1f}]" if mean.low is not None and mean.high is not None else ""
-    shown = join_names([percent(value) for value in values])
+    formatted = join_names([percent(value) for value in values])
     return (
-        f"{quote_name(one.model)} was trained {len(values)} times: {LABELS.get(metric, metric)} on {one.task} is "
-        f"{shown}, "
+        f"{quote_name(training_scores.model)} was trained {len(values)} times: {LABELS.get(metric, metric)} on "
+        f"{training_scores.task} is "
+        f"{formatted}, "
         f"on average {percent(mean.value or 0.0)}{ends}."
     )
 
 
-def _clear(one: Comparison) -> str:
+def _describe_difference(comparison: Comparison) -> str:
     return (
-        f"Over {one.n} trainings, {quote_name(one.model)} is above {quote_name(one.other)} on {one.task}: "
-        f"{format_paired_difference(one)}."
+        f"Over {comparison.n} trainings, {quote_name(comparison.model)} is above {quote_name(comparison.other)} on "
+        f"{comparison.task}: "
+        f"{format_paired_difference(comparison)}."
     )
