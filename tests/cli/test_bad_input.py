@@ -103,11 +103,11 @@ def test_a_model_folder_without_weights(refuse, model_folders: dict[str, Path], 
 
 BROKEN_ROWS = (
     ('{"prompt": "A [MASK].", "answers": ["a"', "not valid JSON"),
-    ('["a list"]', "a row is a JSON object"),
+    ('["a list"]', "a row must be a JSON object"),
     ({**GOOD, "prompt": "The capital of France is Paris."}, "has no slot"),
     ({**GOOD, "prompt": "[MASK] is [MASK]."}, "has 2 slots"),
     ({**GOOD, "answers": []}, "'answers' is empty"),
-    ({**GOOD, "answers": 3}, "'answers' is 3"),
+    ({**GOOD, "answers": 3}, "'answers' must be list<item: string>, got 3"),
     ({**GOOD, "anwsers": ["Paris"]}, "did you mean 'answers'?"),
     ({**GOOD, "choices": ["Rome", "Bern"]}, "'Paris' is not among the candidates"),
     ({"answers": ["Paris"]}, "'prompt'"),

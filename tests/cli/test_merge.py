@@ -32,7 +32,7 @@ def test_shards_are_asked_and_put_together(merkhet, tmp_path: Path) -> None:
 
 REFUSED = (
     (("--shard", "0/2"), "shards are counted from 1"),
-    (("--engine", "rai"), "there is no engine 'rai'; did you mean 'ray'?"),
+    (("--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'?"),
     (("--workers", "2"), "--workers is for asking on Ray; add --engine ray, or leave it out"),
     (("--cores-per-worker", "2"), "--cores-per-worker is for asking on Ray"),
 )
@@ -40,7 +40,7 @@ REFUSED_BY_RAY = (
     (("--engine", "ray://127.0.0.1:1"), "there is no Ray cluster at ray://127.0.0.1:1 (Connection refused)"),
     (("--engine", "ray:127.0.0.1:1"), "there is no Ray cluster at 127.0.0.1:1 (Connection refused)"),
     (("--engine", "ray:nonsense"), "'nonsense' is no address of a Ray cluster; write ray://HOST:10001"),
-    (("--engine", "ray", "--engine", "ray://h:1"), "both ray and ray://h:1 are asked for"),
+    (("--engine", "ray", "--engine", "ray://h:1"), "both ray and ray://h:1 are named as the engine to ask"),
 )
 
 

@@ -81,11 +81,11 @@ def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
     cases = [
         (b'{"prompt": "[MASK]"', "row 3: not valid JSON (Expecting ',' delimiter at column 20). Mend the row."),
         (b'{"prompt": "caf\xe9 [MASK]"}', "row 3: the text is not UTF-8; save the file as UTF-8"),
-        (b"[1, 2]", "row 3: a row is a JSON object, and this is list"),
-        (b"null", "row 3: a row is a JSON object, and this is NoneType"),
-        (line(choices="Jupiter"), "row 3: 'choices' is 'Jupiter', and should be list"),
-        (line(target=7), "row 3: 'target' is 7, and should be string"),
-        (line(answers=[1]), "row 3: 'answers' is [1], and should be list"),
+        (b"[1, 2]", "row 3: a row must be a JSON object, got list"),
+        (b"null", "row 3: a row must be a JSON object, got NoneType"),
+        (line(choices="Jupiter"), "row 3: 'choices' must be list<item: string>, got 'Jupiter'"),
+        (line(target=7), "row 3: 'target' must be string, got 7"),
+        (line(answers=[1]), "row 3: 'answers' must be list<item: string>, got [1]"),
         (line(awnsers=["x"]), "row 3: there is no column 'awnsers' in a table of questions; did you mean 'answers'?"),
         (line(prompt="no slot"), "row 3: the prompt 'no slot' has no slot"),
         (line(prompt="[MASK] [MASK]"), "row 3: the prompt '[MASK] [MASK]' has 2 slots"),
@@ -112,7 +112,7 @@ def test_json_lines_get_ids_and_defaults(tmp_path):
 
 
 def test_a_file_of_another_kind_or_none(tmp_path):
-    assert "is read from .parquet or .jsonl" in refusal_of(tmp_path, "questions.xlsx")
+    assert "must be a .parquet or .jsonl file" in refusal_of(tmp_path, "questions.xlsx")
     with pytest.raises(InputError, match="there is no file"):
         read_table(QUESTIONS, tmp_path / "absent.parquet")
 

@@ -135,14 +135,14 @@ def test_a_row_that_does_not_fit_is_refused_by_its_number():
         (QUESTIONS, question(choices=None), "either 'choices' or a 'candidate_set'"),
         (QUESTIONS, question(), "questions, row 2: repeats questions, row 1 (question_id q_"),
         (QUESTIONS, question(anwers=["x"]), "no column 'anwers' in a table of questions; did you mean 'answers'?"),
-        (QUESTIONS, question(target=["x"]), "questions, row 2: 'target' is ['x'], and should be string"),
-        (QUESTIONS, question(answers="France"), "questions, row 2: 'answers' is 'France', and should be list"),
+        (QUESTIONS, question(target=["x"]), "questions, row 2: 'target' must be string, got ['x']"),
+        (QUESTIONS, question(answers="France"), "questions, row 2: 'answers' must be list<item: string>, got 'France'"),
         (FACTS, {"subject": "s", "predicate": "p", "object": "o", "value": 1.0}, "both or neither"),
         (FACTS, {"subject": "s", "predicate": "p"}, "both or neither"),
-        (FACTS, {"subject": "s", "predicate": "p", "value": "many"}, "'value' is 'many', and should be double"),
+        (FACTS, {"subject": "s", "predicate": "p", "value": "many"}, "'value' must be double, got 'many'"),
         (CANDIDATES, {"candidate_set": "c-1", "candidates": ["x"]}, "repeats candidates, row 1"),
         (NAMES, {"entity": "Q1"}, "names, row 2: 'label' is empty"),
-        (SCORES, {**ROWS["scores"][0], "n": 1.5}, "'n' is 1.5, and should be int64"),
+        (SCORES, {**ROWS["scores"][0], "n": 1.5}, "'n' must be int64, got 1.5"),
     ]
     check_all(check, cases)
 

@@ -130,7 +130,7 @@ def test_checking_takes_the_answers_as_they_are_written(tmp_path: Path) -> None:
 def test_a_wrong_row_is_named_by_file_and_row(tmp_path: Path) -> None:
     for line, said in (
         ('{"qid": 1', "not valid JSON"),
-        ("[1]", "a row is a JSON object, and this is list"),
+        ("[1]", "a row must be a JSON object, got list"),
         (row("a1", "x [MASK]", ["a"]), "the qid a1 is there already, in row 1"),
         (row(None, "x [MASK]", ["a"]), "'qid' is None, and should be a text"),
         (row("b", None, ["a"]), "'query' is None"),

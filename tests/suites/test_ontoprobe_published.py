@@ -50,7 +50,7 @@ def test_without_a_list_of_classes_those_of_the_rows_are_the_candidates(tmp_path
 def test_a_broken_row_is_named(tmp_path: Path) -> None:
     for row, message in (
         ("{", r"type\.jsonl, row 2: not valid JSON"),
-        ("[]", r"type\.jsonl, row 2: a row is a JSON object"),
+        ("[]", r"type\.jsonl, row 2: a row must be a JSON object"),
         ({"uuu": "a"}, r"type\.jsonl, row 2: a row must have 'uuu' and 'xxx'"),
         ({"uuu": 3, "xxx": ["dog"]}, r"type\.jsonl, row 2: 'uuu' must be text, got 3"),
         ({"uuu": "a", "xxx": []}, r"type\.jsonl, row 2: 'xxx' is empty"),

@@ -1,7 +1,7 @@
-"""What every room stands on: errors, registries, the tables that travel, ids and atomic files.
+"""Foundations shared by all packages: errors, registries, table schemas, content ids, atomic files.
 
-Nothing here imports more than pyarrow, and that only when a table is touched.
+Only pyarrow is imported, and only by the modules that handle tables.
 """
 
 SLOT = "[MASK]"
-"""The one place in a prompt where an answer goes; every model family gets it in its own form."""
+"""Marks where the answer goes in a prompt; each model family replaces it by its own form."""

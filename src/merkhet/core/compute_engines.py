@@ -1,4 +1,4 @@
-"""Engines: where work is done beyond this process, named by a word or by the address of a cluster."""
+"""Compute engines for building and asking: local, DuckDB, Spark, Ray."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from dataclasses import dataclass, replace
 from merkhet.core.errors import InputError, did_you_mean
 
 BUILD_ENGINES, ASK_ENGINES = ("duckdb", "spark"), ("here", "ray")
-"""Engines that build, and engines that ask; the first of each is the usual one."""
+"""Engines that build questions, and engines that ask them; the first of each is the default."""
 
 _PACKAGES = {"spark": "pyspark", "ray": "ray"}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine and the cluster it runs on; without an address it is started on this machine.
-
-    ``memory`` is how much of it an engine on this machine may use (``4GB``); what does not fit goes to disk.
-    """
+    """An engine and where it runs."""
 
     name: str
     address: str | None = None
+    """Address of the cluster; None starts the engine on this machine."""
     memory: str | None = None
+    """Memory limit of an engine on this machine, such as ``4GB``; the rest spills to disk."""
 
     def __str__(self) -> str:
         if self.address is None:
@@ -34,7 +33,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Engines:
-    """The engine that builds and the one that asks."""
+    """The engine that builds questions and the one that asks them."""
 
     build: Engine = Engine(BUILD_ENGINES[0])
     ask: Engine = Engine(ASK_ENGINES[0])
@@ -42,7 +41,7 @@ class Engines:
 
 @dataclass(frozen=True)
 class AskEngine:
-    """Ray cluster that asks."""
+    """A Ray cluster that asks questions."""
 
     name: str
     address: str | None
@@ -53,24 +52,32 @@ class AskEngine:
 
 
 def parse_memory(text: str) -> str:
-    """An amount of memory such as ``4GB`` or ``512 MiB``; refuses what is none."""
+    """Check an amount of memory such as ``4GB`` or ``512 MiB`` and return it without surrounding blanks.
+
+    Raises:
+        InputError: The text is not an amount of memory.
+    """
     if not re.fullmatch(r"\d+(\.\d+)?\s*[kKMGT]i?B", text.strip()):
-        raise InputError(f"the memory is {text!r}, and should be an amount such as 4GB or 512MB")
+        raise InputError(f"memory must be an amount such as 4GB or 512MB, got {text!r}")
     return text.strip()
 
 
 def parse_engine(text: str) -> Engine:
-    """An engine: ``spark``, ``ray``, a cluster's address (``spark://host:7077``, ``ray://host:10001``), or a name and
-    whatever that engine takes for an address (``spark:yarn``, ``spark:local[4]``, ``ray:auto``).
+    """Parse the name of an engine, with or without an address.
 
-    Refuses an unknown one, and one whose package is not installed.
+    Args:
+        text: ``spark``, ``ray``, the address of a cluster (``spark://host:7077``, ``ray://host:10001``), or a name
+            with any address that the engine accepts (``spark:yarn``, ``spark:local[4]``, ``ray:auto``).
+
+    Raises:
+        InputError: The engine is unknown, or its package is not installed.
     """
-    name, colon, rest = text.partition(":")
+    name, colon, address = text.partition(":")
     known = (*BUILD_ENGINES, *ASK_ENGINES)
     if name not in known:
-        raise InputError(f"there is no engine {text!r}; {did_you_mean(name, known)}")
-    if colon and (not rest.strip("/") or name not in _PACKAGES):
-        raise InputError(f"the engine {text!r} has no address that it could run at; write {name} alone")
+        raise InputError(f"unknown engine {text!r}; {did_you_mean(name, known)}")
+    if colon and (not address.strip("/") or name not in _PACKAGES):
+        raise InputError(f"the engine {text!r} has no valid address; write {name!r} alone")
     package = _PACKAGES.get(name)
     if package is not None and importlib.util.find_spec(package) is None:
         raise InputError(
@@ -78,28 +85,32 @@ def parse_engine(text: str) -> Engine:
         )
     if not colon:
         return Engine(name)
-    return Engine(name, text if rest.startswith("//") else rest)
+    return Engine(name, text if address.startswith("//") else address)
 
 
 def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
-    """The engines that were asked for, one that builds and one that asks at most; the usual ones for the rest.
+    """Choose the engines that build and ask; defaults fill what is not named.
 
-    The one that builds may use so much memory.
+    Args:
+        texts: Engines as :func:`parse_engine` reads them, at most one for each role.
+        memory: Memory limit of the engine that builds.
     """
     chosen: dict[str, Engine] = {}
     for text in texts:
         engine = parse_engine(text)
-        part = "build" if engine.name in BUILD_ENGINES else "ask"
-        if part in chosen and chosen[part] != engine:
-            raise InputError(f"both {chosen[part]} and {engine} are asked for, and only one of them can {part}")
-        chosen[part] = engine
+        role = "build" if engine.name in BUILD_ENGINES else "ask"
+        if role in chosen and chosen[role] != engine:
+            raise InputError(f"both {chosen[role]} and {engine} are named as the engine to {role}; name only one")
+        chosen[role] = engine
     engines = Engines(**chosen)
     return engines if memory is None else replace(engines, build=replace(engines.build, memory=parse_memory(memory)))
 
 
 def choose_build_engine(text: str | None, memory: str | None = None) -> Engine:
-    """The engine that builds, where no questions are asked; refuses one that only asks."""
+    """Choose the engine of a command that only builds; refuse an engine that only asks."""
     engines = choose_engines([text] if text else [], memory)
     if engines.ask.name != ASK_ENGINES[0]:
-        raise InputError(f"{engines.ask} asks questions, and none are asked here; choose {' or '.join(BUILD_ENGINES)}")
+        raise InputError(
+            f"the engine {engines.ask} asks questions, and this command builds; choose {' or '.join(BUILD_ENGINES)}"
+        )
     return engines.build

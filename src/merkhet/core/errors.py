@@ -1,4 +1,4 @@
-"""Errors that a user reads: one line that names the thing, the place and the remedy."""
+"""User-facing errors: one line that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Iterable
 
 
 class MerkhetError(Exception):
-    """Something asked for could not be done (exit code 1)."""
+    """A requested operation failed (exit code 1)."""
 
     exit_code = 1
 
 
 class InputError(MerkhetError):
-    """What the user gave is wrong: a study, a file, a name (exit code 2)."""
+    """The user's input is wrong: a study, a file, a name (exit code 2)."""
 
     exit_code = 2
 
 
 def first_line(error: BaseException) -> str:
-    """What a foreign error says, in one line; its kind where it says nothing."""
+    """Return the first line of an error's message, or its class name if the message is empty."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A clause for an error message: the nearest known name, or the names there are."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Word a hint for an error message: the nearest known name, or a list of the known names."""
     names = sorted(set(known))
-    by_folded = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(given.lower(), by_folded, n=1, cutoff=0.6)
+    by_folded = {known_name.lower(): known_name for known_name in names}
+    close = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
     if close:
         return f"did you mean {by_folded[close[0]]!r}?"
     if not names:
         return "there are none"
-    shown = ", ".join(names[:12])
-    return f"there are: {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    listing = ", ".join(names[:12])
+    return f"there are: {listing}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writing, reading of small files, and temporary folders."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from merkhet.core.text_formats import parse_json, parse_yaml
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """A path to write to; it takes the target's place when the block ends well, else it is removed.
+    """Yield a temporary path that replaces the target when the block succeeds and is removed otherwise.
 
-    The bytes are on disk before the name is, and the name before this returns: a process killed at any instant, or a
-    power cut, leaves the old file or the new one. A full disk and a folder that cannot be written to are said in one
-    line (InputError), and leave nothing behind.
+    Content and rename are synced to disk, so that a killed process or a power cut leaves either the old file or the
+    new one.
+
+    Raises:
+        InputError: The disk is full, or the folder cannot be written to. Nothing is left behind.
     """
     temporary: Path | None = None
     try:
@@ -49,38 +51,38 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 
 def temporary_path(target: Path) -> Path:
-    """A hidden neighbour of a file or folder, to make it in; what killed processes have left of theirs is removed."""
-    begin, end = f".{target.name}.{_machine()}-", ".tmp"
-    _remove_of_dead(target.parent, begin, end)
-    own = target.with_name(f"{begin}{os.getpid()}{end}")
-    if own.is_dir():  # Of a process that had the same number.
-        shutil.rmtree(own, ignore_errors=True)
-    return own
+    """Return a hidden sibling path to write a file or folder to; remove those that killed processes left behind."""
+    prefix, suffix = f".{target.name}.{_machine_id()}-", ".tmp"
+    _remove_leftovers(target.parent, prefix, suffix)
+    path = target.with_name(f"{prefix}{os.getpid()}{suffix}")
+    if path.is_dir():  # Left by an earlier process with the same id.
+        shutil.rmtree(path, ignore_errors=True)
+    return path
 
 
 @contextmanager
 def scratch_folder(purpose: str) -> Iterator[Path]:
-    """A folder in the temporary folder, gone at the end; what killed processes have left of theirs is removed."""
-    begin = f"merkhet-{purpose}-{_machine()}-"
-    _remove_of_dead(Path(tempfile.gettempdir()), begin, "")
-    with tempfile.TemporaryDirectory(prefix=f"{begin}{os.getpid()}-", ignore_cleanup_errors=True) as folder:
+    """Yield a temporary folder that is removed at the end; remove those that killed processes left behind."""
+    prefix = f"merkhet-{purpose}-{_machine_id()}-"
+    _remove_leftovers(Path(tempfile.gettempdir()), prefix, "")
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
-def _machine() -> str:
-    """What tells this machine from others: on a shared disk, nothing is known of the processes of those."""
+def _machine_id() -> str:
+    """Identify this machine: on a shared disk, processes of other machines cannot be checked."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:6]
 
 
-def _remove_of_dead(folder: Path, begin: str, end: str) -> None:
-    """Remove what is named after a process that is no more: ``begin``, its number, and ``end`` or something more."""
-    if os.name != "posix":  # Elsewhere, to ask for a process is to end it.
+def _remove_leftovers(folder: Path, prefix: str, suffix: str) -> None:
+    """Remove files and folders whose name holds the id of a dead process, between ``prefix`` and ``suffix``."""
+    if os.name != "posix":  # On Windows, os.kill(process, 0) ends the process.
         return
     with suppress(OSError):
         for entry in list(os.scandir(folder)):
-            if not (entry.name.startswith(begin) and entry.name.endswith(end)):
+            if not (entry.name.startswith(prefix) and entry.name.endswith(suffix)):
                 continue
-            process = re.match(r"\d+", entry.name[len(begin) :])
+            process = re.match(r"\d+", entry.name[len(prefix) :])
             if process is None or _is_alive(process.group()):
                 continue
             with suppress(OSError):
@@ -88,7 +90,6 @@ def _remove_of_dead(folder: Path, begin: str, end: str) -> None:
 
 
 def _is_alive(process: str) -> bool:
-    """Whether a process is there still."""
     try:
         os.kill(int(process), 0)
     except (ProcessLookupError, OverflowError):
@@ -99,7 +100,7 @@ def _is_alive(process: str) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk, so that a power cut does not undo a renaming; where folders can be synced."""
+    """Sync a folder's entries to disk, so that a power cut does not undo a rename; no-op where that is unsupported."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -109,7 +110,15 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_yaml(path: Path, holds: str) -> Any:
-    """The content of a YAML file that should hold something; refuses one that is not there, or is no YAML."""
+    """Read a YAML file.
+
+    Args:
+        path: The file.
+        holds: What the file should contain, named in the error if it is missing.
+
+    Raises:
+        InputError: The file is missing, not UTF-8 or not YAML.
+    """
     if not path.is_file():
         raise InputError(f"there is no file {path}; it should hold {holds}")
     try:
@@ -118,57 +127,57 @@ def read_yaml(path: Path, holds: str) -> Any:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
 
 
-def refuse_foreign_folder(folder: Path, own: str) -> None:
-    """Refuse to write into a folder that holds somebody's files: one that is not empty and lacks merkhet's own mark."""
+def refuse_foreign_folder(folder: Path, marker: str) -> None:
+    """Refuse to write into a folder that holds other files: one that is not empty and lacks the marker file."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder. Choose another place with --out.")
-    if folder.is_dir() and not (folder / own).exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not a folder. Choose another path with --out.")
+    if folder.is_dir() and not (folder / marker).exists() and any(folder.iterdir()):
         raise InputError(f"{folder} holds other files. Choose a new or empty folder with --out.")
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error says that there is no room left, or came of one that does: libraries wrap what they are told."""
-    seen: BaseException | None = error
-    while seen is not None:
-        number = getattr(seen, "errno", None)
-        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left on device" in str(seen):
+    """Tell whether an error, or one that it was raised from, reports a full disk."""
+    cause: BaseException | None = error
+    while cause is not None:
+        number = getattr(cause, "errno", None)
+        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left on device" in str(cause):
             return True
-        seen = seen.__context__
+        cause = cause.__context__
     return False
 
 
 def disk_full_error(target: Path) -> InputError:
-    """The error for a disk without room."""
+    """Return the error to raise for a full disk."""
     return InputError(f"{target}: the disk is full. Free some space there, or choose another folder with --out.")
 
 
 def explain_write_error(error: Exception, target: Path) -> InputError | None:
-    """What a user can do about a failed writing: about a full disk, or a place that is not theirs to write to."""
+    """Return a one-line error for a full disk or missing permission; None for any other cause."""
     if is_disk_full(error):
         return disk_full_error(target)
     if not isinstance(error, OSError):
         return None
     failed = Path(error.filename) if isinstance(error.filename, str) else target
-    about = failed.is_relative_to(target.parent) or target.is_relative_to(failed)
-    if about and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    concerns_target = failed.is_relative_to(target.parent) or target.is_relative_to(failed)
+    if concerns_target and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         reason = "the file system is read-only" if error.errno == errno.EROFS else "you may not write there"
-        return InputError(f"{target} cannot be written to: {reason}. Choose another place with --out.")
+        return InputError(f"{target} cannot be written to: {reason}. Choose another path with --out.")
     return None
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a text file in one piece."""
+    """Write a text file atomically."""
     with atomic_path(target) as path:
         path.write_text(text, encoding="utf-8")
 
 
 def write_json(target: Path, content: Any) -> None:
-    """Write JSON that people can read and that is the same for the same content."""
+    """Write indented JSON atomically; equal content gives equal bytes."""
     write_text(target, json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex."""
+    """Return the SHA-256 of a file's bytes, in hex."""
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(handle)
 
@@ -181,7 +190,7 @@ def _digest(handle: Any) -> str:
 
 
 def path_exists(path: Path) -> bool:
-    """Whether there is a file or folder; what no file can be called, or may not be looked for, is not there."""
+    """Tell whether a file or folder exists; False for an invalid or inaccessible path."""
     try:
         return path.exists()
     except OSError:
@@ -189,26 +198,34 @@ def path_exists(path: Path) -> bool:
 
 
 def cache_folder() -> Path:
-    """Where things made once are kept between runs: $MERKHET_CACHE, or merkhet in the user's cache folder."""
-    given = os.environ.get("MERKHET_CACHE")
-    if given:
-        return Path(given)
+    """Return the cache folder shared by all runs: $MERKHET_CACHE, or merkhet in the user's cache folder."""
+    configured = os.environ.get("MERKHET_CACHE")
+    if configured:
+        return Path(configured)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "merkhet"
 
 
 def parse_json_object(line: bytes, where: str) -> dict[str, Any]:
-    """The JSON object of a line in somebody's file; refuses what is none in a line that names the place."""
+    """Parse a line of a downloaded file that holds a JSON object.
+
+    Args:
+        line: The line.
+        where: File and row, named in errors.
+
+    Raises:
+        InputError: The line is not JSON, or not an object.
+    """
     content = parse_json(line, where, "Fetch the file anew.")
     if not isinstance(content, dict):
-        raise InputError(f"{where}: a row is a JSON object, and this is {type(content).__name__}")
+        raise InputError(f"{where}: a row must be a JSON object, got {type(content).__name__}")
     return content
 
 
 def read_csv_rows(path: Path) -> Any:
-    """A csv.reader over a file that somebody has saved: commas, semicolons or tabs stand between cells."""
+    """Return a csv.reader over a user's file, delimited by commas, semicolons or tabs."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as CSV UTF-8.") from error
-    head = text.partition("\n")[0]
-    return csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
+    header = text.partition("\n")[0]
+    return csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count))

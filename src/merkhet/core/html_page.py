@@ -1,4 +1,4 @@
-"""Pages that need nothing else: a template with its style and one script, which a policy in the page names by hash."""
+"""Self-contained HTML pages: a template with inline style and one script that the content policy allows by hash."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 
 
 def render_page(package: str, folder: str, template: str, style: str, script: str, **content: Any) -> str:
-    """The text of a page from the files of a package's folder. All content is escaped unless it is marked as safe."""
+    """Render a page from files in a package's folder; content is escaped unless it is marked as safe."""
     import jinja2
     from markupsafe import Markup
 
-    def part(name: str) -> str:
+    def read(name: str) -> str:
         return (files(package) / folder / name).read_text(encoding="utf-8")
 
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(part),
+        loader=jinja2.FunctionLoader(read),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    own = part(script)
+    code = read(script)
     page = environment.get_template(template).render(
-        style=Markup(part(style)),
-        script=Markup(own),
-        script_hash=base64.b64encode(hashlib.sha256(own.encode()).digest()).decode(),
+        style=Markup(read(style)),
+        script=Markup(code),
+        script_hash=base64.b64encode(hashlib.sha256(code.encode()).digest()).decode(),
         **content,
     )
     return page.encode("utf-8", "replace").decode("utf-8")

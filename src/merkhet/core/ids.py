@@ -1,4 +1,4 @@
-"""Content-hash ids: the same thing has the same id on every machine."""
+"""Content hashes, ids and seeds: the same content gives the same id on every machine."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ def _canonical(content: Any) -> bytes:
 
 
 def digest(content: Any) -> str:
-    """SHA-256, in hex, of a JSON-like value, whatever the order of its keys."""
+    """Return the SHA-256, in hex, of a JSON-like value; the order of keys does not matter."""
     return hashlib.sha256(_canonical(content)).hexdigest()
 
 
 def content_id(prefix: str, *parts: Any) -> str:
-    """A short id such as ``q_4be1…`` that depends on the parts alone (80 bits)."""
+    """Return a short id such as ``q_4be1…``, an 80-bit hash of the parts."""
     return f"{prefix}_{digest(parts)[:20]}"
 
 
 def derived_seed(*parts: Any) -> int:
-    """A 64-bit seed that belongs to these parts, so that no draw depends on the order of draws."""
+    """Derive a 64-bit seed from the parts, so that no draw depends on the order of draws."""
     return int.from_bytes(hashlib.sha256(_canonical(parts)).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""How long work tells of itself without knowing who listens."""
+"""Progress reporting, independent of how it is displayed."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Something that shows work: a bar in a terminal, plain lines in a log, or nothing."""
+    """A display of running work: a bar in a terminal, plain lines in a log, or nothing."""
 
     def start(self, label: str, total: int, unit: str) -> None:
-        """A piece of work of so many units begins."""
+        """Begin a task of ``total`` units."""
 
     def advance(self, label: str, done: int) -> None:
-        """So many more units are done."""
+        """Advance by ``done`` units."""
 
     def finish(self, label: str) -> None:
-        """The piece of work has ended."""
+        """End the task."""
 
     def say(self, line: str) -> None:
-        """A line for whoever watches."""
+        """Show a message."""
 
 
 class SilentProgress:
-    """Nobody watches."""
+    """Progress that displays nothing."""
 
     def start(self, label: str, total: int, unit: str) -> None:
         """Ignore."""

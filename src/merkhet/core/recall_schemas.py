@@ -1,4 +1,4 @@
-"""The tables of memorizing: symbols for entities and times, statements with one of them masked, what was recalled."""
+"""Schemas of the memorizing tables: symbols, statements with a masked symbol, recalls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SYMBOLS = TableKind(
     required=frozenset({"symbol", "name", "kind"}),
     unique="symbol",
 )
-"""One output of a model that stores facts a row: an entity or a time."""
+"""Output symbols of a model that stores facts: entities and times."""
 
 STATEMENTS = TableKind(
     "statements",
@@ -30,7 +30,7 @@ STATEMENTS = TableKind(
     required=frozenset({"statement_id", "task", "relation", "mask", "prompt", "target", "answers", "conflict"}),
     unique="statement_id",
 )
-"""Sentences with one thing masked; target and answers are symbols."""
+"""Sentences with one masked symbol; ``target`` and ``answers`` are symbols."""
 
 RECALLS = TableKind(
     "recalls",
@@ -47,4 +47,4 @@ RECALLS = TableKind(
     ),
     unique="statement_id",
 )
-"""How a model ranked the symbols for a statement: those above the target and its ties, the same for the best answer."""
+"""Rank of the target and of the best right answer of each statement: symbols above it, and ties."""

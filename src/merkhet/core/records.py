@@ -1,4 +1,4 @@
-"""Questions and answers as objects, for code that works on one at a time."""
+"""Questions and answers as objects."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from merkhet.core.errors import InputError
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its candidates in place: what a probe gets.
-
-    A question that compares senses has ``words``: what stands in the slot of the prompt and of each candidate, which
-    are sentences then; one word stands in all of them.
-    """
+    """A question with its candidates, as a probe receives it."""
 
     question_id: str
     task: str
@@ -27,10 +23,12 @@ class Question:
     language: str = "en"
     template: str | None = None
     words: tuple[str, ...] = ()
+    """For a question that compares senses, whose candidates are sentences: the word in the slot of the prompt and of
+    each candidate, or one word for all of them."""
 
     @property
     def usages(self) -> list[tuple[str, int, int]]:
-        """The prompt and the candidates with their words in place: a sentence, and from where to where its word is."""
+        """The prompt and the candidates with their words filled in: sentence, start and end of the word."""
         texts = (self.prompt, *self.candidates)
         words = self.words if len(self.words) > 1 else self.words * len(texts)
         starts = [text.index(SLOT) for text in texts]
@@ -41,24 +39,13 @@ class Question:
 
     @property
     def relation(self) -> str:
-        """What is asked about: the template's name without its number, or the task."""
+        """The relation asked about: the template's name without its number, or the task."""
         return self.template.partition("/")[0] if self.template else self.task
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model gave for a question by one probe and one method; ``unusable`` says why there is nothing.
-
-    ``golds`` are the right answers that were ranked, ``gold_ranks`` their expected ranks and ``gold_ties`` the sizes of
-    their tie groups; ``among`` is how many things were ranked, where these are not the question's own candidates.
-    ``repeat`` numbers answers to a question that is asked several times in the same way (with other pseudowords, in
-    another random order); its score is the mean over them.
-
-    Where the model was talked to, ``replies`` are its words, one for each time that it was asked, ``outcome`` says what
-    they come to (answered, no answer, refused). ``positions`` are the places at which what it chose was shown each time
-    (None if it chose nothing), ``right_positions`` those of the right answer, counted from 0; ``letters`` and
-    ``right_letters`` are the letters that stood before them.
-    """
+    """A model's answer to a question by one probe and one method."""
 
     question_id: str
     model: str
@@ -67,21 +54,34 @@ class Answer:
     prediction: str | None = None
     ranked: tuple[tuple[str, float], ...] = ()
     golds: tuple[str, ...] = ()
+    """Right answers that were ranked."""
     gold_ranks: tuple[float, ...] = ()
+    """Expected rank of each gold answer."""
     gold_ties: tuple[int, ...] = ()
+    """Size of each gold answer's tie group."""
     among: int | None = None
+    """Number of ranked items, where these are not the question's candidates."""
     unusable: str | None = None
+    """Why there is no answer."""
     seconds: float | None = None
     repeat: int | None = None
+    """Number of the repetition, where a question is asked several times in the same way (other pseudowords, another
+    random order); its score is the mean over them."""
     outcome: str | None = None
+    """What the replies of a chat model amount to: answered, no answer, refused."""
     replies: tuple[str, ...] = ()
+    """Replies of a chat model, one for each time that it was asked."""
     positions: tuple[int | None, ...] = ()
+    """Position of the chosen option each time, counted from 0; None if nothing was chosen."""
     right_positions: tuple[int, ...] = ()
+    """Position of the right option each time."""
     letters: tuple[str | None, ...] = ()
+    """Letter of the chosen option each time."""
     right_letters: tuple[str, ...] = ()
+    """Letter of the right option each time."""
 
     def as_row(self) -> dict[str, Any]:
-        """The row of the answers table."""
+        """Return the row of the answers table."""
         return {
             **vars(self),
             "ranked": [{"candidate": candidate, "score": score} for candidate, score in self.ranked],
@@ -91,13 +91,13 @@ class Answer:
 def questions_from_rows(
     rows: Iterable[Mapping[str, Any]], candidate_sets: Mapping[str, tuple[str, ...]]
 ) -> list[Question]:
-    """Questions with their candidates looked up; refuses a candidate set that is not there."""
+    """Make questions from rows and look up their candidates; refuse an unknown candidate set."""
     questions = []
     for row in rows:
-        named = row["candidate_set"]
-        if named is not None and named not in candidate_sets:
+        set_name = row["candidate_set"]
+        if set_name is not None and set_name not in candidate_sets:
             raise InputError(
-                f"question {row['question_id']} uses the candidate set {named!r}, which is not in the table of "
+                f"question {row['question_id']} uses the candidate set {set_name!r}, which is not in the table of "
                 "candidates; add it there, or give the question its own 'choices'"
             )
         questions.append(
@@ -107,7 +107,7 @@ def questions_from_rows(
                 prompt=row["prompt"],
                 answers=tuple(row["answers"]),
                 target=row["target"],
-                candidates=tuple(row["choices"]) if named is None else candidate_sets[named],
+                candidates=tuple(row["choices"]) if set_name is None else candidate_sets[set_name],
                 language=row["language"],
                 template=row["template"],
                 words=tuple(row.get("words") or ()),

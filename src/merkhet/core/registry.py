@@ -1,4 +1,4 @@
-"""Parts found by name: nothing heavy is imported until a part is used."""
+"""Lazy registries of parts; a part is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -14,52 +14,60 @@ from merkhet.core.files import file_digest
 
 
 class Registry:
-    """Names of parts of one kind, each with the place it is loaded from and a line that says what it is.
+    """Parts of one kind by name, each with its import reference and a one-line description.
 
-    A part comes from merkhet itself, from another distribution (entry points of the group ``merkhet.<plural>``),
-    from :meth:`add`, or is named in place: ``package.module:attribute`` or ``path/to/file.py:attribute``.
+    A part comes from merkhet itself, from another distribution (entry points of the group ``merkhet.<plural>``), from
+    :meth:`add`, or from a reference: ``package.module:attribute`` or ``path/to/file.py:attribute``.
     """
 
     def __init__(self, kind: str, parts: Mapping[str, tuple[str, str]], plural: str | None = None) -> None:
         self.kind = kind
         self.plural = plural or f"{kind}s"
-        self._own = dict(parts)
+        self._builtin = dict(parts)
         self._added: dict[str, tuple[Any, str]] = {}
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._own, *self._added, *self._foreign()]))
+        return iter(dict.fromkeys([*self._builtin, *self._added, *self._plugins()]))
 
     def __contains__(self, name: str) -> bool:
-        return name in self._own or name in self._added or name in self._foreign()
+        return name in self._builtin or name in self._added or name in self._plugins()
 
     def add(self, name: str, part: Any, about: str = "") -> Any:
-        """Make an object of this process known by a name; returns the object."""
+        """Register an object under a name and return the object."""
         if name in self:
-            raise InputError(f"there is a {self.kind} called {name!r} already; choose another name")
+            raise InputError(f"there is already a {self.kind} called {name!r}; choose another name")
         self._added[name] = (part, about)
         return part
 
     def remove(self, name: str) -> None:
-        """Forget a part that was added."""
+        """Unregister a part that was added."""
         self._added.pop(name, None)
 
     def about(self, name: str) -> str:
-        """One line that says what a part is."""
-        if name in self._own:
-            return self._own[name][1]
+        """Return the one-line description of a part."""
+        if name in self._builtin:
+            return self._builtin[name][1]
         if name in self._added:
             return self._added[name][1]
-        return f"from {self._foreign()[name].value.partition(':')[0]}"
+        return f"from {self._plugins()[name].value.partition(':')[0]}"
 
     def get(self, name: str, folder: Path | None = None) -> Any:
-        """The part called so; refuses an unknown name, with the nearest known one."""
+        """Load a part.
+
+        Args:
+            name: A registered name, or a reference ``module:attribute`` or ``file.py:attribute``.
+            folder: Folder that file references are relative to.
+
+        Raises:
+            InputError: The name is unknown.
+        """
         if name in self._added:
             return self._added[name][0]
-        if name in self._own:
-            return load_part(self._own[name][0])
-        foreign = self._foreign()
-        if name in foreign:
-            return foreign[name].load()
+        if name in self._builtin:
+            return load_part(self._builtin[name][0])
+        plugins = self._plugins()
+        if name in plugins:
+            return plugins[name].load()
         if ":" in name:
             return load_part(name, folder)
         raise InputError(f"there is no {self.kind} called {name!r}; {did_you_mean(name, self)}")
@@ -70,44 +78,44 @@ class Registry:
             raise InputError(f"there is no {self.kind} called {name!r}; {did_you_mean(name, self)}")
 
     def decorator(self, name: str, about: str = "") -> Callable[[Any], Any]:
-        """``@PARTS.decorator("name")`` above a function adds it."""
+        """Return a decorator that registers a function: ``@PARTS.decorator("name")``."""
         return lambda part: self.add(name, part, about)
 
-    def _foreign(self) -> dict[str, Any]:
+    def _plugins(self) -> dict[str, Any]:
         from importlib.metadata import entry_points  # Slow to import, and not needed for most names.
 
         return {point.name: point for point in entry_points(group=f"merkhet.{self.plural}")}
 
 
-def load_part(place: str, folder: Path | None = None) -> Any:
-    """The object at ``package.module:attribute`` or ``file.py:attribute`` (relative to the folder)."""
-    where, _, attribute = place.rpartition(":")
-    if where.endswith(".py"):
-        module = _load_file(_source_file(where, folder))
-    elif not where or where.startswith("."):
-        raise InputError(f"{place!r} names no module; write package.module:name or path/to/file.py:name")
+def load_part(reference: str, folder: Path | None = None) -> Any:
+    """Import ``package.module:attribute`` or ``file.py:attribute`` (relative to the folder)."""
+    source, _, attribute = reference.rpartition(":")
+    if source.endswith(".py"):
+        module = _load_file(_source_file(source, folder))
+    elif not source or source.startswith("."):
+        raise InputError(f"{reference!r} names no module; write package.module:name or path/to/file.py:name")
     else:
         try:
-            module = importlib.import_module(where)
+            module = importlib.import_module(source)
         except ModuleNotFoundError as error:
-            if error.name and where.startswith(error.name):
-                raise InputError(f"there is no module {where!r} (named by {place!r}); is it installed?") from error
+            if error.name and source.startswith(error.name):
+                raise InputError(f"there is no module {source!r} (named by {reference!r}); is it installed?") from error
             raise
     if not hasattr(module, attribute):
-        raise InputError(f"{where} has no {attribute!r}; {did_you_mean(attribute, _public(module))}")
+        raise InputError(f"{source} has no {attribute!r}; {did_you_mean(attribute, _public_names(module))}")
     return getattr(module, attribute)
 
 
-def part_identity(place: str, folder: Path | None = None) -> str:
-    """What a cache key holds of a part: its name, and for a part in a loose file the file's content too."""
-    where = place.rpartition(":")[0]
-    return f"{place}@{file_digest(_source_file(where, folder))}" if where.endswith(".py") else place
+def part_identity(reference: str, folder: Path | None = None) -> str:
+    """Identify a part in cache keys: by its reference, and by the file's content for a part in a loose file."""
+    source = reference.rpartition(":")[0]
+    return f"{reference}@{file_digest(_source_file(source, folder))}" if source.endswith(".py") else reference
 
 
-def _source_file(where: str, folder: Path | None) -> Path:
-    path = (folder or Path()) / where
+def _source_file(name: str, folder: Path | None) -> Path:
+    path = (folder or Path()) / name
     if not path.is_file():
-        raise InputError(f"there is no file {path}; a part is named as file.py:name, relative to the study")
+        raise InputError(f"there is no file {path}; write file.py:name, relative to the study")
     return path
 
 
@@ -128,5 +136,5 @@ def _load_file(path: Path) -> Any:
     return sys.modules[name]
 
 
-def _public(module: Any) -> list[str]:
+def _public_names(module: Any) -> list[str]:
     return [name for name in vars(module) if not name.startswith("_")]

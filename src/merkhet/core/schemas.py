@@ -1,7 +1,6 @@
-"""The tables that travel between rooms: declared Arrow schemas, with readers and writers that validate.
+"""Declared Arrow schemas of all tables, with validating readers and writers.
 
-Arrow in memory, Parquet on disk, so that any tool can read any stage. JSON lines are read too, for tables that
-people write by hand.
+Tables are Arrow in memory and Parquet on disk. JSON lines are read too, for tables written by hand.
 """
 
 from __future__ import annotations
@@ -24,44 +23,46 @@ from merkhet.core.text_formats import parse_json, short_repr
 _STRINGS = pa.list_(pa.string())
 _RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
 _GROUP_ROWS, _GROUP_BYTES = 8192, 2**23
-"""How many rows, and bytes in memory, a row group has at most."""
+"""Maximum rows, and bytes in memory, of a row group: readers fetch single rows quickly."""
 PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
-"""What reading a file raises that is not a whole Parquet file: names of columns may be no text."""
+"""Errors raised for a damaged Parquet file; column names may not even be text."""
 
 
 @dataclass(frozen=True)
 class TableKind:
-    """One kind of table: its columns, which of them must be filled, what identifies a row, what else must hold.
-
-    ``open`` tables may carry further columns (the group columns of scores). ``defaults`` fill columns that a
-    hand-written row leaves out; ``identify`` makes a row's id from its content.
-    """
+    """A kind of table: its schema and its constraints."""
 
     name: str
     schema: pa.Schema
     required: frozenset[str]
+    """Columns without null values."""
     unique: str | None = None
+    """Column whose values identify the rows."""
     open: bool = False
+    """Allow further columns, such as the group columns of scores."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values for columns that a hand-written row leaves out."""
     identify: Callable[[Mapping[str, Any]], str] | None = None
+    """Makes a row's id from its content."""
     check: Callable[[pa.Table, Callable[[int], str]], None] | None = None
+    """Further constraints; receives the table and a function that words a row's location."""
 
 
 def fact_id(row: Mapping[str, Any]) -> str:
-    """A fact is what it says and when it held; where it came from does not change its id."""
+    """Return a fact's id: a hash of what it states and when it held, not of its source."""
     columns = ("subject", "predicate", "object", "value", "unit", "start", "end")
     return content_id("f", *(row.get(column) for column in columns))
 
 
 def question_id(row: Mapping[str, Any]) -> str:
-    """A question is what is asked and what counts as right; its split or domain does not change its id."""
+    """Return a question's id: a hash of what is asked and what counts as right, not of its split or domain."""
     columns = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
     words = [list(row["words"])] if row.get("words") else []
     return content_id("q", *(row.get(column) for column in columns), *words)
 
 
 def candidate_set_id(name: str, candidates: Sequence[str]) -> str:
-    """A candidate set's id keeps its name for the reader and changes with its content."""
+    """Return a candidate set's id: its name and a hash of its content."""
     return f"{name}-{content_id('c', list(candidates))[2:12]}"
 
 
@@ -69,7 +70,7 @@ def _check_facts(table: pa.Table, where: Callable[[int], str]) -> None:
     has_object, has_value = pc.is_valid(table["object"]), pc.is_valid(table["value"])
     row = _first(pc.equal(has_object, has_value))
     if row is not None:
-        raise InputError(f"{where(row)}: a fact has either an object or a value, and this one has both or neither")
+        raise InputError(f"{where(row)}: a fact has either an object or a value, got both or neither")
     row = _first(pc.fill_null(pc.greater(_day(table["start"], 0), _day(table["end"], 99)), False))
     if row is not None:
         fact = table.slice(row, 1).to_pylist()[0]
@@ -77,12 +78,12 @@ def _check_facts(table: pa.Table, where: Callable[[int], str]) -> None:
 
 
 def _day(times: pa.ChunkedArray, missing: int) -> pa.Array:
-    """Years and dates (1957, 1957-03, 0476-09-04) as numbers that can be compared; null where there is none."""
-    found = pc.extract_regex(times, r"^\+?(?P<year>-?\d{1,9})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?")
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    """Convert years and dates (1957, 1957-03, 0476-09-04) to comparable numbers; ``missing`` fills month and day."""
+    fields = pc.extract_regex(times, r"^\+?(?P<year>-?\d{1,9})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?")
+    fields = fields.combine_chunks() if isinstance(fields, pa.ChunkedArray) else fields
     parts = []
     for name in ("year", "month", "day"):
-        text = pc.struct_field(found, name)
+        text = pc.struct_field(fields, name)
         parts.append(pc.cast(pc.if_else(pc.equal(text, ""), str(missing), text), pa.int64()))
     return pc.add(pc.multiply(parts[0], 10_000), pc.add(pc.multiply(parts[1], 100), parts[2]))
 
@@ -92,8 +93,10 @@ def _check_questions(table: pa.Table, where: Callable[[int], str]) -> None:
     row = _first(pc.not_equal(slots, 1))
     if row is not None:
         count, prompt = slots[row].as_py(), table["prompt"][row].as_py()
-        found = "no slot" if count == 0 else f"{count} slots"
-        raise InputError(f"{where(row)}: the prompt {prompt!r} has {found}; write {SLOT} exactly once, for the answer")
+        slots_text = "no slot" if count == 0 else f"{count} slots"
+        raise InputError(
+            f"{where(row)}: the prompt {prompt!r} has {slots_text}; write {SLOT} exactly once, for the answer"
+        )
     row = _first(pc.equal(pc.list_value_length(table["answers"]), 0))
     if row is not None:
         raise InputError(f"{where(row)}: 'answers' is empty; name every right answer")
@@ -105,15 +108,15 @@ def _check_questions(table: pa.Table, where: Callable[[int], str]) -> None:
 
 
 def _check_words(table: pa.Table, where: Callable[[int], str]) -> None:
-    """Where a question has words, each of its choices is a sentence with a slot, and every slot has its word."""
+    """Require a sentence with one slot for each choice, and a word for each slot, where a question has words."""
     for row, words in enumerate(table["words"].to_pylist()):
         if words is None:
             continue
         choices = table["choices"][row].as_py()
         if choices is None or any(text.count(SLOT) != 1 for text in choices):
             raise InputError(
-                f"{where(row)}: the question compares senses (it has 'words'), so each of its 'choices' is a sentence "
-                f"with {SLOT} exactly once"
+                f"{where(row)}: the question compares senses (it has 'words'), so each of its 'choices' must be a "
+                f"sentence with {SLOT} exactly once"
             )
         if len(words) not in (1, 1 + len(choices)) or not all(word and word.strip() for word in words):
             raise InputError(
@@ -245,9 +248,12 @@ TABLE_KINDS = {
 def make_table(
     kind: TableKind, rows: Sequence[Mapping[str, Any]], where: Callable[[int], str] | None = None
 ) -> pa.Table:
-    """A table of this kind from rows, ids and defaults filled in; refuses what the kind refuses.
+    """Make a validated table from rows; fill in ids and defaults.
 
-    ``where`` names a row (counted from 0) in an error; without it, by its number.
+    Args:
+        kind: The kind of table.
+        rows: The rows; missing columns are null.
+        where: Words the location of a row (counted from 0) in errors; its number by default.
     """
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     known = set(kind.schema.names)
@@ -267,7 +273,7 @@ def make_table(
 
 
 def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | None = None) -> pa.Table:
-    """The table with the kind's column order and types; refuses what does not fit, naming the row."""
+    """Return the table with the kind's column order and types; refuse the first row that breaks a constraint."""
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     origin = where(0).rpartition(", row")[0] or kind.name
     unknown = [name for name in table.column_names if name not in kind.schema.names]
@@ -279,8 +285,8 @@ def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | Non
             try:
                 columns.append(table[column.name].cast(column.type))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                kept = table[column.name].type
-                raise InputError(f"{origin}: column {column.name!r} holds {kept}, not {column.type}") from error
+                actual = table[column.name].type
+                raise InputError(f"{origin}: column {column.name!r} holds {actual}, not {column.type}") from error
         elif column.name in kind.required:
             raise InputError(f"{origin}: the column {column.name!r} is missing from the table of {kind.name}")
         else:
@@ -299,30 +305,36 @@ def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | Non
 
 
 def write_table(kind: TableKind, table: pa.Table, path: Path) -> None:
-    """Write a table as Parquet, whole or not at all, after validation; a few of its rows can be read quickly."""
+    """Validate a table and write it atomically as Parquet."""
     checked = validate(kind, table)
-    fitting = _GROUP_BYTES * checked.num_rows // max(1, checked.nbytes)
+    rows_per_group = _GROUP_BYTES * checked.num_rows // max(1, checked.nbytes)
     with atomic_path(path) as temporary:
         pq.write_table(
             checked,
             temporary,
             compression="zstd",
-            row_group_size=max(1, min(_GROUP_ROWS, fitting)),
+            row_group_size=max(1, min(_GROUP_ROWS, rows_per_group)),
             write_page_checksum=True,
         )
 
 
 def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None = None) -> pa.Table:
-    """Read a table from Parquet or JSON lines; refuses a broken file or row in one line that names it.
+    """Read and validate a table from Parquet or JSON lines.
 
-    ``complete`` may fill in what hand-written rows leave out, before they get their ids.
+    Args:
+        kind: The kind of table.
+        path: A .parquet or .jsonl file.
+        complete: Fills in, in place, what hand-written rows leave out, before they get their ids.
+
+    Raises:
+        InputError: The file is missing or damaged, or a row is invalid.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
     if path.suffix == ".jsonl":
         return _read_json_lines(kind, path, complete)
     if path.suffix != ".parquet":
-        raise InputError(f"{path}: a table of {kind.name} is read from .parquet or .jsonl")
+        raise InputError(f"{path}: a table of {kind.name} must be a .parquet or .jsonl file")
     try:
         table = pq.read_table(path, page_checksum_verification=True)
     except PARQUET_ERRORS as error:
@@ -360,7 +372,7 @@ def _read_json_lines(kind: TableKind, path: Path, complete: Callable[[list[dict[
 def _parse_line(kind: TableKind, line: bytes, where: str) -> dict[str, Any]:
     row = parse_json(line.rstrip(), where, "Mend the row.")
     if not isinstance(row, dict):
-        raise InputError(f"{where}: a row is a JSON object, and this is {type(row).__name__}")
+        raise InputError(f"{where}: a row must be a JSON object, got {type(row).__name__}")
     unknown = [key for key in row if key not in kind.schema.names]
     if unknown:
         raise _unknown_column(kind, unknown[0], where)
@@ -384,29 +396,30 @@ def _column(kind: pa.DataType, name: str, rows: Sequence[Mapping[str, Any]], whe
                 _refuse_silent_change(kind, value)
                 pa.array([value], kind)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                raise InputError(f"{where(number)}: {name!r} is {short_repr(value)}, and should be {kind}") from error
+                raise InputError(f"{where(number)}: {name!r} must be {kind}, got {short_repr(value)}") from error
         raise
 
 
 def _refuse_silent_change(kind: pa.DataType, value: Any) -> None:
-    """Refuse what Arrow would take and change: a text as a list of its letters, a fraction as a whole number."""
+    """Refuse values that Arrow would convert silently: a string to a list of its letters, a fraction to an integer."""
     if pa.types.is_list(kind) and isinstance(value, str):
-        raise TypeError("a text is no list")
+        raise TypeError("a string is not a list")
     if pa.types.is_integer(kind) and isinstance(value, float) and value != int(value):
-        raise TypeError("a fraction is no whole number")
+        raise TypeError("a fraction is not an integer")
 
 
 def _refuse_repeats(kind: TableKind, table: pa.Table, where: Callable[[int], str]) -> None:
     ids = table[kind.unique]
     if len(pc.unique(ids)) == len(ids):
         return
-    seen: dict[str, int] = {}
+    first_rows: dict[str, int] = {}
     for row, identity in enumerate(ids.to_pylist()):
-        if identity in seen:
-            raise InputError(f"{where(row)}: repeats {where(seen[identity])} ({kind.unique} {identity}). Remove one.")
-        seen[identity] = row
+        if identity in first_rows:
+            first = where(first_rows[identity])
+            raise InputError(f"{where(row)}: repeats {first} ({kind.unique} {identity}). Remove one.")
+        first_rows[identity] = row
 
 
 def _first(mask: pa.ChunkedArray | pa.Array) -> int | None:
-    found = pc.index(mask, True).as_py()
-    return None if found < 0 else found
+    index = pc.index(mask, True).as_py()
+    return None if index < 0 else index

@@ -1,4 +1,4 @@
-"""YAML and JSON that somebody wrote: taken, or refused in one line, whatever stands in it."""
+"""Safe parsing of untrusted YAML and JSON, with one-line errors."""
 
 from __future__ import annotations
 
@@ -12,44 +12,48 @@ from merkhet.core.errors import InputError, first_line
 if TYPE_CHECKING:
     import yaml
 
-_MOST_PARTS = 1_000_000
-"""Parts of a YAML document, those that aliases repeat counted each time."""
-_LONGEST_YAML = 4_000_000
-_DEEPEST = 100
-"""Lists within lists, and what holds them: more could be read but not shown, compared or written."""
-_LONGEST_NUMBER = 4300
-# PyYAML raises these itself for a value that is not what its tag says (!!int x), and for deep nesting.
-_FAULTS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
+_MAX_NODES = 1_000_000
+"""Nodes of a YAML document; those behind an alias count at each use."""
+_MAX_YAML_CHARACTERS = 4_000_000
+_MAX_DEPTH = 100
+"""Nesting depth; deeper content could be read but not printed, compared or written."""
+_MAX_DIGITS = 4300
+# PyYAML raises these for a value that contradicts its tag (!!int x), and for deep nesting.
+_YAML_VALUE_ERRORS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _NESTING = re.compile(r"^[ ?:-]*", re.MULTILINE)
-"""Where block collections begin: none is nested deeper than this is long."""
-_HALF = re.compile(rb"\xed[\xa0-\xbf]")
-"""Half of a character as bytes, which json takes."""
-_SHOWN = 80
-_TOO_DEEP = f"it is nested more than {_DEEPEST} deep"
+"""Indentation and markers at the start of a line; block nesting is never deeper than its length."""
+_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
+"""A lone surrogate as bytes, which the json module accepts."""
+_REPR_LENGTH = 80
+_TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """The content of a YAML text; ``where`` is named in what refuses it.
+    """Parse YAML.
 
-    Refuses what is no YAML or more of it than is read in seconds, what is nested too deeply to be read, and aliases
-    that multiply: a few lines of these stand for more than any memory holds.
+    Args:
+        text: The text.
+        where: File or option, named in errors.
+
+    Raises:
+        InputError: The text is not YAML, too long, too deeply nested, or its aliases expand to too many values.
     """
     import yaml
 
-    if len(text) > _LONGEST_YAML:
-        raise InputError(f"{where} is too long: {len(text):,} characters, and YAML is read up to {_LONGEST_YAML:,}")
+    if len(text) > _MAX_YAML_CHARACTERS:
+        raise InputError(f"{where} is too long: {len(text):,} characters, at most {_MAX_YAML_CHARACTERS:,}")
 
     class Loader(yaml.SafeLoader):
-        """Stops at deep nesting while it reads: to look back over it costs more with each level."""
+        """Stop at deep nesting while reading: the cost of each level grows with the depth."""
 
         def fetch_flow_collection_start(self, token: Any) -> None:
-            if self.flow_level > _DEEPEST:
+            if self.flow_level > _MAX_DEPTH:
                 raise RecursionError
             super().fetch_flow_collection_start(token)
 
         def add_indent(self, column: int) -> bool:
-            if len(self.indents) > _DEEPEST:
+            if len(self.indents) > _MAX_DEPTH:
                 raise RecursionError
             return bool(super().add_indent(column))
 
@@ -67,7 +71,7 @@ def parse_yaml(text: str, where: str) -> Any:
         raise InputError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise InputError(f"{where} is not valid YAML: {_TOO_DEEP}") from error
-    except _FAULTS as error:
+    except _YAML_VALUE_ERRORS as error:
         raise InputError(
             f"{where} is not valid YAML: a value is not what its tag says ({first_line(error)})"
         ) from error
@@ -81,20 +85,30 @@ def _c_loader(text: str) -> Any:
     import yaml
 
     brackets = text.count("[") + text.count("{")
-    if brackets > _DEEPEST or any(len(prefix) > _DEEPEST for prefix in _NESTING.findall(text)):
+    if brackets > _MAX_DEPTH or any(len(prefix) > _MAX_DEPTH for prefix in _NESTING.findall(text)):
         return None
     try:
         yaml.compose(text, Loader=yaml.CSafeLoader)
-    except (AttributeError, yaml.YAMLError, *_FAULTS):  # No libyaml, or a fault that SafeLoader words better.
+    except (
+        AttributeError,
+        yaml.YAMLError,
+        *_YAML_VALUE_ERRORS,
+    ):  # No libyaml, or an error that SafeLoader words better.
         return None
     return yaml.CSafeLoader(text)
 
 
 def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
-    """The content of a JSON text, a place and a remedy for what refuses it.
+    """Parse JSON.
 
-    Refuses what is no JSON or not UTF-8, what is nested too deeply or has numbers too long to be read, and half of a
-    character (a lone surrogate), which no file could be written with.
+    Args:
+        text: The text, or its bytes.
+        where: File and row, named in errors.
+        remedy: A sentence that ends each error.
+
+    Raises:
+        InputError: The text is not JSON or not UTF-8, is too deeply nested, has too long numbers, or contains a lone
+            surrogate, which no file could be written with.
     """
     try:
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
@@ -102,107 +116,109 @@ def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
         if not encoding.startswith("utf-8"):
             data = data.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
         content = json.loads(data)
-        if _ESCAPED_SURROGATE.search(data) or _HALF.search(data):
+        if _ESCAPED_SURROGATE.search(data) or _ENCODED_SURROGATE.search(data):
             json.dumps(content, ensure_ascii=False).encode()
-        if data.count(b"[") + data.count(b"{") > _DEEPEST:
+        if data.count(b"[") + data.count(b"{") > _MAX_DEPTH:
             _refuse_deep(content)
     except UnicodeEncodeError as error:
-        raise InputError(f"{where}: the text holds half of a character (a lone surrogate). {remedy}") from error
+        raise InputError(f"{where}: the text contains half of a character (a lone surrogate). {remedy}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: the text is not UTF-8; save the file as UTF-8") from error
     except json.JSONDecodeError as error:
-        place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{where}: not valid JSON ({error.msg} at {place}). {remedy}") from error
+        position = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
+        raise InputError(f"{where}: not valid JSON ({error.msg} at {position}). {remedy}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: JSON that is too large to read ({first_line(error)}). {remedy}") from error
     return content
 
 
 def parse_reply(text: str) -> Any:
-    """The JSON that somebody's server sent; None where it is none, or too large to read.
+    """Parse the JSON reply of a server; None if it is not JSON or too large.
 
-    Half of a character, as models that break off in the middle of one send it, becomes the sign for that (U+FFFD).
+    A lone surrogate, as sent by models that stop within a character, becomes the replacement character (U+FFFD).
     """
     try:
         content = json.loads(text)
         _refuse_deep(content)
         if _ESCAPED_SURROGATE.search(text.encode("utf-8", "surrogatepass")):
-            whole = (
+            repaired = (
                 json.dumps(content, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             )
-            content = json.loads(whole)
+            content = json.loads(repaired)
     except (ValueError, RecursionError):
         return None
     return content
 
 
-def short_repr(given: Any, length: int = _SHOWN) -> str:
-    """A value as a message shows it: in one line, and not all of it where it is long or nested."""
+def short_repr(value: Any, length: int = _REPR_LENGTH) -> str:
+    """Return the repr of a value for a message, truncated to ``length``."""
     try:
-        text = repr(given)
+        text = repr(value)
     except (RecursionError, ValueError):
-        text = f"a {type(given).__name__} that is too large to show"
+        text = f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def _refuse_endless(root: yaml.Node, where: str) -> None:
-    """Refuse an alias within what it stands for, and more parts than can be held once aliases are followed."""
+    """Refuse an alias to a node that contains it, deep nesting, and aliases that expand to too many nodes."""
     sizes: dict[int, int] = {}
     depths: dict[int, int] = {}
     open_: set[int] = set()
-    waiting = [(root, False)]
-    while waiting:
-        node, done = waiting.pop()
+    pending = [(root, False)]
+    while pending:
+        node, done = pending.pop()
         key = id(node)
-        parts = _parts(node)
+        children = _children(node)
         if done:
             open_.discard(key)
-            sizes[key] = 1 + sum(sizes[id(part)] for part in parts)
-            depths[key] = 1 + max((depths[id(part)] for part in parts), default=0)
-            if depths[key] > _DEEPEST:
+            sizes[key] = 1 + sum(sizes[id(child)] for child in children)
+            depths[key] = 1 + max((depths[id(child)] for child in children), default=0)
+            if depths[key] > _MAX_DEPTH:
                 raise InputError(f"{where} is not valid YAML: {_TOO_DEEP}")
-            if sizes[key] > _MOST_PARTS:
+            if sizes[key] > _MAX_NODES:
                 raise InputError(
-                    f"{where} is not valid YAML: its aliases (*name) stand for more than {_MOST_PARTS:,} values. "
-                    "Write out what is meant."
+                    f"{where} is not valid YAML: its aliases (*name) expand to more than {_MAX_NODES:,} values. "
+                    "Write the values out."
                 )
         elif key in open_:
             line = node.start_mark.line + 1
-            raise InputError(f"{where} is not valid YAML: the alias of line {line} stands within what it stands for")
+            raise InputError(f"{where} is not valid YAML: the alias on line {line} refers to a node that contains it")
         elif key not in sizes:
             open_.add(key)
-            waiting.append((node, True))
-            waiting += [(part, False) for part in parts]
+            pending.append((node, True))
+            pending += [(child, False) for child in children]
 
 
 def _refuse_deep(content: Any) -> None:
     level = [content]
-    for _ in range(_DEEPEST):
-        level = [part for one in level for part in _held(one)]
+    for _ in range(_MAX_DEPTH):
+        level = [child for value in level for child in _nested_values(value)]
         if not level:
             return
     raise ValueError(_TOO_DEEP)
 
 
 def _refuse_unwritable(content: Any, where: str) -> None:
-    """Refuse what can be read but not written: numbers without end (0xfff…), half of a character ("\\ud800")."""
-    waiting, seen = [content], set[int]()
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, int) and one.bit_length() > _LONGEST_NUMBER * 3:
-            raise InputError(f"{where} is not valid YAML: a number has more than some {_LONGEST_NUMBER} digits")
-        if isinstance(one, str) and not one.isascii() and any("\ud800" <= letter <= "\udfff" for letter in one):
-            raise InputError(f"{where} is not valid YAML: {one[:40]!a} holds half of a character")
-        if id(one) not in seen:
-            seen.add(id(one))
-            waiting += [*_held(one), *(one if isinstance(one, dict) else ())]
+    """Refuse values that cannot be written: very long numbers (0xfff…), lone surrogates ("\\ud800")."""
+    pending, seen = [content], set[int]()
+    while pending:
+        value = pending.pop()
+        if isinstance(value, int) and value.bit_length() > _MAX_DIGITS * 3:
+            raise InputError(f"{where} is not valid YAML: a number has more than about {_MAX_DIGITS} digits")
+        if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise InputError(
+                f"{where} is not valid YAML: {value[:40]!a} contains half of a character (a lone surrogate)"
+            )
+        if id(value) not in seen:
+            seen.add(id(value))
+            pending += [*_nested_values(value), *(value if isinstance(value, dict) else ())]
 
 
-def _held(one: Any) -> Iterable[Any]:
-    return one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+def _nested_values(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _parts(node: yaml.Node) -> list[yaml.Node]:
+def _children(node: yaml.Node) -> list[yaml.Node]:
     import yaml
 
     if isinstance(node, yaml.MappingNode):
