@@ -54,7 +54,7 @@ def test_models_of_one_run_are_paired_by_question(run: Path) -> None:
     for one in found.comparisons:
         check_against_the_files(one, (run, one["model"]), (run, one["other"]))
     assert found.verdict[0].startswith("able knows more than weak: it is ahead on ")
-    assert found.shared == [] and found.questions == [] and found.remarks == []
+    assert found.shared == [] and found.question_remarks == [] and found.remarks == []
 
 
 def test_runs_that_share_some_questions_are_compared_on_these_alone(run: Path, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_runs_that_share_some_questions_are_compared_on_these_alone(run: Path, t
         check_against_the_files(one, (part, "better"), (run, "weak"))
     total = sum(one["n"] for one in both)
     assert found.shared == [{"run": "one", "other": "part", "both": total, "only_run": 120 - total, "only_other": 0}]
-    assert found.questions == [
+    assert found.question_remarks == [
         f"Across runs, models are compared on the {total} questions that both runs asked; {120 - total} only in one, "
         "0 only in part."
     ]
@@ -99,7 +99,7 @@ def test_what_two_runs_share_is_paired_by_id_in_whatever_order(run: Path, tmp_pa
 
 def test_against_a_reference_all_is_told_from_the_side_of_the_others(run: Path) -> None:
     found = compared(run, against="able")
-    assert {(one["model"], one["other"]) for one in (*found.comparisons, *found.sided)} == {("weak", "able")}
+    assert {(one["model"], one["other"]) for one in (*found.comparisons, *found.oriented)} == {("weak", "able")}
     assert all(one["difference"] < 0 and one["high"] < 0 for one in found.comparisons)
     for one in found.comparisons:
         check_against_the_files(one, (run, "weak"), (run, "able"))
@@ -146,7 +146,7 @@ def test_runs_without_a_common_question_say_so_and_compare_nothing(run: Path, tm
     found = compared(*folders, against="able (able)")
     assert found.comparisons == [] and found.pairs == [] and found.order is None
     assert "share no question" in found.verdict[0] and "'merkhet run --data'" in found.verdict[0]
-    assert found.questions[0].startswith("able and weak share no question (")
+    assert found.question_remarks[0].startswith("able and weak share no question (")
     assert found.shared[0]["both"] == 0
 
 
@@ -217,7 +217,7 @@ def test_one_model_alone_is_compared_with_the_baselines(run: Path, tmp_path: Pat
     alone = make_run(tmp_path / "alone", {"able": 0.8}, limit=10, knowledge=["elements"])
     for choice in ({}, {"against": "random"}, {"baselines": True}):
         found = compared(alone, **choice)
-        assert {(one["model"], one["other"]) for one in found.sided} == {("able", "random")}
+        assert {(one["model"], one["other"]) for one in found.oriented} == {("able", "random")}
         said = "Only one model answered, able: it is compared with the baselines."
         assert (found.verdict[0] == said) == (not choice.get("baselines"))
         assert any(words.startswith("able scores higher than random") for words in found.verdict)

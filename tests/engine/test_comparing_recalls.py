@@ -54,7 +54,7 @@ def test_the_same_recalls_in_two_runs_are_equal(run: Path, tmp_path: Path) -> No
     found = compare_runs([open_run(run), open_run(copy)], ComparisonChoice(against=f"{FEW} (one)"))
     (same,) = [one for one in found.comparisons if one["model"] == f"{FEW} (copy)" and one["task"] == "statement"]
     assert same["equal"] and same["difference"] == 0.0 and same["p"] == 1.0 and same["n"] == 120
-    assert found.questions == [f"Both runs asked the same {found.shared[0]['both']} statements."]
+    assert found.question_remarks == [f"Both runs asked the same {found.shared[0]['both']} statements."]
     assert any("has the same weights in one and copy" in said for said in found.remarks)
 
 

@@ -19,7 +19,7 @@ class Drawn:
     """A figure as it is in a file or a page."""
 
     def __init__(self, svg: str | NamedChart) -> None:
-        text = svg.drawing.inline(svg.told) if isinstance(svg, NamedChart) else svg
+        text = svg.drawing.inline(svg.description) if isinstance(svg, NamedChart) else svg
         self.root = ElementTree.fromstring(text)
         for element in self.root.iter():
             element.tag = element.tag.rpartition("}")[2]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from report_pages import Page
 from report_runs import make_card, make_run
 
-from merkhet.reports._calibration_section import trust, trust_sentences, warnings
+from merkhet.reports._calibration_section import calibration_sentences, calibration_status, calibration_warnings
 from merkhet.reports.html_report import render_html
 from merkhet.reports.report_data import ReportData
 
@@ -19,8 +19,8 @@ def part(data: ReportData, name: str) -> str:
 def test_cards_of_the_run_s_kinds_of_models_come_first_and_others_aside():
     cards = [make_card(probe="rank", kind=kind) for kind in ("masked", "causal")]
     run = make_run(calibration=cards)
-    found = trust(run)
-    assert [card["kind"] for card in found.cards] == ["causal"] and [card["kind"] for card in found.others] == [
+    found = calibration_status(run)
+    assert [card["kind"] for card in found.cards] == ["causal"] and [card["kind"] for card in found.other_cards] == [
         "masked"
     ]
     assert found.missing == []
@@ -30,17 +30,17 @@ def test_cards_of_the_run_s_kinds_of_models_come_first_and_others_aside():
 
 def test_a_card_for_another_kind_does_not_speak_for_this_one():
     run = make_run(calibration=[make_card(probe="rank", kind="masked")])
-    assert trust(run).missing == [("rank", "causal")]
+    assert calibration_status(run).missing == [("rank", "causal")]
     assert "The probe rank has no calibration card for causal models." in part(run, "calibration")
 
 
 def test_a_card_without_a_kind_speaks_for_all():
-    assert trust(make_run(calibration=[make_card(probe="rank", kind="") | {"kind": None}])).missing == []
+    assert calibration_status(make_run(calibration=[make_card(probe="rank", kind="") | {"kind": None}])).missing == []
 
 
 def test_baselines_need_no_card():
-    found = trust(make_run(models=("frequency",)))
-    assert found.missing == [] and trust_sentences(found) == []
+    found = calibration_status(make_run(models=("frequency",)))
+    assert found.missing == [] and calibration_sentences(found) == []
 
 
 def test_several_cards_are_told_from_the_least_to_the_most():
@@ -51,7 +51,9 @@ def test_several_cards_are_told_from_the_least_to_the_most():
     weaker = make_card(probe="rank", kind="masked")
     weaker["rows"] = [{**row, "value": 0.91} if row["value"] == 0.96 else row for row in weaker["rows"]]
     cards = [make_card(probe="rank", kind="causal"), weaker]
-    [told] = trust_sentences(trust(replace(run, record={**run.record, "models": records}, calibration=cards)))
+    [told] = calibration_sentences(
+        calibration_status(replace(run, record={**run.record, "models": records}, calibration=cards))
+    )
     assert told == (
         "Calibrated and passed: rank with causal models and rank with masked models. In small models of known content "
         "91.0–96.0% of what was memorized and 11.0% of what was never shown was found (chance 10.0%)."
@@ -59,10 +61,10 @@ def test_several_cards_are_told_from_the_least_to_the_most():
 
 
 def test_a_probe_that_finds_what_was_never_shown_is_a_warning():
-    found = trust(make_run(calibration=[make_card(probe="rank", kind="causal", passed=False)]))
-    [warning] = warnings(found)
+    found = calibration_status(make_run(calibration=[make_card(probe="rank", kind="causal", passed=False)]))
+    [warning] = calibration_warnings(found)
     assert "failed its calibration" in warning and "never shown (trained) it has 80.0% [78.0, 82.0]" in warning
-    assert trust_sentences(found) == []
+    assert calibration_sentences(found) == []
 
 
 def test_methods_that_a_card_is_not_about_are_named():

@@ -11,12 +11,12 @@ from report_runs import HOSTILE, make_run, score
 from svg_readers import Drawn, place
 
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
-from merkhet.reports._chart_specs import described_chart
-from merkhet.reports._chart_style import COLOURS, DASHES, DOTTED, GREYS, PARTS, POINTS, VERMILION
+from merkhet.reports._chart_specs import chart_from_spec
+from merkhet.reports._chart_style import COLOURS, DASHES, DOTTED, GREYS, SEGMENT_COLOURS, SYMBOLS, VERMILION
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports.figure_files import report_charts
 from merkhet.reports.figures import RANK_SHADES
-from merkhet.reports.formatting import distinct, file_name
+from merkhet.reports.formatting import file_slug, unique_names
 
 # Machado, Oliveira and Fernandes (2009), "A Physiologically-based Model for Simulation of Color Vision Deficiency",
 # IEEE TVCG 15(6), doi:10.1109/TVCG.2009.113: severity 1.0, to be applied to linear RGB.
@@ -63,7 +63,7 @@ def test_models_are_told_apart_by_colour_whatever_one_s_vision(vision):
         assert apart(first, second, vision) > 12, (first, second)
 
 
-@pytest.mark.parametrize("palette", [COLOURS, PARTS, GREYS, RANK_SHADES])
+@pytest.mark.parametrize("palette", [COLOURS, SEGMENT_COLOURS, GREYS, RANK_SHADES])
 @pytest.mark.parametrize("vision", [*VISIONS, "grey"])
 def test_neighbours_in_a_group_of_bars_differ(palette, vision):
     for first, second in itertools.pairwise(palette):
@@ -73,7 +73,7 @@ def test_neighbours_in_a_group_of_bars_differ(palette, vision):
 def lines_of(count: int, baselines: int = 0) -> Drawn:
     names = [f"m{number}" for number in range(count)]
     rows = [{"x": x, "line": name, "value": 0.5, "low": 0.4, "high": 0.6, "n": 7} for name in names for x in (1, 2)]
-    return Drawn(described_chart({"kind": "lines", "rows": rows}, "l", names[count - baselines :]))
+    return Drawn(chart_from_spec({"kind": "lines", "rows": rows}, "l", names[count - baselines :]))
 
 
 def test_lines_that_share_a_colour_or_look_alike_in_grey_differ_in_shape_or_dash():
@@ -92,7 +92,7 @@ def test_lines_that_share_a_colour_or_look_alike_in_grey_differ_in_shape_or_dash
     assert [dash for _, dash, _ in looks[-2:]] == [DOTTED] * 2, "baselines are dotted"
     assert all(colour in GREYS for colour, _, _ in looks[-2:]) and DOTTED not in DASHES
     assert len({(colour, shape) for colour, _, shape in looks}) == 14
-    assert len({shape for _, _, shape in looks}) == len(set(POINTS)) == len(POINTS), "each shape is drawn as its own"
+    assert len({shape for _, _, shape in looks}) == len(set(SYMBOLS)) == len(SYMBOLS), "each shape is drawn as its own"
 
 
 def test_all_scores_are_in_one_figure_a_bar_each():
@@ -141,7 +141,7 @@ def test_settings_of_two_premises_are_bars_with_their_names():
         for place, (x, bar) in enumerate(itertools.product(given, given))
     ]
     described = {"kind": "bars", "caption": "MRR.", "x": "P1", "legend": "P2", "y": "MRR", "rows": rows}
-    chart = described_chart(described, "premises-1")
+    chart = chart_from_spec(described, "premises-1")
     drawn = Drawn(chart)
     texts = drawn.texts()
     assert {f"{x}/{bar}" for x, bar in itertools.product(given, given)} <= set(texts)
@@ -204,14 +204,14 @@ AXES = {
 
 
 def test_names_of_files_are_short_safe_and_stay_the_same():
-    assert file_name("scores", "completion", "r@1") == "scores-completion-r1"
+    assert file_slug("scores", "completion", "r@1") == "scores-completion-r1"
     hostile = [
-        file_name("ranks", name) for name in ("../../etc/passwd", "中文", "英文", "x" * 300, "", "con", "é", "a/b\\c:d")
+        file_slug("ranks", name) for name in ("../../etc/passwd", "中文", "英文", "x" * 300, "", "con", "é", "a/b\\c:d")
     ]
     assert hostile[0] == "ranks-etc-passwd" and hostile[-2] == "ranks-e"
     assert hostile[1] != hostile[2] and all(re.fullmatch(r"[a-z0-9][a-z0-9-]{0,59}", name) for name in hostile)
-    assert file_name("") and file_name("中文") == file_name("中文")
-    assert distinct(["a", "a", "b", "a", "a-2"]) == ["a", "a-2", "b", "a-3", "a-2-2"]
+    assert file_slug("") and file_slug("中文") == file_slug("中文")
+    assert unique_names(["a", "a", "b", "a", "a-2"]) == ["a", "a-2", "b", "a-3", "a-2-2"]
 
 
 def test_nothing_to_draw_is_no_charts_and_little_is_drawn():

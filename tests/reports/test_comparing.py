@@ -79,7 +79,7 @@ def test_the_page_shows_verdict_pairs_figures_groups_and_questions_and_asks_for_
     assert page.locator("#verdict p").first.inner_text() == found.verdict[0]
     paired, tests = page.locator("#paired table").all()
     assert column(paired, 0) == ["completion R@1", "checking accuracy", "distinction accuracy"] == column(tests, 0)
-    assert column(paired, 1) == [f"{100 * one['value']:.1f}" for one in found.sided]
+    assert column(paired, 1) == [f"{100 * one['value']:.1f}" for one in found.oriented]
     assert page.locator("#paired dl dt").all_inner_texts()[2:] == (
         ["p (Holm)", "q", "McNemar", "effect", "odds", "detectable"]
     )
@@ -110,8 +110,8 @@ def test_questions_that_differ_are_those_that_one_model_alone_got_right(page, tm
     counts = [int(part.rpartition(" ")[2]) for part in said.removesuffix(".").split(".")]
     both, _, able, weak = counts
     assert sum(counts) == 120
-    assert both + able == round(sum(one["value"] * one["n"] for one in found.sided))
-    assert both + weak == round(sum(one["other_value"] * one["n"] for one in found.sided))
+    assert both + able == round(sum(one["value"] * one["n"] for one in found.oriented))
+    assert both + weak == round(sum(one["other_value"] * one["n"] for one in found.oriented))
     assert [part.split()[1] for part in page.locator("#changed h4").all_inner_texts()] == ["able", "weak"]
     first = page.locator("#changed details").first
     assert first.locator("tbody tr").first.locator(".verdict .right").count() == 1
@@ -145,7 +145,7 @@ def test_names_are_shown_as_text_and_do_nothing(page, tmp_path, run, name):
 def test_many_pairs_are_shown_on_a_narrow_screen_and_the_rest_counted(page, tmp_path, run):
     copy = changed(run, tmp_path / "copy", questions=lambda rows: half(rows, first=True))
     found = opened(page, tmp_path, run, copy, baselines=True)
-    pairs = {(one["model"], one["other"]) for one in found.sided}
+    pairs = {(one["model"], one["other"]) for one in found.oriented}
     assert len(pairs) == 15
     assert page.locator("#paired table").first.locator("tbody tr").count() == 45
     assert page.locator("#changed h3").count() == 6 and "9 more pairs are not shown" in page.content()

@@ -85,7 +85,9 @@ def test_an_svg_stands_alone_and_has_every_bar(tmp_path):
     (path,) = save_charts([chart], tmp_path, ["svg"])
     root = ElementTree.parse(path).getroot()
     assert root.tag == f"{SVG}svg" and root.find(f"{SVG}title").text == chart.caption
-    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= ALLOWED and root.find(f"{SVG}desc").text == chart.told
+    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= ALLOWED and root.find(
+        f"{SVG}desc"
+    ).text == chart.description
     tips = [one.text for one in root.iter(f"{SVG}title")][1:]
     assert sum("n = 100" in (tip or "") for tip in tips) == 6, "three models by two tasks"
     assert not re.search(r"\bon\w+=|href=|<script", path.read_text(encoding="utf-8"))
@@ -104,7 +106,7 @@ def test_a_page_shows_its_figure_without_a_script_and_fetches_nothing(tmp_path, 
     assert bars.count() == 6 and page.locator("script").count() == 0
     assert "taken over" not in page.title() and asked == [path.as_uri()]
     assert chart.caption in page.locator("figcaption").inner_text()
-    assert page.locator("#figure svg").get_attribute("aria-label") == chart.told
+    assert page.locator("#figure svg").get_attribute("aria-label") == chart.description
     assert closing in bars.first.locator("title").text_content()
     box = bars.nth(1).bounding_box()
     found = page.evaluate(
@@ -165,7 +167,7 @@ def test_a_chart_is_drawn_once_whatever_the_number_of_formats(monkeypatch, tmp_p
 
 def test_no_chart_names_anything_to_be_fetched():
     for chart in report_charts(make_run()):
-        svg = chart.drawing.document(chart.caption, chart.told).replace('xmlns="http://www.w3.org/2000/svg"', "")
+        svg = chart.drawing.document(chart.caption, chart.description).replace('xmlns="http://www.w3.org/2000/svg"', "")
         assert "http" not in svg and "href" not in svg and "url(" not in svg
 
 

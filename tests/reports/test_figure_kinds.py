@@ -19,8 +19,8 @@ from merkhet.analysis.distribution import distribution
 from merkhet.analysis.layer_accuracy import layers
 from merkhet.analysis.text_length import lengths
 from merkhet.core.schemas import SCORES, make_table
-from merkhet.reports import formatting as show
-from merkhet.reports._chart_style import cut
+from merkhet.reports import formatting as fmt
+from merkhet.reports._chart_style import truncate_middle
 from merkhet.reports.figure_files import can_convert, latex_figures, report_charts, save_charts
 from merkhet.suites.lama_tk.analyses.storage import storage
 from merkhet.suites.ontoprobe.analyses.premise_effects import premises
@@ -69,13 +69,13 @@ def test_every_number_of_an_analysis_is_a_mark(found):
         assert len(shown) == len(known) > 1, chart.name
         percent = chart_is_percent(figure)
         assert Counter(map(told_number, shown)) == Counter(
-            show.count(row["count"]) if figure["kind"] == "stack" else show.score(row["value"], percent=percent)
+            fmt.count(row["count"]) if figure["kind"] == "stack" else fmt.score(row["value"], percent=percent)
             for row in known
         )
         if figure["kind"] != "stack":
             ends = [row for row in known if row["low"] is not None]
             told = Counter(title.partition("[")[2].partition("]")[0] for title in shown if "[" in title)
-            assert told == Counter(show.interval(row["low"], row["high"], percent=percent)[1:-1] for row in ends)
+            assert told == Counter(fmt.interval(row["low"], row["high"], percent=percent)[1:-1] for row in ends)
             assert ("95% bootstrap intervals" in chart.caption) == bool(ends)
 
 
@@ -187,7 +187,9 @@ def test_hostile_names_are_text_in_described_figures(kind, tmp_path):
     drawn = Drawn(path.read_text(encoding="utf-8").partition("\n")[2])
     assert {one.tag for one in drawn.elements()} <= ALLOWED and not drawn.outside()
     texts = set(drawn.texts())
-    assert {cut(CHINESE * 10), ARABIC} & texts and any((text or "").startswith("<script>") for text in texts)
+    assert {truncate_middle(CHINESE * 10), ARABIC} & texts and any(
+        (text or "").startswith("<script>") for text in texts
+    )
     assert path.name == f"{chart.name}.svg" and path.parent == tmp_path
 
 

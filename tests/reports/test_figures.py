@@ -16,11 +16,11 @@ from merkhet.reports._chart_style import line_colours, short_labels
 from merkhet.reports.figure_files import report_charts
 from merkhet.reports.figures import rank_bins, score_charts
 from merkhet.reports.html_report import render_html
-from merkhet.reports.scoreboard import Series, scoreboard
+from merkhet.reports.scoreboard import Series, build_scoreboard
 
 
 def board_of(rows, suite):
-    return scoreboard(make_table(SCORES, rows), suite["headline"])
+    return build_scoreboard(make_table(SCORES, rows), suite["headline"])
 
 
 def test_drawing_takes_nothing_but_a_plain_install(monkeypatch):
@@ -82,7 +82,7 @@ def test_names_in_figures_are_text():
 def test_an_inline_figure_is_labelled_and_has_nothing_that_acts_or_loads():
     data = make_run(models=(HOSTILE, ARABIC, CHINESE), relations=(HOSTILE, ARABIC), title=HOSTILE)
     for chart in report_charts(data):
-        told = f'a "label" & {chart.told}'
+        told = f'a "label" & {chart.description}'
         drawn = Drawn(chart.drawing.inline(told))
         assert {element.tag for element in drawn.elements()} <= ALLOWED
         names = {name for element in drawn.elements() for name in element.attrib}
@@ -97,13 +97,14 @@ def test_characters_that_no_document_may_hold_are_replaced_in_figures():
     charts = report_charts(make_run(models=("bad\x00name\x1b[31m", "other"), analyses=[stack]))
     assert charts[-1].name == "own-1"
     for chart in charts:
-        ElementTree.fromstring(chart.drawing.document(chart.caption, chart.told).encode("utf-8"))
-        assert not set("\x00\x0b\x1b\ud800") & set(chart.drawing.inline(chart.told))
+        ElementTree.fromstring(chart.drawing.document(chart.caption, chart.description).encode("utf-8"))
+        assert not set("\x00\x0b\x1b\ud800") & set(chart.drawing.inline(chart.description))
 
 
 def test_equal_data_give_equal_figures():
     first, second = (
-        [chart.drawing.document(chart.caption, chart.told) for chart in report_charts(make_run())] for _ in range(2)
+        [chart.drawing.document(chart.caption, chart.description) for chart in report_charts(make_run())]
+        for _ in range(2)
     )
     assert first == second and len(set(first)) == len(first) > 5
 

@@ -12,7 +12,7 @@ from report_pages import Page
 from report_runs import ARABIC, CHINESE, HOSTILE, LONG, make_run, score
 
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
-from merkhet.reports._report_sections import comparisons
+from merkhet.reports._report_sections import comparison_section
 from merkhet.reports.html_report import render_html
 from merkhet.reports.report_data import ReportData
 
@@ -167,24 +167,26 @@ def section(html: str, name: str) -> str:
 
 
 def test_the_sample_has_right_and_wrong_answers_of_every_model_and_task():
-    from merkhet.reports._answer_outcomes import outcomes
+    from merkhet.reports._answer_outcomes import judge_answers
     from merkhet.reports._question_samples import sample_questions
-    from merkhet.reports.scoreboard import scoreboard
+    from merkhet.reports.scoreboard import build_scoreboard
 
     run = make_run(size=120)
-    board = scoreboard(run.scores, run.suite["headline"])
-    tasks = sample_questions(run.questions, run.answers, outcomes(run.questions, run.answers, run.candidates, board))
+    board = build_scoreboard(run.scores, run.suite["headline"])
+    tasks = sample_questions(
+        run.questions, run.answers, judge_answers(run.questions, run.answers, run.candidates, board)
+    )
     assert [task["task"] for task in tasks] == ["completion", "checking"]
     for task in tasks:
-        seen = {(said["model"], said["verdict"]) for question in task["questions"] for said in question["said"]}
+        seen = {(reply["model"], reply["verdict"]) for question in task["questions"] for reply in question["replies"]}
         for model in ("SmolLM2-135M", "minilm-mlm", "frequency"):
             assert {(model, "right"), (model, "wrong")} <= seen
         for question in task["questions"]:
-            assert all(len(said["top"]) <= 3 for said in question["said"])
-            for said in question["said"]:
-                if said["verdict"] != "unusable":
-                    assert (said["verdict"] == "right") == (said["top"][0]["text"] in question["golds"])
-                    assert (said["verdict"] == "right") == (said["rank"] == "1")
+            assert all(len(reply["top"]) <= 3 for reply in question["replies"])
+            for reply in question["replies"]:
+                if reply["verdict"] != "unusable":
+                    assert (reply["verdict"] == "right") == (reply["top"][0]["text"] in question["golds"])
+                    assert (reply["verdict"] == "right") == (reply["rank"] == "1")
 
 
 def test_many_models_and_groups_fit_too_and_what_is_left_out_is_said():
@@ -326,5 +328,5 @@ def test_the_room_is_light_to_enter():
 
 def test_who_is_ahead_is_said_where_the_corrected_p_says_so_too():
     found = {"task": "completion", "metric": "r@1", "model": "a", "other": "b", "difference": 0.02, "low": 0.01}
-    [clear, many] = comparisons({"comparisons": [{**found, "high": 0.03, "p": p} for p in (0.01, 0.2)]})["rows"]
+    [clear, many] = comparison_section({"comparisons": [{**found, "high": 0.03, "p": p} for p in (0.01, 0.2)]})["rows"]
     assert (clear["verdict"], many["verdict"]) == ("a is ahead", "not told apart")

@@ -9,7 +9,7 @@ from report_pages import Page
 from report_runs import make_card, make_run, score
 
 from merkhet.core.schemas import SCORES, make_table
-from merkhet.reports._citations import bibliography, in_text
+from merkhet.reports._citations import bibliography, cite_in_text
 from merkhet.reports.html_report import render_html
 from merkhet.reports.report_data import ReportData
 from merkhet.suites import SUITES
@@ -37,7 +37,7 @@ def test_a_suite_is_cited_in_the_text_and_in_the_bibliography():
     run = make_run()
     for name, cited in NAMED.items():
         suite = SUITES.get(name)
-        assert in_text(suite.citations) == cited
+        assert cite_in_text(suite.citations) == cited
         text = methods_of(replace(run, suite={**run.suite, "name": name, "citations": list(suite.citations)}))
         assert f"the suite {name} ({cited}) of merkhet 0.1.0" in text
         for entry in suite.citations:

@@ -22,7 +22,7 @@ from merkhet.reports._axis_scales import (
     tick_step,
     value_axis,
 )
-from merkhet.reports._chart_specs import described_chart
+from merkhet.reports._chart_specs import chart_from_spec
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._plot_layout import PANEL, category_labels
 from merkhet.reports._text_width import shorten, text_width, wrap
@@ -126,7 +126,7 @@ def described(draw) -> dict:
 @some
 @given(st.sampled_from(["lines", "bars", "stack"]), described())
 def test_described_figures_are_whole_and_no_label_covers_another(kind, figure):
-    chart = described_chart({**figure, "kind": kind}, "own")
+    chart = chart_from_spec({**figure, "kind": kind}, "own")
     if chart is None:
         assert kind == "stack" and not any(row["count"] for row in figure["rows"])
         return
@@ -135,7 +135,7 @@ def test_described_figures_are_whole_and_no_label_covers_another(kind, figure):
 
 def test_labels_of_values_are_dropped_in_low_panels():
     rows = [{"panel": panel, "x": "x", "bar": "b", "value": value} for panel, value in (("p", 201.0), ("q", -834.0))]
-    drawn = Drawn(described_chart({"kind": "bars", "caption": "c", "rows": rows}, "own"))
+    drawn = Drawn(chart_from_spec({"kind": "bars", "caption": "c", "rows": rows}, "own"))
     check(drawn)
     assert {"−1,000", "200"} & set(drawn.texts()), "some are kept"
 
@@ -185,7 +185,7 @@ def test_ticks_and_their_labels():
     assert value_axis(-0.3, 1, percent_labels, nice=False).labels[0] == "−20%"
     assert value_axis(0, 0, number_labels).labels[-1] == "1.0", "nothing but zeros still has an axis"
     assert value_axis(3, 3, number_labels).low < 3 < value_axis(3, 3, number_labels).high
-    assert value_axis(0, 3, number_labels, whole=True).labels == ("0", "1", "2", "3")
+    assert value_axis(0, 3, number_labels, integers=True).labels == ("0", "1", "2", "3")
     assert signed_labels([-5, 0, 5]) == ["−5", "0", "+5"]
     assert si_labels([0, 950, 1000, 31_623, 1_500_000]) == ["0", "950", "1k", "31.6k", "1.5M"]
     assert number_labels([0, 2000]) == ["0", "2,000"] and number_labels([0.5, 1.25]) == ["0.50", "1.25"]

@@ -16,7 +16,7 @@ from table_readers import HtmlTable, LatexTable, markdown_rows
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
-from merkhet.reports._latex_tables import escaped
+from merkhet.reports._latex_tables import escape_latex
 from merkhet.reports.tables import (
     ReportTable,
     TableCell,
@@ -26,10 +26,10 @@ from merkhet.reports.tables import (
     as_latex,
     as_markdown,
     as_terminal,
-    chosen,
     comparison_report_table,
     report_tables,
     score_report_table,
+    select_tables,
 )
 
 NASTY = "=cmd|'/c calc'!A1\\{}$&#^_~%<>\"[x]*\n\t--''`?"
@@ -64,7 +64,7 @@ def csv_rows(table: ReportTable) -> list[dict[str, str]]:
 
 
 def named(data, name: str) -> ReportTable:
-    return chosen(report_tables(data), [name])[0]
+    return select_tables(report_tables(data), [name])[0]
 
 
 def overall(data) -> list[dict]:
@@ -200,8 +200,10 @@ def test_a_table_goes_over_the_columns_of_a_paper_where_it_is_wide():
 def test_what_latex_would_take_for_something_else_is_kept_apart():
     from table_readers import read
 
-    assert escaped("a--b,,c") == "a-{}-b,{},c" and escaped("<<?`") == r"\textless{}\textless{}?\textasciigrave{}"
-    broken = escaped("y" * 50)
+    assert (
+        escape_latex("a--b,,c") == "a-{}-b,{},c" and escape_latex("<<?`") == r"\textless{}\textless{}?\textasciigrave{}"
+    )
+    broken = escape_latex("y" * 50)
     assert read(broken) == "y" * 50 and max(map(len, broken.split(r"\allowbreak{}"))) < 20
 
 
@@ -209,7 +211,7 @@ def test_what_latex_would_take_for_something_else_is_kept_apart():
 def test_any_text_can_be_escaped_for_latex(text):
     from table_readers import balanced, read
 
-    written = escaped(text)
+    written = escape_latex(text)
     assert balanced(written) and "\n" not in written
     shown = read(written)
     kept = [letter for letter in text if letter.isalnum() and letter.isascii()]
@@ -238,7 +240,7 @@ def test_a_run_without_anything_has_no_tables_and_bare_forms_do_not_fail():
     for form in (as_csv, as_markdown, as_latex, as_html):
         assert "nan" not in form(bare).lower()
     with pytest.raises(InputError, match="no scores"):
-        chosen([], ["scores"])
+        select_tables([], ["scores"])
 
 
 def test_scores_that_are_no_numbers_and_groups_of_nothing():
@@ -253,7 +255,7 @@ def test_scores_that_are_no_numbers_and_groups_of_nothing():
 
 def test_an_unknown_name_is_told_with_a_guess():
     with pytest.raises(InputError, match="comparisons"):
-        chosen(report_tables(make_run()), ["comparison"])
+        select_tables(report_tables(make_run()), ["comparison"])
 
 
 def test_tables_of_one_name_are_told_apart():

@@ -14,7 +14,7 @@ from merkhet.cli.run_output import print_json, print_section
 from merkhet.core.files import write_json, write_text
 from merkhet.reports.analysis_sections import analysis_sections
 from merkhet.reports.comparison_page import ComparisonData, render_comparison
-from merkhet.reports.comparison_tables import for_terminal, group_tables, legend, pair_tables
+from merkhet.reports.comparison_tables import as_terminal_tables, group_tables, legend, pair_tables
 from merkhet.reports.formatting import printable
 from merkhet.reports.table_model import ReportTable
 from merkhet.reports.tables import score_table
@@ -44,11 +44,11 @@ def print_comparison(found: ComparisonData, file: Path | None, *, as_json: bool,
     console.print()
     if not found.comparisons:
         _print_scores(console, found)
-    for table in pair_tables(found.sided):
+    for table in pair_tables(found.oriented):
         _print_table(console, table)
         console.print()
     _print_groups(console, found)
-    known = [*found.questions, *found.remarks]
+    known = [*found.question_remarks, *found.remarks]
     _print_sentences(console, known)
     if found.comparisons:
         if known:
@@ -69,7 +69,7 @@ def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
 
 def _print_table(console: Console, table: ReportTable) -> None:
     console.print(Text(table.title, style="bold"))
-    for part in for_terminal(table, console.width):
+    for part in as_terminal_tables(table, console.width):
         console.print(part)
     if table.note:
         console.print(Text(table.note))
@@ -78,7 +78,7 @@ def _print_table(console: Console, table: ReportTable) -> None:
 def _print_groups(console: Console, found: ComparisonData) -> None:
     if found.column is None:
         return
-    _print_sentences(console, found.groups_said)
+    _print_sentences(console, found.group_sentences)
     console.print()
     for table in group_tables(found.groups, found.column):
         _print_table(console, table)

@@ -39,7 +39,7 @@ def tables(
     """Print the scores of a run as a table for a paper or a program, or write all its tables into a folder."""
     from merkhet.cli.run_output import print_lines
     from merkhet.core.errors import InputError, did_you_mean
-    from merkhet.reports.tables import chosen, report_tables
+    from merkhet.reports.tables import report_tables, select_tables
 
     forms = list(dict.fromkeys(form or ()))
     for name in forms:
@@ -50,14 +50,14 @@ def tables(
         _print_names([(one.name, one.title) for one in found], as_json=json)
         return
     if out is not None:
-        kept = chosen(found, table or ())
+        kept = select_tables(found, table or ())
         written = _write(kept, out, forms or list(_ENDINGS))
         line = f"Tables: {out} ({_many(len(kept), 'table')}, {_many(len(written), 'file')})"
         print_lines([line], [str(path) for path in written], as_json=json)
         return
     if not found:
         raise InputError("there are no scores in this run, so there is no table to print")
-    kept = chosen(found, table or ["scores" if found[0].name == "scores" else found[0].name])
+    kept = select_tables(found, table or ["scores" if found[0].name == "scores" else found[0].name])
     if len(forms) > 1:
         raise InputError("several forms of a table cannot be printed at once: give one --as, or a folder with --out")
     if json:
@@ -95,9 +95,9 @@ def figures(
         FORMATS,
         NEEDS_CONVERTER,
         can_convert,
-        chosen,
         report_charts,
         save_charts,
+        select_charts,
     )
 
     left_out = CONVERTED if form is None and not can_convert() else frozenset()
@@ -111,7 +111,7 @@ def figures(
     if list_:
         _print_names([(chart.name, chart.caption) for chart in charts], as_json=json)
         return
-    kept = chosen(charts, figure or ())
+    kept = select_charts(charts, figure or ())
     if not kept:
         raise InputError("there is nothing to draw in this run: no score, no rank and no analysis has a value")
     folder = out or Path()

@@ -1,4 +1,4 @@
-"""What became of each answer: whose it is, to which task, how well the right answer ranked, right or wrong."""
+"""Outcomes of answers: line, task, rank of the best right answer, and verdict."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.metrics.text_overlap import exact_match
-from merkhet.reports.scoreboard import Scoreboard, Series, lines_of
+from merkhet.reports.scoreboard import Scoreboard, Series, series_from_rows
 
 RIGHT, WRONG, UNUSABLE = 1, 0, -1
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Arrays with one entry an answer; ``line`` and ``task`` are -1 where an answer is not shown."""
+    """Hold arrays with one entry per answer."""
 
     series: tuple[Series, ...]
     tasks: tuple[str, ...]
     line: npt.NDArray[np.int64]
+    """Index into ``series``; -1 if the answer is not shown."""
     task: npt.NDArray[np.int64]
+    """Index into ``tasks``; -1 if the question is missing."""
     question: npt.NDArray[np.int64]
-    """Row of the question in the table of questions."""
+    """Row of the question in the question table; -1 if it is missing."""
     rank: npt.NDArray[np.float64]
-    """Rank of the best-ranked right answer; NaN where nothing was ranked."""
+    """Rank of the best-ranked right answer; NaN if nothing was ranked."""
     verdict: npt.NDArray[np.int64]
     """RIGHT, WRONG or UNUSABLE."""
     choices: npt.NDArray[np.int64]
-    """For each question, how many candidates there were; 0 where that is not known."""
+    """Number of candidates of each question; 0 if unknown."""
 
 
-def outcomes(
+def judge_answers(
     questions: pa.Table, answers: pa.Table, candidates: Mapping[str, Sequence[str]], board: Scoreboard
 ) -> Outcomes:
-    """Judge every answer. It is right if a right answer ranked first, or, without ranks, if it was
-    predicted, word by word."""
+    """Judge every answer: right if a right answer ranked first or, without ranks, if the prediction matches exactly."""
     question = pc.index_in(answers["question_id"], value_set=_flat(questions["question_id"]))
     question = np.asarray(pc.fill_null(_flat(question), -1).cast(pa.int64()))
     tasks, task_of_question = _codes(questions["task"])
@@ -57,14 +58,14 @@ def outcomes(
 
 
 def best_ranks(gold_ranks: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    """The least of each row's ranks, NaN for a row without any."""
+    """Return the lowest rank of each row, NaN for a row without ranks."""
     ranks = np.full(len(gold_ranks), np.inf)
     lists = _flat(gold_ranks)
     if len(lists):
-        places = np.asarray(pc.list_parent_indices(lists))
+        rows = np.asarray(pc.list_parent_indices(lists))
         values = np.asarray(pc.fill_null(pc.list_flatten(lists), float("nan")), dtype=np.float64)
         known = ~np.isnan(values)
-        np.minimum.at(ranks, places[known], values[known])
+        np.minimum.at(ranks, rows[known], values[known])
     return np.where(np.isinf(ranks), np.nan, ranks)
 
 
@@ -79,16 +80,16 @@ def _codes(column: Any) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
 
 
 def _choice_counts(questions: pa.Table, candidates: Mapping[str, Sequence[str]]) -> npt.NDArray[np.int64]:
-    own = np.asarray(pc.fill_null(_flat(pc.list_value_length(questions["choices"])), 0), dtype=np.int64)
+    choice_counts = np.asarray(pc.fill_null(_flat(pc.list_value_length(questions["choices"])), 0), dtype=np.int64)
     names, code = _codes(questions["candidate_set"])
     sizes = np.array([*(len(candidates.get(name, ())) for name in names), 0], dtype=np.int64)
-    return np.where(own > 0, own, sizes[code])
+    return np.where(choice_counts > 0, choice_counts, sizes[code])
 
 
 def _lines(
     answers: pa.Table, task: npt.NDArray[np.int64], tasks: tuple[str, ...], board: Scoreboard
 ) -> tuple[tuple[Series, ...], npt.NDArray[np.int64]]:
-    """The line each answer belongs to. Within a task a line shows one way of asking, the first there is."""
+    """Assign each answer to its line. Within a task a line shows one way of asking, the first that occurs."""
     names, code = zip(*(_codes(answers[name]) for name in ("model", "probe", "method")), strict=True)
     key = task + 1
     for values, labels in zip(code, names, strict=True):
@@ -98,17 +99,17 @@ def _lines(
     for row in first:
         model, probe, method = (labels[values[row]] for values, labels in zip(code, names, strict=True))
         ways.append({"task": int(task[row]), "metric": "", "model": model, "probe": probe, "method": method})
-    order = [int(place) for place in np.argsort(first, kind="stable") if ways[place]["task"] >= 0]
+    order = [int(way) for way in np.argsort(first, kind="stable") if ways[way]["task"] >= 0]
     scored = {line.model for line in board.series}
-    rest = lines_of(
-        [{**ways[place], "task": tasks[ways[place]["task"]]} for place in order if ways[place]["model"] not in scored]
+    unscored_series = series_from_rows(
+        [{**ways[way], "task": tasks[ways[way]["task"]]} for way in order if ways[way]["model"] not in scored]
     )
-    series = (*board.series, *rest)
+    series = (*board.series, *unscored_series)
     line_of_way = np.full(len(ways) + 1, -1, dtype=np.int64)
-    taken = set()
-    for place in order:
-        found = next((index for index, line in enumerate(series) if line.covers(ways[place])), -1)
-        if found >= 0 and (ways[place]["task"], found) not in taken:
-            taken.add((ways[place]["task"], found))
-            line_of_way[place] = found
+    assigned = set()
+    for way in order:
+        line_index = next((index for index, line in enumerate(series) if line.covers(ways[way])), -1)
+        if line_index >= 0 and (ways[way]["task"], line_index) not in assigned:
+            assigned.add((ways[way]["task"], line_index))
+            line_of_way[way] = line_index
     return series, line_of_way[inverse] if len(inverse) else np.empty(0, dtype=np.int64)

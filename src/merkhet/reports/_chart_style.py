@@ -1,4 +1,4 @@
-"""What all figures share: colours and symbols that every reader can tell apart, short names, captions."""
+"""Style of all figures: colours and symbols for any colour vision, short labels, captions."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ COLOURS = (
     *("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#CC79A7", "#7f4f24"),
     *("#a6d96a", "#3b0f70", "#F0E442", "#661100", "#f4a6c0", "#1b3a57"),
 )
-"""Models in turn. The first five are of Okabe and Ito's palette (2008, https://jfly.uni-koeln.de/color/); all are told
-apart with any colour vision, and neighbours in grey too."""
+"""Colours of models. The first five are from Okabe and Ito's palette (2008, https://jfly.uni-koeln.de/color/). All are
+distinct with any colour vision, and neighbours are distinct in grey."""
 VERMILION = "#D55E00"
-"""The palette's red, kept for chance; the black of the palette is for intervals."""
-PARTS = (*COLOURS, VERMILION, "#c8c8ce")
-"""For figures with more kinds of bars than there are models in most."""
+"""The palette's red, reserved for chance; intervals use its black."""
+SEGMENT_COLOURS = (*COLOURS, VERMILION, "#c8c8ce")
+"""Colours of bar segments, for figures with more kinds of bars than models."""
 GREYS = ("#9a9a9a", "#66666b", "#c8c8ce")
-"""Baselines in turn."""
-POINTS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+"""Colours of baselines."""
+SYMBOLS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 DASHES: tuple[tuple[float, ...], ...] = ((), (8, 3), (8, 3, 2, 3), (5, 2), (12, 3), (12, 3, 2, 3))
 DOTTED: tuple[float, ...] = (2, 3)
-"""The lines of models in turn, and those of baselines."""
+"""Line dashes of models (DASHES) and of baselines (DOTTED)."""
 INTERVALS = "95% bootstrap intervals, clustered by fact"
-_LABEL = 26
-"""The letters of a name; one of Chinese is as wide as two."""
+_MAX_LABEL = 26
+"""Maximum width of a label in terminal cells; a Chinese character takes two."""
 _FOLDER = re.compile(r"^[\w.-]+(?:/[\w.-]+)*/(?=[\w.-])")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawn figure: a caption in plain text and inline SVG."""
+    """Hold a drawn figure: a plain-text caption and inline SVG."""
 
     caption: str
     svg: str
@@ -43,96 +43,95 @@ class Figure:
 
 @dataclass(frozen=True)
 class NamedChart:
-    """A figure with its texts.
-
-    ``name`` is what its file is called. ``caption`` says what is shown, of how many questions, and what the thin lines
-    are; ``title`` is the short of it for a page that says the rest once. ``drawing`` holds its marks, ``told`` is what
-    it shows in words, for readers who cannot see it.
-    """
+    """Hold a chart with its texts."""
 
     name: str
+    """File name without its suffix."""
     caption: str
+    """What the chart shows, its number of questions, and what the thin lines are."""
     drawing: Drawing
     title: str = ""
-    told: str = ""
+    """A short caption for pages that explain the rest once."""
+    description: str = ""
+    """A text alternative for readers who cannot see the chart."""
 
 
-def drawn(chart: NamedChart) -> Figure:
+def draw_figure(chart: NamedChart) -> Figure:
     """Draw a chart as inline SVG for a page."""
-    return Figure(chart.title or chart.caption, chart.drawing.inline(chart.told))
+    return Figure(chart.title or chart.caption, chart.drawing.inline(chart.description))
 
 
 def line_colours(series: Sequence[Series], baselines: Collection[str]) -> dict[Series, str]:
-    """A colour for each line that people with any colour vision can tell apart; baselines are grey."""
-    return dict(zip(series, colours_of([line.model in baselines for line in series]), strict=True))
+    """Assign each line a colour; baselines are grey."""
+    return dict(zip(series, assign_colours([line.model in baselines for line in series]), strict=True))
 
 
-def colours_of(plain: Sequence[bool]) -> list[str]:
-    """The colours of lines in order, of which some are baselines."""
-    taken = {True: 0, False: 0}
-    found = []
-    for baseline in plain:
+def assign_colours(is_baseline: Sequence[bool]) -> list[str]:
+    """Assign colours to lines in order; ``is_baseline`` says which lines are baselines."""
+    used = {True: 0, False: 0}
+    colours = []
+    for baseline in is_baseline:
         palette = GREYS if baseline else COLOURS
-        found.append(palette[taken[baseline] % len(palette)])
-        taken[baseline] += 1
-    return found
+        colours.append(palette[used[baseline] % len(palette)])
+        used[baseline] += 1
+    return colours
 
 
 def short_labels(series: Sequence[Series]) -> dict[Series, str]:
-    """Names that fit beside a bar and are still told apart: without their folder, and cut in the middle.
+    """Shorten labels so that they fit beside a bar and stay distinct: without folder, with a middle ellipsis.
 
-    Names that would be cut to the same begin where they differ.
+    Labels that would be truncated to the same text begin at the word where they differ.
     """
     bare = {line: _FOLDER.sub("", line.label) for line in series}
     bare = {line: name if list(bare.values()).count(name) == 1 else line.label for line, name in bare.items()}
-    alike: dict[str, list[str]] = {}
+    labels_of_short: dict[str, list[str]] = {}
     for name in bare.values():
-        alike.setdefault(cut(name), []).append(name)
+        labels_of_short.setdefault(truncate_middle(name), []).append(name)
     short: dict[Series, str] = {}
-    for line, whole in bare.items():
-        name = cut(whole)
-        if len(set(alike[name])) > 1:
-            name = cut(f"…{whole[_same(alike[name]) :]}")
-        copies = sum(name == other or other.startswith(f"{name} #") for other in short.values())
+    for line, label in bare.items():
+        name = truncate_middle(label)
+        if len(set(labels_of_short[name])) > 1:
+            name = truncate_middle(f"…{label[_differing_word(labels_of_short[name]) :]}")
+        copies = sum(name == earlier or earlier.startswith(f"{name} #") for earlier in short.values())
         short[line] = f"{name} #{copies + 1}" if copies else name
     return short
 
 
-def _same(names: Sequence[str]) -> int:
-    """Where the word begins in which names differ first."""
+def _differing_word(names: Sequence[str]) -> int:
+    """Return the start of the first word in which the names differ."""
     first, last = min(names), max(names)
-    size = next((place for place, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), len(first))
+    size = next((index for index, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), len(first))
     return first.rfind(" ", 0, size) + 1
 
 
-def cut(name: str, length: int = _LABEL) -> str:
-    """A name that is no longer than this; what is left out stands in the middle."""
+def truncate_middle(name: str, length: int = _MAX_LABEL) -> str:
+    """Truncate a name to ``length`` terminal cells with a middle ellipsis."""
     if cell_len(name) <= length:
         return name
-    return f"{_within(name, length - 11)}…{_within(reversed(name), 10)[::-1]}"
+    return f"{_take_width(name, length - 11)}…{_take_width(reversed(name), 10)[::-1]}"
 
 
-def _within(letters: Iterable[str], room: int) -> str:
-    """The first letters that are no wider than this together."""
-    kept = []
+def _take_width(letters: Iterable[str], width: int) -> str:
+    """Return the first letters that fit into ``width`` terminal cells."""
+    fitting = []
     for letter in letters:
-        room -= cell_len(letter)
-        if room < 0:
+        width -= cell_len(letter)
+        if width < 0:
             break
-        kept.append(letter)
-    return "".join(kept)
+        fitting.append(letter)
+    return "".join(fitting)
 
 
-def counted(sizes: Collection[int], of: str = "questions") -> str:
-    """How many questions are behind the numbers of a figure, for its caption; nothing where that is not known."""
+def sample_size_text(sizes: Collection[int], unit: str = "questions") -> str:
+    """Write the number of questions behind a figure for its caption; empty if unknown."""
     known = sorted({size for size in sizes if size})
     if not known:
         return ""
     if len(known) == 1:
-        return f"n = {known[0]:,} {of}"
-    return f"n = {known[0]:,}–{known[-1]:,} {of}"
+        return f"n = {known[0]:,} {unit}"
+    return f"n = {known[0]:,}–{known[-1]:,} {unit}"
 
 
-def sentences(*parts: str) -> str:
-    """A caption of the parts that say something, each with its full stop."""
+def join_sentences(*parts: str) -> str:
+    """Join the parts that are not empty into sentences, each with its full stop."""
     return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)

@@ -1,4 +1,4 @@
-"""What a report cites, as BibTeX: merkhet itself, where the suite comes from, and the statistics that were used."""
+"""Citations of a report as BibTeX: merkhet, the suite, and the statistics used."""
 
 from __future__ import annotations
 
@@ -79,37 +79,39 @@ _SPECIAL = re.compile(r"[&%$#_]")
 
 
 def bibliography(version: str, suite: str, citations: Iterable[str], statistics: Iterable[str]) -> list[str]:
-    """BibTeX entries of all that is cited, of each key the first; a citation that is plain text becomes a note."""
-    own = [
-        text.strip() if text.lstrip().startswith("@") else _noted(f"{_key(suite)}-{place}", text)
-        for place, text in enumerate(citations, 1)
+    """Return the BibTeX entries of all citations, one for each key; a plain-text citation becomes a note."""
+    suite_entries = [
+        text.strip() if text.lstrip().startswith("@") else _misc_entry(f"{_key(suite)}-{number}", text)
+        for number, text in enumerate(citations, 1)
     ]
     entries: dict[str, str] = {}
-    for entry in (_software(version), *own, *(_STATISTICS[name] for name in statistics)):
+    for entry in (_software_entry(version), *suite_entries, *(_STATISTICS[name] for name in statistics)):
         entries.setdefault(entry.partition(",")[0].partition("{")[2].strip(), entry)
     return list(entries.values())
 
 
-def in_text(citations: Sequence[str]) -> str:
-    """How a text names BibTeX entries: ``Gao et al., 2022; Heinzerling and Inui, 2021``; one without authors
-    is named by its title, and plain text not at all."""
-    found = (_named(text) for text in citations if text.lstrip().startswith("@"))
-    return "; ".join(name for name in found if name)
+def cite_in_text(citations: Sequence[str]) -> str:
+    """Cite BibTeX entries as in ``Gao et al., 2022; Heinzerling and Inui, 2021``.
+
+    An entry without authors is cited by its title. Plain-text citations are skipped.
+    """
+    names = (_author_year(text) for text in citations if text.lstrip().startswith("@"))
+    return "; ".join(cited for cited in names if cited)
 
 
-def of_statistics(name: str) -> str:
-    """The same for one of the sources of the statistics."""
-    return _named(_STATISTICS[name])
+def cite_statistics(name: str) -> str:
+    """Cite a source of the statistics by its BibTeX key, as :func:`cite_in_text` does."""
+    return _author_year(_STATISTICS[name])
 
 
-def _software(version: str) -> str:
+def _software_entry(version: str) -> str:
     number = f",\n  version = {{{version}}}" if version else ""
     return f"@software{{merkhet,\n  author = {{{{{_AUTHORS}}}}},\n  title = {{{_TITLE}}}{number}\n}}"
 
 
-def _named(entry: str) -> str:
+def _author_year(entry: str) -> str:
     fields = {name.lower(): " ".join(value.split()) for name, value in _FIELD.findall(entry)}
-    names = [_family(name) for name in fields["author"].split(" and ")] if "author" in fields else []
+    names = [_family_name(name) for name in fields["author"].split(" and ")] if "author" in fields else []
     if not names and "title" in fields:
         names = [f"“{fields['title'].replace('{', '').replace('}', '')}”"]
     if len(names) > 2:
@@ -117,7 +119,7 @@ def _named(entry: str) -> str:
     return ", ".join(part for part in (" and ".join(names), fields.get("year", "")) if part)
 
 
-def _family(name: str) -> str:
+def _family_name(name: str) -> str:
     if name.startswith("{"):
         return name.strip("{}")
     return name.partition(",")[0] if "," in name else name.rpartition(" ")[2]
@@ -127,9 +129,9 @@ def _key(name: str) -> str:
     return re.sub(r"\W+", "-", name).strip("-").lower() or "suite"
 
 
-def _noted(key: str, text: str) -> str:
-    """A plain line as an entry; what a bibliography would take for markup is escaped or left out."""
-    plain = _SPECIAL.sub(lambda found: "\\" + found[0], re.sub(r"[{}\\]", "", " ".join(text.split())))
+def _misc_entry(key: str, text: str) -> str:
+    """Make a BibTeX entry of plain text; TeX markup is escaped or removed."""
+    plain = _SPECIAL.sub(lambda match: "\\" + match[0], re.sub(r"[{}\\]", "", " ".join(text.split())))
     years = re.findall(r"\b(?:19|20)\d\d\b", plain)
     year = f",\n  year = {{{years[-1]}}}" if years else ""
     return f"@misc{{{key},\n  note = {{{plain}}}{year}\n}}"

@@ -1,4 +1,4 @@
-"""Tables as LaTeX with the rules of booktabs, and words as LaTeX takes them."""
+"""LaTeX tables in booktabs style, and escaping of text for LaTeX."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from merkhet.reports import formatting as show
+from merkhet.reports import formatting as fmt
 from merkhet.reports.table_model import ReportTable, Row, TableCell
 
-_MARKS = {
+_ESCAPES = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
     "}": r"\}",
@@ -23,11 +23,11 @@ _MARKS = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    # \textquotedbl is not there in every encoding of fonts; the 34th letter is.
+    # Not every font encoding has \textquotedbl; all have character 34.
     '"': r"\char34{}",
     "`": r"\textasciigrave{}",
     "'": "'{}",
-    # At the start of a row these would be options of the line before it.
+    # At the start of a row these would be parsed as options of the line before.
     "[": "{[}",
     "*": "{*}",
     "–": "--",
@@ -44,38 +44,40 @@ _MARKS = {
     "≥": r"$\ge$",
     "→": r"$\to$",
 }
-_LATIN = 0x024F
-_LONG_WORD, _LONG_WORDS, _LONG_TABLE, _COLUMN, _WIDE = 18, 44, 45, 46, 76
-"""Beyond so many letters a word may be broken and a column of words is wrapped, beyond so many rows a table goes over
-pages; beyond so many letters in a row it goes over the columns of a paper, and is shrunk to the width of the text."""
+_LAST_LATIN = 0x024F
+_MAX_WORD, _MAX_TEXT_WIDTH, _MAX_ROWS, _PAPER_COLUMN_WIDTH, _PAGE_WIDTH = 18, 44, 45, 46, 76
+"""Limits in characters and rows. A longer word may be broken, a wider text column is wrapped, a longer table spans
+pages, a wider row spans both columns of a paper, and one wider than a page is shrunk."""
 
 
 def as_latex(table: ReportTable) -> str:
-    """The table for a paper: booktabs, the best of a column in bold, intervals in small type, caption and label.
+    """Write the table in booktabs style: the best of a column bold, intervals in small type, caption and label.
 
-    Packages that it needs are named in a comment. What it holds is text: every special character is escaped. Numbers
-    stand right under right, so that their decimals do. A wide table goes over the columns of a paper.
+    A comment names the packages that it needs. Every special character is escaped. Numbers are right-aligned. A wide
+    table spans the columns of a paper.
     """
-    columns = [_specification(table, place) for place in range(len(table.columns))]
+    columns = [_column_type(table, index) for index in range(len(table.columns))]
     packages = ["booktabs"]
-    paged = len(table.rows) > _LONG_TABLE
-    wide = _width(table) > _WIDE
+    is_long = len(table.rows) > _MAX_ROWS
+    is_wide = _width(table) > _PAGE_WIDTH
     if any("p{" in column for column in columns):
         packages.append("array")
-    if paged:
+    if is_long:
         packages.append("longtable")
-    elif wide:
+    elif is_wide:
         packages.append("graphicx")
-    heads = " & ".join(_head(table, place) for place in range(len(table.columns))) + r" \\"
+    heads = " & ".join(_head(table, index) for index in range(len(table.columns))) + r" \\"
     body = [_row(table, row) for row in table.rows]
     foot = [_row(table, row) for row in table.foot]
     lines = [*body, *(["\\midrule", *foot] if foot else [])]
-    caption = f"\\caption{{{escaped(_caption(table))}}}"
+    caption = f"\\caption{{{escape_latex(_caption(table))}}}"
     label = f"\\label{{tab:{table.name}}}"
-    written = preamble(packages, _all_text(table))
-    if paged:
-        return written + _paged("".join(columns), heads, lines, f"{caption}{label}", "scriptsize" if wide else "small")
-    inner = "\n".join(
+    packages_comment = preamble(packages, _all_text(table))
+    if is_long:
+        return packages_comment + _long_table(
+            "".join(columns), heads, lines, f"{caption}{label}", "scriptsize" if is_wide else "small"
+        )
+    tabular = "\n".join(
         [
             f"\\begin{{tabular}}{{@{{}}{''.join(columns)}@{{}}}}",
             "\\toprule",
@@ -86,99 +88,99 @@ def as_latex(table: ReportTable) -> str:
             "\\end{tabular}",
         ]
     )
-    inner = fitted(inner) if wide else inner
-    place = "table*" if _width(table) > _COLUMN else "table"
+    tabular = shrink_to_fit(tabular) if is_wide else tabular
+    environment = "table*" if _width(table) > _PAPER_COLUMN_WIDTH else "table"
     return (
-        written
+        packages_comment
         + "\n".join(
             [
-                f"\\begin{{{place}}}[t]",
+                f"\\begin{{{environment}}}[t]",
                 "\\centering",
                 "\\small",
                 caption,
                 label,
                 "\\smallskip",
-                inner,
-                f"\\end{{{place}}}",
+                tabular,
+                f"\\end{{{environment}}}",
             ]
         )
         + "\n"
     )
 
 
-def fitted(inner: str) -> str:
-    """Something that is shrunk to the width of the text where it is wider (needs graphicx)."""
-    return f"\\resizebox{{\\ifdim\\width>\\linewidth \\linewidth\\else \\width\\fi}}{{!}}{{%\n{inner}%\n}}"
+def shrink_to_fit(content: str) -> str:
+    """Wrap LaTeX so that it shrinks to the text width if it is wider (needs graphicx)."""
+    return f"\\resizebox{{\\ifdim\\width>\\linewidth \\linewidth\\else \\width\\fi}}{{!}}{{%\n{content}%\n}}"
 
 
-def escaped(text: str) -> str:
-    """Text as LaTeX prints it, letter by letter; characters that only control how text runs are left out."""
-    plain = show.printable(text)
-    kept = []
-    word = 0
-    for before, letter in zip(f" {plain}", plain, strict=False):
-        word = 0 if letter.isspace() else word + 1
-        if word > _LONG_WORD:
-            kept.append("\\allowbreak{}")
-            word = 1
-        if letter in _MARKS:
-            kept.append(_MARKS[letter])
+def escape_latex(text: str) -> str:
+    """Escape text so that LaTeX prints it literally; formatting characters are removed."""
+    plain = fmt.printable(text)
+    output = []
+    word_length = 0
+    for previous, letter in zip(f" {plain}", plain, strict=False):
+        word_length = 0 if letter.isspace() else word_length + 1
+        if word_length > _MAX_WORD:
+            output.append("\\allowbreak{}")
+            word_length = 1
+        if letter in _ESCAPES:
+            output.append(_ESCAPES[letter])
         elif letter.isspace():
-            kept.append(" ")
-        elif letter == before and letter in "-,":  # Two in a row would become a dash, or a quotation mark.
-            kept.append(f"{{}}{letter}")
+            output.append(" ")
+        elif letter == previous and letter in "-,":  # TeX turns two in a row into a dash or a quotation mark.
+            output.append(f"{{}}{letter}")
         elif unicodedata.category(letter) != "Cf":
-            kept.append(letter)
-    return "".join(kept)
+            output.append(letter)
+    return "".join(output)
 
 
 def preamble(packages: Sequence[str], text: str) -> str:
-    """Comments that say which packages are needed, and which program, where the text goes beyond the Latin script."""
+    """Write comments with the packages needed and, for text beyond the Latin script, the program."""
     lines = [f"% \\usepackage{{{', '.join(packages)}}}"]
-    if any(ord(letter) > _LATIN and letter not in _MARKS and letter.isalpha() for letter in text):
+    if any(ord(letter) > _LAST_LATIN and letter not in _ESCAPES and letter.isalpha() for letter in text):
         lines.append(
             "% There is text in other scripts than Latin here: use XeLaTeX or LuaLaTeX, with fonts that have it."
         )
     return "\n".join(lines) + "\n"
 
 
-def _specification(table: ReportTable, place: int) -> str:
-    if table.columns[place].number:
-        return "r@{~}l" if table.has_intervals(place) else "r"
-    longest = max((len(row[place].text) for row in table.rows), default=0)
-    return "l" if longest <= _LONG_WORDS else "p{0.34\\linewidth}"
+def _column_type(table: ReportTable, index: int) -> str:
+    if table.columns[index].number:
+        return "r@{~}l" if table.has_intervals(index) else "r"
+    longest = max((len(row[index].text) for row in table.rows), default=0)
+    return "l" if longest <= _MAX_TEXT_WIDTH else "p{0.34\\linewidth}"
 
 
-def _head(table: ReportTable, place: int) -> str:
-    column = table.columns[place]
-    label = escaped(column.label)
+def _head(table: ReportTable, index: int) -> str:
+    column = table.columns[index]
+    label = escape_latex(column.label)
     if not column.number:
         return label
-    span = 2 if table.has_intervals(place) else 1
+    span = 2 if table.has_intervals(index) else 1
     return f"\\multicolumn{{{span}}}{{{'c' if span == 2 else 'r'}}}{{{label}}}"
 
 
 def _row(table: ReportTable, row: Row) -> str:
     cells = []
-    for place, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
-        cells.append(_number(cell) if column.number else escaped(cell.text))
-        if table.has_intervals(place):
-            ends = _signed(cell.interval).replace("{[}", "[")
+    for index, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
+        cells.append(_number(cell) if column.number else escape_latex(cell.text))
+        if table.has_intervals(index):
+            ends = _number_text(cell.interval).replace("{[}", "[")
             cells.append(f"{{\\scriptsize {ends}}}" if ends else "")
     return " & ".join(cells) + r" \\"
 
 
 def _number(cell: TableCell) -> str:
-    text = _signed(cell.text)
+    text = _number_text(cell.text)
     return f"\\textbf{{{text}}}" if cell.best else text
 
 
-def _signed(text: str) -> str:
-    """A number or an interval; a hyphen before a digit is a minus."""
-    return re.sub(r"(?<![\w.}])-(?=\d)", "$-$", escaped(text))
+def _number_text(text: str) -> str:
+    """Escape a number or an interval; a hyphen before a digit becomes a minus."""
+    return re.sub(r"(?<![\w.}])-(?=\d)", "$-$", escape_latex(text))
 
 
-def _paged(columns: str, heads: str, lines: Sequence[str], caption: str, size: str) -> str:
+def _long_table(columns: str, heads: str, lines: Sequence[str], caption: str, size: str) -> str:
     repeated = ["\\toprule", heads, "\\midrule"]
     return (
         "\n".join(
@@ -211,9 +213,9 @@ def _all_text(table: ReportTable) -> str:
 
 
 def _width(table: ReportTable) -> int:
-    """The letters of the widest row, if each column takes what its longest cell does."""
+    """Estimate the width of the table in characters from the longest cell of each column."""
     width = 0
-    for place, column in enumerate(table.columns):
-        cells = [len(row[place].text) + 0.75 * len(row[place].interval) for row in (*table.rows, *table.foot)]
-        width += 2 + min(_LONG_WORDS, round(max([len(column.label), *cells])))
+    for index, column in enumerate(table.columns):
+        cells = [len(row[index].text) + 0.75 * len(row[index].interval) for row in (*table.rows, *table.foot)]
+        width += 2 + min(_MAX_TEXT_WIDTH, round(max([len(column.label), *cells])))
     return width

@@ -1,4 +1,4 @@
-"""How a model was asked, learned and scored, in the words of a methods section."""
+"""Phrases of the methods section: how models were asked, trained and scored."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from merkhet.models.protocol import ANSWER_LENGTH
-from merkhet.reports import formatting as show
+from merkhet.reports import formatting as fmt
 
-_POOLED = {
+_POOLINGS = {
     "mean": "the mean log-probability of its tokens",
     "sum": "the summed log-probability of its tokens",
     "max": "the greatest log-probability among its tokens",
     "first": "the log-probability of its first token",
 }
-_READ = {
+_MASKINGS = {
     "multiple": "with a mask for each of its tokens, all empty at once",
     "single": "with one mask for the whole candidate, at which every token is read",
 }
 _TOTALS = {"sum": "the total", "mean": "the mean per token of the", "per-character": "the mean per character of the"}
 _PLL = "pseudo-log-likelihood, one token masked after another with the others in place"
-_LEFT = ", the tokens to its right in the same word masked too"
+_LEFT_TO_RIGHT = ", the tokens to its right in the same word masked too"
 _BASELINES = {
     "count": "orders candidates by how often they are the answer of the same task and relation",
     "uniform": "guesses",
@@ -37,7 +37,7 @@ _KINDS = {
     "chat": "chat model behind an endpoint",
     "predictions": "file of predictions made elsewhere",
 }
-PROBES = {
+PROBE_SENTENCES = {
     "rank": "By the probe rank, the candidates of a closed list were scored in the slot of the question’s sentence and "
     "ranked",
     "fill": "By the probe fill, the model’s whole vocabulary was ranked in the slot",
@@ -61,21 +61,21 @@ _OBJECTIVES = {
 }
 
 
-def kind_in_words(kind: str) -> str:
-    """A kind of model as a paper names it."""
+def describe_kind(kind: str) -> str:
+    """Name a kind of model as papers do."""
     return _KINDS.get(kind, kind)
 
 
-def baseline_in_words(method: str) -> str:
-    """What a baseline does, by its method; nothing where that is not known."""
+def describe_baseline(method: str) -> str:
+    """Say what a baseline does; empty if its method is unknown."""
     return _BASELINES.get(method, "")
 
 
-def method_in_words(probe: str, kind: str, method: str) -> str:
-    """What a candidate's score is by a method, or how an answer is written; nothing where that is not known."""
+def describe_method(probe: str, kind: str, method: str) -> str:
+    """Say how a method scores a candidate or writes an answer; empty if it is unknown."""
     name, _, layer = method.partition("@")
     if probe == "rank":
-        return _masked(name) if kind == "masked" else _causal(name)
+        return _describe_masked(name) if kind == "masked" else _describe_causal(name)
     if probe == "fill":
         return "by the log-probability of each piece of the vocabulary at one mask" if name == "mask" else ""
     if probe == "write":
@@ -92,52 +92,60 @@ def method_in_words(probe: str, kind: str, method: str) -> str:
             "names none or declines is wrong",
         }.get(name, "")
     if probe == "compare":
-        place = f"at layer {layer}" if layer else "in the last layer"
-        return {"word": f"with the word in place, {place}", "masked": f"with masks in its place, {place}"}.get(name, "")
+        layer_phrase = f"at layer {layer}" if layer else "in the last layer"
+        return {
+            "word": f"with the word in place, {layer_phrase}",
+            "masked": f"with masks in its place, {layer_phrase}",
+        }.get(name, "")
     return ""
 
 
-def endpoint_in_words(model: Mapping[str, Any]) -> str:
-    """Where and how a model behind an endpoint was asked."""
-    settings = [f"temperature {model['temperature']:g}"] if show.finite(model.get("temperature")) is not None else []
+def describe_endpoint(model: Mapping[str, Any]) -> str:
+    """Say at which endpoint and with which settings a model was asked."""
+    settings = (
+        [f"temperature {model['temperature']:g}"] if fmt.finite_or_none(model.get("temperature")) is not None else []
+    )
     settings += [f"seed {model['seed']}"] if model.get("seed") is not None else []
-    left = [name.strip() for name in str(model.get("left_out") or "").split(",")]
-    settings = [text for text in settings if text.split()[0] not in left]
-    how = f" ({', '.join(settings)})" if settings else ""
-    before = f", told before all else: “{show.printable(model['system'])}”" if model.get("system") else ""
-    return f"{show.printable(model.get('model') or model.get('name'))} was asked at {model['endpoint']}{how}{before}."
+    omitted = [name.strip() for name in str(model.get("left_out") or "").split(",")]
+    settings = [text for text in settings if text.split()[0] not in omitted]
+    settings_phrase = f" ({', '.join(settings)})" if settings else ""
+    system_phrase = f", told before all else: “{fmt.printable(model['system'])}”" if model.get("system") else ""
+    name = fmt.printable(model.get("model") or model.get("name"))
+    return f"{name} was asked at {model['endpoint']}{settings_phrase}{system_phrase}."
 
 
-def options_in_words(options: Mapping[str, Any]) -> list[str]:
-    """What the options of a probe that talks mean, in sentences."""
-    said = []
-    orders, shots = show.finite(options.get("orders")) or 1, show.finite(options.get("shots")) or 0
+def describe_options(options: Mapping[str, Any]) -> list[str]:
+    """Describe the options of a chat probe in sentences."""
+    sentences = []
+    orders, shots = fmt.finite_or_none(options.get("orders")) or 1, fmt.finite_or_none(options.get("shots")) or 0
     if orders > 1:
-        said.append(
-            f"Each question was asked in {show.count(orders)} orders of its choices, turned on evenly, and a choice "
+        sentences.append(
+            f"Each question was asked in {fmt.count(orders)} orders of its choices, turned on evenly, and a choice "
             "counts by its mean over them."
         )
     if options.get("mixed_letters"):
-        said.append("The letters before the choices were drawn too.")
+        sentences.append("The letters before the choices were drawn too.")
     if options.get("most"):
-        said.append(f"No more than {show.count(options['most'])} choices were shown.")
+        sentences.append(f"No more than {fmt.count(options['most'])} choices were shown.")
     if shots:
-        said.append(f"{show.count(shots)} training questions of the same task were shown before, with their answers.")
-    return said
+        sentences.append(
+            f"{fmt.count(shots)} training questions of the same task were shown before, with their answers."
+        )
+    return sentences
 
 
-def _masked(method: str) -> str:
-    way, _, pooling = method.rpartition("-")
-    if way in _READ and pooling in _POOLED:
-        return f"{_POOLED[pooling]}, {_READ[way]}"
-    found = re.fullmatch(r"(sentence-)?pll(-l2r)?", way)
-    if found is None or pooling not in ("sum", "mean"):
+def _describe_masked(method: str) -> str:
+    masking, _, pooling = method.rpartition("-")
+    if masking in _MASKINGS and pooling in _POOLINGS:
+        return f"{_POOLINGS[pooling]}, {_MASKINGS[masking]}"
+    match = re.fullmatch(r"(sentence-)?pll(-l2r)?", masking)
+    if match is None or pooling not in ("sum", "mean"):
         return ""
-    whose = "the sentence with it in place" if found[1] else "its tokens"
-    return f"the {pooling} over {whose} of the {_PLL}{_LEFT if found[2] else ''}"
+    scope = "the sentence with it in place" if match[1] else "its tokens"
+    return f"the {pooling} over {scope} of the {_PLL}{_LEFT_TO_RIGHT if match[2] else ''}"
 
 
-def _causal(method: str) -> str:
+def _describe_causal(method: str) -> str:
     if method == "first-token":
         return "the log-probability of its first token, given the text before"
     part, pooling = next(
@@ -146,36 +154,35 @@ def _causal(method: str) -> str:
     )
     if pooling not in _TOTALS:
         return ""
-    whose = {
+    scope = {
         "": "of the candidate and all text after it, given the text before",
         "candidate-": "of the candidate alone, given the text before",
         "sentence-": "of the whole sentence with it in place",
     }[part]
-    return f"{_TOTALS[pooling]} log-probability {whose}"
+    return f"{_TOTALS[pooling]} log-probability {scope}"
 
 
-def learned_in_words(name: str, record: Mapping[str, Any]) -> str:
-    """How a model came to know what it was asked as: tuned, pre-trained further or made to memorize."""
-    learner, epochs = record.get("learner"), show.count(record.get("epochs"))
+def describe_training(name: str, record: Mapping[str, Any]) -> str:
+    """Describe the training of a model from its record."""
+    learner, epochs = record.get("learner"), fmt.count(record.get("epochs"))
     if learner == "cloze":
-        kept = record.get("kept_epoch")
-        which = f", the weights of epoch {kept} kept by its dev questions" if record.get("dev_questions") else ""
-        return (
-            f"{name} was fine-tuned on {show.count(record.get('learned'))} training questions ({epochs} epochs{which})"
-        )
+        epoch = record.get("kept_epoch")
+        selection = f", the weights of epoch {epoch} kept by its dev questions" if record.get("dev_questions") else ""
+        questions = fmt.count(record.get("learned"))
+        return f"{name} was fine-tuned on {questions} training questions ({epochs} epochs{selection})"
     if learner == "pretrain":
         objective = _OBJECTIVES.get(str(record.get("objective")), str(record.get("objective")))
-        steps = show.count(record.get("steps"))
+        steps = fmt.count(record.get("steps"))
         return f"{name} was pre-trained further on a text corpus by {objective} ({steps} steps)"
     if learner == "memorize":
         return (
-            f"{name} was trained for {epochs} epochs to fill the masks of {show.count(record.get('statements'))} "
-            f"statements, with {show.count(record.get('symbols'))} symbols to choose from"
-            + _reached(record.get("curve") or ())
+            f"{name} was trained for {epochs} epochs to fill the masks of {fmt.count(record.get('statements'))} "
+            f"statements, with {fmt.count(record.get('symbols'))} symbols to choose from"
+            + _final_accuracy(record.get("curve") or ())
         )
     return f"{name} learned by {learner}" if learner else ""
 
 
-def _reached(curve: Any) -> str:
-    shares = [found for one in curve if (found := show.finite(one.get("acc@1"))) is not None]
+def _final_accuracy(curve: Any) -> str:
+    shares = [share for epoch in curve if (share := fmt.finite_or_none(epoch.get("acc@1"))) is not None]
     return f", and then knew {100 * shares[-1]:.1f}% of them by heart" if shares else ""

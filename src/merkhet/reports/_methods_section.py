@@ -1,4 +1,4 @@
-"""The methods section of a run, ready to be pasted: what was asked of which models, how it was scored and compared."""
+"""Methods section of a run: what was asked of which models, and how it was scored and compared."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from merkhet.metrics import METRICS
 from merkhet.metrics.bootstrap import clustered_interval, paired_difference
 from merkhet.metrics.recall_scores import MAX_BOOTSTRAP_FACTS
-from merkhet.reports import _citations as cited
-from merkhet.reports import _method_phrases as words
-from merkhet.reports import formatting as show
-from merkhet.reports._calibration_section import Trust, calibrated_in_words
+from merkhet.reports import _citations as citations
+from merkhet.reports import _method_phrases as phrases
+from merkhet.reports import formatting as fmt
+from merkhet.reports._calibration_section import CalibrationStatus, describe_calibration
 from merkhet.reports._reproduction import public_text
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import overall_rows
@@ -26,341 +26,371 @@ _LANGUAGES = {
     **{"hi": "Hindi", "it": "Italian", "ja": "Japanese", "ko": "Korean", "pt": "Portuguese", "ru": "Russian"},
     **{"zh": "Chinese"},
 }
-_MOST_NAMED = 20
-_MOST_LEARNED = 6
-_LONGEST_NAME = 80
+_MAX_NAMED = 20
+_MAX_TRAININGS = 6
+_MAX_NAME = 80
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How much was asked: by the tables of the run, or by its record where these are a sample."""
+class AskedCounts:
+    """Count what was asked."""
 
     questions: int
     facts: int
     tasks: Mapping[str, int] = field(default_factory=dict)
 
 
-def asked(data: ReportData) -> Asked:
-    """The numbers of questions, of facts that they are about, and of questions of each task."""
+def count_asked(data: ReportData) -> AskedCounts:
+    """Count questions, their facts, and the questions of each task.
+
+    The counts come from the run's tables or, if these are a sample, from its record.
+    """
     record = data.record.get("questions") or {}
     if data.record.get("sampled") or not data.questions.num_rows:
-        return Asked(int(record.get("count") or 0), int(record.get("facts") or 0), record.get("by_task") or {})
-    counted = data.questions["task"].value_counts().to_pylist()
+        return AskedCounts(int(record.get("count") or 0), int(record.get("facts") or 0), record.get("by_task") or {})
+    task_counts = data.questions["task"].value_counts().to_pylist()
     facts = pc.count_distinct(pc.list_flatten(data.questions["facts"])).as_py()
-    tasks = {show.printable(one["values"]): int(one["counts"]) for one in counted}
-    return Asked(data.questions.num_rows, int(facts or record.get("facts") or 0), tasks)
+    tasks = {fmt.printable(count["values"]): int(count["counts"]) for count in task_counts}
+    return AskedCounts(data.questions.num_rows, int(facts or record.get("facts") or 0), tasks)
 
 
-def methods_text(data: ReportData, choices: Sequence[int], found: Trust) -> tuple[list[str], list[str]]:
-    """The paragraphs of a methods section, and the sources of statistics that they name.
+def methods_text(
+    data: ReportData, choices: Sequence[int], calibration: CalibrationStatus
+) -> tuple[list[str], list[str]]:
+    """Write the methods section.
 
-    ``choices`` are the numbers of candidates of the questions, 0 where that is not known.
+    Args:
+        choices: number of candidates of each question; 0 if unknown.
+
+    Returns:
+        The paragraphs, and the keys of the statistical sources that they cite.
     """
-    if not asked(data).questions:
+    if not count_asked(data).questions:
         return [], []
-    statistical, sources = _statistics(data)
+    statistics_text, sources = _statistics_paragraph(data)
     ways = _ways(data)
-    paragraphs = [_questions(data, choices, ways), _models(data, ways), statistical, _trusted(data, found)]
-    return [show.printable(text) for text in paragraphs if text], sources
+    paragraphs = [
+        _questions_paragraph(data, choices, ways),
+        _models_paragraph(data, ways),
+        statistics_text,
+        _calibration_paragraph(data, calibration),
+    ]
+    return [fmt.printable(text) for text in paragraphs if text], sources
 
 
-def _questions(data: ReportData, choices: Sequence[int], ways: Sequence[Mapping[str, str]]) -> str:
-    record, count = data.record, asked(data)
+def _questions_paragraph(data: ReportData, choices: Sequence[int], ways: Sequence[Mapping[str, str]]) -> str:
+    record, count = data.record, count_asked(data)
     suite = data.suite.get("name") or record.get("suite")
-    source = cited.in_text([str(text) for text in data.suite.get("citations") or ()])
-    by = f"the suite {suite}{f' ({source})' if source else ''} of " if suite else ""
+    source = citations.cite_in_text([str(text) for text in data.suite.get("citations") or ()])
+    suite_phrase = f"the suite {suite}{f' ({source})' if source else ''} of " if suite else ""
     version = f" {record['merkhet']}" if record.get("merkhet") else ""
-    language = _language(data)
-    about = f" about {show.count(count.facts)} facts" if count.facts else ""
-    tasks = [f"{task} {show.count(number)}" for task, number in count.tasks.items()]
-    of = f" ({_listed(tasks)})" if len(tasks) > 1 else f" of the task {next(iter(count.tasks))}" if tasks else ""
+    language_phrase = _language_phrase(data)
+    facts_phrase = f" about {fmt.count(count.facts)} facts" if count.facts else ""
+    tasks = [f"{task} {fmt.count(number)}" for task, number in count.tasks.items()]
+    tasks_phrase = (
+        f" ({_join_and(tasks)})" if len(tasks) > 1 else f" of the task {next(iter(count.tasks))}" if tasks else ""
+    )
     plural = "question" if count.questions == 1 else "questions"
-    said = [f"We asked {show.count(count.questions)} {plural}{language}{of}{about} with {by}merkhet{version}."]
+    sentences = [
+        f"We asked {fmt.count(count.questions)} {plural}{language_phrase}{tasks_phrase}{facts_phrase} with "
+        f"{suite_phrase}merkhet{version}."
+    ]
     knowledge = (record.get("questions") or {}).get("knowledge")
     if knowledge:
         packs = [public_text(str(name)) for name in data.study.get("knowledge") or ()]
-        whole = f"{show.count(knowledge)} facts" if knowledge > count.facts else "these facts"
-        where = f" ({_listed(packs)})" if packs and not data.study.get("data") else ""
-        said.append(f"They were made from {whole}{where}{_templates(data)}.")
+        facts = f"{fmt.count(knowledge)} facts" if knowledge > count.facts else "these facts"
+        packs_phrase = f" ({_join_and(packs)})" if packs and not data.study.get("data") else ""
+        sentences.append(f"They were made from {facts}{packs_phrase}{_templates_phrase(data)}.")
     if data.study.get("limit"):
         seed = record.get("seed", data.study.get("seed", 0))
-        said.append(f"Of each task at most {show.count(data.study['limit'])} questions were drawn by the seed {seed}.")
-    if data.suite.get("methods"):
-        said.append(str(data.suite["methods"]).strip())
-    offered = sorted(number for number in choices if number)
-    if offered and any(way["probe"] in ("rank", "compare") for way in ways):
-        middle = show.quantity(statistics.median(offered))
-        said.append(
-            f"Each question offered {show.count(offered[0])} candidates."
-            if offered[0] == offered[-1]
-            else f"Questions offered {offered[0]:,} to {offered[-1]:,} candidates (median {middle})."
+        sentences.append(
+            f"Of each task at most {fmt.count(data.study['limit'])} questions were drawn by the seed {seed}."
         )
-    return " ".join(said)
+    if data.suite.get("methods"):
+        sentences.append(str(data.suite["methods"]).strip())
+    candidate_counts = sorted(number for number in choices if number)
+    if candidate_counts and any(way["probe"] in ("rank", "compare") for way in ways):
+        median = fmt.quantity(statistics.median(candidate_counts))
+        sentences.append(
+            f"Each question offered {fmt.count(candidate_counts[0])} candidates."
+            if candidate_counts[0] == candidate_counts[-1]
+            else f"Questions offered {candidate_counts[0]:,} to {candidate_counts[-1]:,} candidates (median {median})."
+        )
+    return " ".join(sentences)
 
 
-def _language(data: ReportData) -> str:
+def _language_phrase(data: ReportData) -> str:
     codes = (
         [code for code in data.questions["language"].unique().to_pylist() if code] if data.questions.num_rows else []
     )
     names = [_LANGUAGES.get(str(code), f"the language {code}") for code in codes[:5]]
-    return f" in {_listed(names)}" if names else ""
+    return f" in {_join_and(names)}" if names else ""
 
 
-def _templates(data: ReportData) -> str:
+def _templates_phrase(data: ReportData) -> str:
     count = pc.count_distinct(data.questions["template"]).as_py()
-    return f" by {show.count(count)} sentence templates" if count and count > 1 else ""
+    return f" by {fmt.count(count)} sentence templates" if count and count > 1 else ""
 
 
 def _ways(data: ReportData) -> list[dict[str, str]]:
-    """Every model with the probes and methods by which it was asked, in the order of the answers."""
+    """Return every model with its probes and methods, in the order of the answers."""
     kinds = {str(model.get("name")): str(model.get("kind") or "") for model in data.record.get("models") or ()}
     used = data.answers.group_by(["model", "probe", "method"], use_threads=False).aggregate([])
     return [{**row, "kind": kinds.get(row["model"], "")} for row in used.to_pylist()]
 
 
-def _models(data: ReportData, ways: Sequence[Mapping[str, str]]) -> str:
+def _models_paragraph(data: ReportData, ways: Sequence[Mapping[str, str]]) -> str:
     baselines = data.baselines()
-    own: dict[str, Mapping[str, Any]] = {}
+    record_of: dict[str, Mapping[str, Any]] = {}
     for model in data.record.get("models") or ():
-        own.setdefault(str(model.get("name")), model)
-    named = [_model(name, model) for name, model in own.items() if name not in baselines]
-    said = []
-    if named:
-        said.append(f"{'The model was' if len(named) == 1 else 'Models were'} {_listed(_few(named))}.")
-        remote = [model for name, model in own.items() if name not in baselines and model.get("endpoint")]
-        if len(remote) < len(named):
-            said.append("The run’s record holds the hash of all weights.")
-        said += list(dict.fromkeys(words.endpoint_in_words(model) for model in remote))[:_MOST_LEARNED]
-    said += _learned(data)
+        record_of.setdefault(str(model.get("name")), model)
+    model_phrases = [_model_phrase(name, model) for name, model in record_of.items() if name not in baselines]
+    sentences = []
+    if model_phrases:
+        sentences.append(
+            f"{'The model was' if len(model_phrases) == 1 else 'Models were'} {_join_and(_first_names(model_phrases))}."
+        )
+        remote = [model for name, model in record_of.items() if name not in baselines and model.get("endpoint")]
+        if len(remote) < len(model_phrases):
+            sentences.append("The run’s record holds the hash of all weights.")
+        sentences += list(dict.fromkeys(phrases.describe_endpoint(model) for model in remote))[:_MAX_TRAININGS]
+    sentences += _training_sentences(data)
     for probe in dict.fromkeys(way["probe"] for way in ways):
         methods: dict[tuple[str, str], None] = {}
         for way in ways:
             if way["probe"] == probe and way["model"] not in baselines:
                 methods[way["kind"], way["method"]] = None
-        if methods or not named:
-            said.append(_probe(probe, list(methods)))
-            said += words.options_in_words(_options(data, probe))
+        if methods or not model_phrases:
+            sentences.append(_probe_sentence(probe, list(methods)))
+            sentences += phrases.describe_options(_probe_options(data, probe))
     if any(way["probe"] in ("rank", "fill") for way in ways):
-        said.append("Ties were ranked by their expectation over all ways to break them.")
-    for name in (name for name in own if name in baselines):
+        sentences.append("Ties were ranked by their expectation over all ways to break them.")
+    for name in (name for name in record_of if name in baselines):
         method = next((way["method"] for way in ways if way["model"] == name), "")
-        about = words.baseline_in_words(method)
-        # A baseline under several conditions has a name for each.
-        short = _short(str(own[name].get("base") or name))
-        said.append(f"The baseline {short} {about}." if about else f"{short} is a baseline.")
-    return " ".join(dict.fromkeys(said))
+        description = phrases.describe_baseline(method)
+        # A baseline has one name per condition; its base is what to describe.
+        label = _quote_name(str(record_of[name].get("base") or name))
+        sentences.append(f"The baseline {label} {description}." if description else f"{label} is a baseline.")
+    return " ".join(dict.fromkeys(sentences))
 
 
-def _model(name: str, model: Mapping[str, Any]) -> str:
-    parts = [words.kind_in_words(str(model.get("kind") or "")), _parameters(model.get("parameters"))]
+def _model_phrase(name: str, model: Mapping[str, Any]) -> str:
+    parts = [phrases.describe_kind(str(model.get("kind") or "")), _parameters(model.get("parameters"))]
     parts += [str(model.get("dtype") or (model.get("learned") or {}).get("precision") or "")]
-    inside = ", ".join(part for part in parts if part)
-    return f"{_short(name)} ({inside})" if inside else _short(name)
+    details = ", ".join(part for part in parts if part)
+    return f"{_quote_name(name)} ({details})" if details else _quote_name(name)
 
 
 def _parameters(value: Any) -> str:
-    number = show.finite(value)
+    number = fmt.finite_or_none(value)
     if not number:
         return ""
     for size, unit in ((1e9, "billion"), (1e6, "million")):
         if number >= size:
             return f"{number / size:.3g} {unit} parameters"
-    return f"{show.count(number)} parameters"
+    return f"{fmt.count(number)} parameters"
 
 
-def _learned(data: ReportData) -> list[str]:
-    """How models changed before they were asked: each training once."""
-    said = []
+def _training_sentences(data: ReportData) -> list[str]:
+    """Describe how models were trained before they were asked, each training once."""
+    trainings = []
     for model in data.record.get("models") or ():
         record = model.get("learned")
         if isinstance(record, Mapping):
-            said.append(words.learned_in_words(_short(str(model.get("name"))), record))
+            trainings.append(phrases.describe_training(_quote_name(str(model.get("name"))), record))
     learning = data.study.get("learning") or {}
     soft = [str(model.get("name")) for model in data.record.get("models") or () if ", soft" in str(model.get("name"))]
     if learning.get("learner") == "soft" and soft:
-        said.append(
-            f"{_listed([_short(name) for name in dict.fromkeys(soft)])} read soft prompts in the place of a template: "
-            "input embeddings learned from the training questions, with the model’s own weights as they were"
+        trainings.append(
+            f"{_join_and([_quote_name(name) for name in dict.fromkeys(soft)])} read soft prompts in the place of a "
+            "template: input embeddings learned from the training questions, with the model’s own weights as they were"
         )
-    said = list(dict.fromkeys(text for text in said if text))
-    trainings = show.finite((data.study.get("options") or {}).get("trainings"))
-    if trainings and trainings > 1 and learning.get("learner") == "memorize":
-        said.insert(
+    trainings = list(dict.fromkeys(text for text in trainings if text))
+    repetitions = fmt.finite_or_none((data.study.get("options") or {}).get("trainings"))
+    if repetitions and repetitions > 1 and learning.get("learner") == "memorize":
+        trainings.insert(
             0,
-            f"Every model was trained {show.count(trainings)} times, with another seed each time; scores are "
+            f"Every model was trained {fmt.count(repetitions)} times, with another seed each time; scores are "
             "those of the first training where nothing else is said",
         )
-    more = len(said) - _MOST_LEARNED
-    sentences = [f"{text}." for text in said[:_MOST_LEARNED]]
+    more = len(trainings) - _MAX_TRAININGS
+    sentences = [f"{text}." for text in trainings[:_MAX_TRAININGS]]
     return [*sentences, *([f"{more} more were trained in the same way."] if more > 0 else [])]
 
 
-def _options(data: ReportData, probe: str) -> Mapping[str, Any]:
-    """The options that the study gives a probe."""
+def _probe_options(data: ReportData, probe: str) -> Mapping[str, Any]:
+
     for choice in data.study.get("probes") or ():
         if isinstance(choice, Mapping) and choice.get("probe") == probe:
             return dict(choice.get("options") or {})
     return {}
 
 
-def _probe(probe: str, methods: Sequence[tuple[str, str]]) -> str:
-    """How a probe asks, and what a score is by each method of each kind of model."""
-    start = words.PROBES.get(probe, f"Models were asked by the probe {probe}")
+def _probe_sentence(probe: str, methods: Sequence[tuple[str, str]]) -> str:
+    """Describe how a probe asks, and how each method scores for each kind of model."""
+    start = phrases.PROBE_SENTENCES.get(probe, f"Models were asked by the probe {probe}")
     layers = [method for _, method in methods if "@" in method]
-    told: dict[str, list[str]] = {}
+    methods_of_kind: dict[str, list[str]] = {}
     for kind, method in methods:
         if method in layers:
             continue
-        about = words.method_in_words(probe, kind, method)
-        told.setdefault(kind, []).append(f"{about} (method {method})" if about else f"the method {method}")
+        description = phrases.describe_method(probe, kind, method)
+        methods_of_kind.setdefault(kind, []).append(
+            f"{description} (method {method})" if description else f"the method {method}"
+        )
     parts = []
-    for kind, texts in told.items():
+    for kind, texts in methods_of_kind.items():
         if probe in ("recall", "answer", "judge"):
             continue
-        who = f"for {words.kind_in_words(kind)}s " if len(told) > 1 and kind else ""
-        by = "a candidate’s score is " if probe == "rank" else ""
-        parts.append(f"{who}{by}{_listed(texts)}")
+        subject = f"for {phrases.describe_kind(kind)}s " if len(methods_of_kind) > 1 and kind else ""
+        score_phrase = "a candidate’s score is " if probe == "rank" else ""
+        parts.append(f"{subject}{score_phrase}{_join_and(texts)}")
     if layers:
         parts.append(f"and besides at each of {len(layers)} layers")
     return f"{start}: {'; '.join(parts)}." if parts else f"{start}."
 
 
-def _statistics(data: ReportData) -> tuple[str, list[str]]:
+def _statistics_paragraph(data: ReportData) -> tuple[str, list[str]]:
     rows = overall_rows(data.scores)
     if not rows:
         return "", []
-    sources = [cited.EFRON, cited.HESTERBERG]
-    said = [f"We report {_listed(_metrics(rows))}."]
-    if any(show.finite(row.get("chance")) is not None for row in rows):
-        said.append("Chance is the score of a random order of the candidates, computed, not simulated.")
-    if any(show.finite(row.get("adjusted")) is not None for row in rows):
-        said.append("A score adjusted for chance is (score − chance) / (1 − chance).")
-    over = data.suite.get("average_over")
-    if over:
-        said.append(f"Scores of a task are means over the classes of {over} of the mean within each.")
-    resamples = _default(clustered_interval, "resamples")
-    said.append(
+    sources = [citations.EFRON, citations.HESTERBERG]
+    sentences = [f"We report {_join_and(_metric_phrases(rows))}."]
+    if any(fmt.finite_or_none(row.get("chance")) is not None for row in rows):
+        sentences.append("Chance is the score of a random order of the candidates, computed, not simulated.")
+    if any(fmt.finite_or_none(row.get("adjusted")) is not None for row in rows):
+        sentences.append("A score adjusted for chance is (score − chance) / (1 − chance).")
+    average_over = data.suite.get("average_over")
+    if average_over:
+        sentences.append(f"Scores of a task are means over the classes of {average_over} of the mean within each.")
+    resamples = _default_count(clustered_interval, "resamples")
+    sentences.append(
         "Intervals are 95% bias-corrected and accelerated (BCa) bootstrap intervals "
-        f"({cited.of_statistics(cited.EFRON)}) with {resamples} resamples of facts, so that questions about one fact "
-        f"stay together, widened by Student’s t for small numbers of facts ({cited.of_statistics(cited.HESTERBERG)}); "
-        "where all values are equal, the exact binomial interval for the number of facts."
+        f"({citations.cite_statistics(citations.EFRON)}) with {resamples} resamples of facts, so that questions about "
+        "one fact stay together, widened by Student’s t for small numbers of facts "
+        f"({citations.cite_statistics(citations.HESTERBERG)}); where all values are equal, the exact binomial interval "
+        "for the number of facts."
     )
     if any(row.get("probe") == "recall" for row in rows):
-        sources.append(cited.CAMERON)
-        said.append(
+        sources.append(citations.CAMERON)
+        sentences.append(
             f"Where more than {MAX_BOOTSTRAP_FACTS} facts were asked, or one sentence more than once, they come in "
-            f"closed form from a variance that is robust "
-            f"to clusters of facts and of sentences ({cited.of_statistics(cited.CAMERON)})."
+            "closed form from a variance that is robust to clusters of facts and of sentences "
+            f"({citations.cite_statistics(citations.CAMERON)})."
         )
-    compared, more = _comparisons(data)
-    return " ".join([*said, *compared, _unusable(data)]), [*sources, *more]
+    compared, more = _comparison_sentences(data)
+    return " ".join([*sentences, *compared, _unusable_sentence(data)]), [*sources, *more]
 
 
-def _metrics(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    told = metrics_in_words(str(row["metric"]) for row in rows)
-    return [f"{name} ({about})" if about else name for name, about in told]
+def _metric_phrases(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    descriptions = describe_metrics(str(row["metric"]) for row in rows)
+    return [f"{name} ({description})" if description else name for name, description in descriptions]
 
 
-def metrics_in_words(metrics: Iterable[str]) -> list[tuple[str, str]]:
-    """The metrics by name, each once and with what it is; with nothing where that is not known."""
-    found = []
+def describe_metrics(metrics: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the label and description of each metric once; the description is empty if unknown."""
+    descriptions = []
     for metric in dict.fromkeys(metrics):
         kind, at, number = metric.partition("@")
         name = f"{kind}@k" if at and number.isdigit() else metric
-        about = METRICS.about(name) if name in METRICS else ""
-        if at and about.startswith("the same"):
-            about = METRICS.about("r@k")
-        about = about.partition(", e.g.")[0].replace("first k ", f"first {number} ")
+        description = METRICS.about(name) if name in METRICS else ""
+        if at and description.startswith("the same"):
+            description = METRICS.about("r@k")
+        description = description.partition(", e.g.")[0].replace("first k ", f"first {number} ")
         if number == "1":
-            about = about.replace("is among the first 1 candidates", "is ranked first")
-        found.append((show.metric_label(metric), about))
-    return found
+            description = description.replace("is among the first 1 candidates", "is ranked first")
+        descriptions.append((fmt.metric_label(metric), description))
+    return descriptions
 
 
-def _comparisons(data: ReportData) -> tuple[list[str], list[str]]:
-    found = list(data.findings.get("comparisons") or ())
-    if not found:
+def _comparison_sentences(data: ReportData) -> tuple[list[str], list[str]]:
+    pairs = list(data.findings.get("comparisons") or ())
+    if not pairs:
         return [], []
-    sources, corrected = [], ""
-    if len(found) > 1:
-        sources.append(cited.HOLM)
-        corrected = f"; p-values are corrected for {len(found):,} comparisons by Holm’s method "
-        corrected += f"({cited.of_statistics(cited.HOLM)})"
-    said = [
+    sources, correction = [], ""
+    if len(pairs) > 1:
+        sources.append(citations.HOLM)
+        correction = f"; p-values are corrected for {len(pairs):,} comparisons by Holm’s method "
+        correction += f"({citations.cite_statistics(citations.HOLM)})"
+    sentences = [
         "Models were compared in pairs on the questions that both could be asked, by two-sided permutation tests that "
-        f"exchange two models within facts ({_default(paired_difference, 'flips')} permutations){corrected}. Intervals "
-        "of differences are 95% percentile intervals of resampled facts, widened in the same way."
+        f"exchange two models within facts ({_default_count(paired_difference, 'flips')} permutations){correction}. "
+        "Intervals of differences are 95% percentile intervals of resampled facts, widened in the same way."
     ]
     if data.record.get("recalls"):
-        said.append("Where intervals come in closed form, so do p-values.")
-    if len(found) > 1 and any(show.finite(one.get("q")) is not None for one in found):
-        sources.append(cited.BENJAMINI)
-        said.append(f"q-values control the false discovery rate ({cited.of_statistics(cited.BENJAMINI)}).")
-    if any(show.finite(one.get("mcnemar")) is not None for one in found):
-        sources.append(cited.MCNEMAR)
-        sources.append(cited.OBUCHOWSKI)
-        said.append(
-            "Where answers are right or wrong, McNemar’s test stands beside, uncorrected "
-            f"({cited.of_statistics(cited.MCNEMAR)}; for facts with several questions "
-            f"{cited.of_statistics(cited.OBUCHOWSKI)})."
+        sentences.append("Where intervals come in closed form, so do p-values.")
+    if len(pairs) > 1 and any(fmt.finite_or_none(pair.get("q")) is not None for pair in pairs):
+        sources.append(citations.BENJAMINI)
+        sentences.append(
+            f"q-values control the false discovery rate ({citations.cite_statistics(citations.BENJAMINI)})."
         )
-    if any(show.finite(one.get("effect")) is not None for one in found):
-        said.append("Effect sizes are Cohen’s d of the paired differences.")
-    if any(show.finite(one.get("detectable")) is not None for one in found):
-        said.append(
+    if any(fmt.finite_or_none(pair.get("mcnemar")) is not None for pair in pairs):
+        sources.append(citations.MCNEMAR)
+        sources.append(citations.OBUCHOWSKI)
+        sentences.append(
+            "Where answers are right or wrong, McNemar’s test stands beside, uncorrected "
+            f"({citations.cite_statistics(citations.MCNEMAR)}; for facts with several questions "
+            f"{citations.cite_statistics(citations.OBUCHOWSKI)})."
+        )
+    if any(fmt.finite_or_none(pair.get("effect")) is not None for pair in pairs):
+        sentences.append("Effect sizes are Cohen’s d of the paired differences.")
+    if any(fmt.finite_or_none(pair.get("detectable")) is not None for pair in pairs):
+        sentences.append(
             "The smallest detectable difference is the one that would be found with a power of 80% at a level of 5%."
         )
-    return said, sources
+    return sentences, sources
 
 
-def _unusable(data: ReportData) -> str:
-    named = data.findings.get("unusable")
-    if named is None:
+def _unusable_sentence(data: ReportData) -> str:
+    reasons = data.findings.get("unusable")
+    if reasons is None:
         total = data.answers.num_rows - data.answers["unusable"].null_count
     else:
-        total = sum(int(one.get("count") or 0) for one in named)
+        total = sum(int(reason.get("count") or 0) for reason in reasons)
     if not total:
         return "Every question could be put to every model."
-    counted = "counts as wrong" if data.suite.get("unusable_is_wrong") else "is left out of the scores"
-    answers = "one answer" if total == 1 else f"{show.count(total)} answers"
-    reasons = "too long, or with tokens unknown to it"
-    return f"A question that could not be put to a model as it is ({reasons}) {counted}: {answers}."
+    treatment = "counts as wrong" if data.suite.get("unusable_is_wrong") else "is left out of the scores"
+    answers = "one answer" if total == 1 else f"{fmt.count(total)} answers"
+    return (
+        "A question that could not be put to a model as it is (too long, or with tokens unknown to it) "
+        f"{treatment}: {answers}."
+    )
 
 
-def _trusted(data: ReportData, found: Trust) -> str:
-    said = calibrated_in_words(found)
+def _calibration_paragraph(data: ReportData, calibration: CalibrationStatus) -> str:
+    sentences = describe_calibration(calibration)
     seed = data.record.get("seed")
     if seed is not None:
-        said.append(f"Everything that is drawn at random is drawn from the seed {seed}.")
+        sentences.append(f"Everything that is drawn at random is drawn from the seed {seed}.")
     devices = {"cpu": "a CPU", "cuda": "a GPU"}
-    where = {str(model.get("device")) for model in data.record.get("models") or () if model.get("device")}
-    where = {devices.get(name.partition(":")[0], name) for name in where}
+    devices_used = {str(model.get("device")) for model in data.record.get("models") or () if model.get("device")}
+    devices_used = {devices.get(name.partition(":")[0], name) for name in devices_used}
     packages = data.record.get("versions")
     if isinstance(packages, Mapping):
-        used = [f"{name} {packages[name]}" for name in ("torch", "transformers") if packages.get(name)]
-        used += [f"Python {data.record['python']}"] if data.record.get("python") else []
-        on = f" on {_listed(sorted(where))}" if where else ""
-        said += [f"Models ran{on} with {_listed(used)}."] if used else []
-    return " ".join(said)
+        versions = [f"{name} {packages[name]}" for name in ("torch", "transformers") if packages.get(name)]
+        versions += [f"Python {data.record['python']}"] if data.record.get("python") else []
+        device_phrase = f" on {_join_and(sorted(devices_used))}" if devices_used else ""
+        sentences += [f"Models ran{device_phrase} with {_join_and(versions)}."] if versions else []
+    return " ".join(sentences)
 
 
-def _default(function: Any, name: str) -> str:
-    """The value that a parameter has unless it is given: scores are made with it, so the text cannot be wrong."""
-    return show.count(inspect.signature(function).parameters[name].default)
+def _default_count(function: Any, name: str) -> str:
+    """Format the default of a parameter; scores use the default, so the text matches them."""
+    return fmt.count(inspect.signature(function).parameters[name].default)
 
 
-def _few(names: Sequence[str]) -> list[str]:
-    more = len(names) - _MOST_NAMED
-    return [*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+def _first_names(names: Sequence[str]) -> list[str]:
+    more = len(names) - _MAX_NAMED
+    return [*names[:_MAX_NAMED], *([f"{more} more"] if more > 0 else [])]
 
 
-def _short(name: str) -> str:
-    """A name that fits a sentence, in quotes where it holds a comma itself."""
-    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+def _quote_name(name: str) -> str:
+    """Truncate a name to fit a sentence, and quote it if it holds a comma."""
+    short = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
     return f"“{short}”" if "," in short else short
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_and(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     if len(names) > 2 and any("," in name for name in names):

@@ -1,4 +1,4 @@
-"""Keeping a page small whatever its labels are: rows are taken while there is room for them."""
+"""Byte budgets that keep a page small however long its labels are."""
 
 from __future__ import annotations
 
@@ -7,43 +7,47 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup, escape
 
-Part = TypeVar("Part")
-_AROUND = 24
-"""What stands around a value in a page, about."""
+Item = TypeVar("Item")
+_MARKUP_BYTES = 24
+"""Approximate bytes of markup around a value."""
 
 
-def weight(value: Any) -> int:
-    """How many bytes a value takes in a page, about: its texts as they are escaped, and what stands around them."""
+def page_bytes(value: Any) -> int:
+    """Estimate the bytes of a value in a page: its escaped texts and their markup."""
     if isinstance(value, Markup):
         return len(value.encode("utf-8", "replace"))
     if isinstance(value, str):
-        return _AROUND + len(escape(value).encode("utf-8", "replace"))
+        return _MARKUP_BYTES + len(escape(value).encode("utf-8", "replace"))
     if isinstance(value, Mapping):
-        return sum(weight(one) for one in value.values())
+        return sum(page_bytes(item) for item in value.values())
     if isinstance(value, list | tuple):
-        return sum(weight(one) for one in value)
-    return _AROUND
+        return sum(page_bytes(item) for item in value)
+    return _MARKUP_BYTES
 
 
-def fitting(parts: Iterable[Part], room: int, *, least: int = 1) -> list[Part]:
-    """The first parts that find room together, so many bytes; ``least`` of them in any case."""
-    taken: list[Part] = []
-    for part in parts:
-        room -= weight(part)
-        if room < 0 and len(taken) >= least:
+def take_fitting(items: Iterable[Item], budget: int, *, minimum: int = 1) -> list[Item]:
+    """Return the first items that fit into ``budget`` bytes, but at least ``minimum`` of them."""
+    fitting: list[Item] = []
+    for item in items:
+        budget -= page_bytes(item)
+        if budget < 0 and len(fitting) >= minimum:
             break
-        taken.append(part)
-    return taken
+        fitting.append(item)
+    return fitting
 
 
-def fitting_each(lists: Mapping[str, Sequence[Part]], room: int) -> tuple[dict[str, list[Part]], int]:
-    """Of several lists, by turns, what finds room together; and how many parts do not."""
-    kept: dict[str, list[Part]] = {name: [] for name in lists}
-    for place in range(max((len(own) for own in lists.values()), default=0)):
-        for name, own in lists.items():
-            if place < len(own) and place == len(kept[name]):
-                size = weight(own[place])
-                if size <= room:
-                    room -= size
-                    kept[name].append(own[place])
-    return kept, sum(map(len, lists.values())) - sum(map(len, kept.values()))
+def take_fitting_each(lists: Mapping[str, Sequence[Item]], budget: int) -> tuple[dict[str, list[Item]], int]:
+    """Take items from the lists in turn while they fit into ``budget`` bytes.
+
+    Returns:
+        The items taken by list, and the number of items left out.
+    """
+    fitting: dict[str, list[Item]] = {name: [] for name in lists}
+    for position in range(max((len(items) for items in lists.values()), default=0)):
+        for name, items in lists.items():
+            if position < len(items) and position == len(fitting[name]):
+                size = page_bytes(items[position])
+                if size <= budget:
+                    budget -= size
+                    fitting[name].append(items[position])
+    return fitting, sum(map(len, lists.values())) - sum(map(len, fitting.values()))

@@ -1,120 +1,120 @@
-"""The summary that stands first: who was asked what, who scores highest and how sure that is."""
+"""Summary of a report: what was asked of which models, and who scores highest."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from merkhet.reports import formatting as show
+from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import Outcomes
-from merkhet.reports._methods_section import Asked, asked
+from merkhet.reports._methods_section import AskedCounts, count_asked
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import LOWER_IS_BETTER, Cell, Column, Scoreboard, Series
+from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreCell, ScoreColumn, Series
 
-_MOST_LEADERS = 8
-_MOST_SENTENCES = 14
-_LONGEST, _LONGEST_NAME = 800, 80
+_MAX_LEADERS = 8
+_MAX_SENTENCES = 14
+_MAX_SENTENCE, _MAX_NAME = 800, 80
 
 
-def tiles(data: ReportData, board: Scoreboard, judged: Outcomes) -> list[tuple[str, str]]:
-    """The run in numbers: questions, facts, tasks, models, baselines."""
-    count = asked(data)
-    models = {line.model for line in judged.series}
+def tiles(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> list[tuple[str, str]]:
+    """Count questions, facts, tasks, models and baselines for the tiles on top of the report."""
+    count = count_asked(data)
+    models = {line.model for line in outcomes.series}
     baselines = models & data.baselines()
-    found = [(show.count(count.questions), "question" if count.questions == 1 else "questions")]
+    numbers = [(fmt.count(count.questions), "question" if count.questions == 1 else "questions")]
     if count.facts:
-        found.append((show.count(count.facts), "fact" if count.facts == 1 else "facts"))
-    tasks = len(set(judged.tasks) | {column.task for column in board.columns})
-    found += [(str(tasks), "task" if tasks == 1 else "tasks")]
-    # A model that stores under several conditions has a name for each, and so has the baseline.
-    base = {model.get("name"): model.get("base") or model.get("name") for model in data.record.get("models") or ()}
-    own = len({base.get(name, name) for name in models - baselines})
-    found.append((str(own), "model" if own == 1 else "models"))
-    if own < len(models - baselines):
-        found.append((str(len(models - baselines) // own), "conditions"))
+        numbers.append((fmt.count(count.facts), "fact" if count.facts == 1 else "facts"))
+    tasks = len(set(outcomes.tasks) | {column.task for column in board.columns})
+    numbers += [(str(tasks), "task" if tasks == 1 else "tasks")]
+    # A model that was trained under several conditions has one name per condition, and so has a baseline.
+    base_of = {model.get("name"): model.get("base") or model.get("name") for model in data.record.get("models") or ()}
+    model_count = len({base_of.get(name, name) for name in models - baselines})
+    numbers.append((str(model_count), "model" if model_count == 1 else "models"))
+    if model_count < len(models - baselines):
+        numbers.append((str(len(models - baselines) // model_count), "conditions"))
     if baselines:
-        number = len({base.get(name, name) for name in baselines})
-        found.append((str(number), "baseline" if number == 1 else "baselines"))
-    return found
+        number = len({base_of.get(name, name) for name in baselines})
+        numbers.append((str(number), "baseline" if number == 1 else "baselines"))
+    return numbers
 
 
 def summary(data: ReportData, board: Scoreboard, numbers: list[tuple[str, str]]) -> dict[str, Any]:
-    """What was asked of whom, the highest of each headline score, and the run's findings in words."""
-    sentences = [_short(show.printable(text), _LONGEST) for text in data.findings.get("sentences") or ()]
-    leaders = [_leader(column, board, data) for column in board.columns]
+    """Collect the summary: what was asked, the leader of each headline score, and the findings."""
+    sentences = [_truncate(fmt.printable(text), _MAX_SENTENCE) for text in data.findings.get("sentences") or ()]
+    leaders = [_leader_sentence(column, board, data) for column in board.columns]
     leaders = [text for text in leaders if text]
     return {
-        "asked": _asked_sentence(asked(data), {name: number for number, name in numbers}),
-        "leaders": leaders[:_MOST_LEADERS],
-        "more_leaders": max(0, len(leaders) - _MOST_LEADERS),
-        "sentences": sentences[:_MOST_SENTENCES],
-        "more": sentences[_MOST_SENTENCES:],
+        "asked": _asked_sentence(count_asked(data), {name: number for number, name in numbers}),
+        "leaders": leaders[:_MAX_LEADERS],
+        "more_leaders": max(0, len(leaders) - _MAX_LEADERS),
+        "sentences": sentences[:_MAX_SENTENCES],
+        "more": sentences[_MAX_SENTENCES:],
     }
 
 
-def _asked_sentence(count: Asked, numbers: dict[str, str]) -> str:
+def _asked_sentence(count: AskedCounts, numbers: dict[str, str]) -> str:
     if not count.questions:
         return ""
     models = [f"{numbers[name]} {name}" for name in ("model", "models", "baseline", "baselines") if name in numbers]
     models = [text for text in models if not text.startswith("0 ")]
     if not models:
-        return f"{show.count(count.questions)} questions were made, and nobody has answered them yet."
-    who = " and ".join(models)
-    were = "were" if len(models) > 1 or not models[0].startswith("1 ") else "was"
-    facts = f" about {show.count(count.facts)} {'fact' if count.facts == 1 else 'facts'}" if count.facts else ""
+        return f"{fmt.count(count.questions)} questions were made, and nobody has answered them yet."
+    subjects = " and ".join(models)
+    verb = "were" if len(models) > 1 or not models[0].startswith("1 ") else "was"
+    facts = f" about {fmt.count(count.facts)} {'fact' if count.facts == 1 else 'facts'}" if count.facts else ""
     tasks = list(count.tasks)
     names = f": {', '.join(tasks)}" if 1 < len(tasks) <= 12 else f" ({tasks[0]})" if len(tasks) == 1 else ""
-    of = f" in {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}{names}" if tasks else ""
+    in_tasks = f" in {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}{names}" if tasks else ""
     plural = "question" if count.questions == 1 else "questions"
-    return f"{who} {were} asked {show.count(count.questions)} {plural}{facts}{of}."
+    return f"{subjects} {verb} asked {fmt.count(count.questions)} {plural}{facts}{in_tasks}."
 
 
-def _leader(column: Column, board: Scoreboard, data: ReportData) -> str:
-    """Who has the best value of a score, with its interval, chance and the best baseline."""
+def _leader_sentence(column: ScoreColumn, board: Scoreboard, data: ReportData) -> str:
+    """Name the models with the best value of a score, with interval, chance and the best baseline."""
     best = sorted(board.best.get(column, ()), key=board.series.index)
     baselines = data.baselines()
     if not best:
         return ""
-    found = board.cells[best[0], column]
-    others = [line for line in board.series if line.model not in baselines and _known(board, line, column)]
-    names = " and ".join(_short(line.label, _LONGEST_NAME) for line in best)
-    if not others:
+    best_cell = board.cells[best[0], column]
+    models_scored = [line for line in board.series if line.model not in baselines and _has_value(board, line, column)]
+    names = " and ".join(_truncate(line.label, _MAX_NAME) for line in best)
+    if not models_scored:
         names = f"the {'baseline' if len(best) == 1 else 'baselines'} {names}"
     if len(best) > 3:
         names = f"{len(best)} models alike"
-    elif len(others) > len(best):
-        models = len({line.model for line in others})
-        what = f"{models} models" if models == len(others) else f"{len(others)} ways of asking"
-        what += f" {models} models" if 1 < models < len(others) else ""
-        names += f", the best of {what}" if len(best) == 1 else f", alike and best of {what}"
-    beside = []
+    elif len(models_scored) > len(best):
+        models = len({line.model for line in models_scored})
+        field = f"{models} models" if models == len(models_scored) else f"{len(models_scored)} ways of asking"
+        field += f" {models} models" if 1 < models < len(models_scored) else ""
+        names += f", the best of {field}" if len(best) == 1 else f", alike and best of {field}"
+    references = []
     chances = board.chances(column)
     if chances:
-        beside.append(f"chance {_percent(column, show.span(chances, percent=column.percent))}")
-    stand_ins = [line for line in board.series if line.model in baselines - {one.model for one in best}]
-    known = [(line, board.cells[line, column]) for line in stand_ins if _known(board, line, column)]
-    if known:
+        references.append(f"chance {_percent_text(column, fmt.value_range(chances, percent=column.percent))}")
+    baseline_lines = [line for line in board.series if line.model in baselines - {leader.model for leader in best}]
+    scored_baselines = [(line, board.cells[line, column]) for line in baseline_lines if _has_value(board, line, column)]
+    if scored_baselines:
         sign = -1 if column.metric in LOWER_IS_BETTER else 1
-        line, cell = max(known, key=lambda pair: sign * (pair[1].value or 0.0))
-        name = _short(line.label, _LONGEST_NAME)
-        beside.append(f"baseline {name} {_score(column, cell, interval=False)}")
-    aside = f" ({', '.join(beside)})" if beside else ""
-    return f"{column.label}: {_score(column, found)} by {names}{aside}."
+        line, cell = max(scored_baselines, key=lambda pair: sign * (pair[1].value or 0.0))
+        name = _truncate(line.label, _MAX_NAME)
+        references.append(f"baseline {name} {_score_text(column, cell, interval=False)}")
+    aside = f" ({', '.join(references)})" if references else ""
+    return f"{column.label}: {_score_text(column, best_cell)} by {names}{aside}."
 
 
-def _short(text: str, limit: int) -> str:
+def _truncate(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _known(board: Scoreboard, line: Series, column: Column) -> bool:
+def _has_value(board: Scoreboard, line: Series, column: ScoreColumn) -> bool:
     cell = board.cells.get((line, column))
     return cell is not None and cell.value is not None
 
 
-def _score(column: Column, cell: Cell, *, interval: bool = True) -> str:
-    text = _percent(column, show.score(cell.value, percent=column.percent))
-    ends = show.interval(cell.low, cell.high, percent=column.percent) if interval else ""
+def _score_text(column: ScoreColumn, cell: ScoreCell, *, interval: bool = True) -> str:
+    text = _percent_text(column, fmt.score(cell.value, percent=column.percent))
+    ends = fmt.interval(cell.low, cell.high, percent=column.percent) if interval else ""
     return f"{text} {ends}".strip()
 
 
-def _percent(column: Column, text: str) -> str:
-    return f"{text}%" if column.percent and text != show.DASH else text
+def _percent_text(column: ScoreColumn, text: str) -> str:
+    return f"{text}%" if column.percent and text != fmt.DASH else text

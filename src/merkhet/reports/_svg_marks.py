@@ -21,7 +21,7 @@ _ROOT_3 = math.sqrt(3) / 2
 
 @dataclass(frozen=True)
 class Box:
-    """What a mark covers, in pixels."""
+    """Hold the bounding box of a mark, in pixels."""
 
     left: float
     top: float
@@ -31,42 +31,42 @@ class Box:
 
 @dataclass(frozen=True)
 class Bar:
-    """A rectangle: a bar, a part of one, or a cell of a heat map."""
+    """Draw a rectangle: a bar, a segment of one, or a cell of a heat map."""
 
     x: float
     y: float
     width: float
     height: float
     fill: str
-    about: str = ""
-    """What the mark shows, told when it is pointed at."""
+    tooltip: str = ""
+    """Text shown when the pointer is over the mark."""
     stroke: str = ""
     stroke_width: float = 1.0
     dash: tuple[float, ...] = ()
 
     def box(self) -> Box:
-        """Return what the mark covers."""
+        """Return the bounding box."""
         return Box(self.x, self.y, self.x + self.width, self.y + self.height)
 
     def svg(self) -> str:
         """Return the mark as an element."""
-        place = _attributes(x=self.x, y=self.y, width=self.width, height=self.height)
-        return _element("rect", f'{place} fill="{self.fill}"{_stroke(self)}', self.about)
+        geometry = _attributes(x=self.x, y=self.y, width=self.width, height=self.height)
+        return _element("rect", f'{geometry} fill="{self.fill}"{_stroke(self)}', self.tooltip)
 
 
 @dataclass(frozen=True)
 class Strokes:
-    """Straight strokes of one kind: a grid, intervals, the marks of chance. They let the pointer through."""
+    """Draw straight strokes of one style: a grid, intervals, or chance. They ignore the pointer."""
 
     segments: tuple[tuple[float, float, float, float], ...]
-    """Ends of each stroke: x and y, x and y."""
+    """x1, y1, x2 and y2 of each stroke."""
     stroke: str
     stroke_width: float = 1.0
     dash: tuple[float, ...] = ()
     opacity: float = 1.0
 
     def box(self) -> Box:
-        """Return what the strokes cover."""
+        """Return the bounding box."""
         columns = list(zip(*self.segments, strict=True))
         across, down = (*columns[0], *columns[2]), (*columns[1], *columns[3])
         return Box(min(across), min(down), max(across), max(down))
@@ -83,7 +83,7 @@ class Strokes:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points."""
+    """Draw a line through points."""
 
     points: tuple[tuple[float, float], ...]
     stroke: str
@@ -91,7 +91,7 @@ class Line:
     dash: tuple[float, ...] = ()
 
     def box(self) -> Box:
-        """Return what the line covers."""
+        """Return the bounding box."""
         across, down = zip(*self.points, strict=True)
         return Box(min(across), min(down), max(across), max(down))
 
@@ -103,33 +103,33 @@ class Line:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A point as a circle, square, triangle-up, triangle-down, diamond or cross."""
+    """Draw a point as a circle, square, triangle-up, triangle-down, diamond or cross."""
 
     x: float
     y: float
     shape: str
     fill: str
     area: float = 52.0
-    about: str = ""
-    """What the mark shows, told when it is pointed at."""
+    tooltip: str = ""
+    """Text shown when the pointer is over the mark."""
     stroke: str = ""
     stroke_width: float = 1.0
 
     def box(self) -> Box:
-        """Return what the mark covers."""
+        """Return the bounding box."""
         radius = math.sqrt(self.area) / 2 + self.stroke_width
         return Box(self.x - radius, self.y - radius, self.x + radius, self.y + radius)
 
     def svg(self) -> str:
         """Return the mark as an element."""
-        place = f'transform="translate({_number(self.x)},{_number(self.y)})"'
+        transform = f'transform="translate({_number(self.x)},{_number(self.y)})"'
         look = f'd="{_shape(self.shape, self.area)}" fill="{self.fill}"{_stroke(self)}'
-        return _element("path", f"{place} {look}", self.about)
+        return _element("path", f"{transform} {look}", self.tooltip)
 
 
 @dataclass(frozen=True)
 class Label:
-    """A line of text whose baseline begins, is centred or ends at a place, and may be turned about it."""
+    """Draw a line of text, anchored at a point of its baseline and rotated about it."""
 
     x: float
     y: float
@@ -142,15 +142,15 @@ class Label:
     angle: float = 0.0
     """Degrees, clockwise."""
     inert: bool = False
-    """Whether the pointer reaches the mark below."""
+    """Whether the label ignores the pointer, so that the mark below receives it."""
 
     def box(self) -> Box:
-        """Return what the text covers."""
+        """Return the bounding box."""
         across, down = zip(*self.corners(), strict=True)
         return Box(min(across), min(down), max(across), max(down))
 
     def corners(self) -> list[tuple[float, float]]:
-        """Return the corners of the text as it stands, turned or not."""
+        """Return the corners of the rotated text."""
         width = text_width(self.text, self.size, bold=self.bold)
         left = self.x - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
         turn = math.radians(self.angle)
@@ -183,7 +183,7 @@ Mark = Bar | Strokes | Line | Symbol | Label
 
 
 def extent(marks: Iterable[Mark]) -> Box:
-    """Return what the marks cover together."""
+    """Return the bounding box of all marks."""
     boxes = [mark.box() for mark in marks]
     return Box(
         min((box.left for box in boxes), default=0.0),
@@ -195,7 +195,7 @@ def extent(marks: Iterable[Mark]) -> Box:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Marks in the order in which they are drawn, and the part of the plane that shows them all."""
+    """Hold marks in drawing order, and the view box that shows them all."""
 
     marks: tuple[Mark, ...]
     left: float
@@ -205,7 +205,7 @@ class Drawing:
 
     @cached_property
     def body(self) -> str:
-        """The marks as SVG elements."""
+        """Return the marks as SVG elements."""
         return "".join(mark.svg() for mark in self.marks)
 
     def inline(self, label: str) -> str:
@@ -214,14 +214,14 @@ class Drawing:
 
     def document(self, title: str, description: str, scale: float = 1.0) -> str:
         """Return an SVG file on white with a title and a description, `scale` times its size."""
-        told = "".join(
+        texts = "".join(
             f"<{name}>{escape(printable(text), quote=False)}</{name}>"
             for name, text in (("title", title), ("desc", description))
         )
         view = _attributes(x=self.left, y=self.top, width=self.width, height=self.height)
         return (
             '<?xml version="1.0" encoding="UTF-8"?>\n'
-            f'<svg xmlns="http://www.w3.org/2000/svg" {self._frame(scale)} role="img">{told}'
+            f'<svg xmlns="http://www.w3.org/2000/svg" {self._frame(scale)} role="img">{texts}'
             f'<rect {view} fill="white"/>{self.body}</svg>\n'
         )
 
@@ -231,12 +231,12 @@ class Drawing:
         return f'{size} viewBox="{view}" font-family="{FONT}" font-size="{_number(FONT_SIZE)}" fill="{INK}"'
 
 
-def drawing(marks: Sequence[Mark], width: float | None = None) -> Drawing:
-    """Frame the marks so that all of them are seen, with the padding of a figure.
+def make_drawing(marks: Sequence[Mark], width: float | None = None) -> Drawing:
+    """Make a drawing that shows all marks, with padding.
 
     Args:
-        marks: Marks in the order in which they are drawn.
-        width: Width of the figure in pixels; as wide as its marks where it is None.
+        marks: Marks in drawing order.
+        width: Minimum width in pixels; None is the width of the marks.
     """
     box = extent(marks)
     left, top = math.floor(box.left - PADDING), math.floor(box.top - PADDING)
@@ -272,10 +272,10 @@ def _stroke(mark: Bar | Strokes | Line | Symbol) -> str:
     return f' stroke="{mark.stroke}"{wide}{dash}'
 
 
-def _element(name: str, attributes: str, about: str) -> str:
-    if not about:
+def _element(name: str, attributes: str, tooltip: str) -> str:
+    if not tooltip:
         return f"<{name} {attributes}/>"
-    return f"<{name} {attributes}><title>{escape(printable(about), quote=False)}</title></{name}>"
+    return f"<{name} {attributes}><title>{escape(printable(tooltip), quote=False)}</title></{name}>"
 
 
 def _attributes(**numbers: float) -> str:

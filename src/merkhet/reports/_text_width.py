@@ -1,4 +1,4 @@
-"""Text widths without a font: the advance widths of Helvetica, which Arial and Liberation Sans share."""
+"""Text widths without a font file: the advance widths of Helvetica, which Arial and Liberation Sans share."""
 
 from __future__ import annotations
 
@@ -62,24 +62,24 @@ def _em(letter: str) -> float:
     return _OTHER_CAPITAL if letter.isupper() else _OTHER
 
 
-def shorten(text: str, size: float, room: float, *, bold: bool = False) -> str:
-    """Truncate a text to `room` pixels with a middle ellipsis."""
-    if text_width(text, size, bold=bold) <= room:
+def shorten(text: str, size: float, width: float, *, bold: bool = False) -> str:
+    """Truncate a text to `width` pixels with a middle ellipsis."""
+    if text_width(text, size, bold=bold) <= width:
         return text
-    for kept in range(len(text) - 1, 0, -1):
-        tail = kept * 2 // 5
-        short = f"{text[: kept - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
-        if text_width(short, size, bold=bold) <= room:
+    for length in range(len(text) - 1, 0, -1):
+        tail = length * 2 // 5
+        short = f"{text[: length - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
+        if text_width(short, size, bold=bold) <= width:
             return short
     return "…"
 
 
-def wrap(text: str, size: float, room: float) -> list[str]:
-    """Break a text at its spaces into lines of `room` pixels; a longer word has a line of its own."""
+def wrap(text: str, size: float, width: float) -> list[str]:
+    """Break a text at its spaces into lines of `width` pixels; a longer word gets its own line."""
     lines: list[str] = []
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(longer, size) <= room:
+        if lines and text_width(longer, size) <= width:
             lines[-1] = longer
         else:
             lines.append(word)

@@ -1,4 +1,4 @@
-"""Models compared, as a page that needs nothing else: verdict, paired table, figures, groups, what changed."""
+"""Comparison of models as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -10,49 +10,51 @@ from markupsafe import Markup
 
 from merkhet.core.html_page import render_page
 from merkhet.reports import figures
-from merkhet.reports import formatting as show
-from merkhet.reports._answer_outcomes import outcomes
-from merkhet.reports._chart_style import drawn, line_colours
+from merkhet.reports import formatting as fmt
+from merkhet.reports._answer_outcomes import judge_answers
+from merkhet.reports._chart_style import draw_figure, line_colours
 from merkhet.reports._forest_plot import difference_chart
-from merkhet.reports._question_samples import MOST_PAIRS, changed_questions
-from merkhet.reports._report_sections import main_table, sampled
+from merkhet.reports._question_samples import MAX_PAIRS, changed_questions
+from merkhet.reports._report_sections import main_table, sample_note
 from merkhet.reports._reproduction import model_table, public_command
 from merkhet.reports.analysis_sections import analysis_sections
 from merkhet.reports.comparison_tables import all_groups_table, all_pairs_table, legend, split_tests
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import scoreboard
+from merkhet.reports.scoreboard import build_scoreboard
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ComparisonData:
-    """Runs compared, ready to be shown. ``data`` holds their tables; all else is plain values.
-
-    ``comparisons`` are of whole tasks, ``groups`` of the groups that ``column`` makes, each with the scores of both
-    models on the questions that they share (``value``, ``other_value``). ``sided`` are the comparisons again, all of a
-    pair told from the side of the same model. ``shared`` counts questions by pairs of runs.
-    """
+    """Hold the comparison of runs, ready to be reported: the tables in ``data``, all else as plain values."""
 
     data: ReportData
     runs: Sequence[Row]
     models: Sequence[str]
     reference: str | None
+    """The model that all others are compared with, if there is one."""
     verdict: Sequence[str]
     order: str | None
     pairs: Sequence[Row]
     comparisons: Sequence[Row]
-    sided: Sequence[Row]
+    """Comparisons over whole tasks, with both scores on the shared questions (``value``, ``other_value``)."""
+    oriented: Sequence[Row]
+    """The same comparisons; all comparisons of a pair name the same model first."""
     column: str | None = None
+    """The column that makes the groups."""
     groups: Sequence[Row] = ()
-    groups_said: Sequence[str] = ()
+    """Comparisons within groups."""
+    group_sentences: Sequence[str] = ()
     shared: Sequence[Row] = ()
-    questions: Sequence[str] = ()
+    """Counts of shared questions by pairs of runs."""
+    question_remarks: Sequence[str] = ()
+    """Sentences on the shared questions."""
     remarks: Sequence[str] = ()
     extrinsic: Sequence[Row] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """All but the tables, for programs."""
+        """Return everything but the tables as JSON values."""
         content: dict[str, Any] = {
             "comparisons": list(self.comparisons),
             "verdict": list(self.verdict),
@@ -62,90 +64,94 @@ class ComparisonData:
             "reference": self.reference,
             "runs": list(self.runs),
             "questions": list(self.shared),
-            "remarks": [*self.questions, *self.remarks],
+            "remarks": [*self.question_remarks, *self.remarks],
         }
         if self.column is not None:
-            content |= {"by": self.column, "groups": list(self.groups), "groups_verdict": list(self.groups_said)}
+            content |= {"by": self.column, "groups": list(self.groups), "groups_verdict": list(self.group_sentences)}
         if self.extrinsic:
             content["extrinsic"] = self.extrinsic[0]
         return content
 
 
-def render_comparison(found: ComparisonData) -> str:
-    """The comparison as the text of one HTML page, in the look and with the safeguards of the report."""
-    return render_page("merkhet.reports", "templates", "comparison.html.j2", "report.css", "sort.js", **_content(found))
+def render_comparison(comparison: ComparisonData) -> str:
+    """Render the comparison as one HTML page with the style and the security policy of the report."""
+    return render_page(
+        "merkhet.reports", "templates", "comparison.html.j2", "report.css", "sort.js", **_content(comparison)
+    )
 
 
-def _content(found: ComparisonData) -> dict[str, Any]:
-    data = found.data
-    board = scoreboard(data.scores, _headline(found), data.baselines(), data.suite.get("main_methods") or ())
-    judged = outcomes(data.questions, data.answers, data.candidates, board)
-    colours = line_colours(judged.series, data.baselines())
-    pairs = list(dict.fromkeys((one["model"], one["other"]) for one in found.sided))
-    tasks = {one["task"] for one in found.comparisons}
-    paired, tests = split_tests(all_pairs_table(found.sided))
+def _content(comparison: ComparisonData) -> dict[str, Any]:
+    data = comparison.data
+    board = build_scoreboard(data.scores, _headline(comparison), data.baselines(), data.suite.get("main_methods") or ())
+    outcomes = judge_answers(data.questions, data.answers, data.candidates, board)
+    colours = line_colours(outcomes.series, data.baselines())
+    pairs = list(dict.fromkeys((pair["model"], pair["other"]) for pair in comparison.oriented))
+    tasks = {pair["task"] for pair in comparison.comparisons}
+    paired, tests = split_tests(all_pairs_table(comparison.oriented))
     return {
-        "title": show.printable(_title(found)),
-        "suite": show.printable(data.suite.get("title") or data.suite.get("name") or ""),
-        "version": show.printable(data.record.get("merkhet") or ""),
-        "verdict": [show.printable(text) for text in found.verdict],
+        "title": fmt.printable(_title(comparison)),
+        "suite": fmt.printable(data.suite.get("title") or data.suite.get("name") or ""),
+        "version": fmt.printable(data.record.get("merkhet") or ""),
+        "verdict": [fmt.printable(text) for text in comparison.verdict],
         "paired": paired,
         "tests": tests,
-        "legend": [show.printable(text).partition(": ") for text in legend([*found.comparisons, *found.groups])],
+        "legend": [
+            fmt.printable(text).partition(": ") for text in legend([*comparison.comparisons, *comparison.groups])
+        ],
         "main": main_table(board, colours),
-        "figures": _figures(found, board, colours),
-        "unshared": any(one["only_run"] or one["only_other"] for one in found.shared),
-        "groups": all_groups_table(found.groups, found.column) if found.column else None,
-        "column": show.printable(found.column or ""),
-        "groups_said": [show.printable(text) for text in found.groups_said],
-        "changed": changed_questions(data, judged, pairs, tasks),
-        "pairs_left_out": max(0, len(pairs) - MOST_PAIRS),
-        "sampled": sampled(data.record),
+        "figures": _figures(comparison, board, colours),
+        "unshared": any(pair["only_run"] or pair["only_other"] for pair in comparison.shared),
+        "groups": all_groups_table(comparison.groups, comparison.column) if comparison.column else None,
+        "column": fmt.printable(comparison.column or ""),
+        "group_sentences": [fmt.printable(text) for text in comparison.group_sentences],
+        "changed": changed_questions(data, outcomes, pairs, tasks),
+        "pairs_left_out": max(0, len(pairs) - MAX_PAIRS),
+        "sample_note": sample_note(data.record),
         "colours": list(colours.values()),
-        "extrinsic": analysis_sections(list(found.extrinsic), data.baselines()),
-        "remarks": [show.printable(text) for text in (*found.questions, *found.remarks)],
-        "models": _models(data.record, found.models),
+        "extrinsic": analysis_sections(list(comparison.extrinsic), data.baselines()),
+        "remarks": [fmt.printable(text) for text in (*comparison.question_remarks, *comparison.remarks)],
+        "models": _models(data.record, comparison.models),
         "runs": [
             {
-                "name": show.printable(run["name"]),
-                "date": show.printable(str(run.get("date") or show.DASH)[:16].replace("T", ", ")),
-                "merkhet": show.printable(run.get("merkhet") or show.DASH),
-                "seed": show.printable(show.DASH if run.get("seed") is None else run["seed"]),
-                "questions": show.count(run.get("questions")),
+                "name": fmt.printable(run["name"]),
+                "date": fmt.printable(str(run.get("date") or fmt.DASH)[:16].replace("T", ", ")),
+                "merkhet": fmt.printable(run.get("merkhet") or fmt.DASH),
+                "seed": fmt.printable(fmt.DASH if run.get("seed") is None else run["seed"]),
+                "questions": fmt.count(run.get("questions")),
                 "command": public_command(str(run.get("command") or "")),
             }
-            for run in found.runs
+            for run in comparison.runs
         ],
     }
 
 
-def _title(found: ComparisonData) -> str:
-    if found.reference:
-        return f"Models compared with {found.reference}"
-    names, more = list(found.models[:3]), len(found.models) - 3
+def _title(comparison: ComparisonData) -> str:
+    if comparison.reference:
+        return f"Models compared with {comparison.reference}"
+    names, more = list(comparison.models[:3]), len(comparison.models) - 3
     return f"{' and '.join(names)} compared" if more <= 0 else f"{', '.join(names)} and {more} more models compared"
 
 
 def _models(record: Row, names: Sequence[str]) -> list[dict[str, str]]:
-    """What is known of the models that were compared. One that was asked in several ways has a record for each."""
-    shown = frozenset(map(show.printable, names))
-    records = [model for model in model_table(record) if model["name"] in shown]
+    """List the compared models. A model that was asked in several ways has several records, of which one is kept."""
+    compared = frozenset(map(fmt.printable, names))
+    records = [model for model in model_table(record) if model["name"] in compared]
     return list({(model["name"], model["fingerprint"]): model for model in reversed(records)}.values())[::-1]
 
 
-def _headline(found: ComparisonData) -> list[tuple[str, str]]:
-    """The tasks and metrics that were compared; those of the suite where nothing was."""
-    compared = list(dict.fromkeys((one["task"], one["metric"]) for one in found.comparisons))
-    return compared or [(entry["task"], entry["metric"]) for entry in found.data.suite.get("headline") or ()]
+def _headline(comparison: ComparisonData) -> list[tuple[str, str]]:
+    """Return the compared pairs of task and metric, or the suite's headline if nothing was compared."""
+    compared = list(dict.fromkeys((pair["task"], pair["metric"]) for pair in comparison.comparisons))
+    return compared or [(entry["task"], entry["metric"]) for entry in comparison.data.suite.get("headline") or ()]
 
 
-def _figures(found: ComparisonData, board: Any, colours: Any) -> dict[str, Any]:
+def _figures(comparison: ComparisonData, board: Any, colours: Any) -> dict[str, Any]:
     charts = {
-        "differences": difference_chart(found.sided),
-        "grouped": figures.grouped_chart(board, colours, found.data.baselines()),
+        "differences": difference_chart(comparison.oriented),
+        "grouped": figures.grouped_chart(board, colours, comparison.data.baselines()),
     }
-    shown = {name: drawn(chart) if chart is not None else None for name, chart in charts.items()}
+    drawn = {name: draw_figure(chart) if chart is not None else None for name, chart in charts.items()}
     return {
         name: None if figure is None else {"caption": figure.caption, "svg": Markup(figure.svg)}
-        for name, figure in shown.items()
+        for name, figure in drawn.items()
     }

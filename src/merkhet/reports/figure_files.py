@@ -1,4 +1,4 @@
-"""Every figure of a report, and figures as files: SVG, PNG and PDF for papers, pages that open offline."""
+"""Figures of a run, and their files: SVG, PNG, PDF and self-contained HTML."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import atomic_path, write_text
-from merkhet.reports import formatting as show
-from merkhet.reports._answer_outcomes import outcomes
-from merkhet.reports._chart_specs import described_chart
+from merkhet.reports import formatting as fmt
+from merkhet.reports._answer_outcomes import judge_answers
+from merkhet.reports._chart_specs import chart_from_spec
 from merkhet.reports._chart_style import NamedChart, line_colours
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._heat_maps import heat_chart, task_heat_charts
@@ -22,37 +22,39 @@ from merkhet.reports._plot_layout import PANEL
 from merkhet.reports._report_sections import group_names
 from merkhet.reports.figures import grouped_chart, rank_charts, score_charts
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import grouped_rows, scoreboard
+from merkhet.reports.scoreboard import build_scoreboard, grouped_rows
 
 FORMATS = ("png", "pdf", "svg", "html")
 CONVERTED = frozenset({"png", "pdf"})
-"""Formats that vl-convert makes of the SVG."""
+"""Formats that vl-convert makes from the SVG."""
 NEEDS_CONVERTER = "PNG and PDF need vl-convert: pip install 'merkhet[report]'"
-_DOTS, _INCH, _POINTS = 300, 96, 72
-"""A figure's pixels are those of CSS, 96 an inch; a PNG has 300 dots an inch, and says so; a PDF has 72 points."""
+_PNG_DPI, _CSS_DPI, _PDF_DPI = 300, 96, 72
+"""Units per inch: dots of a PNG, CSS pixels of a figure, points of a PDF."""
 
 
 def can_convert() -> bool:
-    """Return whether vl-convert is installed, which makes PNG and PDF of SVG."""
+    """Return whether vl-convert is installed, which converts SVG to PNG and PDF."""
     return find_spec("vl_convert") is not None
 
 
 def report_charts(data: ReportData) -> list[NamedChart]:
-    """Every figure of a run that has something to show, each with a name of its own.
+    """Make every chart of a run that has data, with unique names.
 
-    Scores (all in one, and a panel each), heat maps of groups by models and of domains by tasks, ranks, paired
-    differences, and what the analyses describe.
+    These are the scores (all in one chart, and a panel each), heat maps of groups by models and of domains by tasks,
+    ranks, paired differences, and the charts of the analyses.
     """
     charts = [chart for chart in _charts(data) if chart is not None]
-    names = show.distinct(chart.name for chart in charts)
+    names = fmt.unique_names(chart.name for chart in charts)
     return [replace(chart, name=name) for chart, name in zip(charts, names, strict=True)]
 
 
 def _charts(data: ReportData) -> Iterator[NamedChart | None]:
     baselines = data.baselines()
-    board = scoreboard(data.scores, data.suite.get("headline") or (), baselines, data.suite.get("main_methods") or ())
-    judged = outcomes(data.questions, data.answers, data.candidates, board)
-    colours = line_colours(judged.series, baselines)
+    board = build_scoreboard(
+        data.scores, data.suite.get("headline") or (), baselines, data.suite.get("main_methods") or ()
+    )
+    outcomes = judge_answers(data.questions, data.answers, data.candidates, board)
+    colours = line_colours(outcomes.series, baselines)
     yield grouped_chart(board, colours, baselines)
     yield from score_charts(board, colours)
     groups = group_names(data.scores)
@@ -62,41 +64,51 @@ def _charts(data: ReportData) -> Iterator[NamedChart | None]:
             yield heat_chart(rows[group], group, column, board.series)
     for group in [group for group in groups if group == "domain"] or groups[:1]:
         yield from task_heat_charts(rows[group], group, board.columns, board.series)
-    yield from rank_charts(judged)
+    yield from rank_charts(outcomes)
     yield difference_chart(data.findings.get("comparisons") or ())
     for analysis in data.analyses:
-        for place, described in enumerate(analysis.get("figures") or (), 1):
-            yield described_chart(described, show.file_name(analysis.get("name") or "analysis", place), baselines)
+        for index, spec in enumerate(analysis.get("figures") or (), 1):
+            yield chart_from_spec(spec, fmt.file_slug(analysis.get("name") or "analysis", index), baselines)
 
 
-def chosen(charts: Sequence[NamedChart], names: Sequence[str]) -> list[NamedChart]:
-    """The charts of these names in their order; refuses a name that there is not."""
+def select_charts(charts: Sequence[NamedChart], names: Sequence[str]) -> list[NamedChart]:
+    """Return the charts of these names in their order, or all charts if there are no names.
+
+    Raises:
+        InputError: if the run has no chart of a name.
+    """
     by_name = {chart.name: chart for chart in charts}
     for name in names:
         if name not in by_name:
-            hint = did_you_mean(name, by_name) if by_name else "there is nothing to draw in this run"
-            raise InputError(f"there is no figure {name!r} in this run; {hint}")
+            hint = did_you_mean(name, by_name) if by_name else "the run has nothing to draw"
+            raise InputError(f"no figure {name!r} in this run; {hint}")
     return [by_name[name] for name in dict.fromkeys(names)] if names else list(charts)
 
 
 def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write each chart in each format as ``folder/NAME.FORMAT``, and figures.tex, which includes them in a paper.
 
-    PNG has 300 dots an inch. PNG and PDF are converted from the SVG by vl-convert, which ``merkhet[report]`` installs.
+    PNG has 300 dpi. PNG and PDF are converted from the SVG by vl-convert, which ``merkhet[report]`` installs.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InputError: if a format is unknown, vl-convert is missing, or ``folder`` is a file.
     """
-    for form in formats:
-        if form not in FORMATS:
-            raise InputError(f"there is no format {form!r} for a figure; {did_you_mean(form, FORMATS)}")
+    for format_ in formats:
+        if format_ not in FORMATS:
+            raise InputError(f"unknown figure format {format_!r}; {did_you_mean(format_, FORMATS)}")
     if CONVERTED & set(formats) and not can_convert():
         raise InputError(f"{NEEDS_CONVERTER}; SVG and HTML need nothing more")
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder. Choose another place with --out.")
+        raise InputError(f"{folder} is not a folder; choose another one with --out")
     written = []
     for chart in charts:
-        for form in dict.fromkeys(formats):
-            target = folder / f"{chart.name}.{form}"
-            content = _WRITERS[form](chart)
+        for format_ in dict.fromkeys(formats):
+            target = folder / f"{chart.name}.{format_}"
+            content = _WRITERS[format_](chart)
             with atomic_path(target) as path:
                 path.write_bytes(content)
             written.append(target)
@@ -107,39 +119,41 @@ def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Seque
 
 
 def latex_figures(charts: Sequence[NamedChart]) -> str:
-    """LaTeX that includes the figures, each with its caption and a label; one wider than a panel goes over columns."""
-    from merkhet.reports._latex_tables import escaped, fitted, preamble
+    """Write LaTeX that includes the figures with captions and labels; one wider than a panel spans both columns."""
+    from merkhet.reports._latex_tables import escape_latex, preamble, shrink_to_fit
 
-    needed = preamble(["graphicx"], "".join(chart.caption for chart in charts))
+    packages = preamble(["graphicx"], "".join(chart.caption for chart in charts))
     figures = [
-        f"\\begin{{{place}}}[t]\n"
-        "  \\centering\n" + fitted(f"\\includegraphics{{{one.name}}}") + "\n"
-        f"  \\caption{{{escaped(one.caption)}}}\n"
-        f"  \\label{{fig:{one.name}}}\n"
-        f"\\end{{{place}}}\n"
-        for one in charts
-        for place in ["figure" if one.drawing.width <= PANEL else "figure*"]
+        f"\\begin{{{environment}}}[t]\n"
+        "  \\centering\n" + shrink_to_fit(f"\\includegraphics{{{chart.name}}}") + "\n"
+        f"  \\caption{{{escape_latex(chart.caption)}}}\n"
+        f"  \\label{{fig:{chart.name}}}\n"
+        f"\\end{{{environment}}}\n"
+        for chart in charts
+        for environment in ["figure" if chart.drawing.width <= PANEL else "figure*"]
     ]
-    return needed + "\n".join(figures)
+    return packages + "\n".join(figures)
 
 
 def _svg(chart: NamedChart) -> bytes:
-    return chart.drawing.document(chart.caption, chart.told).encode("utf-8", "replace")
+    return chart.drawing.document(chart.caption, chart.description).encode("utf-8", "replace")
 
 
 def _png(chart: NamedChart) -> bytes:
     import vl_convert
 
-    # vl-convert takes 72 pixels for an inch.
-    svg = chart.drawing.document(chart.caption, chart.told)
-    image: bytes = vl_convert.svg_to_png(svg, scale=_POINTS / _INCH, ppi=_DOTS)
+    # vl-convert assumes 72 pixels per inch.
+    svg = chart.drawing.document(chart.caption, chart.description)
+    image: bytes = vl_convert.svg_to_png(svg, scale=_PDF_DPI / _CSS_DPI, ppi=_PNG_DPI)
     return image
 
 
 def _pdf(chart: NamedChart) -> bytes:
     import vl_convert
 
-    document: bytes = vl_convert.svg_to_pdf(chart.drawing.document(chart.caption, chart.told, _POINTS / _INCH))
+    document: bytes = vl_convert.svg_to_pdf(
+        chart.drawing.document(chart.caption, chart.description, _PDF_DPI / _CSS_DPI)
+    )
     return document
 
 
@@ -168,11 +182,11 @@ _PAGE = """<!DOCTYPE html>
 
 
 def chart_page(chart: NamedChart) -> str:
-    """Return a page with the figure and its caption, without any script; a mark that is pointed at tells its value."""
+    """Render a page with the figure and its caption, without scripts; marks have their values as tooltips."""
     return _PAGE.format(
-        title=escape(show.printable(chart.title or chart.caption)),
-        caption=escape(show.printable(chart.caption)),
-        svg=chart.drawing.inline(chart.told),
+        title=escape(fmt.printable(chart.title or chart.caption)),
+        caption=escape(fmt.printable(chart.caption)),
+        svg=chart.drawing.inline(chart.description),
         style=_STYLE,
         style_hash=_STYLE_HASH,
     )

@@ -1,4 +1,4 @@
-"""What a report is made from: one run's tables and records, gathered."""
+"""Input of a report: the tables and records of one run."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class ReportData:
-    """One run, ready to be shown.
-
-    ``scores``, ``questions`` and ``answers`` are tables of :mod:`merkhet.core.schemas`; ``scores`` may carry
-    group columns (domain, relation, template, …), empty on overall rows. ``study``, ``record`` (run.json), ``suite``
-    and ``findings`` are plain mappings of which any key may be absent; ``analyses`` is what analyses.json
-    holds, ``calibration`` the calibration cards of the run's probes (calibration.json).
-    """
+    """Hold one run, ready to be reported. Any key of the mappings may be absent."""
 
     title: str
     study: Mapping[str, Any]
     record: Mapping[str, Any]
+    """Content of run.json."""
     suite: Mapping[str, Any]
     scores: pa.Table
+    """Score table of :mod:`merkhet.core.schemas`. Group columns (domain, relation, …) are null on overall rows."""
     questions: pa.Table
     candidates: Mapping[str, Sequence[str]]
+    """Candidates by the name of their set."""
     answers: pa.Table
     findings: Mapping[str, Any]
     analyses: Sequence[Mapping[str, Any]] = ()
+    """Content of analyses.json."""
     calibration: Sequence[Mapping[str, Any]] = ()
+    """Calibration cards of the run's probes (calibration.json)."""
 
     def baselines(self) -> frozenset[str]:
-        """Names of the models that the record calls baselines."""
+        """Return the names of the models that the record calls baselines."""
         return frozenset(
             str(model.get("name"))
             for model in self.record.get("models") or ()

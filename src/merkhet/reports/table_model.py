@@ -1,34 +1,36 @@
-"""What a table of a report is, whatever it is written as."""
+"""Tables of reports, independent of the output format."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from merkhet.reports import formatting as show
+from merkhet.reports import formatting as fmt
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """What stands in one place: as people read it, and as a number with its interval, count and chance.
+    """Hold one cell: its text, and its number with interval, count and chance.
 
-    Numbers are as they were measured (a share lies between 0 and 1), None where there is none.
+    Numbers are unrounded (a share lies between 0 and 1); None if there is none.
     """
 
     text: str
+    """The formatted value."""
     value: float | None = None
     low: float | None = None
     high: float | None = None
     best: bool = False
+    """Whether it is the best value of its column."""
     n: int | None = None
     chance: float | None = None
     interval: str = ""
-    """The interval as people read it, such as ``[39.3, 43.0]``."""
+    """The formatted interval, such as ``[39.3, 43.0]``."""
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of numbers, or of words."""
+    """Describe a column of numbers or of text."""
 
     label: str
     number: bool = True
@@ -39,36 +41,35 @@ Row = tuple[TableCell, ...]
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table with its name (short, fit for a file), title, columns and rows.
-
-    ``foot`` are rows below the others that sum up what cells have of their own (chance, the number of questions), and
-    so are no rows of data. ``note`` says what one must know to read it.
-    """
+    """Hold a table with its title, columns and rows."""
 
     name: str
+    """A short name that can be used as a file name."""
     title: str
     columns: tuple[TableColumn, ...]
     rows: tuple[Row, ...]
     note: str = ""
+    """What a reader must know to understand the numbers."""
     foot: tuple[Row, ...] = ()
+    """Summary rows (chance, number of questions), which are not data."""
 
     def has_intervals(self, column: int) -> bool:
-        """Whether any number of a column has an interval."""
+        """Return whether any cell of a column has an interval."""
         return any(row[column].interval for row in self.rows)
 
 
-def words(text: object) -> TableCell:
-    """A cell of words; nothing is a dash."""
-    return TableCell(show.DASH if text is None or text == "" else show.printable(text))
+def text_cell(text: object) -> TableCell:
+    """Make a text cell; empty text becomes a dash."""
+    return TableCell(fmt.DASH if text is None or text == "" else fmt.printable(text))
 
 
-def counts(value: object) -> TableCell:
-    """A cell with a whole number."""
-    number = show.finite(value)
-    return TableCell(show.count(number), None if number is None else float(round(number)))
+def count_cell(value: object) -> TableCell:
+    """Make a cell with an integer."""
+    number = fmt.finite_or_none(value)
+    return TableCell(fmt.count(number), None if number is None else float(round(number)))
 
 
-def measure(
+def score_cell(
     value: float | None,
     low: float | None = None,
     high: float | None = None,
@@ -78,20 +79,20 @@ def measure(
     n: int | None = None,
     chance: float | None = None,
 ) -> TableCell:
-    """A cell with a score, in percent where it is a share."""
+    """Make a cell with a score, in percent if it is a share."""
     return TableCell(
-        show.score(value, percent=percent),
-        show.finite(value),
-        show.finite(low),
-        show.finite(high),
+        fmt.score(value, percent=percent),
+        fmt.finite_or_none(value),
+        fmt.finite_or_none(low),
+        fmt.finite_or_none(high),
         best,
         n,
-        show.finite(chance),
-        show.interval(low, high, percent=percent),
+        fmt.finite_or_none(chance),
+        fmt.interval(low, high, percent=percent),
     )
 
 
-def spread(values: Sequence[float], *, percent: bool) -> TableCell:
-    """A cell with a number that several have, or the least and the greatest of those they have."""
-    same = values[0] if values and len(set(values)) == 1 else None
-    return TableCell(show.span(list(values), percent=percent), same)
+def range_cell(values: Sequence[float], *, percent: bool) -> TableCell:
+    """Make a cell with the minimum and maximum of several numbers, or with their common value."""
+    common = values[0] if values and len(set(values)) == 1 else None
+    return TableCell(fmt.value_range(list(values), percent=percent), common)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from merkhet.metrics.text_overlap import exact_match
 from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG, best_ranks
-from merkhet.reports.formatting import finite
+from merkhet.reports.formatting import finite_or_none
 
 UNASKED = -2
 """Where there is no answer: the question was not asked in that way."""
@@ -123,7 +123,7 @@ def _verdicts(answers: pa.Table, question: Ints, rank: Floats, golds: pa.Chunked
 
 def verdict_of(answer: Mapping[str, Any], golds: Sequence[str]) -> int:
     """The verdict on one answer, given its row and the right answers of its question."""
-    ranks = [rank for rank in answer["gold_ranks"] or () if finite(rank) is not None]
+    ranks = [rank for rank in answer["gold_ranks"] or () if finite_or_none(rank) is not None]
     if answer["unusable"] is not None or not (ranks or answer["prediction"] is not None):
         return UNUSABLE
     right = min(ranks) <= 1.0 if ranks else exact_match(answer["prediction"], golds)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from merkhet.reports.explorer.run_tables import RunTables
-from merkhet.reports.formatting import finite
+from merkhet.reports.formatting import finite_or_none
 
 _COLUMNS = ("fact_id", "subject", "predicate", "object", "value", "unit", "start", "end", "domain", "source", "rule")
 _SELECTED = ", ".join(f'"{name}"' for name in (*_COLUMNS, "premises"))
@@ -73,6 +73,6 @@ def _read_all(tables: RunTables, wanted: Sequence[str]) -> dict[str, dict[str, A
             (dict(zip((*_COLUMNS, "premises"), row, strict=True)) for row in found),
             key=lambda row: place[row["fact_id"]],
         )
-        known.update({row["fact_id"]: {**row, "value": finite(row["value"])} for row in rows})
+        known.update({row["fact_id"]: {**row, "value": finite_or_none(row["value"])} for row in rows})
         level = [one for one in dict.fromkeys(p for row in rows for p in row["premises"] or ()) if one not in asked]
     return known

@@ -11,7 +11,7 @@ import numpy as np
 from merkhet.core import SLOT
 from merkhet.questions.sense_text import bracketed_words, fill_word
 from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG
-from merkhet.reports._report_sections import sampled
+from merkhet.reports._report_sections import sample_note
 from merkhet.reports.explorer._answer_cells import UNASKED, verdict_of
 from merkhet.reports.explorer._fact_proofs import proofs
 from merkhet.reports.explorer._filters import (
@@ -26,7 +26,7 @@ from merkhet.reports.explorer._filters import (
     read_filters,
 )
 from merkhet.reports.explorer.run_tables import FACETS, RunTables
-from merkhet.reports.formatting import finite
+from merkhet.reports.formatting import finite_or_none
 
 SORTS = ("run", "hardest", "easiest", "rank", "text", "difference")
 _NAMES = {RIGHT: "right", WRONG: "wrong", UNUSABLE: "unusable", UNASKED: None}
@@ -51,7 +51,7 @@ class Views:
 
     def run(self) -> dict[str, Any]:
         """What the run is: its name, how much there is, the ways of asking, and what a reader should know."""
-        notes = [f"These questions are a sample: {told}"] if (told := sampled(self.record)) else []
+        notes = [f"These questions are a sample: {told}"] if (told := sample_note(self.record)) else []
         if not len(self.tables.answers):
             notes.append("This run has no answers.")
         kinds = {str(model.get("name")): model.get("kind") for model in self.record.get("models") or ()}
@@ -109,7 +109,7 @@ class Views:
             "second_ahead": int(np.count_nonzero(apart > 0)),
             "level": int(np.count_nonzero(apart == 0)),
             "mean_ranks": [
-                finite(float(np.mean(ranks[ranked]))) if ranked.any() else None for ranks in (first, second)
+                finite_or_none(float(np.mean(ranks[ranked]))) if ranked.any() else None for ranks in (first, second)
             ],
         }
 
@@ -158,13 +158,13 @@ class Views:
                     "ranked": [
                         {
                             "text": _shown(item["candidate"], senses),
-                            "score": finite(item["score"]),
+                            "score": finite_or_none(item["score"]),
                             "gold": item["candidate"] in right,
                         }
                         for item in ranked
                     ],
                     "golds": [
-                        {"text": _shown(text, senses), "rank": finite(rank), "ties": ties}
+                        {"text": _shown(text, senses), "rank": finite_or_none(rank), "ties": ties}
                         for text, rank, ties in _aligned(row["golds"], row["gold_ranks"], row["gold_ties"])
                     ],
                     "among": row["among"],
@@ -209,7 +209,7 @@ class Views:
             "more_golds": max(0, len(golds) - _SHOWN_ANSWERS),
             **{name: self._value(name, number) for name in FACETS},
             "verdicts": [_NAMES[int(code)] for code in cells.verdict[:, number]],
-            "ranks": [finite(float(rank)) for rank in cells.rank[:, number]],
+            "ranks": [finite_or_none(float(rank)) for rank in cells.rank[:, number]],
             "tied": [bool(tied) for tied in cells.tied[:, number]],
         }
 

@@ -16,7 +16,7 @@ from merkhet.models.placeholders import PSEUDOWORD_MARKS, replace_pseudowords
 from merkhet.models.protocol import FillsSlots, Model, NeedsAllQuestions, WritesAnswers
 from merkhet.probes import PROBES
 from merkhet.reports.explorer._filters import RequestError
-from merkhet.reports.formatting import finite
+from merkhet.reports.formatting import finite_or_none
 
 PLAYED = ("rank", "fill", "write")
 """The probes that one can play with."""
@@ -262,7 +262,7 @@ def _ranked(answer: Answer, candidates: Sequence[str]) -> list[dict[str, Any]]:
     ranked = []
     for text, score in answer.ranked:
         rank, ties = own.get(text, (None, None)) if text in candidates else (None, None)
-        ranked.append({"text": text, "score": finite(score), "rank": rank, "ties": ties})
+        ranked.append({"text": text, "score": finite_or_none(score), "rank": rank, "ties": ties})
     return ranked
 
 
