@@ -26,7 +26,7 @@ if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
 
 from merkhet.training.memorizing._memorize_loop import Training
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._statement_arrays import Packed
+from merkhet.training.memorizing._statement_arrays import StatementArrays
 from merkhet.training.memorizing._symbol_head import SymbolTable
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
@@ -56,14 +56,14 @@ QUICK = (Size(1, 64, 1, 500, 2000, 32),)
 GPU = Size(12, 768, 12, 50_265, 317_601, 4096)
 
 
-def statements(size: Size, count: int, seed: int = 0) -> Packed:
+def statements(size: Size, count: int, seed: int = 0) -> StatementArrays:
     """Sentences of random words, each with one mask and one right symbol."""
     generator = np.random.default_rng(seed)
     ids = generator.integers(5, size.words, (count, size.length)).astype(np.int32)
     columns = generator.integers(1, size.length - 1, count).astype(np.int32)
     ids[np.arange(count), columns] = MASK
     targets = generator.integers(0, size.symbols, count).astype(np.int32)
-    return Packed(
+    return StatementArrays(
         ids.ravel(),
         np.arange(count + 1, dtype=np.int64) * size.length,
         columns,
@@ -94,7 +94,7 @@ def network(size: Size, words: int) -> RobertaForMaskedLM:
 class Plain:
     """The loop that everybody writes first."""
 
-    def __init__(self, size: Size, packed: Packed, device: str, halved: bool) -> None:
+    def __init__(self, size: Size, packed: StatementArrays, device: str, halved: bool) -> None:
         self.size, self.packed, self.device, self.halved = size, packed, device, halved
         self.model = network(size, size.words + size.symbols).to(device).train()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), weight_decay=0.0)
@@ -117,7 +117,7 @@ class Plain:
 class Merkhet:
     """merkhet's own step, from the same weights."""
 
-    def __init__(self, size: Size, packed: Packed, device: str, head: str, plain: Plain | None = None) -> None:
+    def __init__(self, size: Size, packed: StatementArrays, device: str, head: str, plain: Plain | None = None) -> None:
         own, table = network(size, size.words), SymbolTable(size.symbols, size.width)
         if plain is not None:
             _copy(plain.model, own, table, size.words)
@@ -133,12 +133,12 @@ class Merkhet:
         memory = MemoryNetwork(own, table, settings, torch.device(device), PAD)
         self.training = Training("bench", memory, packed, settings, 0)
         self.batches = self.training._batches(0)
-        self.placed = [placed for _, placed in self.training.feed.place(self.batches)]
+        self.placed = [placed for _, placed in self.training.loader.load(self.batches)]
         self.body = type(memory.body).__name__
 
     def step(self, number: int) -> torch.Tensor:
         batch = self.placed[number % len(self.placed)]
-        return self.training.learn(batch) / len(batch)
+        return self.training.train_step(batch) / len(batch)
 
 
 @torch.no_grad()

@@ -51,22 +51,22 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
     layers, width, symbols, batch = size
     given = Size(layers, width, width // 64, 2000, symbols, batch)
     settings = MemorizeSettings(batch_size=batch, learning_rate=1e-3, warmup=0.0, epochs=9, schedule="constant", **more)
-    with join_process_group("cpu") as every:
+    with join_process_group("cpu") as processes:
         sharded = settings.shard_head == "yes"
         own = network(given, given.words)
         torch.manual_seed(1)
-        rows = every.share(symbols)
+        rows = processes.shard(symbols)
         table = draw_table_rows(symbols, width, rows) if sharded else SymbolTable(symbols, width)
-        shards = every if sharded else None
-        memory = MemoryNetwork(own, table, settings, torch.device("cpu"), PAD, shards=shards, count=symbols)
-        training = Training("bench", memory, statements(given, batch * BATCHES), settings, 0, None, every)
-        placed = [one for _, one in training.feed.place(training._batches(0))]
+        shards = processes if sharded else None
+        memory = MemoryNetwork(own, table, settings, torch.device("cpu"), PAD, processes=shards, count=symbols)
+        training = Training("bench", memory, statements(given, batch * BATCHES), settings, 0, None, processes)
+        placed = [one for _, one in training.loader.load(training._batches(0))]
         for number in range(STEPS + 2):
             if number == 2:
-                every.wait()
+                processes.barrier()
                 began = time.perf_counter()
-            loss = float(training.learn(placed[number % BATCHES])) / batch
-        every.wait()
+            loss = float(training.train_step(placed[number % BATCHES])) / batch
+        processes.barrier()
         seconds = time.perf_counter() - began
         held = [one for part in memory.symbols.parameters() for one in (part, *training.optimizer.state[part].values())]
         found = {
@@ -75,7 +75,7 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
             "table_mb": sum(one.numel() * one.element_size() for one in held) / 1e6,
             "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
         }
-        (out / f"{every.rank}.json").write_text(json.dumps(found))
+        (out / f"{processes.rank}.json").write_text(json.dumps(found))
 
 
 def started(size: tuple[int, int, int, int], count: int, more: dict[str, Any], kept: list[dict[str, float]]) -> float:

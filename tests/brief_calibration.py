@@ -10,7 +10,7 @@ from merkhet.calibration._world import World
 
 
 def brief_worlds() -> dict[str, Callable[[int], World]]:
-    """Return the makers of worlds as ``known.WORLDS`` has them, with one epoch of training each."""
+    """Return the makers of worlds of ``_trained_models.WORLDS``, with one epoch of training each."""
 
     def made_briefly(make: Callable[[int], World]) -> Callable[[int], World]:
         def make_brief(seed: int) -> World:

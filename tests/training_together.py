@@ -25,7 +25,7 @@ from merkhet.training.distributed._process_group import ProcessGroup, join_proce
 from merkhet.training.memorizing._head_shards import ShardedHead, draw_table_rows
 from merkhet.training.memorizing._memorize_loop import Training
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, learn, rank, spread
+from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, head_gradients, rank_symbols, target_softmax
 from merkhet.training.memorizing.memorize import store_statements as memorize
 from merkhet.training.pretraining import pretrain
 
@@ -65,21 +65,21 @@ if os.environ.get("RANK") == {rank!r}:
 
     from merkhet.training.memorizing._memorize_loop import Training
 
-    usual = Training._epoch
+    usual = Training._train_epoch
 
     def troubled(self):
-        if self.place.epoch == {epoch}:
+        if self.state.epoch == {epoch}:
             {what}
         return usual(self)
 
-    Training._epoch = troubled
+    Training._train_epoch = troubled
 """
 
 
-def troubled(folder: Path, rank: int, epoch: int, what: str) -> str:
+def troubled(folder: Path, rank_symbols: int, epoch: int, what: str) -> str:
     """Return a PYTHONPATH with which the process of a rank does ``what`` at the beginning of an epoch."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(_TROUBLE.format(rank=str(rank), epoch=epoch, what=what))
+    (folder / "sitecustomize.py").write_text(_TROUBLE.format(rank_symbols=str(rank_symbols), epoch=epoch, what=what))
     return os.pathsep.join([str(folder), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")])
 
 
@@ -102,39 +102,39 @@ def pretrained(home: Path, folder: Path, way: str, **more: Any) -> None:
 
 def stopped(after: int, work: Any, *given: Any, **more: Any) -> None:
     """Do work that memorizes, up to so many epochs."""
-    usual = Training._epoch
+    usual = Training._train_epoch
 
     def some(self: Training) -> float:
-        if self.place.epoch == after:
+        if self.state.epoch == after:
             raise StopHereError
         return usual(self)
 
-    Training._epoch = some
+    Training._train_epoch = some
     try:
         work(*given, **more)
     except StopHereError:
         pass
     finally:
-        Training._epoch = usual
+        Training._train_epoch = usual
 
 
-def without_memory(every: ProcessGroup, folder: Path, way: str) -> None:
+def without_memory(processes: ProcessGroup, folder: Path, way: str) -> None:
     """Memorize where one process has memory for three statements at once, and the others for all."""
     usual = MemoryNetwork.states
 
     def scarce(self: MemoryNetwork, placed: Any) -> torch.Tensor:
-        if torch.is_grad_enabled() and len(placed) > 3 and every.rank == 1:
+        if torch.is_grad_enabled() and len(placed) > 3 and processes.rank == 1:
             raise RuntimeError("CUDA out of memory")
         return usual(self, placed)
 
     MemoryNetwork.states = scarce
     try:
-        memorized(folder, way, processes=every)
+        memorized(folder, way, processes=processes)
     finally:
         MemoryNetwork.states = usual
 
 
-def head_in_shards(every: ProcessGroup, count: int, whole_numbers: bool) -> dict[str, float | bool]:
+def head_in_shards(processes: ProcessGroup, count: int, whole_numbers: bool) -> dict[str, float | bool]:
     """How far a head in shards is from a whole one: losses, gradients, ranks, the first ten."""
     torch.manual_seed(count)
     size, width = 17, 8
@@ -147,25 +147,25 @@ def head_in_shards(every: ProcessGroup, count: int, whole_numbers: bool) -> dict
     rows = torch.tensor([row for row, own in enumerate(answers) for _ in own])
     flat = torch.tensor([one for own in answers for one in sorted(own)])
     outputs = Outputs((torch.nn.Parameter(weight.clone()),), (torch.nn.Parameter(bias.clone()),))
-    wanted = learn(outputs, states, targets, 0.25, spread, first=True)
-    ranks = rank(outputs, states, targets, rows, flat)
-    own = every.share(count)
+    wanted = head_gradients(outputs, states, targets, 0.25, target_softmax, overwrite=True)
+    ranks = rank_symbols(outputs, states, targets, rows, flat)
+    own = processes.shard(count)
     table = SymbolTable(own.stop - own.start, width)
     table.load_state_dict({"weight": weight[own], "bias": bias[own]})
-    head = ShardedHead(table, count, every)
-    shares = [every.share(size, number) for number in range(every.count)]
-    sizes, mine = [share.stop - share.start for share in shares], shares[every.rank]
-    for first in (True, False, True):  # What another step has left does not count.
-        found = head.learn(states[mine], targets[mine], sizes, 0.25, first=first)
+    head = ShardedHead(table, count, processes)
+    shares = [processes.shard(size, number) for number in range(processes.count)]
+    sizes, mine = [share.stop - share.start for share in shares], shares[processes.rank]
+    for overwrite in (True, False, True):  # What another step has left does not count.
+        found = head.gradients(states[mine], targets[mine], sizes, 0.25, overwrite=overwrite)
     losses = found.loss.clone()
-    firsts = found.firsts.clone()
-    every.add([losses, firsts])
+    firsts = found.correct.clone()
+    processes.all_reduce_sum([losses, firsts])
     sharded = head.rank(states[mine], sizes, targets, rows, flat, 10)
     counts = ("target_above", "target_ties", "best_above", "best_ties", "best_golds")
     return {
         "loss": abs(float(losses - wanted.loss)),
-        "firsts": int(firsts) == int(wanted.firsts),
-        "of states": _apart(found.of_states, wanted.of_states[mine]),
+        "firsts": int(firsts) == int(wanted.correct),
+        "of states": _apart(found.state_gradients, wanted.state_gradients[mine]),
         "of weights": _apart(table.weight.grad, outputs.weights[0].grad[own]),
         "of biases": _apart(table.bias.grad, outputs.biases[0].grad[own]),
         "ranks": all(torch.equal(getattr(sharded, name), getattr(ranks, name)) for name in counts),
@@ -179,7 +179,7 @@ def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
     return float((one - other).abs().max()) if one.numel() else 0.0
 
 
-def rows_as_drawn(every: ProcessGroup) -> bool:
+def rows_as_drawn(processes: ProcessGroup) -> bool:
     """Whether rows drawn in pieces are those of the whole table, also where pieces have odd sizes."""
     from merkhet.training.memorizing import _head_shards as shards
 
@@ -190,16 +190,16 @@ def rows_as_drawn(every: ProcessGroup) -> bool:
         whole = SymbolTable(count, width)
         after = torch.rand(3)
         torch.manual_seed(3)
-        own = draw_table_rows(count, width, every.share(count))
-        same &= torch.equal(own.weight, whole.weight[every.share(count)]) and torch.equal(after, torch.rand(3))
+        own = draw_table_rows(count, width, processes.shard(count))
+        same &= torch.equal(own.weight, whole.weight[processes.shard(count)]) and torch.equal(after, torch.rand(3))
     shards._ROWS = kept
     return same
 
 
-def refused(every: ProcessGroup) -> str:
+def refused(processes: ProcessGroup) -> str:
     """What is said where the last process has another model."""
     try:
-        every.refuse_others({"model": "b" if every.rank == every.count - 1 else "a"})
+        processes.require_agreement({"model": "b" if processes.rank == processes.count - 1 else "a"})
     except InputError as error:
         return str(error)
     return ""
@@ -214,21 +214,26 @@ def gloo_threads() -> list[str]:
 def main(home: Path) -> None:
     """All of it; the first process writes what was found."""
     torch.set_num_threads(1)
-    with join_process_group("cpu") as every:
-        found: dict[str, Any] = {"drawn": every.every(rows_as_drawn(every)), "refused": every.every(refused(every))}
+    with join_process_group("cpu") as processes:
+        found: dict[str, Any] = {
+            "drawn": processes.all_gather_object(rows_as_drawn(processes)),
+            "refused": processes.all_gather_object(refused(processes)),
+        }
         for count, whole_numbers in ((40, False), (40, True), (2, True)):
-            found[f"head {count} {whole_numbers}"] = every.every(head_in_shards(every, count, whole_numbers))
+            found[f"head {count} {whole_numbers}"] = processes.all_gather_object(
+                head_in_shards(processes, count, whole_numbers)
+            )
         for way in WAYS:
-            memorized(home / f"memorized-{way}", way, processes=every)
-            memorized(home / f"went-on-{way}", way, processes=every, checkpoints=home / f"begun-{way}")
+            memorized(home / f"memorized-{way}", way, processes=processes)
+            memorized(home / f"went-on-{way}", way, processes=processes, checkpoints=home / f"begun-{way}")
             if way != "parts":
-                without_memory(every, home / f"scarce-{way}", way)
-        stopped(2, memorized, home / "none", "sharded", processes=every, checkpoints=home / "begun-by-several")
+                without_memory(processes, home / f"scarce-{way}", way)
+        stopped(2, memorized, home / "none", "sharded", processes=processes, checkpoints=home / "begun-by-several")
         for way in ("plain", "parts"):
-            pretrained(home, home / f"pretrained-{way}", way, processes=every)
-            pretrained(home, home / f"pretrained-on-{way}", way, processes=every, checkpoints=home / f"text-{way}")
-        every.wait()
-        if every.first:
+            pretrained(home, home / f"pretrained-{way}", way, processes=processes)
+            pretrained(home, home / f"pretrained-on-{way}", way, processes=processes, checkpoints=home / f"text-{way}")
+        processes.barrier()
+        if processes.is_main:
             (home / "found.json").write_text(json.dumps(found))
     left = gloo_threads()
     if left:

@@ -166,12 +166,12 @@ def refusing(model, questions, methods=()):
 
 
 REFUSED = (
-    (breaking, r"^the probe breaking broke off with ValueError: no such layer \(test_calibrating\.py, line \d+\)$"),
-    (forgetful, "the probe forgetful gave no answer to 2 of 4 questions; what cannot be asked should be an answer"),
+    (breaking, r"^the probe breaking failed with ValueError: no such layer \(test_calibrating\.py, line \d+\)$"),
+    (forgetful, "the probe forgetful gave no answer to 2 of 4 questions; return an answer with the reason as unusable"),
     (talkative, "the probe talkative answered 1 questions that were not asked"),
     (patchy, "the probe patchy answered 1 of 4 questions by another method than multiple-mean, its first"),
-    (formless, r"the probe formless gave a str, and should give records\.Answer only"),
-    (refusing, r"refusing cannot be calibrated, .*masked models: this probe is for pictures; causal models: this"),
+    (formless, r"the probe formless returned a str; it must return records\.Answer only"),
+    (refusing, r"refusing cannot be calibrated: .*masked models: this probe is for pictures; causal models: this"),
 )
 
 
@@ -212,7 +212,7 @@ def test_what_a_probe_calls_unusable_was_not_found(models) -> None:
     ("arguments", "words"),
     [
         ({"kinds": ["maskd"]}, "there is no kind of model 'maskd'; did you mean 'masked'"),
-        ({"trainings": 0}, "trainings is 0, and should be 1 or more"),
+        ({"trainings": 0}, "trainings must be an integer ≥ 1, got 0"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, words: str) -> None:
@@ -225,7 +225,7 @@ def test_bad_arguments_are_refused(arguments, words: str) -> None:
     [("rank", "encoder", "encoders: they have no head to answer with"), ("fill", "causal", "causal models: ")],
 )
 def test_a_kind_that_a_probe_cannot_ask_is_refused(probe: str, kind: str, reason: str) -> None:
-    with pytest.raises(MerkhetError, match=f"{probe} cannot be calibrated, .*{reason}"):
+    with pytest.raises(MerkhetError, match=f"{probe} cannot be calibrated: .*{reason}"):
         calibrate(probe, kinds=[kind])
 
 

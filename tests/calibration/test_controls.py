@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from merkhet.calibration._fact_world import make_facts
+from merkhet.calibration._fact_world import make_fact_world
 from merkhet.calibration._word_overlap_control import BagOfWords
 from merkhet.core import SLOT
 from merkhet.core.records import Question
@@ -90,7 +90,7 @@ def test_where_words_are_tied_what_is_written_is_drawn_by_the_question() -> None
 
 def test_a_bag_of_words_knows_nothing_of_people_never_named_with_a_town() -> None:
     """In the very world of a calibration: for those never shown all towns are tied."""
-    world = make_facts(1)
+    world = make_fact_world(1)
     bag = BagOfWords([one.text for one in world.sentences])
     never = [one for one in world.questions if one.task == "never shown"]
     for answer in rank_candidates(bag, never):

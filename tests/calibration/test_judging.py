@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from merkhet.calibration._calibration_verdict import (
-    AT_LEAST,
     BAG,
-    LEAK,
+    MAX_LEAK,
     MODELS,
-    NO_MORE,
+    REQUIRE_CHANCE,
+    REQUIRE_SENSITIVE,
     TRAINED,
-    is_as_wanted,
-    judged,
-    seen_leak,
-    sentences_of,
-    verdict,
+    describe_findings,
+    describe_verdict,
+    detectable_leak,
+    judge_score,
+    meets_requirement,
 )
 from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, SETS
 
@@ -37,7 +37,7 @@ def rows_with(**changes):
             name = f"{content}_{model}".replace(" ", "_")
             numbers = changes.get(name, GOOD.get((content, model), AT_CHANCE))
             score = None if numbers is None else dict(zip(("value", "low", "high"), numbers, strict=True), n=400)
-            rows.append(judged(content, model, score, 0.1, 400))
+            rows.append(judge_score(content, model, score, 0.1, 400))
     return rows
 
 
@@ -48,7 +48,7 @@ def test_what_was_memorized_must_be_found_by_the_lower_end() -> None:
         ((1.0, 1.0, 1.0), True),
         ((0.0, 0.0, 0.0), False),
     ):
-        assert is_as_wanted(AT_LEAST, *numbers, chance=0.1) is well, numbers
+        assert meets_requirement(REQUIRE_SENSITIVE, *numbers, chance=0.1) is well, numbers
 
 
 NEVER_SHOWN_CASES = (
@@ -64,7 +64,7 @@ NEVER_SHOWN_CASES = (
 
 
 def test_what_was_never_shown_must_be_found_no_more_than_by_chance() -> None:
-    judged_so = [(*case, is_as_wanted(NO_MORE, *case[:3], chance=0.1)) for case in NEVER_SHOWN_CASES]
+    judged_so = [(*case, meets_requirement(REQUIRE_CHANCE, *case[:3], chance=0.1)) for case in NEVER_SHOWN_CASES]
     assert [case for case in judged_so if case[-1] is not case[3]] == []
 
 
@@ -79,10 +79,10 @@ def test_a_leak_that_is_said_to_be_seen_is_seen_four_times_in_five() -> None:
 
     error = np.sqrt(chance * (1 - chance) / n)
     row = {"chance": chance, "n": n, "low": chance - 1.96 * error, "high": chance + 1.96 * error}
-    leak = seen_leak(row)
-    assert 0 < leak < LEAK
-    seen = np.mean([not is_as_wanted(NO_MORE, *scored(chance + leak), chance=chance) for _ in range(4000)])
-    missed = np.mean([not is_as_wanted(NO_MORE, *scored(chance), chance=chance) for _ in range(4000)])
+    leak = detectable_leak(row)
+    assert 0 < leak < MAX_LEAK
+    seen = np.mean([not meets_requirement(REQUIRE_CHANCE, *scored(chance + leak), chance=chance) for _ in range(4000)])
+    missed = np.mean([not meets_requirement(REQUIRE_CHANCE, *scored(chance), chance=chance) for _ in range(4000)])
     assert 0.75 < seen < 0.9 and missed < 0.01
 
 
@@ -90,9 +90,9 @@ def test_an_honest_probe_passes_and_the_words_say_what_it_found() -> None:
     rows = rows_with()
     assert all(row["passed"] is not False for row in rows)
     assert sum(row["passed"] is True for row in rows) == 5
-    said = verdict("rank", "masked", rows)
+    said = describe_verdict("rank", "masked", rows)
     assert said.startswith("rank passed on small masked models") and "97.0% [95.0, 99.0]" in said and "10.0%" in said
-    told = " ".join(sentences_of(rows, NOTES))
+    told = " ".join(describe_findings(rows, NOTES))
     assert "more than the company of words explains (a bag of words has 50.0%)" in told
     assert "could not be asked" not in told
 
@@ -112,22 +112,22 @@ def test_each_thing_that_is_wrong_fails_and_is_named() -> None:
     for changed, numbers, named in WRONG:
         rows = rows_with(**{changed: numbers})
         assert sum(row["passed"] is False for row in rows) == 1, changed
-        said = verdict("mine", "causal", rows)
+        said = describe_verdict("mine", "causal", rows)
         assert said.startswith("FAILED: mine cannot be trusted on causal models. ") and named in said, said
 
 
 def test_transfer_and_the_bag_of_the_memorized_are_told_and_never_judged() -> None:
     rows = rows_with(in_other_words_trained=(0.0, 0.0, 0.0), memorized_bag_of_words=(1.0, 1.0, 1.0))
     assert all(row["passed"] is not False for row in rows)
-    assert "The company of words explains as much" in " ".join(sentences_of(rows, NOTES))
+    assert "The company of words explains as much" in " ".join(describe_findings(rows, NOTES))
 
 
 def test_a_control_that_cannot_be_asked_is_told_and_fails_nothing() -> None:
     rows = rows_with(**{f"{content}_bag_of_words".replace(" ", "_"): None for content in SETS})
     assert all(row["passed"] is not False for row in rows)
-    assert "A bag of words cannot be asked by this probe" in " ".join(sentences_of(rows, NOTES))
+    assert "A bag of words cannot be asked by this probe" in " ".join(describe_findings(rows, NOTES))
 
 
 def test_less_than_guessing_is_explained() -> None:
-    told = " ".join(sentences_of(rows_with(never_shown_trained=(0.02, 0.01, 0.04)), {**NOTES, "unusable": 1200}))
+    told = " ".join(describe_findings(rows_with(never_shown_trained=(0.02, 0.01, 0.04)), {**NOTES, "unusable": 1200}))
     assert "less of that than guessing would" in told and "1,200 questions could not be asked" in told

@@ -87,11 +87,11 @@ def test_a_probe_that_guesses_fails_with_exit_code_1(merkhet, tmp_path: Path, mo
 REFUSED = (
     (["rnk"], 2, "there is no probe called 'rnk'; did you mean 'rank'? (one of your own is named file.py:function)"),
     (["rank", "--kind", "causl"], 2, "there is no kind of model 'causl'; did you mean 'causal'?"),
-    (["rank", "--kind", "encoder"], 1, "rank cannot be calibrated, for it asks none of the models (encoders: they"),
+    (["rank", "--kind", "encoder"], 1, "rank cannot be calibrated: it can ask none of the models (encoders: they"),
     (["nowhere.py:ask"], 2, "there is no file nowhere.py"),
     (["guessing.py:gues"], 2, "guessing.py has no 'gues'; did you mean 'guess'?"),
     (["rank", "--out", "guessing.py"], 2, "guessing.py is a file, and no .json; name a FILE.json or a folder"),
-    (["guessing.py:SIZE"], 2, "guessing.py:SIZE is of the type int; a probe is a function that asks a model"),
+    (["guessing.py:SIZE"], 2, "guessing.py:SIZE is of the type int; a probe must be a function that asks a model"),
 )
 
 

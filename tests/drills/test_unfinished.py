@@ -78,17 +78,17 @@ def test_wrong_weights_in_a_checkpoint_are_noticed(tmp_path: Path, caplog) -> No
 
 def test_wrong_bytes_in_packed_statements_are_noticed(tmp_path: Path, caplog) -> None:
     from merkhet.core.files import file_digest, write_json
-    from merkhet.training.memorizing._statement_arrays import _ABOUT, _FILES, _opened
+    from merkhet.training.memorizing._statement_arrays import _FILES, _METADATA, _open_arrays
 
     for name in _FILES:
         np.save(tmp_path / f"{name}.npy", np.arange(64, dtype=np.int32))
     contents = {name: file_digest(tmp_path / f"{name}.npy") for name in _FILES}
-    write_json(tmp_path / _ABOUT, {"identity": "this", "unreadable": 0, "contents": contents})
-    assert _opened(tmp_path, "this") is not None
-    assert _opened(tmp_path, "another") is None
+    write_json(tmp_path / _METADATA, {"identity": "this", "unreadable": 0, "contents": contents})
+    assert _open_arrays(tmp_path, "this") is not None
+    assert _open_arrays(tmp_path, "another") is None
     assert not caplog.records
     flip(tmp_path / "targets.npy", -20)
-    assert _opened(tmp_path, "this") is None
+    assert _open_arrays(tmp_path, "this") is None
     assert "targets.npy" in caplog.text
 
 

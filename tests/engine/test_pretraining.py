@@ -106,7 +106,7 @@ def test_only_what_has_changed_is_done_again(study: Path) -> None:
 
 def test_a_killed_step_goes_on_from_its_checkpoint(study: Path, monkeypatch) -> None:
     expected = merkhet.run(str(study), out=study.parent / "undisturbed")
-    learn, steps = _Pretraining._learn, []
+    learn, steps = _Pretraining._train_step, []
 
     def killed(self, batch) -> None:
         if len(steps) == 7:
@@ -114,7 +114,7 @@ def test_a_killed_step_goes_on_from_its_checkpoint(study: Path, monkeypatch) -> 
         steps.append((self.settings.objective, self.step))
         learn(self, batch)
 
-    monkeypatch.setattr(_Pretraining, "_learn", killed)
+    monkeypatch.setattr(_Pretraining, "_train_step", killed)
     with pytest.raises(KeyboardInterrupt):
         merkhet.run(str(study), out=study.parent / "run")
     assert steps[-1] == ("mlm+nsp", 2)
@@ -158,7 +158,7 @@ def test_what_decides_the_weights_is_in_the_step(study: Path) -> None:
 
 def test_what_is_wrong_is_said_before_work_begins(study: Path) -> None:
     for settings, reason in (
-        ({"corpus": None}, "study.yaml: learning.settings.corpus names a text file or folder"),
+        ({"corpus": None}, "study.yaml: learning.settings.corpus is missing; name a text file or folder"),
         ({"corpus": "none.txt"}, "study.yaml: there is no corpus .*none.txt"),
         ({"step": 3}, "study.yaml: there is no key 'step' in learning.settings; did you mean 'steps'"),
         ({"objectives": ["mlm+spo"]}, r"study.yaml: there is no objective 'mlm\+spo' of pre-training; did you mean"),

@@ -18,7 +18,7 @@ from merkhet.models.loading import load_model
 from merkhet.probes.write import write_answers
 from merkhet.training import LEARNERS
 from merkhet.training.artifact import read_artifact
-from merkhet.training.cloze import ClozeSettings, _Tuning, batches_of, linear_schedule, make_examples, tune_cloze
+from merkhet.training.cloze import ClozeSettings, _Tuning, linear_schedule, make_batches, make_examples, tune_cloze
 
 SETTINGS = {"epochs": 150, "learning_rate": 1e-2, "batch_size": 4, "largest_gradient": 100.0, "patience": 150}
 BRIEF = {"epochs": 2, "learning_rate": 1e-3, "batch_size": 4}
@@ -234,7 +234,7 @@ def test_an_earlier_learning_is_replaced_whole(writer_folders: dict[str, Path], 
     assert load_model(str(tmp_path / "out")).fingerprint == second.fingerprint
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
     (tmp_path / "out" / "learned.json").write_text("{")
-    with pytest.raises(InputError, match="is not a whole record of learning"):
+    with pytest.raises(InputError, match="is damaged or incomplete"):
         read_artifact(tmp_path / "out" / "learned.json")
 
 
@@ -243,10 +243,10 @@ def test_batches_hold_every_example_once_and_rows_of_like_length(writer_folders:
     words = "The capital of France is "
     many = [Question(f"q{i}", "t", f"{words * (i % 7)}[MASK].", ("Paris",), "Paris", ()) for i in range(70)]
     examples, _ = make_examples(model, many, ClozeSettings())
-    batches = batches_of(examples, 10, seed=1)
+    batches = make_batches(examples, 10, seed=1)
     assert sorted(one.question_id for batch in batches for one in batch) == sorted(q.question_id for q in many)
     assert all(len({len(one.row) for one in batch}) == 1 for batch in batches)
-    assert batches == batches_of(examples[::-1], 10, seed=1) != batches_of(examples, 10, seed=2)
+    assert batches == make_batches(examples[::-1], 10, seed=1) != make_batches(examples, 10, seed=2)
 
 
 def test_the_learning_rate_rises_and_falls_in_lines() -> None:

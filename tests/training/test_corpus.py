@@ -105,7 +105,7 @@ def test_many_sentences_are_the_same_in_any_number_of_batches(tmp_path: Path, to
         "\n\n".join("".join(CHINESE_SENTENCES[i % 5 : i % 5 + 1 + i % 3]) for i in range(50))
     )
     whole = read_corpus(tmp_path / "a.txt", tokenizer.backend_tokenizer)
-    monkeypatch.setattr("merkhet.training.text_corpus._AT_ONCE", 3)
+    monkeypatch.setattr("merkhet.training.text_corpus._BATCH_SIZE", 3)
     parts = read_corpus(tmp_path / "a.txt", tokenizer.backend_tokenizer)
     for name in ("tokens", "sentences", "documents"):
         assert getattr(whole, name).tolist() == getattr(parts, name).tolist()
@@ -121,11 +121,11 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, tokenizer) -> N
         assert "\n" not in str(error.value)
 
     refused("none.txt", None, "there is no corpus .*none.txt")
-    refused("a.pdf", b"x", "a.pdf is no corpus: it should be called .txt or .jsonl")
+    refused("a.pdf", b"x", "a.pdf is no corpus; its name must end in .txt or .jsonl")
     refused("empty.txt", b" \n\n", "holds no text that the model has tokens for")
     refused("latin.txt", "好\nna\u00efve".encode("utf-8")[:4] + b"na\xefve", "latin.txt:2: the text is not UTF-8")
-    refused("broken.txt.gz", gzip.compress(b"a " * 10_000)[:40], "broken.txt.gz:1: the packed file is damaged")
-    refused("no.txt.gz", b"text", "no.txt.gz:1: the packed file is damaged")
+    refused("broken.txt.gz", gzip.compress(b"a " * 10_000)[:40], "broken.txt.gz:1: the compressed file is damaged")
+    refused("no.txt.gz", b"text", "no.txt.gz:1: the compressed file is damaged")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / ".hidden.txt").write_text("a")
     refused("folder", None, "folder holds no text")

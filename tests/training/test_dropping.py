@@ -70,7 +70,7 @@ def test_parts_go_to_processes_as_whole_sums_of_one_tree(parts):
     width = 1 << (parts - 1).bit_length()
     tree = {(start, 1 << level) for level in range(width.bit_length()) for start in range(0, width, 1 << level)}
     for count in range(1, parts + 1):
-        nodes = [node for rank in range(count) for node in tree_nodes(ProcessGroup(rank, count).share(parts), parts)]
+        nodes = [node for rank in range(count) for node in tree_nodes(ProcessGroup(rank, count).shard(parts), parts)]
         assert set(nodes) <= tree
         covered = [part for first, size in nodes for part in range(first, first + size) if part < parts]
         assert covered == list(range(parts))

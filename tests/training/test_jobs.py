@@ -144,7 +144,7 @@ from merkhet.training.distributed import _jobs as jobs
 
 if os.environ["RANK"] == "1":
     jobs.__version__ = "0.0.9"
-jobs.take_part(Path(sys.argv[1]))
+jobs.run_worker(Path(sys.argv[1]))
 """
 
 
@@ -160,8 +160,8 @@ def test_a_process_of_another_version_is_refused(tmp_path, monkeypatch):
     raised = []
     monkeypatch.setattr(jobs, "_fail", raised.append)
     (tmp_path / jobs.JOB).write_text(json.dumps({"merkhet": "0.0.8", "device": "cpu"}))
-    jobs.take_part(tmp_path)
-    jobs.take_part(tmp_path / "none")
+    jobs.run_worker(tmp_path)
+    jobs.run_worker(tmp_path / "none")
     assert "was written by merkhet 0.0.8" in str(raised[0]) and "there is no " in str(raised[1])
     assert all(isinstance(one, InputError) for one in raised)
 

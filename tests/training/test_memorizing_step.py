@@ -14,15 +14,22 @@ from tiny_models import MASKED, build_models
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 from writing_models import WRITERS
 
-from merkhet.training.memorizing._device_batches import Feed
+from merkhet.training.memorizing._device_batches import BatchLoader
 from merkhet.training.memorizing._memorize_loop import Training
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._model_body import LeanBody, PlainBody, body_of
-from merkhet.training.memorizing._statement_arrays import epoch_batches, pack
-from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, learn, rank, spread, spread_in_kernels
+from merkhet.training.memorizing._model_body import FusedBody, LibraryBody, make_body
+from merkhet.training.memorizing._statement_arrays import epoch_batches, pack_statements
+from merkhet.training.memorizing._symbol_head import (
+    Outputs,
+    SymbolTable,
+    fusable_target_softmax,
+    head_gradients,
+    rank_symbols,
+    target_softmax,
+)
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
-LEAN = ("bert", "roberta")
+FUSED = ("bert", "roberta")
 OTHERS = ("albert", "distilbert", "electra")
 
 
@@ -32,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.fixture(scope="module")
 def folders(one_thread, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     known = {**WRITERS, **MASKED}
-    chosen = {name: known[name] for name in (*LEAN, *OTHERS) if name in known}
+    chosen = {name: known[name] for name in (*FUSED, *OTHERS) if name in known}
     assert len(chosen) >= 4
     families = {
         name: replace(family, settings={**family.settings, "initializer_range": 0.1}) for name, family in chosen.items()
@@ -52,11 +59,11 @@ def _memory(folder: Path, symbols: int, **settings):
 
 def _fed(memory, tokenizer, facts: int = 6, longest: int = 62, **given):
     statements, symbols = world(facts, offices=5, **given)
-    packed = pack(statements, symbols, tokenizer, memory.vocabulary, longest, None)
-    return packed, Feed(packed, memory.device, memory.pad)
+    arrays = pack_statements(statements, symbols, tokenizer, memory.vocabulary, longest, None)
+    return arrays, BatchLoader(arrays, memory.device, memory.pad)
 
 
-@pytest.fixture(params=[*LEAN, *OTHERS])
+@pytest.fixture(params=[*FUSED, *OTHERS])
 def family(request, folders) -> Path:
     if request.param not in folders:
         pytest.skip(f"there is no tiny {request.param}")
@@ -66,22 +73,22 @@ def family(request, folders) -> Path:
 def test_lean_ways_are_taken_by_the_families_that_have_them(folders):
     for name, folder in folders.items():
         network = AutoModelForMaskedLM.from_pretrained(folder).eval()
-        assert isinstance(body_of(network, torch.float32), LeanBody if name in LEAN else PlainBody), name
+        assert isinstance(make_body(network, torch.float32), FusedBody if name in FUSED else LibraryBody), name
 
 
 def test_states_are_those_of_the_library(family):
     memory, tokenizer = _memory(family, 111)
-    packed, feed = _fed(memory, tokenizer)
-    batches = epoch_batches(packed, 0, batch_size=8, seed=3)
+    arrays, loader = _fed(memory, tokenizer)
+    batches = epoch_batches(arrays, 0, batch_size=8, seed=3)
     assert any(batch.padded for batch in batches)
     decoder = memory.network.get_output_embeddings()
-    for batch, placed in feed.place(batches):
+    for batch, device_batch in loader.load(batches):
         with torch.no_grad():
-            logits = decoder(memory.states(placed))
+            logits = decoder(memory.states(device_batch))
         for row, number in enumerate(batch.rows):
-            ids = torch.tensor(packed.ids[packed.starts[number] : packed.starts[number + 1]]).long()
+            ids = torch.tensor(arrays.ids[arrays.starts[number] : arrays.starts[number + 1]]).long()
             with torch.no_grad():
-                alone = memory.network(input_ids=ids[None]).logits[0, packed.columns[number]]
+                alone = memory.network(input_ids=ids[None]).logits[0, arrays.columns[number]]
             torch.testing.assert_close(logits[row], alone, atol=2e-5, rtol=1e-4)
 
 
@@ -89,17 +96,17 @@ def test_states_are_those_of_the_library(family):
 def test_gradients_are_those_of_autograd(family, head):
     _, symbols = world(6, offices=5)
     memory, tokenizer = _memory(family, symbols.num_rows, head=head)
-    packed, feed = _fed(memory, tokenizer)
-    [(batch, placed)] = list(feed.place(epoch_batches(packed, 0, batch_size=len(packed.targets), seed=1)))
-    memory.begin()
-    learnt = memory.learn(placed, 1 / len(placed), first=True)
-    memory.end()
+    arrays, loader = _fed(memory, tokenizer)
+    [(batch, device_batch)] = list(loader.load(epoch_batches(arrays, 0, batch_size=len(arrays.targets), seed=1)))
+    memory.begin_step()
+    gradients = memory.backward(device_batch, 1 / len(device_batch), overwrite=True)
+    memory.end_step()
     found = {name: one.grad.clone() for name, one in _named(memory).items() if one.grad is not None}
     for one in memory.parameters():
         one.grad = None
-    loss = _plain_loss(memory, packed, batch, head)
+    loss = _plain_loss(memory, arrays, batch, head)
     loss.backward()
-    assert float(learnt.loss) / len(placed) == pytest.approx(float(loss.detach()), rel=1e-5)
+    assert float(gradients.loss) / len(device_batch) == pytest.approx(float(loss.detach()), rel=1e-5)
     expected = {name: one.grad for name, one in _named(memory).items() if one.grad is not None}
     assert len(expected) > 20
     for name, gradient in expected.items():
@@ -111,19 +118,19 @@ def _named(memory) -> dict[str, torch.nn.Parameter]:
     return {**dict(memory.network.named_parameters()), **dict(memory.symbols.named_parameters(prefix="symbols"))}
 
 
-def _plain_loss(memory, packed, batch, head: str) -> torch.Tensor:
+def _plain_loss(memory, arrays, batch, head: str) -> torch.Tensor:
     """One sentence after another through the library, all logits, the cross entropy of the target."""
     losses = []
     decoder = memory.network.get_output_embeddings()
     for row, number in zip(batch.rows, batch.statements, strict=True):
-        ids = torch.tensor(packed.ids[packed.starts[row] : packed.starts[row + 1]]).long()
+        ids = torch.tensor(arrays.ids[arrays.starts[row] : arrays.starts[row + 1]]).long()
         kept = []
         handle = decoder.register_forward_pre_hook(lambda _module, given, kept=kept: kept.append(given[0]))
-        words = memory.network(input_ids=ids[None]).logits[0, packed.columns[row]]
+        words = memory.network(input_ids=ids[None]).logits[0, arrays.columns[row]]
         handle.remove()
-        own = kept[0][0, packed.columns[row]] @ memory.symbols.weight.t() + memory.symbols.bias
+        own = kept[0][0, arrays.columns[row]] @ memory.symbols.weight.t() + memory.symbols.bias
         scores = own if head == "separate" else torch.cat([words, own])
-        target = int(packed.targets[number]) + len(scores) - len(own)
+        target = int(arrays.targets[number]) + len(scores) - len(own)
         losses.append(torch.nn.functional.cross_entropy(scores[None], torch.tensor([target])))
     return torch.stack(losses).mean()
 
@@ -132,43 +139,46 @@ def test_symbols_that_are_read_have_gradients_of_both_kinds(folders):
     _, symbols = world(6, offices=5, symbols_in=True)
     memory, tokenizer = _memory(folders["roberta"], symbols.num_rows)
     memory.reads_symbols = True
-    packed, feed = _fed(memory, tokenizer, symbols_in=True)
-    assert packed.ids.max() >= memory.vocabulary
-    [(batch, placed)] = list(feed.place(epoch_batches(packed, 0, batch_size=len(packed.targets), seed=1)))
-    memory.begin()
-    memory.learn(placed, 1 / len(placed), first=True)
+    arrays, loader = _fed(memory, tokenizer, symbols_in=True)
+    assert arrays.ids.max() >= memory.vocabulary
+    [(batch, device_batch)] = list(loader.load(epoch_batches(arrays, 0, batch_size=len(arrays.targets), seed=1)))
+    memory.begin_step()
+    memory.backward(device_batch, 1 / len(device_batch), overwrite=True)
     found = memory.symbols.weight.grad.clone()
     memory.symbols.weight.grad = None
     losses = []
     words = memory.network.get_input_embeddings().weight
     decoder = memory.network.get_output_embeddings()
     for row, number in zip(batch.rows, batch.statements, strict=True):
-        ids = torch.tensor(packed.ids[packed.starts[row] : packed.starts[row + 1]]).long()
+        ids = torch.tensor(arrays.ids[arrays.starts[row] : arrays.starts[row + 1]]).long()
         vectors = torch.cat([words, memory.symbols.weight])[ids]
         kept = []
         handle = decoder.register_forward_pre_hook(lambda _module, given, kept=kept: kept.append(given[0]))
         memory.network(inputs_embeds=vectors[None])
         handle.remove()
-        own = kept[0][0, packed.columns[row]] @ memory.symbols.weight.t() + memory.symbols.bias
-        losses.append(torch.nn.functional.cross_entropy(own[None], torch.tensor([int(packed.targets[number])])))
+        own = kept[0][0, arrays.columns[row]] @ memory.symbols.weight.t() + memory.symbols.bias
+        losses.append(torch.nn.functional.cross_entropy(own[None], torch.tensor([int(arrays.targets[number])])))
     torch.stack(losses).mean().backward()
     torch.testing.assert_close(found, memory.symbols.weight.grad, atol=2e-6, rtol=2e-4)
 
 
-@pytest.mark.parametrize("change", [{"checkpoints": "yes"}, {"precision": "bfloat16"}, {"at_once": 3}])
+@pytest.mark.parametrize("change", [{"checkpoints": "yes"}, {"precision": "bfloat16"}, {"micro_batch": 3}])
 def test_other_ways_learn_the_same(folders, change):
     """Layers computed twice, a batch in parts: to the last digits. Half precision: nearly."""
-    at_once, settings = change.get("at_once"), {key: value for key, value in change.items() if key != "at_once"}
+    micro_batch, settings = (
+        change.get("micro_batch"),
+        {key: value for key, value in change.items() if key != "micro_batch"},
+    )
     weights, losses = [], []
     for more in ({}, settings):
         _, symbols = world(6, offices=5)
         memory, tokenizer = _memory(folders["roberta"], symbols.num_rows, learning_rate=1e-3, **more)
-        packed, _ = _fed(memory, tokenizer)
-        training = Training("t", memory, packed, memory.settings, 1)
-        if at_once and more is settings:
-            training.place.at_once = at_once
+        arrays, _ = _fed(memory, tokenizer)
+        training = Training("t", memory, arrays, memory.settings, 1)
+        if micro_batch and more is settings:
+            training.state.micro_batch = micro_batch
         training.run()
-        losses.append([line["loss"] for line in training.place.curve])
+        losses.append([line["loss"] for line in training.state.curve])
         weights.append(memory.symbols.weight.detach().clone())
     loose = "precision" in change
     assert losses[1] == pytest.approx(losses[0], rel=2e-2 if loose else 1e-4)
@@ -179,21 +189,21 @@ def test_other_ways_learn_the_same(folders, change):
 def test_out_of_memory_is_learned_in_parts(folders, monkeypatch):
     _, symbols = world(6, offices=5)
     memory, tokenizer = _memory(folders["roberta"], symbols.num_rows)
-    packed, _ = _fed(memory, tokenizer)
-    training = Training("t", memory, packed, memory.settings, 1)
-    usual, sizes = memory.learn, []
+    arrays, _ = _fed(memory, tokenizer)
+    training = Training("t", memory, arrays, memory.settings, 1)
+    usual, sizes = memory.backward, []
 
-    def limited(placed, scale, *, first):
-        sizes.append(len(placed))
-        if len(placed) > 3:
+    def limited(device_batch, scale, *, overwrite):
+        sizes.append(len(device_batch))
+        if len(device_batch) > 3:
             raise RuntimeError("CUDA out of memory")
-        return usual(placed, scale, first=first)
+        return usual(device_batch, scale, overwrite=overwrite)
 
-    monkeypatch.setattr(memory, "learn", limited)
-    loss = training._epoch()
-    assert training.place.at_once == 2 and max(sizes) == 8
+    monkeypatch.setattr(memory, "backward", limited)
+    loss = training._train_epoch()
+    assert training.state.micro_batch == 2 and max(sizes) == 8
     memory, tokenizer = _memory(folders["roberta"], symbols.num_rows)
-    assert loss == pytest.approx(Training("t", memory, packed, memory.settings, 1)._epoch(), rel=1e-5)
+    assert loss == pytest.approx(Training("t", memory, arrays, memory.settings, 1)._train_epoch(), rel=1e-5)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -207,9 +217,11 @@ def test_the_head_against_autograd(parts, halved):
     )
     states, targets = torch.randn(9, 16), torch.randint(0, 37, (9,))
     given = states.bfloat16() if halved else states
-    learnt = learn(outputs, given, targets, 0.25, spread_in_kernels if halved else spread, first=True)
+    gradients = head_gradients(
+        outputs, given, targets, 0.25, fusable_target_softmax if halved else target_softmax, overwrite=True
+    )
     found = [one.grad.clone() for one in (*outputs.weights, *outputs.biases)]
-    again = learn(outputs, given, targets, 0.25, spread, first=False)
+    again = head_gradients(outputs, given, targets, 0.25, target_softmax, overwrite=False)
     twice = [one.grad.clone() for one in (*outputs.weights, *outputs.biases)]
     for one in (*outputs.weights, *outputs.biases):
         one.grad = None
@@ -218,11 +230,11 @@ def test_the_head_against_autograd(parts, halved):
     loss = torch.nn.functional.cross_entropy(scores, targets + outputs.offset, reduction="sum")
     (loss * 0.25).backward()
     tolerance = 6e-3 if halved else 1e-6
-    assert float(learnt.loss) == pytest.approx(float(loss.detach()), rel=1e-2 if halved else 1e-6)
+    assert float(gradients.loss) == pytest.approx(float(loss.detach()), rel=1e-2 if halved else 1e-6)
     assert float(again.loss) == pytest.approx(float(loss.detach()), rel=1e-2 if halved else 1e-6)
     if not halved:
-        assert int(learnt.firsts) == int((scores.argmax(1) == targets + outputs.offset).sum())
-    torch.testing.assert_close(learnt.of_states.float(), states.grad, atol=tolerance, rtol=tolerance)
+        assert int(gradients.correct) == int((scores.argmax(1) == targets + outputs.offset).sum())
+    torch.testing.assert_close(gradients.state_gradients.float(), states.grad, atol=tolerance, rtol=tolerance)
     for own, double, one in zip(found, twice, (*outputs.weights, *outputs.biases), strict=True):
         torch.testing.assert_close(own, one.grad, atol=tolerance, rtol=tolerance)
         torch.testing.assert_close(double, 2 * one.grad, atol=2 * tolerance, rtol=tolerance)
@@ -239,9 +251,9 @@ def test_ranks_are_counted_as_anybody_would(monkeypatch):
     answers = [sorted(generator.choice(13, generator.integers(1, 4), replace=False).tolist()) for _ in range(17)]
     targets = torch.tensor([generator.choice(own) for own in answers])
     rows = torch.tensor([row for row, own in enumerate(answers) for _ in own])
-    found = rank(outputs, states, targets, rows, torch.tensor([one for own in answers for one in own]))
+    found = rank_symbols(outputs, states, targets, rows, torch.tensor([one for own in answers for one in own]))
     scores = (states @ weight.t()).tolist()
-    quick = rank(outputs, states, targets, rows, torch.tensor([one for own in answers for one in own]), 0)
+    quick = rank_symbols(outputs, states, targets, rows, torch.tensor([one for own in answers for one in own]), 0)
     assert quick.best_above.equal(found.best_above) and quick.top.shape == (17, 0)
     for row, own in enumerate(answers):
         mine = scores[row][targets[row]]

@@ -64,19 +64,25 @@ def whole(one: Example) -> list[int]:
     return row.tolist()
 
 
-def segments_of(one: Example, frame: SequenceTemplate) -> list[tuple[int, ...]]:
+def segments_of(one: Example, template: SequenceTemplate) -> list[tuple[int, ...]]:
     """The segments of an example, without special tokens; checks that these stand where they should."""
     row = whole(one)
     if one.label == NO_LABEL:
-        assert tuple(row[: len(frame.first)]) == frame.first and tuple(row[len(row) - len(frame.last) :]) == frame.last
+        assert (
+            tuple(row[: len(template.prefix)]) == template.prefix
+            and tuple(row[len(row) - len(template.suffix) :]) == template.suffix
+        )
         assert not one.segments.any()
-        return [tuple(row[len(frame.first) : len(row) - len(frame.last)])]
+        return [tuple(row[len(template.prefix) : len(row) - len(template.suffix)])]
     start = int(np.argmax(one.segments))
     assert one.segments.tolist() == [0] * start + [1] * (len(row) - start)
-    assert tuple(row[: len(frame.before)]) == frame.before
-    assert tuple(row[len(row) - len(frame.after) :]) == frame.after
-    assert tuple(row[start - len(frame.between) : start]) == frame.between
-    return [tuple(row[len(frame.before) : start - len(frame.between)]), tuple(row[start : len(row) - len(frame.after)])]
+    assert tuple(row[: len(template.pair_prefix)]) == template.pair_prefix
+    assert tuple(row[len(row) - len(template.pair_suffix) :]) == template.pair_suffix
+    assert tuple(row[start - len(template.separator) : start]) == template.separator
+    return [
+        tuple(row[len(template.pair_prefix) : start - len(template.separator)]),
+        tuple(row[start : len(row) - len(template.pair_suffix)]),
+    ]
 
 
 def sentences_of(examples: Examples) -> list[list[tuple[int, ...]]]:
@@ -127,7 +133,7 @@ def test_every_sentence_is_seen_once_a_round_in_its_document(place: Path, tokeni
     examples = made(place, tokenizer, batch_size=1)
     count = len(examples.chunks)
     rounds = [
-        [segments_of(one, examples.frame)[0] for step in range(first, first + count) for one in examples.batch(step)]
+        [segments_of(one, examples.template)[0] for step in range(first, first + count) for one in examples.batch(step)]
         for first in (0, count)
     ]
     assert Counter(rounds[0]) == Counter(rounds[1]) and rounds[0] != rounds[1]
@@ -148,7 +154,7 @@ def test_a_sentence_that_is_too_long_is_cut_into_pieces(tmp_path: Path, tokenize
     (tmp_path / "a.txt").write_text("北京" * 30 + "。纽约是美国的一座城市。金属和气体是元素。")
     examples = made(tmp_path / "a.txt", tokenizer, max_length=28)
     tokens = examples.corpus.tokens.tolist()
-    shown = [segments_of(one, examples.frame)[0] for one in examples.batch(0)[: len(examples.chunks)]]
+    shown = [segments_of(one, examples.template)[0] for one in examples.batch(0)[: len(examples.chunks)]]
     # 61 characters in pieces of 25, a sentence beside the last, and one alone.
     cuts = (0, 25, 50, 72, 81)
     assert len(tokens) == 81
@@ -171,11 +177,11 @@ def test_pairs_are_as_their_labels_say(place: Path, tokenizer, objective: str) -
     for one in drawn(examples, 120):
         labels[one.label] += 1
         assert len(one.ids) <= 48
-        places = [found(segment) for segment in segments_of(one, examples.frame)]
+        places = [found(segment) for segment in segments_of(one, examples.template)]
         assert all(places)
         if one.label == NO_LABEL:
             continue
-        size = [len(segment) for segment in segments_of(one, examples.frame)]
+        size = [len(segment) for segment in segments_of(one, examples.template)]
         (first, second) = places
         follows = any(n == m and i + size[0] == j for n, i in first for m, j in second)
         before = any(n == m and j + size[1] == i for n, i in first for m, j in second)
@@ -196,7 +202,7 @@ def test_texts_of_other_documents_come_from_all_of_them(place: Path, tokenizer) 
     owners = Counter()
     for one in drawn(examples, 150):
         if one.label == 1:
-            second = segments_of(one, examples.frame)[1]
+            second = segments_of(one, examples.template)[1]
             owners[second[0]] += 1  # The first character of a sentence names its document.
     assert len(owners) == 12
 
@@ -205,12 +211,12 @@ def test_all_objectives_see_the_same_documents_in_the_same_order(place: Path, to
     shown = {name: drawn(made(place, tokenizer, name), 10) for name in OBJECTIVES}
     for one, other in zip(shown["mlm"], shown["mlm+sbo"], strict=True):
         assert one.ids.tolist() == other.ids.tolist() and one.targets.tolist() == other.targets.tolist()
-    frame = made(place, tokenizer).frame
+    template = made(place, tokenizer).template
     for one, sop, nsp in zip(shown["mlm"], shown["mlm+sop"], shown["mlm+nsp"], strict=True):
-        text = segments_of(one, frame)[0]
-        ordered = segments_of(sop, frame)
+        text = segments_of(one, template)[0]
+        ordered = segments_of(sop, template)
         assert sum(ordered[::-1] if sop.label == 1 else ordered, ()) == text
-        assert text[: len(segments_of(nsp, frame)[0])] == segments_of(nsp, frame)[0]
+        assert text[: len(segments_of(nsp, template)[0])] == segments_of(nsp, template)[0]
 
 
 @pytest.mark.parametrize("objective", ["mlm", "mlm+nsp"])
@@ -290,7 +296,7 @@ def check_losses(model, examples: Examples, objective: str) -> None:
             for column, target in zip(one.columns.tolist(), one.targets.tolist(), strict=True):
                 mlm -= float(logs[column, target])
                 if isinstance(told.head, BoundaryHead):
-                    pair = torch.cat([states[column - 1], states[column + 1], told.head.place.weight[0]])
+                    pair = torch.cat([states[column - 1], states[column + 1], told.head.position.weight[0]])
                     logits = told.head.layers(pair) @ network.get_input_embeddings().weight.T + told.head.bias
                     extra -= float(logits.log_softmax(-1)[target])
             if isinstance(told.head, SegmentHead) and one.label != NO_LABEL:

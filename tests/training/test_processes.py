@@ -113,7 +113,7 @@ def test_what_was_trained_in_shards_goes_on_whole(home):
     checkpoint = torch.load(home / "begun-by-several" / CHECKPOINT)
     alone = torch.load(home / "begun-plain" / CHECKPOINT) if (home / "begun-plain" / CHECKPOINT).is_file() else None
     assert alone is None  # It was removed at the end.
-    assert checkpoint["place"]["epoch"] == 2
+    assert checkpoint["state"]["epoch"] == 2
     count = weights(home / "alone-plain")["weight"].shape
     assert checkpoint["symbols"]["weight"].shape == count
     memorized(home / "whole", "plain", checkpoints=home / "begun-by-several")
@@ -177,6 +177,8 @@ def test_what_cannot_be_shared_is_refused(tmp_path):
         pretraining.make_pretrain_settings({"processes": 0})
     start = load_model(resolve_model(ModelSpec("random:1x32")))
     named = training_together.world(5, offices=5, symbols_in=True)
-    with pytest.raises(InputError, match=r"any symbol may stand; name entities as text \(options.entities=text\)"):
+    with pytest.raises(
+        InputError, match=r"these sentences contain symbols; name entities as text \(options.entities=text\)"
+    ):
         memorize(start, *named, tmp_path / "m", settings={**MEMORIZE, "shard_head": "yes"})
     assert not list(tmp_path.iterdir()) and PRETRAIN["batch_size"] % 3  # Shares of several sizes.

@@ -20,7 +20,7 @@ from merkhet.models.extra_embeddings import ExtraEmbeddings, with_extra_words
 from merkhet.models.loading import load_model
 from merkhet.models.pseudowords import PseudowordModel, PseudowordSettings
 from merkhet.training import _soft_prompt_training as training_module
-from merkhet.training._soft_prompt_scoring import ask, score
+from merkhet.training._soft_prompt_scoring import plan_scoring, score_candidates
 from merkhet.training.artifact import read_artifact
 from merkhet.training.soft_prompts import learn_soft_prompts, load_soft_prompts, read_soft_prompts
 
@@ -143,14 +143,14 @@ def test_scores_are_those_of_the_model(model_folders: dict[str, Path], family: s
     expected = {result.index: result.by_method for result in worn.score_candidates(questions, methods)}
     placed, _ = worn.candidate_tokenizer.tokenize_questions(questions)
     for method in methods:
-        whole = [ask(worn, placed[i], method, range(len(candidates))) for i in range(3)]
-        for i, values in enumerate(score(worn, whole, method)):
+        whole = [plan_scoring(worn, placed[i], method, range(len(candidates))) for i in range(3)]
+        for i, values in enumerate(score_candidates(worn, whole, method)):
             assert values.detach().numpy() == pytest.approx(expected[i][method], abs=1e-4), (method, i)
-        few = score(worn, [ask(worn, placed[1], method, [6, 2, 3])], method)[0]
+        few = score_candidates(worn, [plan_scoring(worn, placed[1], method, [6, 2, 3])], method)[0]
         assert few.detach().numpy() == pytest.approx(expected[1][method][[6, 2, 3]], abs=1e-4)
     with torch.no_grad():
         worn.share_prefixes = False
-        plain = score(worn, [ask(worn, placed[0], methods[0], range(8))], methods[0])[0]
+        plain = score_candidates(worn, [plan_scoring(worn, placed[0], methods[0], range(8))], methods[0])[0]
     assert plain.numpy() == pytest.approx(expected[0][methods[0]], abs=1e-4)
 
 
@@ -226,14 +226,14 @@ def test_the_losses_are_those_of_the_formulas(unread, family: str) -> None:
         expected["nll"] += -np.log(softmax[right]).sum()
     for loss, value in expected.items():
         settings = training_module.SoftSettings(loss=loss, method=method, negatives=0)
-        learning = training_module.SoftLearning(worn, ["<TP1>", "<TP2>"], None, settings, 0, None)
-        found = learning._loss([learning._drawn(one, 1) for one in examples])
+        learning = training_module.SoftPromptTraining(worn, ["<TP1>", "<TP2>"], None, settings, 0, None)
+        found = learning._loss([learning._sample(one, 1) for one in examples])
         assert float(found.detach()) == pytest.approx(value, rel=1e-4)
-    few = training_module.SoftLearning(worn, ["<TP1>", "<TP2>"], None, replace(settings, negatives=3), 0, None)
-    drawn = [few._drawn(examples[0], epoch) for epoch in range(6)]
+    few = training_module.SoftPromptTraining(worn, ["<TP1>", "<TP2>"], None, replace(settings, negatives=3), 0, None)
+    drawn = [few._sample(examples[0], epoch) for epoch in range(6)]
     golds = len(examples[0].golds)
     assert all((len(one.targets), int(one.targets.sum())) == (golds + 3, golds) for one in drawn)
-    assert len({tuple(one.asked.tokens.tolist()) for one in drawn}) > 1
+    assert len({tuple(one.plan.tokens.tolist()) for one in drawn}) > 1
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -245,16 +245,18 @@ def test_pseudowords_stand_in_prompts_and_are_not_learned(unread, tmp_path: Path
         for kind in KINDS
         for i, prompt in enumerate(prompts)
     ]
-    with pytest.raises(InputError, match=r"hold \[X\] or \[Y\]; say with how many pairs"):
+    with pytest.raises(
+        InputError, match=r"contain \[X\] or \[Y\]; set learning.settings.pseudowords to a number of pairs"
+    ):
         learn_soft_prompts(model, some, tmp_path / "out", settings=BRIEF)
     used = []
-    loss = training_module.SoftLearning._loss
+    loss = training_module.SoftPromptTraining._loss
 
     def watched(self, drawn):
         used.append(self.table.detach()[len(self.tokens) :].clone())
         return loss(self, drawn)
 
-    monkeypatch.setattr(training_module.SoftLearning, "_loss", watched)
+    monkeypatch.setattr(training_module.SoftPromptTraining, "_loss", watched)
     settings = {"epochs": 4, "learning_rate": 0.1, "weight_decay": 0.5, "batch_size": 8, "pseudowords": 3}
     settings |= {"negatives": 0, "dev_every": 1}
     result = learn_soft_prompts(model, some, tmp_path / "out", dev=some[:5], settings=settings, seed=4)
@@ -270,7 +272,7 @@ def test_a_batch_in_parts_gives_the_same_embeddings(unread, tmp_path: Path, monk
     model = load_model(str(unread["masked"]))
     settings = {"epochs": 2, "learning_rate": 0.05, "batch_size": 16, "loss": "nll"}
     learn_soft_prompts(model, TRAINING, tmp_path / "whole", settings=settings)
-    loss, tried = training_module.SoftLearning._loss, []
+    loss, tried = training_module.SoftPromptTraining._loss, []
 
     def scarce(self, some):
         tried.append(len(some))
@@ -278,7 +280,7 @@ def test_a_batch_in_parts_gives_the_same_embeddings(unread, tmp_path: Path, monk
             raise RuntimeError("CUDA out of memory. Tried to allocate")
         return loss(self, some)
 
-    monkeypatch.setattr(training_module.SoftLearning, "_loss", scarce)
+    monkeypatch.setattr(training_module.SoftPromptTraining, "_loss", scarce)
     learn_soft_prompts(model, TRAINING, tmp_path / "parts", settings=settings)
     assert tried == [16, 8, *[4] * 8]
     whole, parts = read_soft_prompts(tmp_path / "whole"), read_soft_prompts(tmp_path / "parts")
@@ -288,8 +290,10 @@ def test_a_batch_in_parts_gives_the_same_embeddings(unread, tmp_path: Path, monk
 def test_a_loss_that_is_no_number_says_what_to_do(unread, tmp_path: Path, monkeypatch) -> None:
     model = load_model(str(unread["masked"]))
     embedding = model.model.get_input_embeddings()
-    monkeypatch.setattr(training_module.SoftLearning, "_loss", lambda self, _some: self.table.sum() * float("nan"))
-    with pytest.raises(MerkhetError, match=r"the loss is not a number any more. Use a smaller learning_rate"):
+    monkeypatch.setattr(
+        training_module.SoftPromptTraining, "_loss", lambda self, _some: self.table.sum() * float("nan")
+    )
+    with pytest.raises(MerkhetError, match=r"the loss is not a finite number. Use a smaller learning_rate"):
         learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
     assert not list(tmp_path.iterdir())
     assert model.model.get_input_embeddings() is embedding and not isinstance(embedding, ExtraEmbeddings)
@@ -302,9 +306,9 @@ def test_the_published_way_scores_dev_questions_by_logits(unread, tmp_path: Path
 
     def watched(*arguments, raw: bool = False):
         raws.append(raw)
-        return score(*arguments, raw=raw)
+        return score_candidates(*arguments, raw=raw)
 
-    monkeypatch.setattr(training_module, "score", watched)
+    monkeypatch.setattr(training_module, "score_candidates", watched)
     paper = learn_soft_prompts(
         model, TRAINING, tmp_path / "a", dev=DEV, settings={**BRIEF, "compat": "paper", "dev_every": 1}
     )
@@ -321,6 +325,8 @@ def test_raw_scores_are_pooled_logits(unread) -> None:
     ids = worn.tokenizer(TRAINING[0].prompt, return_tensors="pt")["input_ids"]
     with torch.no_grad():
         logits = worn.model(input_ids=ids).logits[0, ids[0].tolist().index(worn.mask)]
-        found = score(worn, [ask(worn, placed[0], "single-mean", range(len(KINDS)))], "single-mean", raw=True)[0]
+        found = score_candidates(
+            worn, [plan_scoring(worn, placed[0], "single-mean", range(len(KINDS)))], "single-mean", raw=True
+        )[0]
     expected = [logits[worn.tokenizer(kind, add_special_tokens=False)["input_ids"]].mean() for kind in KINDS]
     assert torch.allclose(found, torch.stack(expected), atol=1e-4)

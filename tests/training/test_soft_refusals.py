@@ -91,10 +91,10 @@ def test_prompts_of_another_model_and_broken_ones_are_refused(unread, tmp_path: 
         read_soft_prompts(tmp_path / "nowhere")
     learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
     (tmp_path / "out" / "soft.safetensors").write_bytes((masked.folder / "soft.safetensors").read_bytes()[:-4])
-    with pytest.raises(InputError, match=r"is not what its record says. Remove its folder, and learn anew"):
+    with pytest.raises(InputError, match=r"does not match its record. Remove its folder and train again"):
         read_soft_prompts(tmp_path / "out")
     (tmp_path / "out" / "soft.safetensors").unlink()
-    with pytest.raises(InputError, match="is not what its record says"):
+    with pytest.raises(InputError, match="does not match its record"):
         read_soft_prompts(tmp_path / "out" / "learned.json")
     record = {**masked.record, "learner": "cloze"}
     (tmp_path / "out" / "learned.json").write_text(json.dumps(record))

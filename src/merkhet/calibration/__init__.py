@@ -1,4 +1,4 @@
-"""Whether a probe can be trusted: what it finds in small models of which it is known what they know."""
+"""Calibration of probes: what they measure in small models whose knowledge is known."""
 
 from __future__ import annotations
 
@@ -26,24 +26,34 @@ def calibrate(
     progress: Progress | None = None,
     models: CalibrationModels | None = None,
 ) -> list[dict[str, Any]]:
-    """The calibration cards of a probe (its name, ``file.py:function`` or the function), one for each kind of model.
+    """Calibrate a probe and return its cards, one for each kind of model.
 
-    ``kinds`` are those to try (masked, causal, encoder), by default all. So many ``trainings`` of each are made, about
-    other facts each; ``models`` are those that several calibrations share. Refuses a probe that no kind of model can be
-    asked by, and a machine without torch.
+    Args:
+        probe: a registered name, ``file.py:function``, or the function.
+        kinds: kinds of models to try (masked, causal, encoder); by default all.
+        trainings: number of models of each kind, each about other facts.
+        seed: seed of worlds and trainings.
+        home: folder that ``file.py`` is relative to.
+        progress: receives the progress.
+        models: calibration models that several calibrations share.
+
+    Raises:
+        MerkhetError: the probe can ask no kind of model, or torch is missing.
     """
     try:
-        from merkhet.calibration.calibrate_probe import measure
+        from merkhet.calibration.calibrate_probe import calibrate_probe
     except ImportError as error:
         if error.name in ("torch", "transformers"):
             raise missing_models_extra(error) from error
         raise
-    return measure(probe, kinds=kinds, trainings=trainings, seed=seed, home=home, progress=progress, models=models)
+    return calibrate_probe(
+        probe, kinds=kinds, trainings=trainings, seed=seed, home=home, progress=progress, models=models
+    )
 
 
 @contextmanager
 def calibration_models(seed: int = 0, progress: Progress | None = None) -> Iterator[CalibrationModels]:
-    """Models with known content for several calibrations of one seed; they are gone when the block ends."""
+    """Yield models that several calibrations of one seed share; they are deleted when the block ends."""
     try:
         from merkhet.calibration._trained_models import CalibrationModels
     except ImportError as error:

@@ -1,9 +1,9 @@
-"""An invented world of facts: what is told of them, what is not, and what is asked.
+"""An invented world of facts: which of them the text states, and the questions about them.
 
-People have a home and a place of work, both among the same towns. Of some people both facts are told in two wordings,
-of some in the second wording alone, of some nothing is told. Every person is named in as many sentences as every other,
-and every town is the answer to as many facts of each set as every other, so that nothing but the fact is missing. Home
-and work of a person are two towns: which of them is asked for cannot be told from the company that names keep.
+People have a home and a place of work, both among the same towns. The text states both facts of some people in two
+wordings, of some in the second wording alone, and of some not at all. All people are named equally often, and all towns
+answer equally many facts of each set, so that only the fact is missing. A person's home and work are two towns, so
+that word association cannot tell which of them is asked for.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, S
 from merkhet.core import SLOT
 from merkhet.core.ids import content_id
 from merkhet.core.records import Question
-from merkhet.training.calibration_models import ContentSettings, Sentence, words_of
+from merkhet.training.calibration_models import ContentSettings, Sentence, split_words
 
 TOWNS = 10
 PEOPLE = {MEMORIZED: 30, NEVER_SHOWN: 60, IN_OTHER_WORDS: 30}
-"""How many people each set has: multiples of the number of towns, so that their answers are as many of each."""
-ASKED = {"home": "{person} lives in {town}.", "work": "{person} works in {town}."}
-OTHER = {"home": "The home of {person} is {town}.", "work": "The job of {person} is in {town}."}
+"""Number of people of each set: multiples of the number of towns, so that all towns answer equally often."""
+ASKED_WORDING = {"home": "{person} lives in {town}.", "work": "{person} works in {town}."}
+OTHER_WORDING = {"home": "The home of {person} is {town}.", "work": "The job of {person} is in {town}."}
 ABOUT_PEOPLE = (
     "{person} sings.",
     "{person} is tall.",
@@ -34,21 +34,21 @@ INTRODUCTIONS = ("As we all know :", "We read that", "He said , and she heard :"
 SETTINGS = {"masked": ContentSettings(epochs=40), "causal": ContentSettings(epochs=25)}
 
 
-def make_facts(seed: int) -> World:
-    """The world of facts that belongs to a seed: names, towns and who lives and works where are drawn by it."""
-    draw = random.Random(seed)
-    written = (*ASKED.values(), *OTHER.values(), *ABOUT_PEOPLE, *ABOUT_TOWNS, *INTRODUCTIONS)
-    taken = {word.lower() for text in written for word in words_of(text)}
-    names = invented_words(draw, taken)
+def make_fact_world(seed: int) -> World:
+    """Make the world of a seed, which draws names, towns, homes and places of work."""
+    generator = random.Random(seed)
+    templates = (*ASKED_WORDING.values(), *OTHER_WORDING.values(), *ABOUT_PEOPLE, *ABOUT_TOWNS, *INTRODUCTIONS)
+    used_words = {word.lower() for text in templates for word in split_words(text)}
+    names = invented_words(generator, used_words)
     towns = sorted(next(names).capitalize() for _ in range(TOWNS))
     sentences = [Sentence(text.format(town=town)) for town in towns for text in ABOUT_TOWNS]
     questions, facts = [], {}
     for content in SETS:
         people = [next(names).capitalize() for _ in range(PEOPLE[content])]
-        for person, (home, work) in zip(people, _places(draw, towns, len(people)), strict=True):
-            told = _told(person, {"home": home, "work": work}, content)
-            others = draw.sample(ABOUT_PEOPLE, len(ABOUT_PEOPLE) - len(told))
-            sentences += [*told, *(Sentence(text.format(person=person)) for text in others)]
+        for person, (home, work) in zip(people, _draw_towns(generator, towns, len(people)), strict=True):
+            stated = _stated_facts(person, {"home": home, "work": work}, content)
+            fillers = generator.sample(ABOUT_PEOPLE, len(ABOUT_PEOPLE) - len(stated))
+            sentences += [*stated, *(Sentence(text.format(person=person)) for text in fillers)]
             for relation, town in (("home", home), ("work", work)):
                 question = _question(content, relation, person, town, towns)
                 questions.append(question)
@@ -56,32 +56,32 @@ def make_facts(seed: int) -> World:
     return World(sentences, questions, facts, 1 / TOWNS, SETTINGS, INTRODUCTIONS)
 
 
-def _places(draw: random.Random, towns: list[str], count: int) -> list[tuple[str, str]]:
-    """A home and another town to work in for so many people; every town is as many homes and works as every other."""
+def _draw_towns(generator: random.Random, towns: list[str], count: int) -> list[tuple[str, str]]:
+    """Draw a home and another town to work in for each person; all towns are drawn equally often."""
     homes = towns * (count // len(towns))
-    draw.shuffle(homes)
+    generator.shuffle(homes)
     while True:
-        works = draw.sample(homes, len(homes))
-        # Whoever works at home changes places with somebody, as long as there is anyone.
-        for place, home in enumerate(homes):
-            if works[place] == home:
-                other = draw.randrange(len(works))
-                works[place], works[other] = works[other], works[place]
+        works = generator.sample(homes, len(homes))
+        # A person who works at home swaps with a random one, until there is none left.
+        for index, home in enumerate(homes):
+            if works[index] == home:
+                swap = generator.randrange(len(works))
+                works[index], works[swap] = works[swap], works[index]
         if all(home != work for home, work in zip(homes, works, strict=True)):
             return list(zip(homes, works, strict=True))
 
 
-def _told(person: str, places: dict[str, str], content: str) -> list[Sentence]:
-    """What the text tells of a person's places."""
-    wordings = {MEMORIZED: (ASKED, OTHER), IN_OTHER_WORDS: (OTHER,), NEVER_SHOWN: ()}[content]
+def _stated_facts(person: str, towns: dict[str, str], content: str) -> list[Sentence]:
+    """Return the sentences that state a person's home and work."""
+    wordings = {MEMORIZED: (ASKED_WORDING, OTHER_WORDING), IN_OTHER_WORDS: (OTHER_WORDING,), NEVER_SHOWN: ()}[content]
     return [
         Sentence(wording[relation].format(person=person, town=town), town)
-        for relation, town in places.items()
+        for relation, town in towns.items()
         for wording in wordings
     ]
 
 
 def _question(content: str, relation: str, person: str, town: str, towns: list[str]) -> Question:
-    prompt = ASKED[relation].format(person=person, town=SLOT)
-    name = content_id("q", content, prompt, town)
-    return Question(name, content, prompt, (town,), town, tuple(towns), template=f"{relation}/1")
+    prompt = ASKED_WORDING[relation].format(person=person, town=SLOT)
+    question_id = content_id("q", content, prompt, town)
+    return Question(question_id, content, prompt, (town,), town, tuple(towns), template=f"{relation}/1")

@@ -1,4 +1,4 @@
-"""Models with known content, trained once for all probes that ask them."""
+"""Calibration models, trained once for all probes that ask them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-from merkhet.calibration._fact_world import make_facts
-from merkhet.calibration._sense_world import make_senses
+from merkhet.calibration._fact_world import make_fact_world
+from merkhet.calibration._sense_world import make_sense_world
 from merkhet.calibration._word_overlap_control import BagOfWords
 from merkhet.calibration._world import World
 from merkhet.core.ids import derived_seed
@@ -22,65 +22,78 @@ from merkhet.models.word_overlap import WordOverlapBaseline
 from merkhet.training.calibration_models import ContentTraining, save_encoder, save_untrained, train_content
 
 FACTS, SENSES = "facts", "senses"
-WORLDS: dict[str, Callable[[int], World]] = {FACTS: make_facts, SENSES: make_senses}
+WORLDS: dict[str, Callable[[int], World]] = {FACTS: make_fact_world, SENSES: make_sense_world}
 KINDS = {FACTS: ("masked", "causal"), SENSES: ("masked", "causal", "encoder")}
-"""The kinds of models that are made for each world. An encoder is a masked model without its head."""
+"""Kinds of models for each world. An encoder is a masked model without its head."""
 
 
 @dataclass(frozen=True)
-class Known:
-    """A world, a model that has learned its text, and the two controls: the same untrained, and a bag of words."""
+class CalibrationModel:
+    """A model trained on the text of a world, with its controls."""
 
     world: World
-    content: ContentTraining
+    training: ContentTraining
     trained: Model
     untrained: Model
+    """Control: the same network with random weights."""
     bag: Model
+    """Control: a bag of words."""
 
 
 class CalibrationModels:
-    """Trains what is asked for, once; all that it makes belongs to its seed and lies in its folder."""
+    """Trains calibration models on demand, each once. All belong to one seed and lie in one folder."""
 
     def __init__(self, folder: Path, *, seed: int = 0, progress: Progress | None = None) -> None:
         self.folder, self.seed = folder, seed
         self.progress = progress or SilentProgress()
         self._worlds: dict[tuple[str, int], World] = {}
-        self._contents: dict[tuple[str, str, int], ContentTraining] = {}
+        self._trainings: dict[tuple[str, str, int], ContentTraining] = {}
 
     def world(self, name: str, number: int) -> World:
-        """The world that training number so and so is about."""
+        """Return the world of a training."""
         if (name, number) not in self._worlds:
             self._worlds[name, number] = WORLDS[name](self._seed(name, number))
         return self._worlds[name, number]
 
-    def get(self, name: str, kind: str, number: int, of: int) -> Known:
-        """A model that has learned the text of a world, with its controls; ``of`` is how many there will be."""
+    def get(self, name: str, kind: str, number: int, trainings: int) -> CalibrationModel:
+        """Return a model trained on a world, with its controls.
+
+        Args:
+            name: name of the world.
+            kind: kind of the model.
+            number: number of the training.
+            trainings: number of trainings, for the progress.
+        """
         world = self.world(name, number)
-        learner = "masked" if kind == "encoder" else kind
-        if (name, learner, number) not in self._contents:
-            self._contents[name, learner, number] = train_content(
+        network_kind = "masked" if kind == "encoder" else kind
+        if (name, network_kind, number) not in self._trainings:
+            self._trainings[name, network_kind, number] = train_content(
                 world.sentences,
-                learner,
-                self.folder / f"{name}-{learner}-{number}",
+                network_kind,
+                self.folder / f"{name}-{network_kind}-{number}",
                 introductions=world.introductions,
-                settings=world.settings[learner],
+                settings=world.settings[network_kind],
                 seed=self._seed(name, number),
                 progress=self.progress,
-                label=f"{learner} model of {name}, training {number + 1} of {of}",
+                label=f"{network_kind} model of {name}, training {number + 1} of {trainings}",
             )
-        content = self._contents[name, learner, number]
-        trained, untrained = content.trained, content.untrained
+        training = self._trainings[name, network_kind, number]
+        trained, untrained = training.trained, training.untrained
         if kind == "encoder":
-            trained, untrained = (save_encoder(one, one.with_name(f"{one.name}-body")) for one in (trained, untrained))
-        texts = [one.text for one in world.sentences]
+            trained, untrained = (
+                save_encoder(path, path.with_name(f"{path.name}-body")) for path in (trained, untrained)
+            )
+        texts = [sentence.text for sentence in world.sentences]
         bag: Model = WordOverlapBaseline() if name == SENSES else BagOfWords(texts)
-        return Known(world, content, _load(trained), _load(untrained), bag)
+        return CalibrationModel(world, training, _load(trained), _load(untrained), bag)
 
     def untrained(self, name: str, kind: str) -> Model:
-        """The model that the first training begins with, for a look at whether it can be asked at all."""
-        world, learner = self.world(name, 0), "masked" if kind == "encoder" else kind
-        folder = self.folder / f"{name}-{learner}-look"
-        save_untrained(world.sentences, learner, folder, introductions=world.introductions, seed=self._seed(name, 0))
+        """Return the untrained model of the first training, to see whether a probe can ask it."""
+        world, network_kind = self.world(name, 0), "masked" if kind == "encoder" else kind
+        folder = self.folder / f"{name}-{network_kind}-look"
+        save_untrained(
+            world.sentences, network_kind, folder, introductions=world.introductions, seed=self._seed(name, 0)
+        )
         return _load(save_encoder(folder, folder.with_name(f"{folder.name}-body")) if kind == "encoder" else folder)
 
     def _seed(self, name: str, number: int) -> int:
@@ -88,13 +101,13 @@ class CalibrationModels:
 
 
 def _load(folder: Path) -> Model:
-    """By the ordinary path, on the CPU, where the same model says the same every time."""
+    """Load a model by the ordinary loader, on the CPU, where it is deterministic."""
     return load_model(ModelSpec(str(folder), device="cpu"))
 
 
 @contextmanager
-def single_thread() -> Iterator[None]:
-    """Networks as small as these go no faster on several threads, and on one they are the same every time."""
+def single_threaded() -> Iterator[None]:
+    """Use one thread: small networks are no slower, and the results are deterministic."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

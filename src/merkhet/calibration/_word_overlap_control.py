@@ -1,4 +1,4 @@
-"""The control that reads no sentences: it knows which words stood in a sentence together, and nothing else."""
+"""A bag-of-words control that knows only which words occur together in a sentence."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from merkhet.core import SLOT
 from merkhet.core.ids import derived_seed, digest
 from merkhet.core.records import Question
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FilledSlot, FloatArray, WrittenAnswer
-from merkhet.training.calibration_models import words_of
+from merkhet.training.calibration_models import split_words
 
 
 class BagOfWords:
-    r"""A model that sees which words a prompt has, not where they stand: naive Bayes over the words of sentences.
+    r"""A model that ignores word order: naive Bayes over the words of sentences.
 
     .. math:: s(c) = \log n_c + \sum_{w} \log \frac{n_{wc} + 1 / V}{n_c + 1}
 
-    over the words w of the prompt, with n_c sentences that have the word c and n_wc that have both, V words in all.
-    It ranks candidates, all words that the prompt lacks, or writes the best of these; what is tied stays tied, and
-    where only one can be written it is drawn.
+    over the words w of the prompt, with n_c sentences that have the word c, n_wc that have both, and V words in all. It
+    ranks the candidates or all words that the prompt lacks, or writes the best of these. Ties stay ties; if only one
+    word can be written, it is drawn from the best ones.
     """
 
     kind = "baseline"
@@ -32,36 +32,39 @@ class BagOfWords:
     def __init__(self, sentences: Sequence[str], name: str = "bag of words") -> None:
         self.name = name
         self.fingerprint = digest(["merkhet bag of words", 1, list(sentences)])
-        bags = [set(words_of(text)) for text in sentences]
+        bags = [set(split_words(text)) for text in sentences]
         self.counts = Counter(word for bag in bags for word in bag)
-        self.together = Counter((one, other) for bag in bags for one in bag for other in bag if one != other)
+        self.cooccurrences = Counter(
+            (word, neighbour) for bag in bags for word in bag for neighbour in bag if word != neighbour
+        )
         self.words = sorted(word for word in self.counts if word.isalnum())
 
     def describe(self) -> dict[str, str | int | float]:
-        """What it is."""
+        """Return the size of the vocabulary."""
         return {"words": len(self.words)}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """The score of each candidate; of one with several words their mean."""
+        """Score each candidate; several words score their mean."""
         for index, question in enumerate(questions):
             bag = self._bag(question)
-            scores = [np.mean([self._score(word, bag) for word in words_of(text)]) for text in question.candidates]
+            scores = [np.mean([self._score(word, bag) for word in split_words(text)]) for text in question.candidates]
             yield CandidateScores(index, dict.fromkeys(methods, np.array(scores)))
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
-        """All words that the prompt lacks, ranked."""
+        """Rank all words that the prompt lacks."""
         for index, question in enumerate(questions):
             words, scores = self._ranked(question)
             golds = [word for word in dict.fromkeys(question.answers) if word in words]
-            own = [scores[words.index(word)] for word in golds]
+            gold_scores = [scores[words.index(word)] for word in golds]
             order = np.argsort(-scores, kind="stable")[:count]
-            ties = [int(np.sum(scores == one)) for one in own]
+            ties = [int(np.sum(scores == gold_score)) for gold_score in gold_scores]
             yield FilledSlot(
                 index,
-                pieces=tuple((words[place], float(scores[place])) for place in order),
+                pieces=tuple((words[position], float(scores[position])) for position in order),
                 golds=tuple(golds),
                 gold_ranks=tuple(
-                    float(np.sum(scores > one)) + (tie + 1) / 2 for one, tie in zip(own, ties, strict=True)
+                    float(np.sum(scores > gold_score)) + (tie + 1) / 2
+                    for gold_score, tie in zip(gold_scores, ties, strict=True)
                 ),
                 gold_ties=tuple(ties),
                 among=len(words),
@@ -71,7 +74,7 @@ class BagOfWords:
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """The best word that the prompt lacks; one of the best where several are."""
+        """Write the best word that the prompt lacks; ties are broken at random."""
         for index, question in enumerate(questions):
             words, scores = self._ranked(question)
             best = [word for word, score in zip(words, scores, strict=True) if score == scores.max()]
@@ -85,13 +88,13 @@ class BagOfWords:
         return words, np.array([self._score(word, bag) for word in words])
 
     def _bag(self, question: Question) -> list[str]:
-        """The prompt's words that the text has, in one order, so that equal scores are equal numbers."""
-        return sorted(set(words_of(question.prompt.replace(SLOT, " "))) & self.counts.keys())
+        """Return the prompt's known words, sorted, so that equal scores are equal floats."""
+        return sorted(set(split_words(question.prompt.replace(SLOT, " "))) & self.counts.keys())
 
     def _score(self, word: str, bag: Sequence[str]) -> float:
-        own = self.counts[word]
-        score = math.log(own) if own else -math.inf
-        for other in bag:
-            if other != word:
-                score += math.log((self.together[other, word] + 1 / len(self.counts)) / (own + 1))
+        count = self.counts[word]
+        score = math.log(count) if count else -math.inf
+        for neighbour in bag:
+            if neighbour != word:
+                score += math.log((self.cooccurrences[neighbour, word] + 1 / len(self.counts)) / (count + 1))
         return max(score, -1e9)

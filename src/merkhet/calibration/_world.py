@@ -1,4 +1,4 @@
-"""What an invented world is to calibration: sentences that a model learns, and questions of three sets about it."""
+"""Invented worlds: the sentences that a model is trained on, and three sets of questions."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 @dataclass(frozen=True)
 class World:
-    """Sentences to be learned, and questions whose task is the set that they belong to.
-
-    ``facts`` says which fact (or word) each question is about, ``chance`` is what guessing gives, ``settings`` say
-    how a model of each kind learns, and ``introductions`` are words of no meaning that may stand before a sentence.
-    """
+    """A world to calibrate with."""
 
     sentences: Sequence[Sentence]
     questions: Sequence[Question]
+    """Questions whose task is the set that they belong to."""
     facts: Mapping[str, str]
+    """Fact (or word) of each question, by question id."""
     chance: float
+    """Score of guessing."""
     settings: Mapping[str, ContentSettings]
+    """Training settings by kind of model."""
     introductions: Sequence[str] = ()
+    """Meaningless words that may precede a sentence."""
 
 
-def invented_words(draw: random.Random, taken: set[str]) -> Iterator[str]:
-    """Words that nobody uses, each once, none of those that are taken: two or three syllables in lower case."""
+def invented_words(generator: random.Random, used: set[str]) -> Iterator[str]:
+    """Yield words of two or three syllables in lower case, each once and none of ``used``; they are added to it."""
     while True:
-        word = "".join(draw.choice(_CONSONANTS) + draw.choice(_VOWELS) for _ in range(draw.choice((2, 3))))
-        if word not in taken:
-            taken.add(word)
+        word = "".join(
+            generator.choice(_CONSONANTS) + generator.choice(_VOWELS) for _ in range(generator.choice((2, 3)))
+        )
+        if word not in used:
+            used.add(word)
             yield word

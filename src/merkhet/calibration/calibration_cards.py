@@ -1,4 +1,4 @@
-"""Calibration cards: what was found when a probe was calibrated, kept with merkhet or in its cache."""
+"""Calibration cards: the results of calibrating a probe, embedded in merkhet or stored in its cache."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ FOLDER = "calibration"
 
 
 def find_cards(probes: Sequence[str], home: Path | None = None) -> list[dict[str, Any]]:
-    """The cards of these probes: one a probe and kind of model, none for a probe that was never calibrated.
+    """Return the cards of some probes, one for each probe and kind of model.
 
-    Probes of merkhet come with cards. A card made here by this version (``merkhet calibrate``) replaces the one for the
-    same kind of model; probes of your own have only these, and none once their file has changed.
+    merkhet's probes come with cards. A card that this version made here (``merkhet calibrate``) replaces the embedded
+    one of its kind. A user's probe has only such cards, and none after its file has changed.
     """
-    found: list[dict[str, Any]] = []
+    cards: list[dict[str, Any]] = []
     for probe in dict.fromkeys(probes):
         embedded = _read(EMBEDDED / f"{probe}.json") if probe.isidentifier() else []
-        own = _read(card_file(probe, home))
+        cached = _read(card_file(probe, home))
         if embedded:
-            own = [card for card in own if card.get("made", {}).get("merkhet") == __version__]
-        found += {card["kind"]: card for card in (*embedded, *own)}.values()
-    return found
+            cached = [card for card in cached if card.get("made", {}).get("merkhet") == __version__]
+        cards += {card["kind"]: card for card in (*embedded, *cached)}.values()
+    return cards
 
 
 def save_cards(probe: str, cards: Sequence[dict[str, Any]], home: Path | None = None) -> Path:
-    """Keep the cards of a probe in the cache, beside those of other kinds of models; returns the file."""
+    """Store the cards of a probe in the cache, beside those of other kinds of models; return the file."""
     file = card_file(probe, home)
-    kept = {card["kind"]: card for card in (*_read(file), *cards)}
-    write_json(file, list(kept.values()))
+    merged = {card["kind"]: card for card in (*_read(file), *cards)}
+    write_json(file, list(merged.values()))
     return file
 
 
 def card_file(probe: str, home: Path | None = None) -> Path:
-    """Where the cards of a probe are kept: by its name and, for one in a loose file, the file's content."""
+    """Return the file for a probe's cards: by its name and, for a probe in a loose file, the file's content."""
     try:
         identity = part_identity(probe, home)
-    except InputError:  # Whoever asks by it is told that there is no such file; here it only has no card.
+    except InputError:  # A missing file is reported where the probe is used; here it only has no card.
         identity = probe
-    place, _, content = identity.partition("@")
-    # A loose file may be named from several folders.
-    name = place.rpartition(":")[2] if content else place
+    reference, _, content = identity.partition("@")
+    # The same file may be referred to from several folders.
+    name = reference.rpartition(":")[2] if content else reference
     return cache_folder() / FOLDER / f"{name.replace(':', '-')}-{digest([name, content])[:16]}.json"
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
-    """The cards of a file; none if it is not there, or damaged."""
+    """Return the cards of a file; none if it is missing or damaged."""
     try:
         cards = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

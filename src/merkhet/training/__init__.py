@@ -1,4 +1,4 @@
-"""What changes a model, or how it is asked: tuning on cloze questions, soft prompts, further pre-training."""
+"""Training: cloze tuning, soft prompts, further pre-training and memorizing."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""``torchrun … -m merkhet.training JOB``: one of the processes that train together."""
+"""``torchrun … -m merkhet.training JOB``: one worker of a distributed training job."""
 
 import sys
 from pathlib import Path
 
-from merkhet.training.distributed._jobs import take_part
+from merkhet.training.distributed._jobs import run_worker
 
 if __name__ == "__main__":
-    take_part(Path(sys.argv[1]))
+    run_worker(Path(sys.argv[1]))

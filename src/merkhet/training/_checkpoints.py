@@ -1,7 +1,7 @@
-"""Where a training stands, in a file that is there whole or as it was, and belongs to one training alone.
+"""Atomic training checkpoints.
 
-What is in it does not hang on how many processes have trained, nor on how they shared a table: it is read by the first
-of any number of processes, and each gets what is its own.
+A checkpoint does not depend on the number of processes or on how they shard a table: the main process of any group
+reads it, and each process receives its share.
 """
 
 from __future__ import annotations
@@ -22,46 +22,56 @@ from merkhet.training.distributed._process_group import ProcessGroup
 
 logger = logging.getLogger(__name__)
 
-Names = tuple[Any, ...]
-Split = Mapping[Names, int]
-"""Tables of which each process holds its share of the rows, and how many rows they have, by where they stand."""
+KeyPath = tuple[Any, ...]
+ShardedTables = Mapping[KeyPath, int]
+"""Tables of a checkpoint of which each process holds a share of the rows: their key paths and total rows."""
 _ROWS = 1 << 16
-"""Rows of a table that are sent at once."""
+"""Number of table rows sent at once."""
 
 
 def write_checkpoint(file: Path, identity: str, content: Mapping[str, Any]) -> None:
-    """Write where the training of this identity stands."""
-    # Into an open file: by its name, torch would not say that the disk is full.
-    with atomic_path(file) as path, open(path, "wb") as handle:
-        torch.save({"identity": identity, **content}, handle)
+    """Write a checkpoint of the training with this identity."""
+    # Into an open file: given a path, torch does not report a full disk.
+    with atomic_path(file) as temporary, open(temporary, "wb") as stream:
+        torch.save({"identity": identity, **content}, stream)
 
 
 def read_checkpoint(file: Path, identity: str, label: str) -> Mapping[str, Any] | None:
-    """Where the training of this identity stood; None without a file, and for one that is another's or damaged."""
+    """Read the checkpoint of the training with this identity; None if it is missing, damaged or another's."""
     if not file.is_file():
         return None
     try:
-        with zipfile.ZipFile(file) as archive:  # torch does not look at the checksums that it has written.
+        with zipfile.ZipFile(file) as archive:  # torch does not verify the checksums that it writes.
             damaged = archive.testzip()
         if damaged is not None:
             raise ValueError(f"{damaged} is damaged")
         content: Mapping[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, UnpicklingError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        logger.warning("%s: the checkpoint %s cannot be read (%s): beginning anew", label, file.name, first_line(error))
+        logger.warning(
+            "%s: cannot read the checkpoint %s (%s); starting from the beginning", label, file.name, first_line(error)
+        )
         return None
     if content.get("identity") != identity:
-        logger.info("%s: the checkpoint %s is of another training: beginning anew", label, file.name)
+        logger.info("%s: the checkpoint %s belongs to another training; starting from the beginning", label, file.name)
         return None
     return content
 
 
 def save_checkpoint(
-    file: Path, identity: str, content: Mapping[str, Any], processes: ProcessGroup, split: Split | None = None
+    file: Path, identity: str, content: Mapping[str, Any], processes: ProcessGroup, sharded: ShardedTables | None = None
 ) -> None:
-    """Write where several processes stand, by the first of them; all must call this at once."""
-    whole = _mapped(content, lambda names, one: _whole(names, one, processes, split or {}))
-    if processes.first:
-        write_checkpoint(file, identity, whole)
+    """Write a checkpoint from the main process. All processes must call this at once.
+
+    Args:
+        file: the checkpoint file.
+        identity: identifies the training; a checkpoint with another identity is never loaded.
+        content: nested mappings of tensors and plain values.
+        processes: the process group.
+        sharded: tables to gather from all processes.
+    """
+    gathered = _map_tensors(content, lambda path, tensor: _gather_tensor(path, tensor, processes, sharded or {}))
+    if processes.is_main:
+        write_checkpoint(file, identity, gathered)
 
 
 def load_checkpoint(
@@ -69,82 +79,100 @@ def load_checkpoint(
     identity: str,
     label: str,
     processes: ProcessGroup,
-    split: Callable[[Mapping[str, Any]], Split] | None = None,
+    find_sharded: Callable[[Mapping[str, Any]], ShardedTables] | None = None,
 ) -> Mapping[str, Any] | None:
-    """What the first process reads, for all: others need not see the file. All must call this at once.
+    """Read a checkpoint in the main process and distribute it. All processes must call this at once.
 
-    ``split`` says of a checkpoint which tables each process gets its share of.
+    Args:
+        file: the checkpoint file, which only the main process needs to see.
+        identity: identifies the training.
+        label: name of the training for log messages.
+        processes: the process group.
+        find_sharded: returns the tables of a checkpoint of which each process gets its share.
+
+    Returns:
+        The content, or None if there is no usable checkpoint.
     """
-    content = read_checkpoint(file, identity, label) if processes.first else None
-    if not processes.joined:
+    content = read_checkpoint(file, identity, label) if processes.is_main else None
+    if not processes.distributed:
         return content
-    shapes = None if content is None else _mapped(content, lambda _, one: _Shape(one))
-    shapes = processes.told(shapes)
+    shapes = None if content is None else _map_tensors(content, lambda _, tensor: _TensorShape(tensor))
+    shapes = processes.broadcast_object(shapes)
     if shapes is None:
         return None
-    shared = split(shapes) if split else {}
-    found: Mapping[str, Any] = _mapped(shapes, lambda names, one: _given(names, one, content, processes, shared))
-    return found
+    sharded = find_sharded(shapes) if find_sharded else {}
+    received: Mapping[str, Any] = _map_tensors(
+        shapes, lambda path, shape: _distribute_tensor(path, shape, content, processes, sharded)
+    )
+    return received
 
 
-class _Shape:
-    """A tensor that is still to come."""
+class _TensorShape:
+    """Stands for a tensor that is still to be received."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.shape, self.dtype = tuple(tensor.shape), tensor.dtype
 
 
-def _mapped(content: Any, change: Callable[[Names, Any], Any], names: Names = ()) -> Any:
-    """The same content, with every tensor (or what stands for one) changed; in the same order in all processes."""
-    if isinstance(content, torch.Tensor | _Shape):
-        return change(names, content)
+def _map_tensors(content: Any, change: Callable[[KeyPath, Any], Any], path: KeyPath = ()) -> Any:
+    """Apply ``change`` to every tensor or tensor shape, in the same order in all processes."""
+    if isinstance(content, torch.Tensor | _TensorShape):
+        return change(path, content)
     if isinstance(content, Mapping):
-        return {name: _mapped(one, change, (*names, name)) for name, one in content.items()}
+        return {key: _map_tensors(entry, change, (*path, key)) for key, entry in content.items()}
     return content
 
 
-def _whole(names: Names, own: torch.Tensor, processes: ProcessGroup, split: Split) -> torch.Tensor:
-    if names not in split:
-        return own
-    whole = gather_rows(own, split[names], processes)
-    return own if whole is None else whole
-
-
-def _given(names: Names, shape: _Shape, content: Any, processes: ProcessGroup, split: Split) -> torch.Tensor:
-    for name in names if processes.first else ():
-        content = content[name]
-    if names not in split:
-        tensor = content if processes.first else torch.empty(shape.shape, dtype=shape.dtype)
-        processes.tell(tensor)
+def _gather_tensor(
+    path: KeyPath, tensor: torch.Tensor, processes: ProcessGroup, sharded: ShardedTables
+) -> torch.Tensor:
+    if path not in sharded:
         return tensor
-    count = split[names]
-    rows = processes.share(count)
-    if processes.first:
+    gathered = gather_rows(tensor, sharded[path], processes)
+    return tensor if gathered is None else gathered
+
+
+def _distribute_tensor(
+    path: KeyPath, shape: _TensorShape, content: Any, processes: ProcessGroup, sharded: ShardedTables
+) -> torch.Tensor:
+    for key in path if processes.is_main else ():
+        content = content[key]
+    if path not in sharded:
+        tensor = content if processes.is_main else torch.empty(shape.shape, dtype=shape.dtype)
+        processes.broadcast(tensor)
+        return tensor
+    count = sharded[path]
+    rows = processes.shard(count)
+    if processes.is_main:
         for rank in range(1, processes.count):
-            for part in _pieces(content[processes.share(count, rank)]):
-                processes.send(part, rank)
-        own: torch.Tensor = content[rows].clone()
-        return own
-    own = torch.empty(rows.stop - rows.start, *shape.shape[1:], dtype=shape.dtype)
-    for part in _pieces(own):
-        processes.take(part, 0)
-    return own
+            for chunk in _chunks(content[processes.shard(count, rank)]):
+                processes.send(chunk, rank)
+        share: torch.Tensor = content[rows].clone()
+        return share
+    share = torch.empty(rows.stop - rows.start, *shape.shape[1:], dtype=shape.dtype)
+    for chunk in _chunks(share):
+        processes.receive(chunk, 0)
+    return share
 
 
-def gather_rows(own: torch.Tensor, count: int, processes: ProcessGroup) -> torch.Tensor | None:
-    """A table of all rows on the host, for the first process; the others give theirs. All must call this at once."""
-    own = own.detach()
-    if not processes.first:
-        for part in _pieces(own):
-            processes.send(part, 0)
+def gather_rows(local: torch.Tensor, count: int, processes: ProcessGroup) -> torch.Tensor | None:
+    """Gather the rows of a table into host memory. All processes must call this at once.
+
+    Returns:
+        The table of ``count`` rows in the main process, None in the others.
+    """
+    local = local.detach()
+    if not processes.is_main:
+        for chunk in _chunks(local):
+            processes.send(chunk, 0)
         return None
-    whole = torch.empty(count, *own.shape[1:], dtype=own.dtype)
-    whole[processes.share(count)] = own.cpu()
+    table = torch.empty(count, *local.shape[1:], dtype=local.dtype)
+    table[processes.shard(count)] = local.cpu()
     for rank in range(1, processes.count):
-        for part in _pieces(whole[processes.share(count, rank)]):
-            processes.take(part, rank)
-    return whole
+        for chunk in _chunks(table[processes.shard(count, rank)]):
+            processes.receive(chunk, rank)
+    return table
 
 
-def _pieces(table: torch.Tensor) -> Iterator[torch.Tensor]:
+def _chunks(table: torch.Tensor) -> Iterator[torch.Tensor]:
     yield from (table[first : first + _ROWS] for first in range(0, len(table), _ROWS))

@@ -1,7 +1,7 @@
-"""What a model is shown in pre-training: pieces of documents between special tokens, some tokens masked.
+"""Examples of pre-training: pieces of documents between special tokens, with some tokens masked.
 
-The examples of a step depend on the corpus, the settings, the seed and the number of the step alone: a run that was
-killed makes the very same ones again. All objectives see the same pieces of the same documents in the same order.
+The examples of a step depend on the corpus, the settings, the seed and the step alone, so that a resumed run sees the
+same ones. All objectives see the same pieces of the same documents in the same order.
 """
 
 from __future__ import annotations
@@ -22,90 +22,102 @@ from merkhet.training.pretraining_settings import PretrainSettings
 from merkhet.training.text_corpus import Corpus, TokenArray
 
 NO_LABEL = -100
-"""The label of an example that is no pair of segments: nothing is learned of their order."""
+"""The label of an example that is no pair of segments; it does not contribute to the segment loss."""
 
-SHOWN_AS_MASK, SHOWN_AS_OTHER = 0.8, 0.1
-"""Of the tokens to be told, so many are masked and so many are another token; the rest stands as it is."""
+MASK_SHARE, RANDOM_SHARE = 0.8, 0.1
+"""Shares of the target tokens that are replaced by the mask and by a random token; the rest is unchanged."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A row of tokens as it is shown, the segment of each, and what is learned: the right token at some columns.
-
-    ``label`` is 1 where the second segment is of another document (nsp), or where the segments are swapped (sop),
-    and 0 where they are as they were; ``slot`` is the place in the batch.
-    """
+    """A row of tokens with masks, and what is to be predicted."""
 
     slot: int
+    """Index in the batch."""
     ids: IntArray
     segments: IntArray
+    """Segment (0 or 1) of each token."""
     columns: IntArray
+    """Positions of the target tokens."""
     targets: IntArray
+    """The original tokens at these positions."""
     label: int = NO_LABEL
+    """1 if the second segment is from another document (nsp) or the segments are swapped (sop), else 0."""
 
 
 @dataclass(frozen=True)
 class SequenceTemplate:
-    """The special tokens that a tokenizer puts around one segment (``first``, ``last``), and those around two."""
+    """The special tokens that a tokenizer puts around one or two segments."""
 
-    first: tuple[int, ...]
-    last: tuple[int, ...]
-    before: tuple[int, ...]
-    between: tuple[int, ...]
-    after: tuple[int, ...]
+    prefix: tuple[int, ...]
+    """Before a single segment."""
+    suffix: tuple[int, ...]
+    """After a single segment."""
+    pair_prefix: tuple[int, ...]
+    """Before the first of two segments."""
+    separator: tuple[int, ...]
+    """Between two segments."""
+    pair_suffix: tuple[int, ...]
+    """After the second of two segments."""
 
     @property
     def size(self) -> int:
-        """How many special tokens a row has at most."""
-        return max(len(self.first) + len(self.last), len(self.before) + len(self.between) + len(self.after))
+        """Maximum number of special tokens of a row."""
+        return max(
+            len(self.prefix) + len(self.suffix), len(self.pair_prefix) + len(self.separator) + len(self.pair_suffix)
+        )
 
-    def row(self, one: TokenArray, other: TokenArray | None = None) -> tuple[IntArray, IntArray]:
-        """One or two segments with the special tokens around them, and the segment of each token."""
-        if other is None:
-            parts: list[Any] = [self.first, one, self.last]
-            second = 0
+    def row(self, first: TokenArray, second: TokenArray | None = None) -> tuple[IntArray, IntArray]:
+        """Return one or two segments with their special tokens, and the segment of each token."""
+        if second is None:
+            parts: list[Any] = [self.prefix, first, self.suffix]
+            second_length = 0
         else:
-            parts = [self.before, one, self.between, other, self.after]
-            second = len(other) + len(self.after)
+            parts = [self.pair_prefix, first, self.separator, second, self.pair_suffix]
+            second_length = len(second) + len(self.pair_suffix)
         ids = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
         segments = np.zeros(len(ids), dtype=np.int64)
-        segments[len(ids) - second :] = 1
+        segments[len(ids) - second_length :] = 1
         return ids, segments
 
 
 def sequence_template(backend: Any) -> SequenceTemplate:
-    """The frame of a tokenizer, by its own template.
+    """Return the template of a tokenizer.
 
-    One that has none for pairs, or nothing to tell two segments apart by, ends the first as it ends a single one.
+    A tokenizer without a template for pairs, or without a separator, ends the first of two segments as it ends a single
+    one.
     """
     text = "a 1 的"
     single, pair = backend.encode(text), backend.encode(text, text)
-    own = np.flatnonzero([owner is not None for owner in single.sequence_ids])
-    first, last = tuple(single.ids[: own[0]]), tuple(single.ids[own[-1] + 1 :])
-    ones, others = (np.flatnonzero([owner == number for owner in pair.sequence_ids]) for number in (0, 1))
-    between = tuple(pair.ids[ones[-1] + 1 : others[0]])
-    if not between:
-        return SequenceTemplate(first, last, first, last, last)
-    return SequenceTemplate(first, last, tuple(pair.ids[: ones[0]]), between, tuple(pair.ids[others[-1] + 1 :]))
+    positions = np.flatnonzero([owner is not None for owner in single.sequence_ids])
+    prefix, suffix = tuple(single.ids[: positions[0]]), tuple(single.ids[positions[-1] + 1 :])
+    first_positions, second_positions = (
+        np.flatnonzero([owner == segment for owner in pair.sequence_ids]) for segment in (0, 1)
+    )
+    separator = tuple(pair.ids[first_positions[-1] + 1 : second_positions[0]])
+    if not separator:
+        return SequenceTemplate(prefix, suffix, prefix, suffix, suffix)
+    return SequenceTemplate(
+        prefix, suffix, tuple(pair.ids[: first_positions[0]]), separator, tuple(pair.ids[second_positions[-1] + 1 :])
+    )
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The mask, and the tokens that are neither special nor unknown: only these are masked or stand in for others.
-
-    ``ordinary`` lists them, ``known`` says of every token whether it is one.
-    """
+    """The mask, and the ordinary tokens: neither special nor unknown. Only these are masked or drawn at random."""
 
     mask: int
     ordinary: IntArray
+    """Ids of all ordinary tokens."""
     known: NDArray[np.bool_]
+    """For every id, whether it is an ordinary token."""
 
     @classmethod
     def of(cls, tokenizer: Any, size: int) -> Vocabulary:
-        """Of a tokenizer, within an embedding of so many tokens."""
-        numbers = set(tokenizer.get_vocab().values())
-        ordinary = sorted(number for number in numbers - set(tokenizer.all_special_ids) if number < size)
-        known = np.zeros(max(numbers) + 1, dtype=bool)
+        """Return the vocabulary of a tokenizer, within an embedding of ``size`` tokens."""
+        ids = set(tokenizer.get_vocab().values())
+        ordinary = sorted(token for token in ids - set(tokenizer.all_special_ids) if token < size)
+        known = np.zeros(max(ids) + 1, dtype=bool)
         known[ordinary] = True
         return cls(int(tokenizer.mask_token_id), np.array(ordinary, dtype=np.int64), known)
 
@@ -113,106 +125,105 @@ class Vocabulary:
 class Examples:
     """The examples of an objective, step by step.
 
-    A document is cut into chunks: as many whole sentences as fit, one after another (a sentence that is too long is
-    cut into pieces). Chunks are gone through in an order drawn anew for each round. For nsp and sop a chunk is cut
-    between two sentences; one of a single sentence is shown whole, and without a label.
+    A document is cut into chunks of as many consecutive sentences as fit; a sentence that is too long is cut into
+    pieces. Each round visits all chunks in a new random order. For nsp and sop a chunk is cut between two sentences; a
+    chunk of one sentence is used whole and without a label.
     """
 
     def __init__(
-        self, corpus: Corpus, frame: SequenceTemplate, vocabulary: Vocabulary, settings: PretrainSettings, seed: int
+        self, corpus: Corpus, template: SequenceTemplate, vocabulary: Vocabulary, settings: PretrainSettings, seed: int
     ) -> None:
-        self.corpus, self.frame, self.vocabulary = corpus, frame, vocabulary
+        self.corpus, self.template, self.vocabulary = corpus, template, vocabulary
         self.settings, self.seed = settings, seed
-        self.space = settings.max_length - frame.size
+        self.space = settings.max_length - template.size
         if self.space < 2:
             raise InputError(
-                f"the setting max_length of learning is {settings.max_length}, and {frame.size} of these are special "
-                f"tokens; it should be {frame.size + 2} or more"
+                f"the setting max_length of learning is {settings.max_length}, and {template.size} of these are "
+                f"special tokens; it should be {template.size + 2} or more"
             )
-        self.pieces, owners = _pieces(corpus, self.space)
-        self.owners = owners
+        self.pieces, self.documents = _pieces(corpus, self.space)
         self.chunks = self._chunks()
         self._order = lru_cache(maxsize=2)(self._draw_order)
-        self._refuse_too_little()
+        self._check_corpus()
 
     def batch(self, step: int) -> list[Example]:
-        """The examples of a step."""
+        """Return the examples of a step."""
         size, count = self.settings.batch_size, len(self.chunks)
-        found = []
+        examples = []
         for slot in range(size):
-            turn, place = divmod(step * size + slot, count)
-            found.append(self.example(int(self._order(turn)[place]), step, slot))
-        return found
+            round_number, index = divmod(step * size + slot, count)
+            examples.append(self.example(int(self._order(round_number)[index]), step, slot))
+        return examples
 
     def example(self, chunk: int, step: int, slot: int) -> Example:
-        """A chunk as an example in a place of a step's batch."""
-        first, last = (int(number) for number in self.chunks[chunk])
-        segments, label = self._segments(first, last, self._draw("segments", step, slot))
-        ids, kinds = self.frame.row(*segments)
-        row, columns = self._masked(ids, self._draw("masks", step, slot))
-        return Example(slot, row, kinds, columns, ids[columns], label)
+        """Return a chunk as the example of a slot in a step's batch."""
+        first, last = (int(piece) for piece in self.chunks[chunk])
+        segments, label = self._segments(first, last, self._generator("segments", step, slot))
+        ids, segment_ids = self.template.row(*segments)
+        row, columns = self._mask_tokens(ids, self._generator("masks", step, slot))
+        return Example(slot, row, segment_ids, columns, ids[columns], label)
 
     def tokens_of(self, first: int, last: int) -> TokenArray:
-        """The tokens of the pieces from one up to another."""
+        """Return the tokens of the pieces from ``first`` to ``last``, exclusive."""
         return self.corpus.tokens[self.pieces[first] : self.pieces[last]]
 
-    def _segments(self, first: int, last: int, draw: Generator) -> tuple[Sequence[TokenArray], int]:
+    def _segments(self, first: int, last: int, generator: Generator) -> tuple[Sequence[TokenArray], int]:
         kind = self.settings.objective.partition("+")[2]
         if kind not in ("nsp", "sop") or last - first < 2:
             return (self.tokens_of(first, last),), NO_LABEL
-        cut = int(draw.integers(first + 1, last))
-        label = int(draw.integers(2))
-        one, other = self.tokens_of(first, cut), self.tokens_of(cut, last)
+        cut = int(generator.integers(first + 1, last))
+        label = int(generator.integers(2))
+        left, right = self.tokens_of(first, cut), self.tokens_of(cut, last)
         if kind == "sop":
-            return ((other, one) if label else (one, other)), label
-        return (one, self._of_another_document(first, self.space - len(one), draw) if label else other), label
+            return ((right, left) if label else (left, right)), label
+        return (left, self._draw_other_segment(first, self.space - len(left), generator) if label else right), label
 
-    def _of_another_document(self, piece: int, space: int, draw: Generator) -> TokenArray:
-        """Sentences that follow one another in a document other than that of a piece, as many as there is space for."""
-        begin, end = np.searchsorted(self.owners, [self.owners[piece], self.owners[piece] + 1])
-        start = int(draw.integers(len(self.owners) - (end - begin)))
+    def _draw_other_segment(self, piece: int, space: int, generator: Generator) -> TokenArray:
+        """Draw consecutive sentences of another document than the piece's, as many as fit."""
+        begin, end = np.searchsorted(self.documents, [self.documents[piece], self.documents[piece] + 1])
+        start = int(generator.integers(len(self.documents) - (end - begin)))
         start += int(end - begin) if start >= begin else 0
-        stop = min(self._fitting(start, space), int(np.searchsorted(self.owners, self.owners[start] + 1)))
+        stop = min(self._end_of_fitting(start, space), int(np.searchsorted(self.documents, self.documents[start] + 1)))
         return self.tokens_of(start, max(stop, start + 1))[:space]
 
-    def _masked(self, ids: IntArray, draw: Generator) -> tuple[IntArray, IntArray]:
-        """The row as it is shown, and the columns to be told; special tokens stay."""
-        usual = np.flatnonzero(self.vocabulary.known[ids])
-        count = min(len(usual), max(1, round(len(usual) * self.settings.masked)))
-        columns: IntArray = np.sort(draw.choice(usual, count, replace=False)) if count else usual
-        how, others = draw.random(count), draw.choice(self.vocabulary.ordinary, count)
-        shown = np.where(how < SHOWN_AS_MASK + SHOWN_AS_OTHER, others, ids[columns])
+    def _mask_tokens(self, ids: IntArray, generator: Generator) -> tuple[IntArray, IntArray]:
+        """Return the row with masks, and the target positions; special tokens are never masked."""
+        candidates = np.flatnonzero(self.vocabulary.known[ids])
+        count = min(len(candidates), max(1, round(len(candidates) * self.settings.masked)))
+        columns: IntArray = np.sort(generator.choice(candidates, count, replace=False)) if count else candidates
+        draws, random_tokens = generator.random(count), generator.choice(self.vocabulary.ordinary, count)
+        unmasked = np.where(draws < MASK_SHARE + RANDOM_SHARE, random_tokens, ids[columns])
         row = ids.copy()
-        row[columns] = np.where(how < SHOWN_AS_MASK, self.vocabulary.mask, shown)
+        row[columns] = np.where(draws < MASK_SHARE, self.vocabulary.mask, unmasked)
         return row, columns
 
     def _chunks(self) -> IntArray:
-        """The first piece of every chunk and the piece after its last; those with nothing to mask are left out."""
-        ends = np.append(np.flatnonzero(np.diff(self.owners)) + 1, len(self.owners))
-        found, first = [], 0
+        """Return the first piece and the end of every chunk; chunks without an ordinary token are left out."""
+        ends = np.append(np.flatnonzero(np.diff(self.documents)) + 1, len(self.documents))
+        bounds, first = [], 0
         for end in ends.tolist():
             while first < end:
-                last = min(end, max(first + 1, self._fitting(first, self.space)))
-                found.append((first, last))
+                last = min(end, max(first + 1, self._end_of_fitting(first, self.space)))
+                bounds.append((first, last))
                 first = last
-        chunks: IntArray = np.array(found, dtype=np.int64)
-        usual = self.vocabulary.known[self.corpus.tokens]
-        return chunks[np.logical_or.reduceat(usual, self.pieces[chunks[:, 0]])]
+        chunks: IntArray = np.array(bounds, dtype=np.int64)
+        is_ordinary = self.vocabulary.known[self.corpus.tokens]
+        return chunks[np.logical_or.reduceat(is_ordinary, self.pieces[chunks[:, 0]])]
 
-    def _fitting(self, first: int, space: int) -> int:
-        """The piece after the last that fits into a space, from a first one on."""
+    def _end_of_fitting(self, first: int, space: int) -> int:
+        """Return the piece after the last that fits into ``space`` tokens, counted from ``first``."""
         return int(np.searchsorted(self.pieces, self.pieces[first] + space, side="right")) - 1
 
-    def _draw_order(self, turn: int) -> IntArray:
-        order: IntArray = self._draw("order", turn).permutation(len(self.chunks))
+    def _draw_order(self, round_number: int) -> IntArray:
+        order: IntArray = self._generator("order", round_number).permutation(len(self.chunks))
         return order
 
-    def _draw(self, *what: Any) -> Generator:
-        return np.random.default_rng(derived_seed(self.seed, "pretrain", *what))
+    def _generator(self, *key: Any) -> Generator:
+        return np.random.default_rng(derived_seed(self.seed, "pretrain", *key))
 
-    def _refuse_too_little(self) -> None:
+    def _check_corpus(self) -> None:
         if not len(self.chunks):
-            raise InputError("the corpus has no word that the model knows; name one in the model's language")
+            raise InputError("the corpus has no word that the model knows; name a corpus in the model's language")
         if self.settings.objective not in ("mlm+nsp", "mlm+sop"):
             return
         if not (np.diff(self.chunks, axis=1) > 1).any():
@@ -220,17 +231,17 @@ class Examples:
                 f"{self.settings.objective} needs documents of two sentences, and the corpus has none with two in "
                 f"{self.space} tokens; put blank lines between documents, or use mlm or mlm+sbo"
             )
-        if self.settings.objective == "mlm+nsp" and self.owners[0] == self.owners[-1]:
+        if self.settings.objective == "mlm+nsp" and self.documents[0] == self.documents[-1]:
             raise InputError(
                 "mlm+nsp needs two documents, and the corpus is a single one; put blank lines between documents"
             )
 
 
 def _pieces(corpus: Corpus, space: int) -> tuple[IntArray, IntArray]:
-    """Where sentences begin, those too long for a space cut into pieces, and the document of each piece."""
+    """Return the offset of each piece (a sentence, or a part of one that is too long) and its document."""
     starts, lengths = corpus.sentences[:-1], np.diff(corpus.sentences)
     counts = -(-lengths // space)
-    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    pieces = np.append(np.repeat(starts, counts) + within * space, corpus.sentences[-1])
-    of_sentence = np.repeat(np.arange(len(corpus.documents) - 1), np.diff(corpus.documents))
-    return pieces, np.repeat(of_sentence, counts)
+    index_in_sentence = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    pieces = np.append(np.repeat(starts, counts) + index_in_sentence * space, corpus.sentences[-1])
+    sentence_documents = np.repeat(np.arange(len(corpus.documents) - 1), np.diff(corpus.documents))
+    return pieces, np.repeat(sentence_documents, counts)

@@ -1,7 +1,7 @@
-"""The losses of pre-training: masked tokens, and what an objective adds by a head of its own.
+"""Pre-training objectives: the loss of masked tokens, and the losses that an objective adds with a head of its own.
 
-The body of a network works once; its language-model head works at the masked tokens alone, whatever the architecture.
-What an objective adds (pairs of segments, boundaries) is read from the states of the body.
+The body of the network runs once, and its language-model head at the masked tokens alone. The added heads read the
+states of the body.
 """
 
 from __future__ import annotations
@@ -20,58 +20,60 @@ from merkhet.models.lm_head import logits_at
 from merkhet.models.protocol import IntArray
 from merkhet.training._pretraining_examples import NO_LABEL, Example
 
-_SPREAD = 0.02
+_INITIAL_STD = 0.02
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Sums of cross-entropies over masked tokens and, where the objective adds something, over what it adds."""
+    """Summed cross-entropies of some examples."""
 
     mlm: torch.Tensor
+    """Loss of the masked tokens."""
     extra: torch.Tensor | None = None
+    """Loss of the head that the objective adds."""
 
 
 class SegmentHead(nn.Module):  # type: ignore[misc]
-    """Tells from the first token's state whether two segments stand as they were: a pooler and two classes."""
+    """Classifies from the first token's state whether two segments are in their original order."""
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
         self.pooler = nn.Linear(hidden, hidden)
         self.classes = nn.Linear(hidden, 2)
-        _begin(self)
+        _initialize(self)
 
     def forward(self, first: torch.Tensor) -> torch.Tensor:
-        """Two logits for each state."""
-        found: torch.Tensor = self.classes(torch.tanh(self.pooler(first)))
-        return found.float()
+        """Return two logits for each state."""
+        logits: torch.Tensor = self.classes(torch.tanh(self.pooler(first)))
+        return logits.float()
 
 
 class BoundaryHead(nn.Module):  # type: ignore[misc]
-    """Tells a token from the states left and right of it, and the embedding of its place between them.
+    """Predicts a token from its neighbours' states and a position embedding.
 
-    Two layers with GELU and LayerNorm, as SpanBERT has them, and the network's own input embeddings as the output.
-    All spans are of one token, so there is one place.
+    Two layers with GELU and LayerNorm, as in SpanBERT; the output matrix is the network's input embeddings. All spans
+    have one token, so there is one position.
     """
 
     def __init__(self, hidden: int, embedding: int, vocabulary: int) -> None:
         super().__init__()
-        self.place = nn.Embedding(1, hidden)
+        self.position = nn.Embedding(1, hidden)
         self.layers = nn.Sequential(
             *(nn.Linear(3 * hidden, hidden), nn.GELU(), nn.LayerNorm(hidden)),
             *(nn.Linear(hidden, embedding), nn.GELU(), nn.LayerNorm(embedding)),
         )
         self.bias = nn.Parameter(torch.zeros(vocabulary))
-        _begin(self)
+        _initialize(self)
 
     def forward(self, left: torch.Tensor, right: torch.Tensor, embeddings: torch.Tensor) -> torch.Tensor:
-        """Logits over the vocabulary for each pair of neighbours."""
-        place = self.place.weight.expand(len(left), -1).to(left.dtype)
-        found: torch.Tensor = self.layers(torch.cat([left, right, place], dim=1))
-        return nn.functional.linear(found, embeddings).float() + self.bias
+        """Return logits over the vocabulary for each pair of neighbours."""
+        position = self.position.weight.expand(len(left), -1).to(left.dtype)
+        hidden: torch.Tensor = self.layers(torch.cat([left, right, position], dim=1))
+        return nn.functional.linear(hidden, embeddings).float() + self.bias
 
 
 class Objective:
-    """An objective for a network: the head that it adds, trained from new, and the losses of examples."""
+    """An objective for a network: the new head that it adds, and the losses of examples."""
 
     def __init__(self, network: Any, name: str, pad: int, precision: str = "float32") -> None:
         self.network, self.name, self.pad = network, name, pad
@@ -87,37 +89,40 @@ class Objective:
         self.halved = precision == "bfloat16" and network.device.type == "cuda"
 
     def counts(self, batch: Sequence[Example]) -> tuple[int, int]:
-        """How many masked tokens a batch has, and how many things the objective adds to be told."""
-        masked = sum(len(one.targets) for one in batch)
+        """Return the number of masked tokens of a batch, and of the added head's targets."""
+        masked = sum(len(example.targets) for example in batch)
         if isinstance(self.head, SegmentHead):
-            return masked, sum(one.label != NO_LABEL for one in batch)
+            return masked, sum(example.label != NO_LABEL for example in batch)
         return masked, masked if self.head else 0
 
-    def losses(self, some: Sequence[Example]) -> Losses:
-        """The sums of the losses of some examples."""
-        ids, seen, segments = _table(some, self.pad)
-        rows = np.repeat(np.arange(len(some)), [len(one.columns) for one in some])
-        columns = np.concatenate([one.columns for one in some])
-        inputs = {"input_ids": self._there(ids), "attention_mask": self._there(seen)}
+    def losses(self, examples: Sequence[Example]) -> Losses:
+        """Return the summed losses of some examples."""
+        ids, attention, segments = _pad_batch(examples, self.pad)
+        rows = np.repeat(np.arange(len(examples)), [len(example.columns) for example in examples])
+        columns = np.concatenate([example.columns for example in examples])
+        inputs = {"input_ids": self._tensor(ids), "attention_mask": self._tensor(attention)}
         if self.segmented:
-            inputs["token_type_ids"] = self._there(segments)
-        targets = self._there(np.concatenate([one.targets for one in some]))
-        places = self._there(rows), self._there(columns)
+            inputs["token_type_ids"] = self._tensor(segments)
+        targets = self._tensor(np.concatenate([example.targets for example in examples]))
+        positions = self._tensor(rows), self._tensor(columns)
         with self._precision():
-            states, logits = states_and_logits(self.network, *places, **inputs)
-            mlm = nn.functional.cross_entropy(logits, targets, reduction="sum")
+            states, mlm_logits = states_and_logits(self.network, *positions, **inputs)
+            mlm = nn.functional.cross_entropy(mlm_logits, targets, reduction="sum")
             if isinstance(self.head, SegmentHead):
-                labels = self._there(np.array([one.label for one in some]))
-                told = self.head(states[:, 0])
-                return Losses(mlm, nn.functional.cross_entropy(told, labels, ignore_index=NO_LABEL, reduction="sum"))
+                labels = self._tensor(np.array([example.label for example in examples]))
+                logits = self.head(states[:, 0])
+                return Losses(mlm, nn.functional.cross_entropy(logits, labels, ignore_index=NO_LABEL, reduction="sum"))
             if isinstance(self.head, BoundaryHead):
-                left, right = self._there(np.maximum(columns - 1, 0)), self._there(_right(rows, columns, seen))
+                left, right = (
+                    self._tensor(np.maximum(columns - 1, 0)),
+                    self._tensor(_right_neighbours(rows, columns, attention)),
+                )
                 embeddings = self.network.get_input_embeddings().weight
-                told = self.head(states[places[0], left], states[places[0], right], embeddings)
-                return Losses(mlm, nn.functional.cross_entropy(told, targets, reduction="sum"))
+                logits = self.head(states[positions[0], left], states[positions[0], right], embeddings)
+                return Losses(mlm, nn.functional.cross_entropy(logits, targets, reduction="sum"))
         return Losses(mlm)
 
-    def _there(self, values: IntArray) -> torch.Tensor:
+    def _tensor(self, values: IntArray) -> torch.Tensor:
         return torch.from_numpy(values).to(self.network.device)
 
     def _precision(self) -> AbstractContextManager[Any]:
@@ -127,42 +132,42 @@ class Objective:
 def states_and_logits(
     network: Any, rows: torch.Tensor, columns: torch.Tensor, **inputs: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The states of all positions after a network's body, and the logits at chosen ones, in one pass."""
-    kept: list[torch.Tensor] = []
+    """Return the states of all positions after the network's body, and the logits at chosen ones, in one pass."""
+    captured: list[torch.Tensor] = []
 
-    def keep(_module: Any, _arguments: Any, output: Any) -> None:
-        kept.append(output[0])
+    def capture(_module: Any, _arguments: Any, output: Any) -> None:
+        captured.append(output[0])
 
-    # Hooks are called in the order of their making: this one comes before positions are picked.
-    handle = network.base_model.register_forward_hook(keep)
+    # Hooks run in the order of registration: this one runs before positions are selected.
+    handle = network.base_model.register_forward_hook(capture)
     try:
         logits = logits_at(network, rows, columns, **inputs)
     finally:
         handle.remove()
-    return kept[0], logits
+    return captured[0], logits
 
 
-def _table(some: Sequence[Example], pad: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Tokens, which of them are seen, and their segments, padded to the longest row."""
-    shape = len(some), max(len(one.ids) for one in some)
-    ids, seen, segments = np.full(shape, pad, dtype=np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for line, one in enumerate(some):
-        ids[line, : len(one.ids)] = one.ids
-        seen[line, : len(one.ids)] = 1
-        segments[line, : len(one.ids)] = one.segments
-    return ids, seen, segments
+def _pad_batch(examples: Sequence[Example], pad: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return tokens, attention mask and segments, padded to the longest row."""
+    shape = len(examples), max(len(example.ids) for example in examples)
+    ids, attention, segments = np.full(shape, pad, dtype=np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    for row, example in enumerate(examples):
+        ids[row, : len(example.ids)] = example.ids
+        attention[row, : len(example.ids)] = 1
+        segments[row, : len(example.ids)] = example.segments
+    return ids, attention, segments
 
 
-def _right(rows: IntArray, columns: IntArray, seen: IntArray) -> IntArray:
-    """The column right of each, within its row."""
-    found: IntArray = np.minimum(columns + 1, seen.sum(axis=1)[rows] - 1)
-    return found
+def _right_neighbours(rows: IntArray, columns: IntArray, attention: IntArray) -> IntArray:
+    """Return the column right of each, within its row."""
+    neighbours: IntArray = np.minimum(columns + 1, attention.sum(axis=1)[rows] - 1)
+    return neighbours
 
 
-def _begin(head: nn.Module) -> None:
-    """Weights as BERT begins with them."""
-    for part in head.modules():
-        if isinstance(part, nn.Linear | nn.Embedding):
-            nn.init.normal_(part.weight, std=_SPREAD)
-        if isinstance(part, nn.Linear):
-            nn.init.zeros_(part.bias)
+def _initialize(head: nn.Module) -> None:
+    """Initialize weights as BERT does."""
+    for module in head.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=_INITIAL_STD)
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)

@@ -1,7 +1,7 @@
-"""Scores of candidates that gradients flow back through: the same that a model's own scoring gives.
+"""Differentiable scores of candidates, equal to those of the models' own scoring.
 
-A question becomes lines of tokens and a list of what is read there. A masked model has one line for each number of
-masks; a causal one has trees of tokens, in which the prompt and common beginnings are computed once.
+A question becomes sequences of tokens and a list of tokens to read there. A masked model has one sequence for each
+number of masks; a causal one has token trees, in which the prompt and common beginnings are computed once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from merkhet.models.protocol import IntArray
 from merkhet.models.token_trie import TokenTrie, build_tries
 from merkhet.models.tokenize_candidates import TokenizedCandidates
 
-WAYS = {
+TRAINABLE_METHODS = {
     "masked": {name: ways for name, ways in MASKED_METHODS.items() if ways[0] in ("multiple", "single")},
     "causal": {
         name: ways
@@ -31,146 +31,172 @@ WAYS = {
         if ways[0] in ("given", "candidate") and ways[1] in ("mean", "sum", "first-token")
     },
 }
-"""Of each kind of model the methods that can be learned by, each as a way of reading and a pooling."""
-USUAL = {"masked": "multiple-mean", "causal": "mean"}
+"""For each kind of model the scoring methods that are differentiable, each as a reading and a pooling."""
+DEFAULT_METHODS = {"masked": "multiple-mean", "causal": "mean"}
 
 
 @dataclass(frozen=True)
-class Line:
-    """A row of tokens. In a tree each token has its place in a sentence, and sees some of the others."""
+class TokenSequence:
+    """A sequence of tokens, or a token tree."""
 
     ids: IntArray
-    places: IntArray | None = None
-    seen: NDArray[np.bool_] | None = None
+    positions: IntArray | None = None
+    """In a tree, the position of each token in its sentence."""
+    attention: NDArray[np.bool_] | None = None
+    """In a tree, which tokens attend to which."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Candidates of one question as lines of tokens, and what is read of them.
+class ScoringPlan:
+    """Candidates of one question as sequences, and the log-probabilities to read.
 
-    Value i is the log-probability of token ``tokens[i]`` at column ``columns[i]`` of line ``numbers[i]``; those of
-    candidate c begin at ``starts[c]`` and end before ``starts[c + 1]``.
+    Value i is the log-probability of ``tokens[i]`` at position ``columns[i]`` of sequence ``numbers[i]``.
     """
 
-    lines: tuple[Line, ...]
+    sequences: tuple[TokenSequence, ...]
     numbers: IntArray
+    """Sequence of each value."""
     columns: IntArray
+    """Position of each value."""
     tokens: IntArray
+    """Token of each value."""
     starts: IntArray
+    """Offset of each candidate's values, and the end."""
 
 
-def ask(model: MaskedModel | CausalModel, placed: TokenizedCandidates, method: str, chosen: Sequence[int]) -> Asked:
-    """Some candidates of a placed list, by their numbers and in their order, ready to be scored by a method."""
-    way, pooling = WAYS[model.kind][method]
+def plan_scoring(
+    model: MaskedModel | CausalModel, tokenized: TokenizedCandidates, method: str, candidates: Sequence[int]
+) -> ScoringPlan:
+    """Plan the scoring of some candidates of a question.
+
+    Args:
+        model: a masked or causal model.
+        placed: the question's tokenized candidates.
+        method: name of the scoring method.
+        candidates: numbers of the candidates, in the order of the scores.
+    """
+    reading, pooling = TRAINABLE_METHODS[model.kind][method]
     if isinstance(model, CausalModel):
-        return _ask_causal(model, placed, way, pooling, chosen)
-    plan = model.plan_reads([placed.windows.candidates[number] for number in chosen], way)
-    lines = tuple(Line(np.array((*placed.prefix, *inner, *placed.suffix), dtype=np.int64)) for inner in plan.rows)
-    return Asked(lines, plan.row_indices, plan.columns + len(placed.prefix), plan.tokens, plan.starts)
+        return _plan_causal(model, tokenized, reading, pooling, candidates)
+    plan = model.plan_reads([tokenized.windows.candidates[candidate] for candidate in candidates], reading)
+    sequences = tuple(
+        TokenSequence(np.array((*tokenized.prefix, *window, *tokenized.suffix), dtype=np.int64)) for window in plan.rows
+    )
+    return ScoringPlan(sequences, plan.row_indices, plan.columns + len(tokenized.prefix), plan.tokens, plan.starts)
 
 
-def _ask_causal(
-    model: CausalModel, placed: TokenizedCandidates, part: str, pooling: str, chosen: Sequence[int]
-) -> Asked:
-    branches = split_shared_prefix(placed)
-    prompt = (*placed.prefix, *branches.shared) or (model.start_token(),)
-    sentences = [model.strip_end_tokens((*branches.sequences[n], *placed.suffix), branches.stops[n]) for n in chosen]
-    lines, reads = [], {}
+def _plan_causal(
+    model: CausalModel, tokenized: TokenizedCandidates, reading: str, pooling: str, candidates: Sequence[int]
+) -> ScoringPlan:
+    branches = split_shared_prefix(tokenized)
+    prompt = (*tokenized.prefix, *branches.shared) or (model.start_token(),)
+    sentences = [
+        model.strip_end_tokens((*branches.sequences[n], *tokenized.suffix), branches.stops[n]) for n in candidates
+    ]
+    sequences, reads = [], {}
     for number, tree in enumerate(build_tries(sentences, NODES_PER_TRIE if model.share_prefixes else 0)):
-        lines.append(_rooted(prompt, tree, model.share_prefixes))
-        for place, member in enumerate(tree.sequence_ids.tolist()):
-            first, last = tree.starts[place : place + 2]
-            if part == "candidate":
-                first, last = first + branches.starts[chosen[member]], first + branches.stops[chosen[member]]
+        sequences.append(_attach_tree(prompt, tree, model.share_prefixes))
+        for index, member in enumerate(tree.sequence_ids.tolist()):
+            first, last = tree.starts[index : index + 2]
+            if reading == "candidate":
+                first, last = first + branches.starts[candidates[member]], first + branches.stops[candidates[member]]
             path = tree.paths[first : first + 1 if pooling == "first-token" else last]
             path = path[model.can_write(tree.targets[path])]
             reads[member] = np.full(len(path), number), len(prompt) + tree.sources[path], tree.targets[path]
-    ordered = [reads[place] for place in range(len(chosen))]
+    ordered = [reads[member] for member in range(len(candidates))]
     numbers, columns, tokens = (np.concatenate(parts).astype(np.int64) for parts in zip(*ordered, strict=True))
-    starts = np.cumsum([0, *(len(one[0]) for one in ordered)])
-    return Asked(tuple(lines), numbers, columns, tokens, starts)
+    starts = np.cumsum([0, *(len(read[0]) for read in ordered)])
+    return ScoringPlan(tuple(sequences), numbers, columns, tokens, starts)
 
 
-def _rooted(prompt: tuple[int, ...], tree: TokenTrie, shared: bool) -> Line:
-    """A prompt with a tree of candidates after it."""
-    first, size = len(prompt), len(prompt) + len(tree.tokens)
+def _attach_tree(prompt: tuple[int, ...], tree: TokenTrie, shared: bool) -> TokenSequence:
+    """Return a prompt with a tree of candidates after it."""
+    prompt_length, size = len(prompt), len(prompt) + len(tree.tokens)
     ids = np.concatenate([np.array(prompt, dtype=np.int64), tree.tokens])
     if not shared:
-        return Line(ids)
-    seen = np.zeros((size, size), dtype=np.bool_)
-    seen[:first, :first] = np.tri(first, dtype=np.bool_)
-    seen[first:, :first] = True
-    seen[first:, first:] = tree.visible
-    return Line(ids, np.concatenate([np.arange(first), first + tree.depths]), seen)
+        return TokenSequence(ids)
+    attention = np.zeros((size, size), dtype=np.bool_)
+    attention[:prompt_length, :prompt_length] = np.tri(prompt_length, dtype=np.bool_)
+    attention[prompt_length:, :prompt_length] = True
+    attention[prompt_length:, prompt_length:] = tree.visible
+    return TokenSequence(ids, np.concatenate([np.arange(prompt_length), prompt_length + tree.depths]), attention)
 
 
-def score(
-    model: MaskedModel | CausalModel, some: Sequence[Asked], method: str, *, raw: bool = False
+def score_candidates(
+    model: MaskedModel | CausalModel, plans: Sequence[ScoringPlan], method: str, *, raw: bool = False
 ) -> list[torch.Tensor]:
-    """The scores of each question's candidates, in float32: log-probabilities pooled as the method says.
+    """Return the scores of each question's candidates in float32: log-probabilities, pooled by the method.
 
-    ``raw`` pools the logits themselves, which are not comparable between masks.
+    Args:
+        model: a masked or causal model.
+        plans: the questions.
+        method: name of the scoring method.
+        raw: pool logits instead of log-probabilities; logits are not comparable between masks.
     """
-    lines = [line for one in some for line in one.lines]
-    shifts = np.cumsum([0, *(len(one.lines) for one in some)])
-    numbers = np.concatenate([one.numbers + shift for one, shift in zip(some, shifts, strict=False)])
-    columns = np.concatenate([one.columns for one in some])
-    # Several tokens may be read at one position: the head works there once.
+    sequences = [sequence for plan in plans for sequence in plan.sequences]
+    offsets = np.cumsum([0, *(len(plan.sequences) for plan in plans)])
+    numbers = np.concatenate([plan.numbers + offset for plan, offset in zip(plans, offsets, strict=False)])
+    columns = np.concatenate([plan.columns for plan in plans])
+    # Several tokens may be read at one position: the head runs there once.
     width = int(columns.max()) + 1
-    positions, at = np.unique(numbers * width + columns, return_inverse=True)
+    positions, position_of_value = np.unique(numbers * width + columns, return_inverse=True)
     device = model.model.device
 
-    def there(values: Any) -> torch.Tensor:
+    def to_device(values: Any) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
     early = model.pick_after if isinstance(model, MaskedModel) else None
     logits = logits_at(
-        model.model, there(positions // width), there(positions % width), early, **_inputs(model, lines, there)
+        model.model,
+        to_device(positions // width),
+        to_device(positions % width),
+        early,
+        **_inputs(model, sequences, to_device),
     )
-    found = there(at.reshape(-1))
+    position_indices = to_device(position_of_value.reshape(-1))
     table = logits if raw else torch.log_softmax(logits, dim=1)
-    values = table[found, there(np.concatenate([one.tokens for one in some]))]
-    sizes = [len(one.starts) - 1 for one in some]
-    counts = np.concatenate([np.diff(one.starts) for one in some])
-    pooled = _pool(values, there(counts), WAYS[model.kind][method][1])
+    values = table[position_indices, to_device(np.concatenate([plan.tokens for plan in plans]))]
+    sizes = [len(plan.starts) - 1 for plan in plans]
+    counts = np.concatenate([np.diff(plan.starts) for plan in plans])
+    pooled = _pool(values, to_device(counts), TRAINABLE_METHODS[model.kind][method][1])
     return list(pooled.split(sizes))
 
 
-def _inputs(model: MaskedModel | CausalModel, lines: Sequence[Line], there: Any) -> dict[str, Any]:
-    """Lines as a padded batch."""
-    lengths = np.array([len(line.ids) for line in lines])
+def _inputs(model: MaskedModel | CausalModel, sequences: Sequence[TokenSequence], to_device: Any) -> dict[str, Any]:
+    """Return sequences as a padded batch of network inputs."""
+    lengths = np.array([len(sequence.ids) for sequence in sequences])
     longest = int(lengths.max())
-    ids = np.full((len(lines), longest), model.pad if isinstance(model, MaskedModel) else 0, dtype=np.int64)
-    for number, line in enumerate(lines):
-        ids[number, : lengths[number]] = line.ids
-    inputs: dict[str, Any] = {"input_ids": there(ids)}
+    ids = np.full((len(sequences), longest), model.pad if isinstance(model, MaskedModel) else 0, dtype=np.int64)
+    for row, sequence in enumerate(sequences):
+        ids[row, : lengths[row]] = sequence.ids
+    inputs: dict[str, Any] = {"input_ids": to_device(ids)}
     if isinstance(model, CausalModel):
         inputs["use_cache"] = False
-    if lines[0].seen is None:
+    if sequences[0].attention is None:
         if lengths.min() < longest:
-            inputs["attention_mask"] = there((np.arange(longest) < lengths[:, None]).astype(np.int64))
+            inputs["attention_mask"] = to_device((np.arange(longest) < lengths[:, None]).astype(np.int64))
         return inputs
-    seen = np.broadcast_to(np.eye(longest, dtype=np.bool_), (len(lines), longest, longest)).copy()
-    places = np.zeros((len(lines), longest), dtype=np.int64)
-    for number, line in enumerate(lines):
-        assert line.seen is not None and line.places is not None
-        size = lengths[number]
-        seen[number, :size, :size] = line.seen
-        places[number, :size] = line.places
-    hidden = there(~seen).unsqueeze(1)
+    attention = np.broadcast_to(np.eye(longest, dtype=np.bool_), (len(sequences), longest, longest)).copy()
+    positions = np.zeros((len(sequences), longest), dtype=np.int64)
+    for row, sequence in enumerate(sequences):
+        assert sequence.attention is not None and sequence.positions is not None
+        size = lengths[row]
+        attention[row, :size, :size] = sequence.attention
+        positions[row, :size] = sequence.positions
+    hidden = to_device(~attention).unsqueeze(1)
     mask = torch.zeros(hidden.shape, dtype=model.model.dtype, device=hidden.device)
     inputs["attention_mask"] = mask.masked_fill_(hidden, torch.finfo(model.model.dtype).min)
-    inputs["position_ids"] = there(places)
+    inputs["position_ids"] = to_device(positions)
     return inputs
 
 
 def _pool(values: torch.Tensor, counts: torch.Tensor, pooling: str) -> torch.Tensor:
-    """One value a candidate, of the values that are its own."""
+    """Pool the values of each candidate into one score."""
     if pooling in ("first", "first-token"):
         return values[torch.cumsum(counts, 0) - counts]
-    owners = torch.repeat_interleave(torch.arange(len(counts), device=values.device), counts)
-    empty = values.new_zeros(len(counts))
+    candidates = torch.repeat_interleave(torch.arange(len(counts), device=values.device), counts)
+    zeros = values.new_zeros(len(counts))
     if pooling == "max":
-        return empty.scatter_reduce(0, owners, values, "amax", include_self=False)
-    sums = empty.index_add(0, owners, values)
+        return zeros.scatter_reduce(0, candidates, values, "amax", include_self=False)
+    sums = zeros.index_add(0, candidates, values)
     return sums / counts if pooling == "mean" else sums

@@ -1,4 +1,4 @@
-"""What learning leaves behind: a folder with what was learned, and the record of how it was made."""
+"""Training artifacts: a folder with trained weights and the record of how they were made."""
 
 from __future__ import annotations
 
@@ -21,23 +21,25 @@ from merkhet.models.protocol import Model
 RECORD = "learned.json"
 WEIGHTS = "model.safetensors"
 
-TOGETHER = ("processes", "shard_head")
-"""Settings that say how processes share the work, and do not decide what is learned."""
+PROCESS_SETTINGS = ("processes", "shard_head")
+"""Settings that say how processes share the work; they do not affect the weights."""
 
 Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
 class TrainingArtifact:
-    """A model that has learned: its folder, the fingerprint it has when loaded from there, and its record."""
+    """A trained model or trained soft prompts in a folder."""
 
     folder: Path
     fingerprint: str
+    """Fingerprint of the model when it is loaded from the folder."""
     record: Mapping[str, Any]
+    """How it was made; the content of learned.json."""
 
 
 class Learner(Protocol):
-    """What a learner is: a function that changes a model by questions and saves it in a folder."""
+    """A function that trains a model on questions and saves the artifact in a folder."""
 
     def __call__(
         self,
@@ -50,37 +52,41 @@ class Learner(Protocol):
         seed: int = 0,
         progress: Progress | None = None,
     ) -> TrainingArtifact:
-        """Learn from the training questions; the dev questions say when to stop."""
+        """Train on the training questions; the dev questions choose the epoch."""
 
 
-def make_settings(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
-    """Settings of a learner from a mapping; refuses an unknown name or a value of another type."""
-    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
-    given = dict(given)
-    for name, value in given.items():
-        if name not in known:
-            raise InputError(f"there is no setting {name!r} of learning; {did_you_mean(name, known)}")
-        usual = known[name].default
-        if isinstance(usual, str) and isinstance(value, bool):  # YAML takes yes and no for truths.
-            value = given[name] = "yes" if value else "no"
-        fits = isinstance(value, type(usual)) or (isinstance(usual, float) and isinstance(value, int))
+def make_settings(kind: type[Settings], options: Mapping[str, Any]) -> Settings:
+    """Make the settings of a learner from a mapping.
+
+    Raises:
+        InputError: a name is unknown, or a value has another type than the default.
+    """
+    defaults = {setting.name: setting.default for setting in fields(kind)}  # type: ignore[arg-type]
+    options = dict(options)
+    for name, value in options.items():
+        if name not in defaults:
+            raise InputError(f"there is no setting {name!r} of learning; {did_you_mean(name, defaults)}")
+        default = defaults[name]
+        if isinstance(default, str) and isinstance(value, bool):  # YAML reads yes and no as booleans.
+            value = options[name] = "yes" if value else "no"
+        fits = isinstance(value, type(default)) or (isinstance(default, float) and isinstance(value, int))
         if not fits or isinstance(value, bool):
-            raise InputError(f"the setting {name} of learning is {value!r}, and should be like {usual!r}")
-    return kind(**given)
+            raise InputError(f"the setting {name} of learning is {value!r}, and should be like {default!r}")
+    return kind(**options)
 
 
 def result_settings(settings: Any) -> dict[str, Any]:
-    """Return the settings that affect what is learned; they identify a training."""
-    return {name: value for name, value in asdict(settings).items() if name not in TOGETHER}
+    """Return the settings that affect the weights; they identify a training."""
+    return {name: value for name, value in asdict(settings).items() if name not in PROCESS_SETTINGS}
 
 
 def process_settings(settings: Any) -> dict[str, Any]:
     """Return the settings that say how processes share the work."""
-    return {name: value for name, value in asdict(settings).items() if name in TOGETHER}
+    return {name: value for name, value in asdict(settings).items() if name in PROCESS_SETTINGS}
 
 
 def check_process_counts(processes: int, parts: int) -> None:
-    """Refuse numbers of processes and of parts of a batch that make no sense, or do not fit each other."""
+    """Refuse numbers of processes and of parts of a batch that are invalid or do not fit each other."""
     for name, value in (("processes", processes), ("parts", parts)):
         if value < 1:
             raise InputError(f"the setting {name} of learning is {value}, and should be 1 or more")
@@ -92,57 +98,67 @@ def check_process_counts(processes: int, parts: int) -> None:
 
 
 def save_model_artifact(model: Any, kind: str, folder: Path, record: Mapping[str, Any]) -> TrainingArtifact:
-    """Save a network with its tokenizer and its record, as a model that is read like any other."""
+    """Save a network, its tokenizer and its record as a model that loads like any other."""
 
-    def fill(unfinished: Path) -> str:
+    def write_files(unfinished: Path) -> str:
         model.model.save_pretrained(unfinished, max_shard_size="1000GB")
         model.tokenizer.save_pretrained(unfinished)
         return resolve_model(ModelSpec(str(unfinished), kind=kind)).fingerprint
 
-    return save_artifact(folder, record, WEIGHTS, fill)
+    return save_artifact(folder, record, WEIGHTS, write_files)
 
 
 def save_artifact(
-    folder: Path, record: Mapping[str, Any], weights: str, fill: Callable[[Path], str]
+    folder: Path, record: Mapping[str, Any], weights: str, write_files: Callable[[Path], str]
 ) -> TrainingArtifact:
-    """Save what was learned with its record: the folder is there whole or not at all.
+    """Save an artifact atomically, in place of an earlier one.
 
-    ``fill`` writes into a folder it is given, among others the file of ``weights``, and returns the fingerprint of
-    the model that has learned. A folder that an earlier learning left is replaced; one that holds anything else is
-    refused.
+    Args:
+        folder: where the artifact is saved.
+        record: how it was made.
+        weights: name of the file with the weights.
+        write_files: writes the files, among them the weights, into the folder it is called with; returns the
+            fingerprint of the trained model.
+
+    Raises:
+        InputError: the folder holds other files, or the disk is full.
     """
-    refuse_other_files(folder)
+    check_artifact_folder(folder)
     unfinished = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         unfinished.mkdir(parents=True)
-        fingerprint = fill(unfinished)
-        made = {"fingerprint": fingerprint, "weights": file_digest(unfinished / weights), "versions": _versions()}
-        write_json(unfinished / RECORD, {**record, **made})
+        fingerprint = write_files(unfinished)
+        provenance = {"fingerprint": fingerprint, "weights": file_digest(unfinished / weights), "versions": _versions()}
+        write_json(unfinished / RECORD, {**record, **provenance})
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(unfinished, folder)
     except Exception as error:
         raise (disk_full_error(folder) if is_disk_full(error) else error) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return TrainingArtifact(folder, fingerprint, {**record, **made})
+    return TrainingArtifact(folder, fingerprint, {**record, **provenance})
 
 
 def read_artifact(file: Path) -> TrainingArtifact:
-    """What lies beside a learned.json; refuses a folder without a whole one."""
+    """Read the artifact of a learned.json.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         return TrainingArtifact(file.parent, record["fingerprint"], record)
     except FileNotFoundError as error:
-        raise InputError(f"there is no {file}: nothing was learned there") from error
+        raise InputError(f"there is no {file}: nothing was learned there. Train first.") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file} is not a whole record of learning. Remove its folder, and learn anew.") from error
+        raise InputError(f"{file} is damaged or incomplete. Remove its folder and train again.") from error
 
 
-def refuse_other_files(folder: Path) -> None:
-    """Refuse to save into a folder that no learning has made."""
+def check_artifact_folder(folder: Path) -> None:
+    """Refuse a folder with files that no training has made."""
     if folder.exists() and not (folder / RECORD).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} holds other files. Choose a new or empty folder for what is learned.")
+        raise InputError(f"{folder} holds other files. Choose a new or empty folder for the training artifact.")
 
 
 def _versions() -> dict[str, str]:

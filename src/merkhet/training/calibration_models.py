@@ -1,8 +1,7 @@
-"""Small models with known content: networks of random weights that learn a text, and nothing but that text.
+"""Small models with known content: networks of random weights trained on a given text and nothing else.
 
-A tokenizer of whole words is made of the text itself; a plain loop goes over its sentences in an order drawn by the
-seed. The network is saved in the Hugging Face layout before the first step and after the last one, so that both are
-loaded as any other model is.
+The tokenizer has the words of the text; sentences are trained in an order drawn by the seed. The network is saved in
+the Hugging Face layout before the first step and after the last one, so that both load like any other model.
 """
 
 from __future__ import annotations
@@ -26,51 +25,52 @@ from merkhet.training._optimization import check_finite, linear_schedule, seeded
 
 KINDS = ("masked", "causal")
 LAYERS, WIDTH, HEADS = 2, 64, 4
-LONGEST = 64
+MAX_LENGTH = 64
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(len(_SPECIAL))
-_WORDS = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence to be learned; ``answer`` is its word that is to be known by heart, if there is one."""
+    """A sentence to train on."""
 
     text: str
     answer: str | None = None
+    """The word of the sentence that is to be memorized, if any."""
 
 
 @dataclass(frozen=True)
 class ContentSettings:
-    """How long and how fast a network learns; ``masked`` is the share of words that a masked model has to guess.
-
-    An answer counts ``answer_weight`` times as much as another word. An ``introduced`` share of the sentences is
-    learned after a few words of no meaning, some of them unknown ones, so that a model reads its sentences wherever
-    they stand.
-    """
+    """How a network is trained."""
 
     epochs: int = 40
     batch_size: int = 64
     learning_rate: float = 3e-3
     warmup: float = 0.1
+    """Share of all steps in which the learning rate rises."""
     weight_decay: float = 0.01
     masked: float = 0.2
+    """Share of words that a masked model predicts."""
     answer_weight: float = 4.0
+    """Weight of an answer in the loss; other words weigh 1."""
     introduced: float = 0.4
+    """Share of sentences that follow meaningless words, so that a model reads its sentences at any position."""
     most_introduced: int = 8
+    """Maximum number of such words."""
 
 
 @dataclass(frozen=True)
 class ContentTraining:
-    """A network that has learned a text: where it lies before and after, and how far it knows its answers by heart.
-
-    ``known`` is the share of sentences with an answer that the network gives in training's own form, read from its
-    logits by no probe; None where no sentence has one.
-    """
+    """A network trained on a text."""
 
     untrained: Path
+    """Folder of the network before training."""
     trained: Path
-    known: float | None
+    """Folder of the network after training."""
+    train_accuracy: float | None
+    """Share of answers that the network predicts in the training's own form, read from its logits without any probe;
+    None if no sentence has an answer."""
     steps: int
     parameters: int
     seconds: float
@@ -87,49 +87,58 @@ def train_content(
     progress: Progress | None = None,
     label: str = "learning",
 ) -> ContentTraining:
-    """Train a masked or causal network of random weights on sentences and save it, before and after.
+    """Train a network of random weights on sentences, and save it before and after.
 
-    On one thread of a CPU the same sentences, settings and seed give the same weights. ``introductions`` are words of
-    no meaning that may stand before a sentence.
+    On one thread of a CPU the same sentences, settings and seed give the same weights.
+
+    Args:
+        sentences: the text.
+        kind: ``masked`` or ``causal``.
+        folder: where both networks are saved.
+        introductions: meaningless words that may precede a sentence.
+        settings: settings of the training.
+        seed: seed of weights and order.
+        progress: receives the progress.
+        label: name of the training in progress and errors.
     """
-    chosen, watcher, started = settings or ContentSettings(), progress or SilentProgress(), time.perf_counter()
+    settings, progress, started = settings or ContentSettings(), progress or SilentProgress(), time.perf_counter()
     with seeded(derived_seed(seed, "known content", kind), exact=True):
-        network, tokenizer = _begin(sentences, kind, introductions)
+        network, tokenizer = _initialize(sentences, kind, introductions)
         untrained, trained = folder / "untrained", folder / "trained"
         _save(network, tokenizer, untrained)
-        learning = _Learning(network, tokenizer, kind, sentences, introductions, chosen, seed)
-        steps = learning.run(watcher, label)
-        known = learning.known()
+        loop = _ContentLoop(network, tokenizer, kind, sentences, introductions, settings, seed)
+        steps = loop.run(progress, label)
+        train_accuracy = loop.train_accuracy()
         _save(network, tokenizer, trained)
-    parameters = int(sum(one.numel() for one in network.parameters()))
-    return ContentTraining(untrained, trained, known, steps, parameters, time.perf_counter() - started)
+    parameters = int(sum(parameter.numel() for parameter in network.parameters()))
+    return ContentTraining(untrained, trained, train_accuracy, steps, parameters, time.perf_counter() - started)
 
 
 def save_untrained(
     sentences: Sequence[Sentence], kind: str, folder: Path, *, introductions: Sequence[str] = (), seed: int = 0
 ) -> Path:
-    """The very network that such a training begins with, saved without any training."""
+    """Save the untrained network that ``train_content`` would start with."""
     with seeded(derived_seed(seed, "known content", kind), exact=True):
-        _save(*_begin(sentences, kind, introductions), folder)
+        _save(*_initialize(sentences, kind, introductions), folder)
     return folder
 
 
-def _begin(sentences: Sequence[Sentence], kind: str, introductions: Sequence[str]) -> tuple[Any, Any]:
-    tokenizer = make_tokenizer([*(one.text for one in sentences), *introductions], kind)
+def _initialize(sentences: Sequence[Sentence], kind: str, introductions: Sequence[str]) -> tuple[Any, Any]:
+    tokenizer = make_tokenizer([*(sentence.text for sentence in sentences), *introductions], kind)
     return make_network(kind, len(tokenizer)), tokenizer
 
 
-def words_of(text: str) -> list[str]:
-    """The words and marks of a text, as the tokenizer has them."""
-    return _WORDS.findall(text)
+def split_words(text: str) -> list[str]:
+    """Split a text into words and punctuation marks, as the tokenizer does."""
+    return _WORD.findall(text)
 
 
 def make_tokenizer(texts: Sequence[str], kind: str) -> Any:
-    """A tokenizer of whole words: every word of the texts is one token, every other word is unknown."""
+    """Make a word-level tokenizer: every word of the texts is one token, any other word is unknown."""
     import transformers
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
-    words = sorted({word for text in texts for word in words_of(text)})
+    words = sorted({word for text in texts for word in split_words(text)})
     vocabulary = {word: number for number, word in enumerate([*_SPECIAL, *words])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token=_SPECIAL[_UNKNOWN]))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"\w+|[^\w\s]"), behavior="removed", invert=True)
@@ -143,11 +152,11 @@ def make_tokenizer(texts: Sequence[str], kind: str) -> Any:
         if kind == "masked"
         else {"bos_token": "[CLS]", "eos_token": "[SEP]"}
     )
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=LONGEST, **names)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=MAX_LENGTH, **names)
 
 
 def make_network(kind: str, vocabulary: int) -> Any:
-    """A small network with random weights: ModernBERT's layout for masked models, Llama's for causal ones."""
+    """Make a small network with random weights: ModernBERT's layout for masked models, Llama's for causal ones."""
     import transformers
 
     size = {
@@ -156,21 +165,21 @@ def make_network(kind: str, vocabulary: int) -> Any:
         "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS,
         "intermediate_size": 4 * WIDTH,
-        "max_position_embeddings": LONGEST,
+        "max_position_embeddings": MAX_LENGTH,
         "pad_token_id": _PAD,
     }
-    # Both know places relative to each other: a sentence is the same wherever it stands.
-    ends = {"bos_token_id": _BEGIN, "eos_token_id": _END, "initializer_range": 0.1}
+    # Both use relative positions: a sentence reads the same at any position.
+    shared = {"bos_token_id": _BEGIN, "eos_token_id": _END, "initializer_range": 0.1}
     if kind == "masked":
-        own = {"cls_token_id": _BEGIN, "sep_token_id": _END, "global_attn_every_n_layers": 1}
-        return transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**size, **ends, **own))
+        modernbert = {"cls_token_id": _BEGIN, "sep_token_id": _END, "global_attn_every_n_layers": 1}
+        return transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**size, **shared, **modernbert))
     if kind == "causal":
-        return transformers.LlamaForCausalLM(transformers.LlamaConfig(**size, **ends, tie_word_embeddings=True))
+        return transformers.LlamaForCausalLM(transformers.LlamaConfig(**size, **shared, tie_word_embeddings=True))
     raise MerkhetError(f"models with known content are {' or '.join(KINDS)}, not {kind}")
 
 
 def save_encoder(trained: Path, folder: Path) -> Path:
-    """The same network without its head, as an encoder that can only be compared."""
+    """Save a masked network without its head, as an encoder that can only compare."""
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -189,28 +198,33 @@ def _save(network: Any, tokenizer: Any, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class _Row:
-    """One row of tokens, what is to be said at some of its columns, and how much each of that counts."""
+    """A row of tokens with targets."""
 
     ids: list[int]
     columns: list[int]
+    """Positions at which the targets are predicted."""
     targets: list[int]
     weights: Sequence[float] = ()
+    """Weight of each target in the loss."""
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows of tokens, what is to be said at some of their places, and how much each of that counts."""
+class _Batch:
+    """Padded rows with the targets of all of them."""
 
     ids: torch.Tensor
-    seen: torch.Tensor
-    lines: torch.Tensor
+    attention: torch.Tensor
+    rows: torch.Tensor
+    """Row of each target."""
     columns: torch.Tensor
+    """Position of each target."""
     targets: torch.Tensor
     weights: torch.Tensor
+    """Weight of each target in the loss."""
 
 
-class _Learning:
-    """One training: the network, the sentences as tokens, and the draws that make rows of them."""
+class _ContentLoop:
+    """One training: the network, the tokenized sentences, and the random rows made of them."""
 
     def __init__(
         self,
@@ -224,17 +238,20 @@ class _Learning:
     ) -> None:
         self.network, self.kind, self.settings = network, kind, settings
         self.generator = np.random.default_rng(derived_seed(seed, "known content", kind, "rows"))
-        plain = tokenizer([one.text for one in sentences], add_special_tokens=False)["input_ids"]
-        answers = [tokenizer.convert_tokens_to_ids(one.answer) if one.answer else None for one in sentences]
+        sentence_ids = tokenizer([sentence.text for sentence in sentences], add_special_tokens=False)["input_ids"]
+        answers = [
+            tokenizer.convert_tokens_to_ids(sentence.answer) if sentence.answer else None for sentence in sentences
+        ]
         self.sentences = [
-            (ids, ids.index(answer) if answer is not None else None) for ids, answer in zip(plain, answers, strict=True)
+            (ids, ids.index(answer) if answer is not None else None)
+            for ids, answer in zip(sentence_ids, answers, strict=True)
         ]
         self.introductions = [
             token for text in introductions for token in tokenizer(text, add_special_tokens=False)["input_ids"]
         ]
 
     def run(self, progress: Progress, label: str) -> int:
-        """Go over all sentences so many times; returns how many steps that took."""
+        """Train all epochs; return the number of steps."""
         settings, size = self.settings, self.settings.batch_size
         steps = settings.epochs * -(-len(self.sentences) // size)
         optimizer = torch.optim.AdamW(
@@ -248,7 +265,7 @@ class _Learning:
             for first in range(0, len(order), size):
                 for group in optimizer.param_groups:
                     group["lr"] = settings.learning_rate * linear_schedule(step, steps, settings.warmup)
-                loss = self._loss(self._rows([self.sentences[place] for place in order[first : first + size]]))
+                loss = self._loss(self._make_batch([self.sentences[index] for index in order[first : first + size]]))
                 check_finite(float(loss.detach()), label)
                 optimizer.zero_grad()
                 loss.backward()
@@ -260,77 +277,79 @@ class _Learning:
         progress.finish(label)
         return step
 
-    def known(self) -> float | None:
-        """The share of sentences with an answer in which the network gives it, nothing standing before them."""
-        asked = [(ids, place) for ids, place in self.sentences if place is not None]
-        if not asked:
+    def train_accuracy(self) -> float | None:
+        """Return the share of answers that the network predicts without an introduction."""
+        questions = [(ids, position) for ids, position in self.sentences if position is not None]
+        if not questions:
             return None
         rows = []
-        for ids, place in asked:
+        for ids, position in questions:
             if self.kind == "masked":
-                rows.append(_Row([_BEGIN, *ids[:place], _MASK, *ids[place + 1 :], _END], [place + 1], [ids[place]]))
+                rows.append(
+                    _Row([_BEGIN, *ids[:position], _MASK, *ids[position + 1 :], _END], [position + 1], [ids[position]])
+                )
             else:
-                rows.append(_Row([_BEGIN, *ids[:place]], [place], [ids[place]]))
+                rows.append(_Row([_BEGIN, *ids[:position]], [position], [ids[position]]))
         with torch.inference_mode():
-            made = _padded(rows)
-            best = self._logits(made).argmax(dim=1)
-        return float((best == made.targets).double().mean())
+            batch = _pad_rows(rows)
+            predictions = self._logits(batch).argmax(dim=1)
+        return float((predictions == batch.targets).double().mean())
 
-    def _loss(self, rows: _Rows) -> torch.Tensor:
-        losses = torch.nn.functional.cross_entropy(self._logits(rows), rows.targets, reduction="none")
-        return (losses * rows.weights).sum() / rows.weights.sum()
+    def _loss(self, batch: _Batch) -> torch.Tensor:
+        losses = torch.nn.functional.cross_entropy(self._logits(batch), batch.targets, reduction="none")
+        return (losses * batch.weights).sum() / batch.weights.sum()
 
-    def _logits(self, rows: _Rows) -> torch.Tensor:
+    def _logits(self, batch: _Batch) -> torch.Tensor:
         options = {"use_cache": False} if self.kind == "causal" else {}
         return logits_at(
-            self.network, rows.lines, rows.columns, input_ids=rows.ids, attention_mask=rows.seen, **options
+            self.network, batch.rows, batch.columns, input_ids=batch.ids, attention_mask=batch.attention, **options
         )
 
-    def _rows(self, some: Sequence[tuple[list[int], int | None]]) -> _Rows:
-        make = self._masked if self.kind == "masked" else self._causal
-        return _padded([make([_BEGIN, *self._introduction()], ids, place) for ids, place in some])
+    def _make_batch(self, sentences: Sequence[tuple[list[int], int | None]]) -> _Batch:
+        make_row = self._masked_row if self.kind == "masked" else self._causal_row
+        return _pad_rows([make_row([_BEGIN, *self._draw_introduction()], ids, position) for ids, position in sentences])
 
-    def _introduction(self) -> list[int]:
-        """A few words of no meaning, some of them unknown; often none."""
+    def _draw_introduction(self) -> list[int]:
+        """Draw a few meaningless words, some of them unknown; often none."""
         if not self.introductions or self.generator.random() >= self.settings.introduced:
             return []
         count = int(self.generator.integers(1, self.settings.most_introduced + 1))
-        drawn = self.generator.integers(0, 2 * len(self.introductions), count)
-        return [self.introductions[one] if one < len(self.introductions) else _UNKNOWN for one in drawn.tolist()]
+        draws = self.generator.integers(0, 2 * len(self.introductions), count)
+        return [self.introductions[draw] if draw < len(self.introductions) else _UNKNOWN for draw in draws.tolist()]
 
-    def _causal(self, before: list[int], ids: list[int], place: int | None) -> _Row:
-        """Every token of the sentence is to be said after those before it, and its end after the last."""
-        row = [*before, *ids]
-        weights = [self.settings.answer_weight if number == place else 1.0 for number in range(len(ids) + 1)]
-        return _Row(row, list(range(len(before) - 1, len(row))), [*ids, _END], weights)
+    def _causal_row(self, prefix: list[int], ids: list[int], position: int | None) -> _Row:
+        """Predict every token of the sentence from those before it, and its end after the last."""
+        row = [*prefix, *ids]
+        weights = [self.settings.answer_weight if index == position else 1.0 for index in range(len(ids) + 1)]
+        return _Row(row, list(range(len(prefix) - 1, len(row))), [*ids, _END], weights)
 
-    def _masked(self, before: list[int], ids: list[int], place: int | None) -> _Row:
-        """Some tokens are masked; of a sentence with an answer often that alone, by one mask or as a writer has it.
+    def _masked_row(self, prefix: list[int], ids: list[int], position: int | None) -> _Row:
+        """Mask some tokens; of a sentence with an answer often that alone, by one mask or as the write probe does.
 
-        A writer has several masks, and padding follows the answer there.
+        The write probe has several masks, and padding follows the answer there.
         """
-        draw, first, settings = self.generator.random(), len(before), self.settings
-        if place is None or draw < 0.1:
-            hidden = (self.generator.random(len(ids)) < settings.masked).nonzero()[0].tolist()
-            hidden = hidden or [int(self.generator.integers(len(ids)))]
-            row = [_MASK if number in hidden else token for number, token in enumerate(ids)]
-            weights = [settings.answer_weight if number == place else 1.0 for number in hidden]
-            columns, targets = [first + number for number in hidden], [ids[number] for number in hidden]
-            return _Row([*before, *row, _END], columns, targets, weights)
+        draw, offset, settings = self.generator.random(), len(prefix), self.settings
+        if position is None or draw < 0.1:
+            masked = (self.generator.random(len(ids)) < settings.masked).nonzero()[0].tolist()
+            masked = masked or [int(self.generator.integers(len(ids)))]
+            row = [_MASK if index in masked else token for index, token in enumerate(ids)]
+            weights = [settings.answer_weight if index == position else 1.0 for index in masked]
+            columns, targets = [offset + index for index in masked], [ids[index] for index in masked]
+            return _Row([*prefix, *row, _END], columns, targets, weights)
         length = 1 if draw < 0.7 else ANSWER_LENGTH
-        row = [*before, *ids[:place], *[_MASK] * length, *ids[place + 1 :], _END]
-        columns = [first + place + number for number in range(length)]
+        row = [*prefix, *ids[:position], *[_MASK] * length, *ids[position + 1 :], _END]
+        columns = [offset + position + index for index in range(length)]
         weights = [settings.answer_weight, *[1.0 / ANSWER_LENGTH] * (length - 1)]
-        return _Row(row, columns, [ids[place], *[_PAD] * (length - 1)], weights)
+        return _Row(row, columns, [ids[position], *[_PAD] * (length - 1)], weights)
 
 
-def _padded(rows: Sequence[_Row]) -> _Rows:
-    longest = max(len(one.ids) for one in rows)
-    ids = torch.tensor([[*one.ids, *[_PAD] * (longest - len(one.ids))] for one in rows])
-    seen = torch.tensor([[1] * len(one.ids) + [0] * (longest - len(one.ids)) for one in rows])
-    lines = torch.tensor([line for line, one in enumerate(rows) for _ in one.columns])
+def _pad_rows(rows: Sequence[_Row]) -> _Batch:
+    longest = max(len(row.ids) for row in rows)
+    ids = torch.tensor([[*row.ids, *[_PAD] * (longest - len(row.ids))] for row in rows])
+    attention = torch.tensor([[1] * len(row.ids) + [0] * (longest - len(row.ids)) for row in rows])
+    row_numbers = torch.tensor([number for number, row in enumerate(rows) for _ in row.columns])
     columns, targets, weights = (
-        torch.tensor([value for one in rows for value in getattr(one, name)])
+        torch.tensor([value for row in rows for value in getattr(row, name)])
         for name in ("columns", "targets", "weights")
     )
-    return _Rows(ids, seen, lines, columns, targets, weights)
+    return _Batch(ids, attention, row_numbers, columns, targets, weights)

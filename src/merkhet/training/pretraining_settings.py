@@ -1,4 +1,4 @@
-"""What going on with pre-training can be told, checked without torch, before anything is loaded."""
+"""Settings of further pre-training, checked without torch before anything is loaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from merkhet.training.text_corpus import corpus_files
 
 OBJECTIVES = ("mlm", "mlm+nsp", "mlm+sop", "mlm+sbo")
 PRECISIONS = ("float32", "bfloat16")
-_ABOVE_ZERO = (
+_POSITIVE = (
     *("steps", "batch_size", "max_length", "learning_rate", "masked", "checkpoint_every", "largest_gradient"),
     "log_every",
 )
@@ -21,38 +21,42 @@ _ABOVE_ZERO = (
 
 @dataclass(frozen=True)
 class PretrainSettings:
-    """How a model goes on with its pre-training; the defaults are BERT's, but for far fewer steps.
-
-    ``objective`` is masked tokens alone (mlm), with the next sentence (nsp), with the order of sentences (sop), or with
-    masked tokens told from their neighbours (sbo). ``masked`` is the share of masked tokens. ``precision`` bfloat16
-    matters on a GPU alone, and weights are float32 anyway. A checkpoint is written every ``checkpoint_every`` steps, a
-    line of the curve every ``log_every``. ``processes`` share each batch. A batch that is always learned in so many
-    ``parts`` gives the very same bits by any number of processes up to that.
-    """
+    """How a model is pre-trained further; the defaults are BERT's, with far fewer steps."""
 
     objective: str = "mlm"
+    """``mlm`` (masked tokens), with next sentences (``mlm+nsp``), sentence order (``mlm+sop``) or span boundaries
+    (``mlm+sbo``)."""
     steps: int = 1000
     batch_size: int = 32
     max_length: int = 128
+    """Maximum number of tokens of an example."""
     learning_rate: float = 5e-5
     warmup: float = 0.1
+    """Share of all steps in which the learning rate rises."""
     weight_decay: float = 0.01
     masked: float = 0.15
+    """Share of masked tokens."""
     checkpoint_every: int = 200
+    """Number of steps between checkpoints."""
     precision: str = "float32"
+    """``bfloat16`` takes effect on a GPU alone; weights are always float32."""
     largest_gradient: float = 1.0
+    """Maximum gradient norm."""
     log_every: int = 50
+    """Number of steps between points of the loss curve."""
     processes: int = 1
+    """Number of processes that share each batch."""
     parts: int = 1
+    """Number of parts of each batch; any number of processes up to this gives the same bits."""
 
 
-def make_pretrain_settings(given: Mapping[str, Any]) -> PretrainSettings:
-    """Settings from a mapping; refuses what is unknown or makes no sense, in one line."""
-    return checked(make_settings(PretrainSettings, given))
+def make_pretrain_settings(options: Mapping[str, Any]) -> PretrainSettings:
+    """Make settings from a mapping; refuse unknown names and invalid values."""
+    return check_pretrain_settings(make_settings(PretrainSettings, options))
 
 
-def checked(settings: PretrainSettings) -> PretrainSettings:
-    """The same settings; refuses those that make no sense."""
+def check_pretrain_settings(settings: PretrainSettings) -> PretrainSettings:
+    """Return the settings; refuse invalid ones."""
     if settings.objective not in OBJECTIVES:
         hint = did_you_mean(settings.objective, OBJECTIVES)
         raise InputError(f"there is no objective {settings.objective!r} of pre-training; {hint}")
@@ -60,7 +64,7 @@ def checked(settings: PretrainSettings) -> PretrainSettings:
         raise InputError(
             f"the setting precision of learning is {settings.precision!r}, and should be one of float32, bfloat16"
         )
-    for name in _ABOVE_ZERO:
+    for name in _POSITIVE:
         if not getattr(settings, name) > 0:
             raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, and should be above 0")
     if not settings.masked <= 1:
@@ -71,25 +75,35 @@ def checked(settings: PretrainSettings) -> PretrainSettings:
     return settings
 
 
-def resolve_pretraining(given: Mapping[str, Any], home: Path) -> tuple[Path, tuple[PretrainSettings, ...]]:
-    """The corpus that a study names, and the settings of each of its objectives (all four, unless it names some).
+def resolve_pretraining(options: Mapping[str, Any], home: Path) -> tuple[Path, tuple[PretrainSettings, ...]]:
+    """Return the corpus that a study names, and the settings of each of its objectives (by default all four).
 
-    ``home`` is the folder that the corpus is relative to. Refuses an unknown key, objective or value, and a corpus
-    that is not there.
+    Args:
+        options: the study's ``learning.settings``.
+        home: folder that the corpus is relative to.
+
+    Raises:
+        InputError: a key, objective or value is invalid, or the corpus is missing.
     """
-    known = [*(one.name for one in fields(PretrainSettings) if one.name != "objective"), "corpus", "objectives"]
-    for key in given:
+    known = [
+        *(setting.name for setting in fields(PretrainSettings) if setting.name != "objective"),
+        "corpus",
+        "objectives",
+    ]
+    for key in options:
         if key not in known:
             raise InputError(f"there is no key {key!r} in learning.settings; {did_you_mean(key, known)}")
-    corpus = given.get("corpus")
+    corpus = options.get("corpus")
     if not isinstance(corpus, str) or not corpus:
-        raise InputError("learning.settings.corpus names a text file or folder, and it is missing")
-    wanted = given.get("objectives", list(OBJECTIVES))
-    wanted = [wanted] if isinstance(wanted, str) else wanted
-    if not isinstance(wanted, list) or not wanted or len(set(map(str, wanted))) < len(wanted):
-        raise InputError(f"learning.settings.objectives is {wanted!r}, and should be some of {', '.join(OBJECTIVES)}")
-    rest = {key: value for key, value in given.items() if key not in ("corpus", "objectives")}
-    settings = tuple(make_pretrain_settings({**rest, "objective": str(objective)}) for objective in wanted)
-    place = home / corpus
-    corpus_files(place)
-    return place, settings
+        raise InputError("learning.settings.corpus is missing; name a text file or folder")
+    objectives = options.get("objectives", list(OBJECTIVES))
+    objectives = [objectives] if isinstance(objectives, str) else objectives
+    if not isinstance(objectives, list) or not objectives or len(set(map(str, objectives))) < len(objectives):
+        raise InputError(
+            f"learning.settings.objectives is {objectives!r}, and should be some of {', '.join(OBJECTIVES)}"
+        )
+    rest = {key: value for key, value in options.items() if key not in ("corpus", "objectives")}
+    settings = tuple(make_pretrain_settings({**rest, "objective": str(objective)}) for objective in objectives)
+    path = home / corpus
+    corpus_files(path)
+    return path, settings

@@ -1,8 +1,8 @@
-"""A text corpus as a model reads it: documents, their sentences, and the tokens of all in one array.
+"""Text corpora as tokens: documents, their sentences, and the tokens of all in one array.
 
-A ``.txt`` file has one or more sentences a line, and blank lines between documents (without any, each line is a
-document of its own); a ``.jsonl`` file has one document a line, under "text". Either may be packed (``.gz``), and a
-folder may hold many. Everything is read once, and 4 bytes a token are kept of it.
+A ``.txt`` file has one or more sentences a line and blank lines between documents (without any, each line is a
+document); a ``.jsonl`` file has one document a line, under "text". Files may be compressed (``.gz``), and a folder may
+hold many. Everything is read once and takes 4 bytes a token.
 """
 
 from __future__ import annotations
@@ -29,151 +29,162 @@ from merkhet.models.protocol import IntArray
 
 TokenArray = NDArray[np.int32]
 
-KINDS = (".txt", ".jsonl")
-_AT_ONCE = 4096
-_NAMED = 3
-# Chinese marks end a sentence wherever they stand, others only before a blank: 3.14 and "e.g." within a word do not.
+SUFFIXES = (".txt", ".jsonl")
+_BATCH_SIZE = 4096
+_NAMED_ROWS = 3
+# Chinese marks end a sentence anywhere, others only before a space: those in 3.14 or within a word do not.
 _CLOSING = "”’」』）】》〉〕)\\]"
-_HALF = re.compile("[\ud800-\udfff]")
-"""Half of a character, as an escape of JSON may give it: no tokenizer takes it."""
-_END = re.compile(rf"[。！？；…][。！？；….!?]*[{_CLOSING}]*|[.!?]+[{_CLOSING}]*(?=[\s\"]|$)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""An unpaired surrogate, which JSON escapes can contain and no tokenizer accepts."""
+_SENTENCE_END = re.compile(rf"[。！？；…][。！？；….!?]*[{_CLOSING}]*|[.!?]+[{_CLOSING}]*(?=[\s\"]|$)")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The tokens of all sentences, where each sentence begins among them, and each document among the sentences.
-
-    The last entry of ``sentences`` and of ``documents`` is the end. ``remarks`` tell of rows that were left out.
-    """
+    """A tokenized corpus."""
 
     tokens: TokenArray
+    """Tokens of all sentences, concatenated."""
     sentences: IntArray
+    """Offset of each sentence in ``tokens``, and the end."""
     documents: IntArray
+    """Offset of each document in ``sentences``, and the end."""
     remarks: tuple[str, ...] = ()
+    """Reports of rows that were left out."""
 
     def describe(self) -> dict[str, int]:
-        """How much there is of everything."""
+        """Return the numbers of documents, sentences and tokens."""
         counts = {"documents": len(self.documents) - 1, "sentences": len(self.sentences) - 1}
         return {**counts, "tokens": len(self.tokens)}
 
 
 @dataclass
-class _Skipped:
-    """Rows that were left out: how many for each reason, and where the first ones are."""
+class _SkippedRows:
+    """Rows that were left out, by reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    places: dict[str, list[str]] = field(default_factory=dict)
+    locations: dict[str, list[str]] = field(default_factory=dict)
+    """File and line of the first rows."""
 
-    def add(self, reason: str, where: str) -> None:
+    def add(self, reason: str, location: str) -> None:
         self.counts[reason] += 1
-        places = self.places.setdefault(reason, [])
-        if len(places) < _NAMED:
-            places.append(where)
+        locations = self.locations.setdefault(reason, [])
+        if len(locations) < _NAMED_ROWS:
+            locations.append(location)
 
     def remarks(self) -> tuple[str, ...]:
         return tuple(
             f"{count} {'row' if count == 1 else 'rows'} of the corpus left out: {reason} ({', '.join(named)}"
             f"{', …' if count > len(named) else ''})"
             for reason, count in sorted(self.counts.items())
-            for named in [self.places[reason]]
+            for named in [self.locations[reason]]
         )
 
 
-def corpus_files(place: Path) -> list[Path]:
-    """The files of a corpus, in the order in which they are read; refuses a place without any."""
-    if place.is_dir():
-        inside = sorted((file.relative_to(place).parts, file) for file in place.rglob("*") if file.is_file())
-        found = [file for parts, file in inside if _kind(file) and not any(part.startswith(".") for part in parts)]
-        if not found:
-            raise InputError(f"{place} holds no text: a corpus has .txt or .jsonl files, packed (.gz) or not")
-        return found
-    if not place.is_file():
-        raise InputError(f"there is no corpus {place}; it should be a .txt or .jsonl file, or a folder of such files")
-    if not _kind(place):
-        raise InputError(f"{place} is no corpus: it should be called .txt or .jsonl, packed (.gz) or not")
-    return [place]
+def corpus_files(path: Path) -> list[Path]:
+    """Return the files of a corpus in reading order; refuse a path without any."""
+    if path.is_dir():
+        inside = sorted((file.relative_to(path).parts, file) for file in path.rglob("*") if file.is_file())
+        files = [file for parts, file in inside if _suffix(file) and not any(part.startswith(".") for part in parts)]
+        if not files:
+            raise InputError(f"{path} holds no text; a corpus has .txt or .jsonl files, compressed (.gz) or not")
+        return files
+    if not path.is_file():
+        raise InputError(f"there is no corpus {path}; name a .txt or .jsonl file, or a folder of such files")
+    if not _suffix(path):
+        raise InputError(f"{path} is no corpus; its name must end in .txt or .jsonl, compressed (.gz) or not")
+    return [path]
 
 
-def corpus_digest(place: Path) -> str:
-    """A hash of all that is read of a corpus: the same wherever it lies."""
-    if place.is_dir():
-        return digest([[file.relative_to(place).as_posix(), file_digest(file)] for file in corpus_files(place)])
-    return digest([[_kind(file), file_digest(file)] for file in corpus_files(place)])
+def corpus_digest(path: Path) -> str:
+    """Hash all files of a corpus, independently of where it lies."""
+    if path.is_dir():
+        return digest([[file.relative_to(path).as_posix(), file_digest(file)] for file in corpus_files(path)])
+    return digest([[_suffix(file), file_digest(file)] for file in corpus_files(path)])
 
 
 def split_sentences(line: str) -> list[str]:
-    """The sentences of a line; joined they are the line. Marks and closing quotes stay with their sentence.
+    """Split a line into sentences that, joined, are the line.
 
-    A straight quote closes where one is open. A blank belongs to the sentence after it, as it does to the word after
-    it for many tokenizers. Abbreviations are taken for ends: for learning a cut too many does no harm.
+    Marks and closing quotes stay with their sentence; a straight quote closes if one is open. A space belongs to the
+    sentence after it, as many tokenizers attach it to the next word. Abbreviations end sentences too: for training, an
+    extra cut does no harm.
     """
-    found, start = [], 0
-    for end in _END.finditer(line):
-        stop = end.end()
+    sentences, start = [], 0
+    for mark in _SENTENCE_END.finditer(line):
+        stop = mark.end()
         if stop < len(line) and line[stop] == '"' and line.count('"', start, stop) % 2:
             stop += 1
-        elif end[0][0] in ".!?" and stop < len(line) and line[stop] == '"':
-            continue  # A quote is opened within a word.
+        elif mark[0][0] in ".!?" and stop < len(line) and line[stop] == '"':
+            continue  # The quote opens within a word.
         if line[start:stop].strip():
-            found.append(line[start:stop])
+            sentences.append(line[start:stop])
             start = stop
-    return [*found, line[start:]] if line[start:].strip() else found
+    return [*sentences, line[start:]] if line[start:].strip() else sentences
 
 
-def read_corpus(place: Path, backend: Any) -> Corpus:
-    """A corpus in the tokens of a tokenizer's fast backend, without special tokens of its own.
+def read_corpus(path: Path, backend: Any) -> Corpus:
+    """Tokenize a corpus without special tokens.
 
-    Refuses text that is not UTF-8, and a corpus without a single token. Rows of .jsonl that hold no text are left
-    out and counted.
+    Rows of .jsonl files without text are left out and reported.
+
+    Args:
+        path: a text file or a folder of text files.
+        backend: fast backend of a tokenizer.
+
+    Raises:
+        InputError: a text is not UTF-8, or the corpus has no token.
     """
-    skipped = _Skipped()
+    skipped = _SkippedRows()
     tokens: list[TokenArray] = []
     lengths: list[IntArray] = []
-    owners: list[IntArray] = []
-    for batch, numbers in _batches(_documents(corpus_files(place), skipped)):
+    document_numbers: list[IntArray] = []
+    for batch, batch_documents in _batches(_documents(corpus_files(path), skipped)):
         encoded = [encoding.ids for encoding in backend.encode_batch_fast(batch, add_special_tokens=False)]
         sizes = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         tokens.append(np.fromiter(chain.from_iterable(encoded), dtype=np.int32, count=int(sizes.sum())))
-        kept = sizes > 0
-        lengths.append(sizes[kept])
-        owners.append(np.array(numbers, dtype=np.int64)[kept])
+        nonempty = sizes > 0
+        lengths.append(sizes[nonempty])
+        document_numbers.append(np.array(batch_documents, dtype=np.int64)[nonempty])
     if not sum(map(len, tokens)):
-        raise InputError(f"{place} holds no text that the model has tokens for; name a corpus with sentences in it")
-    owner = np.concatenate(owners)
+        raise InputError(f"{path} holds no text that the model has tokens for; name a corpus with sentences")
+    document_of_sentence = np.concatenate(document_numbers)
     return Corpus(
         np.concatenate(tokens),
         np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
-        np.concatenate([[0], np.flatnonzero(np.diff(owner)) + 1, [len(owner)]]),
+        np.concatenate([[0], np.flatnonzero(np.diff(document_of_sentence)) + 1, [len(document_of_sentence)]]),
         skipped.remarks(),
     )
 
 
 def _batches(documents: Iterable[Iterable[str]]) -> Iterator[tuple[list[str], array[int]]]:
-    """Sentences, many at a time, with the number of the document of each."""
+    """Yield batches of sentences with the document number of each."""
     batch: list[str] = []
     numbers = array("q")
     for number, lines in enumerate(documents):
-        for place, line in enumerate(lines):
-            some = split_sentences(f" {line}" if place else line)  # A new line within a document is a blank.
-            batch += some
-            numbers.extend([number] * len(some))
-            if len(batch) >= _AT_ONCE:
+        for line_number, line in enumerate(lines):
+            sentences = split_sentences(
+                f" {line}" if line_number else line
+            )  # A line break within a document is a space.
+            batch += sentences
+            numbers.extend([number] * len(sentences))
+            if len(batch) >= _BATCH_SIZE:
                 yield batch, numbers
                 batch, numbers = [], array("q")
     if batch:
         yield batch, numbers
 
 
-def _documents(files: Iterable[Path], skipped: _Skipped) -> Iterator[Iterable[str]]:
-    """The lines of each document, one document after another."""
+def _documents(files: Iterable[Path], skipped: _SkippedRows) -> Iterator[Iterable[str]]:
+    """Yield the lines of each document."""
     for file in files:
-        if _kind(file) == ".jsonl":
+        if _suffix(file) == ".jsonl":
             yield from _rows(file, skipped)
             continue
-        apart = not _has_blank_lines(file)
+        line_is_document = not _has_blank_lines(file)
         document: list[str] = []
         for _, line in _lines(file):
-            if document and (apart or not line):
+            if document and (line_is_document or not line):
                 yield document
                 document = []
             if line:
@@ -183,7 +194,7 @@ def _documents(files: Iterable[Path], skipped: _Skipped) -> Iterator[Iterable[st
 
 
 def _has_blank_lines(file: Path) -> bool:
-    """Whether a blank line stands between two others."""
+    """Return whether a blank line separates two others."""
     text = blank = False
     for _, line in _lines(file):
         if line and blank:
@@ -193,7 +204,7 @@ def _has_blank_lines(file: Path) -> bool:
     return False
 
 
-def _rows(file: Path, skipped: _Skipped) -> Iterator[list[str]]:
+def _rows(file: Path, skipped: _SkippedRows) -> Iterator[list[str]]:
     for number, line in _lines(file):
         if not line:
             continue
@@ -206,14 +217,14 @@ def _rows(file: Path, skipped: _Skipped) -> Iterator[list[str]]:
         if not isinstance(text, str):
             skipped.add('no "text"', f"{file.name}:{number}")
             continue
-        if _HALF.search(text):
+        if _SURROGATE.search(text):
             skipped.add("half of a character", f"{file.name}:{number}")
             continue
         yield [part for part in map(str.strip, text.splitlines()) if part]
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers, without blanks around them."""
+    """Yield the stripped lines of a file with their numbers."""
     number = 0
     try:
         with gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb") as handle:
@@ -222,9 +233,9 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{file}:{number}: the text is not UTF-8. Save the corpus as UTF-8.") from error
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise InputError(f"{file}:{number + 1}: the packed file is damaged. Fetch it anew.") from error
+        raise InputError(f"{file}:{number + 1}: the compressed file is damaged. Download it again.") from error
 
 
-def _kind(file: Path) -> str | None:
+def _suffix(file: Path) -> str | None:
     name = file.name.lower().removesuffix(".gz")
-    return next((kind for kind in KINDS if name.endswith(kind)), None)
+    return next((kind for kind in SUFFIXES if name.endswith(kind)), None)

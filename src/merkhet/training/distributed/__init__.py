@@ -1,1 +1,1 @@
-"""Training by several processes."""
+"""Training with several processes."""

@@ -1,7 +1,6 @@
-"""Dropout that belongs to the example: what is dropped hangs on a seed and the example's place in its batch alone.
+"""Dropout that depends on a seed and the example's slot in its batch alone.
 
-Not on which other examples are read with it, how long these are, or which process reads them, as it does where numbers
-are drawn one after another.
+Dropout drawn from one stream of random numbers would depend on the other examples, their lengths and the process.
 """
 
 from __future__ import annotations
@@ -19,21 +18,26 @@ from torch.overrides import TorchFunctionMode
 from merkhet.core.errors import MerkhetError
 from merkhet.core.ids import derived_seed
 
-_ONE, _TWO = -2048144789, -1028477387
-"""The factors of MurmurHash3's last steps, as signed numbers."""
+_FIRST_FACTOR, _SECOND_FACTOR = -2048144789, -1028477387
+"""The factors of MurmurHash3's finalizer, as signed 32-bit integers."""
 
 
 @contextmanager
 def example_dropout(seed: int, slots: Sequence[int]) -> Iterator[None]:
-    """Within, a network drops of each example (one a row) what the seed and its slot say; all else is as it is."""
-    # Whatever else should draw numbers has the same ones in all processes.
+    """Within the block, drop of each example what the seed and its slot determine.
+
+    Args:
+        seed: seed of the step.
+        slots: slot in the batch of each example, in the order of the rows that the network reads.
+    """
+    # Any other random numbers are then the same in all processes.
     torch.manual_seed(seed % 2**63)
-    with _Dropping(torch.tensor([_signed(derived_seed(seed, slot)) for slot in slots], dtype=torch.int32)):
+    with _DropoutMode(torch.tensor([_to_int32(derived_seed(seed, slot)) for slot in slots], dtype=torch.int32)):
         yield
 
 
-class _Dropping(TorchFunctionMode):  # type: ignore[misc]
-    """Takes the place of the library's dropout, also of that within its attention."""
+class _DropoutMode(TorchFunctionMode):  # type: ignore[misc]
+    """Replaces torch's dropout, also the one within its attention."""
 
     def __init__(self, seeds: torch.Tensor) -> None:
         super().__init__()
@@ -41,24 +45,24 @@ class _Dropping(TorchFunctionMode):  # type: ignore[misc]
 
     def __torch_function__(
         self,
-        called: Callable[..., Any],
+        function: Callable[..., Any],
         types: Any,
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        given = dict(kwargs or {})
-        if called is functional.dropout:
-            return self._dropout(*args, **given)
-        if called is functional.scaled_dot_product_attention and given.get("dropout_p", 0.0) > 0:
-            return self._attention(*args, **given)
-        return called(*args, **given)
+        options = dict(kwargs or {})
+        if function is functional.dropout:
+            return self._dropout(*args, **options)
+        if function is functional.scaled_dot_product_attention and options.get("dropout_p", 0.0) > 0:
+            return self._attention(*args, **options)
+        return function(*args, **options)
 
     def _dropout(
         self, states: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
     ) -> torch.Tensor:
         if not training or p == 0:
             return states
-        return states * (self._kept(states, p) if p < 1 else 0.0)
+        return states * (self._multipliers(states, p) if p < 1 else 0.0)
 
     def _attention(
         self,
@@ -69,12 +73,12 @@ class _Dropping(TorchFunctionMode):  # type: ignore[misc]
         dropout_p: float = 0.0,
         is_causal: bool = False,
         scale: float | None = None,
-        **others: Any,
+        **options: Any,
     ) -> torch.Tensor:
-        if is_causal or others.get("enable_gqa"):
+        if is_causal or options.get("enable_gqa"):
             raise MerkhetError(
-                "a model whose attention looks back only, or shares keys among heads, cannot be trained with dropout "
-                "here; take a masked model with ordinary attention"
+                "a model with causal or grouped-query attention cannot be trained with dropout here; use a masked "
+                "model with ordinary attention"
             )
         scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
         if attn_mask is not None:
@@ -82,38 +86,38 @@ class _Dropping(TorchFunctionMode):  # type: ignore[misc]
         weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
         return self._dropout(weights, dropout_p) @ value
 
-    def _kept(self, states: torch.Tensor, p: float) -> torch.Tensor:
-        """What states are multiplied by: 0 in a share p of all cells, and more than 1 in the others."""
+    def _multipliers(self, states: torch.Tensor, p: float) -> torch.Tensor:
+        """Return the factor of each cell: 0 in a share p of all cells, 1 / (1 - p) in the others."""
         self.calls += 1
         shape = states.shape
-        if not shape or shape[0] % len(self.seeds):  # Nothing of single examples, such as positions.
+        if not shape or shape[0] % len(self.seeds):  # Shared by all examples, such as positions.
             shape, seeds = torch.Size((1, *shape)), torch.zeros(1, dtype=torch.int32)
-        else:  # Some networks have the heads of an example one after another.
+        else:  # Some networks fold the heads of an example into the rows.
             seeds = self.seeds
             shape = torch.Size((len(seeds), shape[0] // len(seeds), *shape[1:]))
-        own = _mixed(seeds + _signed(derived_seed("dropout", self.calls))).to(states.device)
-        cells = _mixed(_cells(shape[1:], states.device) ^ own.view(-1, *[1] * (len(shape) - 1)))
-        kept = (cells >= round((p - 0.5) * 2**32)).view(states.shape)
-        return kept.to(states.dtype).mul_(1 / (1 - p))
+        call_seeds = _mix(seeds + _to_int32(derived_seed("dropout", self.calls))).to(states.device)
+        cells = _mix(_cell_numbers(shape[1:], states.device) ^ call_seeds.view(-1, *[1] * (len(shape) - 1)))
+        is_kept = (cells >= round((p - 0.5) * 2**32)).view(states.shape)
+        return is_kept.to(states.dtype).mul_(1 / (1 - p))
 
 
 @lru_cache(maxsize=16)
-def _cells(shape: Sequence[int], device: torch.device) -> torch.Tensor:
-    """A number for each cell of a table, the same however large the table is."""
-    found = torch.zeros((), dtype=torch.int32, device=device)
+def _cell_numbers(shape: Sequence[int], device: torch.device) -> torch.Tensor:
+    """Return a number for each cell of a table, which does not depend on the table's size."""
+    numbers = torch.zeros((), dtype=torch.int32, device=device)
     for size in shape:
-        place = torch.arange(size, dtype=torch.int32, device=device)
-        found = _mixed(found[..., None] + _mixed(place + 1))
-    return found
+        indices = torch.arange(size, dtype=torch.int32, device=device)
+        numbers = _mix(numbers[..., None] + _mix(indices + 1))
+    return numbers
 
 
-def _mixed(numbers: torch.Tensor) -> torch.Tensor:
-    """Numbers of 32 bits made into others that look drawn."""
-    numbers = (numbers ^ (numbers >> 16) & 0xFFFF) * _ONE
-    numbers = (numbers ^ (numbers >> 13) & 0x7FFFF) * _TWO
+def _mix(numbers: torch.Tensor) -> torch.Tensor:
+    """Hash 32-bit integers to integers that look random."""
+    numbers = (numbers ^ (numbers >> 16) & 0xFFFF) * _FIRST_FACTOR
+    numbers = (numbers ^ (numbers >> 13) & 0x7FFFF) * _SECOND_FACTOR
     return numbers ^ (numbers >> 16) & 0xFFFF
 
 
-def _signed(number: int) -> int:
+def _to_int32(number: int) -> int:
     number %= 2**32
     return number - 2**32 if number >= 2**31 else number

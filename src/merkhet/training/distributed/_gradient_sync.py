@@ -1,8 +1,8 @@
-"""Gradients of a batch that several processes learn: added up at once, or in one order whatever their number is.
+"""Sums of gradients over the parts of a batch and over processes.
 
-Added up by ``all_reduce``, the last digits hang on how many processes there are. With ``parts`` a batch is always cut
-into so many parts, and the gradients of these are added along one binary tree: up to so many processes give the very
-same bits, each doing some whole parts.
+The last digits of a sum by ``all_reduce`` depend on the number of processes. With ``parts`` a batch is always cut into
+that many parts, and their gradients are added along one binary tree: any number of processes up to ``parts`` gives the
+same bits.
 """
 
 from __future__ import annotations
@@ -14,135 +14,151 @@ import torch
 
 from merkhet.training.distributed._process_group import ProcessGroup
 
-Learn = Callable[[slice], torch.Tensor]
+Backward = Callable[[slice], torch.Tensor]
+"""Computes losses and gradients of a range of rows."""
 Node = tuple[int, int]
-"""The first part that a sum is of, and how many (a power of two; some may be beyond the last)."""
+"""A sum of the tree: its first part and the number of parts (a power of two, which may reach past the last part)."""
 _CELLS = 1 << 20
-"""Gradients that are exchanged at once."""
+"""Number of gradients exchanged at once."""
 
 
 @contextmanager
-def single_thread(so: bool) -> Iterator[None]:
-    """Work with one thread, if so: with several, the last digits hang on how many there are."""
-    before = torch.get_num_threads()
-    if so:
+def single_thread(enabled: bool) -> Iterator[None]:
+    """Use one thread if ``enabled``: with several, the last digits depend on their number."""
+    threads = torch.get_num_threads()
+    if enabled:
         torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
 
 
-def tree_nodes(parts: slice, every: int) -> list[Node]:
-    """The fewest sums of the tree over all parts that some consecutive parts make up."""
-    size = _width(every)
-    start, stop = parts.start, size if parts.stop == every else parts.stop
-    found: list[Node] = []
-    while start < min(stop, every):
+def tree_nodes(parts: slice, total: int) -> list[Node]:
+    """Return the smallest set of nodes that covers a range of parts.
+
+    Args:
+        parts: a range of consecutive parts.
+        total: number of parts of a batch.
+    """
+    size = _width(total)
+    start, stop = parts.start, size if parts.stop == total else parts.stop
+    nodes: list[Node] = []
+    while start < min(stop, total):
         size = start & -start or size
         while start + size > stop:
             size //= 2
-        found.append((start, size))
+        nodes.append((start, size))
         start += size
-    return found
+    return nodes
 
 
 class GradientSum:
     """Sums the gradients of parameters over the parts of a batch and over processes.
 
-    ``learn`` leaves the gradients of some rows at the parameters, not adding them to others, and returns sums of
-    losses; of no rows, it leaves none and returns zeros.
+    Called with a function ``backward``, which must write (not add) the gradients of a range of rows to the parameters
+    and return the sums of losses. For an empty range it must leave no gradients and return zeros.
     """
 
     def __init__(self, parameters: Sequence[torch.nn.Parameter], processes: ProcessGroup, parts: int = 1) -> None:
         self.parameters, self.processes, self.parts = list(parameters), processes, parts
         self._used: list[torch.nn.Parameter] = []
 
-    def __call__(self, rows: int, learn: Learn) -> torch.Tensor:
-        """Leave the gradients of a batch of so many rows at the parameters; returns the sums of its losses."""
+    def __call__(self, rows: int, backward: Backward) -> torch.Tensor:
+        """Write the gradients of a batch of ``rows`` rows to the parameters; return the sums of its losses."""
         if self.parts > 1:
-            return self._in_order(rows, learn)
-        losses = learn(self.processes.share(rows))
-        self._settle()
-        self.processes.add([losses, *self._gradients()])
+            return self._sum_in_order(rows, backward)
+        losses = backward(self.processes.shard(rows))
+        self._find_used()
+        self.processes.all_reduce_sum([losses, *self._gradients()])
         return losses
 
-    def _settle(self) -> None:
-        """Find out which parameters have gradients in some process, once: it is the same in all steps."""
+    def _find_used(self) -> None:
+        """Find the parameters that have gradients in some process; all steps have the same."""
         if not self._used:
             device = self.parameters[0].device
-            used = torch.tensor([int(one.grad is not None) for one in self.parameters], device=device)
-            self.processes.highest(used)
-            self._used = [one for one, so in zip(self.parameters, used.tolist(), strict=True) if so]
+            flags = torch.tensor([int(parameter.grad is not None) for parameter in self.parameters], device=device)
+            self.processes.all_reduce_max(flags)
+            self._used = [parameter for parameter, flag in zip(self.parameters, flags.tolist(), strict=True) if flag]
 
     def _gradients(self) -> list[torch.Tensor]:
-        """The gradients of all that has some; zeros where this process had nothing to learn and others had."""
-        for one in self._used:
-            if one.grad is None:
-                one.grad = torch.zeros_like(one)
-        return [one.grad for one in self._used]
+        """Return the gradients of all used parameters, zeros where this process had no rows."""
+        for parameter in self._used:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        return [parameter.grad for parameter in self._used]
 
     def _rows(self, node: Node, rows: int) -> slice:
-        """Of a batch, the rows that a sum is of."""
+        """Return the rows of a batch that a node sums."""
         first, last = (min(part, self.parts) for part in (node[0], sum(node)))
         return slice(rows * first // self.parts, rows * last // self.parts)
 
-    def _in_order(self, rows: int, learn: Learn) -> torch.Tensor:
-        own = self.processes.share(self.parts)
+    def _sum_in_order(self, rows: int, backward: Backward) -> torch.Tensor:
+        parts = self.processes.shard(self.parts)
         if not self._used:
-            mine = [some for part in range(own.start, own.stop) if _any(some := self._rows((part, 1), rows))]
-            learn(mine[0] if mine else slice(0, 0))
-            self._settle()
-        losses = learn(slice(0, 0))
-        kept = {node: self._sum(node, rows, learn) for node in tree_nodes(own, self.parts)}
-        whole = self._exchanged(kept, rows, losses)
-        found, *gradients = whole.split([losses.numel(), *(one.numel() for one in self._used)])
-        for one, gradient in zip(self._gradients(), gradients, strict=True):
-            one.copy_(gradient.view_as(one))
-        return found.view_as(losses)
+            ranges = [
+                part_rows
+                for part in range(parts.start, parts.stop)
+                if not _is_empty(part_rows := self._rows((part, 1), rows))
+            ]
+            backward(ranges[0] if ranges else slice(0, 0))
+            self._find_used()
+        losses = backward(slice(0, 0))
+        sums = {node: self._sum_node(node, rows, backward) for node in tree_nodes(parts, self.parts)}
+        total = self._exchange(sums, rows, losses)
+        total_losses, *gradients = total.split([losses.numel(), *(parameter.numel() for parameter in self._used)])
+        for gradient, summed in zip(self._gradients(), gradients, strict=True):
+            gradient.copy_(summed.view_as(gradient))
+        return total_losses.view_as(losses)
 
-    def _sum(self, node: Node, rows: int, learn: Learn) -> torch.Tensor | None:
-        """The sum of losses and gradients at a place of the tree; None where there are no rows."""
-        some = self._rows(node, rows)
-        if not _any(some):
+    def _sum_node(self, node: Node, rows: int, backward: Backward) -> torch.Tensor | None:
+        """Return losses and gradients summed at a node, or None if it has no rows."""
+        node_rows = self._rows(node, rows)
+        if _is_empty(node_rows):
             return None
         if node[1] == 1:
-            losses = learn(some)
-            return torch.cat([losses.reshape(-1), *(one.reshape(-1) for one in self._gradients())])
-        return _added(*(self._sum(half, rows, learn) for half in _halves(node)))
+            losses = backward(node_rows)
+            return torch.cat([losses.reshape(-1), *(gradient.reshape(-1) for gradient in self._gradients())])
+        return _add(*(self._sum_node(half, rows, backward) for half in _halves(node)))
 
-    def _exchanged(self, kept: dict[Node, torch.Tensor | None], rows: int, losses: torch.Tensor) -> torch.Tensor:
-        """The sum over all parts, of what the processes have of it."""
-        every = [tree_nodes(self.processes.share(self.parts, rank), self.parts) for rank in range(self.processes.count)]
-        whole = kept[every[0][0]] if self.processes.count == 1 else None
-        if whole is not None:
-            return whole
-        whole = losses.new_empty(losses.numel() + sum(one.numel() for one in self._used))
-        for begin in range(0, len(whole), _CELLS):
-            some = slice(begin, min(begin + _CELLS, len(whole)))
-            mine = whole.new_zeros(max(map(len, every)), some.stop - some.start)
-            for place, node in enumerate(every[self.processes.rank]):
-                own = kept[node]
-                if own is not None:
-                    mine[place] = own[some]
-            given = self.processes.gather(mine)
-            found = {node: given[rank][place] for rank, nodes in enumerate(every) for place, node in enumerate(nodes)}
-            summed = self._joined((0, _width(self.parts)), rows, found)
+    def _exchange(self, sums: dict[Node, torch.Tensor | None], rows: int, losses: torch.Tensor) -> torch.Tensor:
+        """Return the sum over all parts from the nodes of all processes."""
+        nodes_by_rank = [
+            tree_nodes(self.processes.shard(self.parts, rank), self.parts) for rank in range(self.processes.count)
+        ]
+        total = sums[nodes_by_rank[0][0]] if self.processes.count == 1 else None
+        if total is not None:
+            return total
+        total = losses.new_empty(losses.numel() + sum(parameter.numel() for parameter in self._used))
+        for begin in range(0, len(total), _CELLS):
+            cells = slice(begin, min(begin + _CELLS, len(total)))
+            local = total.new_zeros(max(map(len, nodes_by_rank)), cells.stop - cells.start)
+            for index, node in enumerate(nodes_by_rank[self.processes.rank]):
+                node_sum = sums[node]
+                if node_sum is not None:
+                    local[index] = node_sum[cells]
+            gathered = self.processes.all_gather(local)
+            node_sums = {
+                node: gathered[rank][index]
+                for rank, nodes in enumerate(nodes_by_rank)
+                for index, node in enumerate(nodes)
+            }
+            summed = self._join((0, _width(self.parts)), rows, node_sums)
             assert summed is not None
-            whole[some] = summed
-        return whole
+            total[cells] = summed
+        return total
 
-    def _joined(self, node: Node, rows: int, found: dict[Node, torch.Tensor]) -> torch.Tensor | None:
-        """The sum at a place of the tree, of sums that were found below it."""
-        if not _any(self._rows(node, rows)):
+    def _join(self, node: Node, rows: int, node_sums: dict[Node, torch.Tensor]) -> torch.Tensor | None:
+        """Return the sum at a node, from the sums of the nodes below it."""
+        if _is_empty(self._rows(node, rows)):
             return None
-        if node in found:
-            return found[node]
-        return _added(*(self._joined(half, rows, found) for half in _halves(node)))
+        if node in node_sums:
+            return node_sums[node]
+        return _add(*(self._join(half, rows, node_sums) for half in _halves(node)))
 
 
-def _any(rows: slice) -> bool:
-    return bool(rows.stop > rows.start)
+def _is_empty(rows: slice) -> bool:
+    return bool(rows.stop <= rows.start)
 
 
 def _halves(node: Node) -> tuple[Node, Node]:
@@ -150,12 +166,12 @@ def _halves(node: Node) -> tuple[Node, Node]:
     return (first, count // 2), (first + count // 2, count // 2)
 
 
-def _added(left: torch.Tensor | None, right: torch.Tensor | None) -> torch.Tensor | None:
+def _add(left: torch.Tensor | None, right: torch.Tensor | None) -> torch.Tensor | None:
     if left is None or right is None:
         return right if left is None else left
     return left.add_(right)
 
 
 def _width(parts: int) -> int:
-    """The parts that the whole tree has place for."""
+    """Return the number of leaves of the tree: the next power of two."""
     return 1 << (parts - 1).bit_length()

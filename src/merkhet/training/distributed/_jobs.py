@@ -1,7 +1,7 @@
-"""Training by several processes: a job in a folder that torchrun's processes read, and its progress on a pipe.
+"""Distributed training jobs: a folder that torchrun's processes read, and progress over a pipe.
 
-merkhet starts a job on this machine. For several machines ``MERKHET_TORCHRUN`` holds the options of torchrun here,
-and ``torchrun … -m merkhet.training JOB`` is started on the others by hand.
+merkhet starts a job on this machine. For several machines ``MERKHET_TORCHRUN`` holds torchrun's options here, and
+``torchrun … -m merkhet.training JOB`` is started by hand on the others.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from merkhet.training.distributed._process_group import ProcessGroup, join_proce
 
 JOB = "job.json"
 TORCHRUN = "MERKHET_TORCHRUN"
-"""Options of torchrun, for machines that train together."""
+"""Environment variable with torchrun's options, for jobs on several machines."""
 _WATCHED = "MERKHET_WATCHED"
-"""Set where the standard input ends with the process that has started a job."""
+"""Environment variable set in workers whose standard input closes when the starting process ends."""
 _PROGRESS, _ERROR = "merkhet-progress ", "merkhet-error "
 _LAST_LINES = 60
 _TABLES = {"statements": STATEMENTS, "symbols": SYMBOLS}
 
 
-def train_together(
+def run_job(
     learner: str,
     start: Model | UntrainedModel,
     folder: Path,
@@ -60,14 +60,27 @@ def train_together(
     corpus: Path | None = None,
     **tables: pa.Table,
 ) -> TrainingArtifact:
-    """Let as many processes as the settings say train a model together, each on its share of every batch."""
+    """Train a model with ``settings.processes`` processes, each on its share of every batch.
+
+    Args:
+        learner: registered name of the learner.
+        start: the model to train.
+        folder: where the artifact is saved.
+        settings: settings of the learner.
+        seed: seed of the training.
+        progress: receives the progress of the main process.
+        checkpoints: folder for checkpoints.
+        device: device of the workers.
+        corpus: text corpus, for pre-training.
+        tables: further input tables by name.
+    """
     with _job_folder(checkpoints) as job:
         for name, table in tables.items():
             write_table(_TABLES[name], table, job / f"{name}.parquet")
         content = {
             "merkhet": __version__,
             "learner": learner,
-            "start": _described(start, job),
+            "start": _describe_start(start, job),
             "settings": asdict(settings),
             "seed": seed,
             "folder": str(folder.resolve()),
@@ -82,7 +95,7 @@ def train_together(
 
 @contextmanager
 def _job_folder(checkpoints: Path | None) -> Iterator[Path]:
-    """A folder for a job: with the checkpoints where other machines shall see it, and one for this moment else."""
+    """Yield a folder for a job: beside the checkpoints if other machines must see it, else a temporary one."""
     if os.environ.get(TORCHRUN) and checkpoints:
         job = checkpoints.resolve() / "job"
         shutil.rmtree(job, ignore_errors=True)
@@ -90,17 +103,17 @@ def _job_folder(checkpoints: Path | None) -> Iterator[Path]:
         yield job
         shutil.rmtree(job, ignore_errors=True)
         return
-    with scratch_folder("job") as place:
-        yield place
+    with scratch_folder("job") as job:
+        yield job
 
 
-def _described(start: Model | UntrainedModel, job: Path) -> dict[str, Any]:
+def _describe_start(start: Model | UntrainedModel, job: Path) -> dict[str, Any]:
     if isinstance(start, UntrainedModel):
         return {"blank": {**asdict(start), "folder": str(start.folder.resolve()) if start.folder else None}}
     assert isinstance(start, MaskedModel)
     start.model.save_pretrained(job / "start")
     start.tokenizer.save_pretrained(job / "start")
-    if start.model.device.type == "cuda":  # Its place there is for those that train.
+    if start.model.device.type == "cuda":  # Its GPU memory is for the workers.
         start.model.cpu()
         release_memory()
     return {"masked": str(job / "start"), "name": start.name, "fingerprint": start.fingerprint}
@@ -109,10 +122,10 @@ def _described(start: Model | UntrainedModel, job: Path) -> dict[str, Any]:
 def _run(job: Path, count: int, progress: Progress, *, resumable: bool) -> None:
     options = shlex.split(os.environ.get(TORCHRUN, "")) or ["--standalone", f"--nproc-per-node={count}"]
     if os.environ.get(TORCHRUN):
-        line = shlex.join(["torchrun", *options, "-m", "merkhet.training", str(job)])
-        progress.say(f"  on each of the other machines: {line}")
+        command = shlex.join(["torchrun", *options, "-m", "merkhet.training", str(job)])
+        progress.say(f"  on each of the other machines: {command}")
     threads = str(max(1, (os.cpu_count() or count) // count))
-    # torch.distributed.run is what torchrun is; the pipe to its input ends when this process does, however that is.
+    # torch.distributed.run is torchrun. The pipe to its input closes when this process ends, for whatever reason.
     with subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", *options, "-m", "merkhet.training", str(job)],
         stdin=subprocess.PIPE,
@@ -120,126 +133,127 @@ def _run(job: Path, count: int, progress: Progress, *, resumable: bool) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         env={"OMP_NUM_THREADS": threads, **os.environ, _WATCHED: "1"},
-    ) as running:
-        assert running.stdout is not None and running.stdin is not None
+    ) as process:
+        assert process.stdout is not None and process.stdin is not None
         try:
-            error, last = _followed(running.stdout, progress)
+            error, last_lines = _follow(process.stdout, progress)
         except BaseException:
-            running.terminate()
+            process.terminate()
             raise
         finally:
-            running.stdin.close()
-    if running.returncode:
+            process.stdin.close()
+    if process.returncode:
         if error:
             raise (InputError if error["input"] else MerkhetError)(error["message"])
-        again = " What was learned up to the last checkpoint is kept: run it again, with as many processes as you like."
+        hint = " What was learned up to the last checkpoint is kept: run it again, with as many processes as you like."
         raise MerkhetError(
-            f"one of {count} processes that train together has failed: {_reason(last)}.{again if resumable else ''}"
+            f"one of {count} processes that train together has failed: {_failure_reason(last_lines)}."
+            f"{hint if resumable else ''}"
         )
 
 
-def _followed(lines: IO[str], progress: Progress) -> tuple[Mapping[str, Any] | None, deque[str]]:
-    """Hand on the progress that the processes tell; returns the first error of merkhet's own, and the last lines."""
+def _follow(lines: IO[str], progress: Progress) -> tuple[Mapping[str, Any] | None, deque[str]]:
+    """Forward the workers' progress; return the first error that merkhet raised and the last lines of output."""
     error: Mapping[str, Any] | None = None
-    last: deque[str] = deque(maxlen=_LAST_LINES)
+    last_lines: deque[str] = deque(maxlen=_LAST_LINES)
     for line in lines:
         if line.startswith(_PROGRESS):
-            called, arguments = json.loads(line.removeprefix(_PROGRESS))
-            getattr(progress, called)(*arguments)
+            method, arguments = json.loads(line.removeprefix(_PROGRESS))
+            getattr(progress, method)(*arguments)
         elif line.startswith(_ERROR):
             error = error or json.loads(line.removeprefix(_ERROR))
         elif line.strip():
-            last.append(line.strip())
-    return error, last
+            last_lines.append(line.strip())
+    return error, last_lines
 
 
-def _reason(lines: deque[str]) -> str:
-    """Why processes have failed, of what torchrun and they say: a signal, or what Python raised."""
+def _failure_reason(lines: deque[str]) -> str:
+    """Return why workers failed, from their and torchrun's output: a signal or a Python exception."""
     killed = [line.partition(": ")[2] for line in lines if "traceback : Signal" in line]
     raised = [line for line in lines if "Error" in line and "ChildFailedError" not in line]
-    found = (killed[-1:] or raised[-1:] or list(lines)[-1:] or ["it said nothing"])[0]
-    return found.rstrip(".")
+    reason = (killed[-1:] or raised[-1:] or list(lines)[-1:] or ["it printed nothing"])[0]
+    return reason.rstrip(".")
 
 
-def _told(mark: str, content: Any) -> None:
-    sys.stdout.write(mark + json.dumps(content) + "\n")
+def _emit(prefix: str, content: Any) -> None:
+    sys.stdout.write(prefix + json.dumps(content) + "\n")
     sys.stdout.flush()
 
 
-class _Telling:
-    """Progress as lines for the process that has started this one."""
+class _PipeProgress:
+    """Progress as lines on standard output, for the process that started this one."""
 
-    def __getattr__(self, called: str) -> Any:
-        return lambda *arguments: _told(_PROGRESS, [called, arguments])
+    def __getattr__(self, method: str) -> Any:
+        return lambda *arguments: _emit(_PROGRESS, [method, arguments])
 
 
-def take_part(job: Path) -> None:
-    """Be one of the processes of a job; an error that merkhet has words for is told in one line."""
+def run_worker(job: Path) -> None:
+    """Run one worker of a job; an error that a user can fix is emitted in one line."""
     if os.environ.get(_WATCHED):
-        threading.Thread(target=_end_with_the_starter, daemon=True).start()
+        threading.Thread(target=_exit_with_parent, daemon=True).start()
     try:
         content = json.loads((job / JOB).read_text(encoding="utf-8"))
         with join_process_group(content["device"]) as processes:
             import torch
 
-            processes.refuse_others({"version of merkhet": __version__, "version of torch": str(torch.__version__)})
+            processes.require_agreement({"version of merkhet": __version__, "version of torch": str(torch.__version__)})
             if content.get("merkhet") != __version__:
                 raise InputError(
-                    f"the job {job} was written by merkhet {content.get('merkhet')}, and this is {__version__}; "
+                    f"the job {job} was written by merkhet {content.get('merkhet')}, but this is {__version__}; "
                     "install one version on all machines"
                 )
             _train(job, content, processes)
-            processes.wait()
+            processes.barrier()
     except FileNotFoundError as error:
-        _fail(InputError(f"there is no {error.filename}, which is needed to take part in the job {job}"))
+        _fail(InputError(f"there is no {error.filename}, which the job {job} needs; share it with this machine"))
     except MerkhetError as error:
         _fail(error)
 
 
 def _fail(error: MerkhetError) -> None:
-    _told(_ERROR, {"message": str(error), "input": isinstance(error, InputError)})
-    # At once: who waits for the others here would wait for ever.
+    _emit(_ERROR, {"message": str(error), "input": isinstance(error, InputError)})
+    # At once: a regular exit waits for the other processes, which wait for this one.
     os._exit(error.exit_code)
 
 
-def _end_with_the_starter() -> None:
-    while os.read(0, 1):  # Not by sys.stdin, whose lock would be held at the end.
+def _exit_with_parent() -> None:
+    while os.read(0, 1):  # Not through sys.stdin: its lock would be held at exit.
         pass
     os._exit(1)
 
 
 def _train(job: Path, content: Mapping[str, Any], processes: ProcessGroup) -> None:
     checkpoints = Path(content["checkpoints"]) if content["checkpoints"] else None
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "seed": content["seed"],
-        "progress": _Telling(),
+        "progress": _PipeProgress(),
         "checkpoints": checkpoints,
         "processes": processes,
     }
-    start, folder = _start(content), Path(content["folder"])
+    start, folder = _load_start(content), Path(content["folder"])
     if content["learner"] == "pretrain":
         from merkhet.training.pretraining import pretrain
         from merkhet.training.pretraining_settings import PretrainSettings
 
         assert not isinstance(start, UntrainedModel)
-        pretrain(start, Path(content["corpus"]), folder, settings=PretrainSettings(**content["settings"]), **given)
+        pretrain(start, Path(content["corpus"]), folder, settings=PretrainSettings(**content["settings"]), **options)
         return
     from merkhet.training.memorizing.memorize import store_statements
     from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
     statements, symbols = (read_table(_TABLES[name], job / f"{name}.parquet") for name in ("statements", "symbols"))
     settings = MemorizeSettings(**content["settings"])
-    store_statements(start, statements, symbols, folder, settings=settings, device=content["device"], **given)
+    store_statements(start, statements, symbols, folder, settings=settings, device=content["device"], **options)
 
 
-def _start(content: Mapping[str, Any]) -> Model | UntrainedModel:
-    described = content["start"]
-    if "blank" in described:
-        given = described["blank"]
-        shape = Shape(**given["shape"]) if given["shape"] else None
-        folder = Path(given["folder"]) if given["folder"] else None
-        return UntrainedModel(given["name"], given["fingerprint"], shape, folder)
-    spec = ModelSpec(described["masked"], label=described["name"], kind="masked", device=content["device"])
+def _load_start(content: Mapping[str, Any]) -> Model | UntrainedModel:
+    description = content["start"]
+    if "blank" in description:
+        blank = description["blank"]
+        shape = Shape(**blank["shape"]) if blank["shape"] else None
+        folder = Path(blank["folder"]) if blank["folder"] else None
+        return UntrainedModel(blank["name"], blank["fingerprint"], shape, folder)
+    spec = ModelSpec(description["masked"], label=description["name"], kind="masked", device=content["device"])
     model = load_model(spec)
-    model.fingerprint = described["fingerprint"]
+    model.fingerprint = description["fingerprint"]
     return model

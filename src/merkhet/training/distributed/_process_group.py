@@ -1,6 +1,6 @@
-"""Several processes that train together: torchrun's, by gloo on a CPU and nccl on GPUs, or one alone.
+"""The group of processes that train together: torchrun's, by gloo or nccl, or a single one.
 
-Whatever all must decide alike is decided by the first, or by all together, with what is here.
+A decision that must be the same everywhere is taken by the main process or by a collective operation of this module.
 """
 
 from __future__ import annotations
@@ -20,141 +20,147 @@ from merkhet.models.batching import is_out_of_memory
 
 Item = TypeVar("Item")
 _SMALL = 1 << 16
-"""Tensors of fewer cells are sent as one."""
+"""Tensors with fewer cells are reduced together, in one message."""
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """This process among all that train together; ``joined`` where torchrun has started it, be it alone."""
+    """This process and its peers. Every collective method must be called by all processes at once."""
 
     rank: int = 0
     count: int = 1
-    joined: bool = False
+    """Number of processes."""
+    distributed: bool = False
+    """True if torchrun started this process, even as the only one."""
 
     @property
-    def first(self) -> bool:
-        """Whether this is the one that writes."""
+    def is_main(self) -> bool:
+        """True for the process that writes files and reports progress."""
         return self.rank == 0
 
-    def share(self, rows: int, rank: int | None = None) -> slice:
-        """The part of so many rows that belongs to this process, or to another."""
+    def shard(self, rows: int, rank: int | None = None) -> slice:
+        """Return the contiguous share of ``rows`` rows of this process, or of the process ``rank``."""
         rank = self.rank if rank is None else rank
         return slice(rows * rank // self.count, rows * (rank + 1) // self.count)
 
-    def own(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Every so-manieth of some items."""
+    def stride(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return the items of this process when they are dealt out in turn."""
         return items[self.rank :: self.count]
 
-    def add(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Add up what all processes have, in place of what each has."""
-        if not self.joined:
+    def all_reduce_sum(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Replace each tensor by its sum over all processes."""
+        if not self.distributed:
             return
         small: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
         for tensor in tensors:
             if tensor.numel() < _SMALL:
                 small.setdefault((tensor.dtype, tensor.device), []).append(tensor)
             else:
-                self._reduce(tensor, dist.ReduceOp.SUM)
-        for together in small.values():
-            flat = torch.cat([tensor.detach().reshape(-1) for tensor in together])
-            self._reduce(flat, dist.ReduceOp.SUM)
-            for tensor, part in zip(together, flat.split([tensor.numel() for tensor in together]), strict=True):
-                tensor.detach().copy_(part.view_as(tensor))
+                self._all_reduce(tensor, dist.ReduceOp.SUM)
+        for bucket in small.values():
+            flat = torch.cat([tensor.detach().reshape(-1) for tensor in bucket])
+            self._all_reduce(flat, dist.ReduceOp.SUM)
+            for tensor, total in zip(bucket, flat.split([tensor.numel() for tensor in bucket]), strict=True):
+                tensor.detach().copy_(total.view_as(tensor))
 
-    def highest(self, tensor: torch.Tensor) -> None:
-        """The highest value that any process has, in each place."""
-        if self.joined:
-            self._reduce(tensor, dist.ReduceOp.MAX)
+    def all_reduce_max(self, tensor: torch.Tensor) -> None:
+        """Replace each cell by its maximum over all processes."""
+        if self.distributed:
+            self._all_reduce(tensor, dist.ReduceOp.MAX)
 
-    def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """What each process has, all of one shape, by rank."""
-        if not self.joined:
+    def all_gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Return the tensors of all processes by rank; they must have one shape."""
+        if not self.distributed:
             return [tensor]
-        given = _staged(tensor)
-        found = [torch.empty_like(given) for _ in range(self.count)]
-        dist.all_gather(found, given)
-        return [one.to(tensor.device) for one in found]
+        staged = _staged(tensor)
+        gathered = [torch.empty_like(staged) for _ in range(self.count)]
+        dist.all_gather(gathered, staged)
+        return [copy.to(tensor.device) for copy in gathered]
 
-    def tell(self, tensor: torch.Tensor) -> None:
-        """Give all processes what the first has, in place of what each has."""
-        if self.joined:
+    def broadcast(self, tensor: torch.Tensor) -> None:
+        """Replace the tensor by the main process's."""
+        if self.distributed:
             staged = _staged(tensor)
             dist.broadcast(staged, 0)
             if staged is not tensor:
                 tensor.copy_(staged)
 
-    def told(self, said: Item) -> Item:
-        """What the first process says; what the others say does not count."""
-        if not self.joined:
-            return said
-        found = [said]
-        dist.broadcast_object_list(found, 0)
-        return found[0]
+    def broadcast_object(self, item: Item) -> Item:
+        """Return the main process's object."""
+        if not self.distributed:
+            return item
+        items = [item]
+        dist.broadcast_object_list(items, 0)
+        return items[0]
 
-    def every(self, said: Item) -> list[Item]:
-        """What each process says, by rank."""
-        if not self.joined:
-            return [said]
-        found: list[Any] = [None] * self.count
-        dist.all_gather_object(found, said)
-        return found
+    def all_gather_object(self, item: Item) -> list[Item]:
+        """Return the objects of all processes by rank."""
+        if not self.distributed:
+            return [item]
+        items: list[Any] = [None] * self.count
+        dist.all_gather_object(items, item)
+        return items
 
-    def send(self, tensor: torch.Tensor, to: int) -> None:
-        """Give a tensor to another process, which takes it."""
-        dist.send(_staged(tensor), to)
+    def send(self, tensor: torch.Tensor, target: int) -> None:
+        """Send a tensor to the process ``target``, which must receive it."""
+        dist.send(_staged(tensor), target)
 
-    def take(self, tensor: torch.Tensor, of: int) -> None:
-        """Take a tensor of this shape from another process."""
+    def receive(self, tensor: torch.Tensor, source: int) -> None:
+        """Fill the tensor with one of the same shape from the process ``source``."""
         staged = _staged(tensor)
-        dist.recv(staged, of)
+        dist.recv(staged, source)
         if staged is not tensor:
             tensor.copy_(staged)
 
-    def any(self, so: bool, device: torch.device) -> bool:
-        """Whether it is so in some process."""
-        if not self.joined:
-            return so
-        flag = torch.tensor([int(so)], device=device)
-        self.highest(flag)
-        return bool(flag)
+    def any_true(self, flag: bool, device: torch.device) -> bool:
+        """Return whether the flag is true in some process."""
+        if not self.distributed:
+            return flag
+        flags = torch.tensor([int(flag)], device=device)
+        self.all_reduce_max(flags)
+        return bool(flags)
 
-    def within_memory(self, work: Callable[[], Item], device: torch.device) -> Item:
-        """What work gives. Where memory runs out in one process, it counts as run out in all, so that none waits."""
-        failed: BaseException | None = None
+    def run_within_memory(self, work: Callable[[], Item], device: torch.device) -> Item:
+        """Run ``work``. If memory runs out in one process, raise in all, so that none waits for another."""
+        failure: BaseException | None = None
         try:
-            found = work()
+            output = work()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            failed = error
-        if self.any(failed is not None, device):
-            raise failed or RuntimeError("out of memory in another process")
-        return found
+            failure = error
+        if self.any_true(failure is not None, device):
+            raise failure or RuntimeError("out of memory in another process")
+        return output
 
-    def refuse_others(self, said: Mapping[str, str]) -> None:
-        """Refuse to work together with processes that say something else of the same things."""
-        for rank, other in enumerate(self.every(dict(said))):
-            for name, own in said.items():
-                if other.get(name) != own:
+    def require_agreement(self, facts: Mapping[str, str]) -> None:
+        """Refuse to train with processes that have another model, version, …
+
+        Args:
+            facts: values that must be equal in all processes, by what they are called in the error message.
+        """
+        for rank, peer_facts in enumerate(self.all_gather_object(dict(facts))):
+            for name, value in facts.items():
+                if peer_facts.get(name) != value:
                     raise InputError(
-                        f"the processes that train together do not agree on the {name}: it is {own} in process "
-                        f"{self.rank}, and {other.get(name)} in process {rank}. Give all machines the same."
+                        f"the processes that train together do not agree on the {name}: it is {value} in process "
+                        f"{self.rank}, and {peer_facts.get(name)} in process {rank}. Give all machines the same."
                     )
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Wait until all processes are here."""
-        if self.joined:
-            self.every(None)
+        if self.distributed:
+            self.all_gather_object(None)
 
-    def _reduce(self, tensor: torch.Tensor, how: Any) -> None:
+    def _all_reduce(self, tensor: torch.Tensor, operation: Any) -> None:
         staged = _staged(tensor)
-        dist.all_reduce(staged, how)
+        dist.all_reduce(staged, operation)
         if staged is not tensor:
             tensor.copy_(staged)
 
 
 def _staged(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor where the processes can exchange it: gloo wants it in the memory of the host, and nccl on a GPU."""
+    """Move a tensor to where the backend exchanges it: host memory for gloo, a GPU for nccl."""
     on_gpu = dist.get_backend() == "nccl"
     if tensor.is_cuda != on_gpu:
         return tensor.cuda() if on_gpu else tensor.cpu()
@@ -163,21 +169,21 @@ def _staged(tensor: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def join_process_group(device: str = "auto") -> Iterator[ProcessGroup]:
-    """The processes that torchrun has started, until all is done; one alone where it has not.
+    """Join torchrun's processes until the block ends; without torchrun, yield a group of one.
 
-    By nccl where each has a GPU of its own, else by gloo.
+    The backend is nccl where each process has a GPU of its own, else gloo.
     """
     if "WORLD_SIZE" not in os.environ or "MASTER_ADDR" not in os.environ:
         yield ProcessGroup()
         return
     on_gpus = torch.cuda.is_available() and device in ("auto", "cuda")
-    alone = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= torch.cuda.device_count()
+    gpu_each = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= torch.cuda.device_count()
     if on_gpus:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    # Its functions keep the group that there is when it is first imported: then gloo's threads would outlive the
-    # interpreter's end, and abort the process.
+    # Its functions keep the group that exists when it is first imported: gloo's threads would then outlive the
+    # interpreter's end and abort the process.
     importlib.import_module("torch.distributed.nn.functional")
-    dist.init_process_group("nccl" if on_gpus and alone else "gloo")
-    yield ProcessGroup(dist.get_rank(), dist.get_world_size(), joined=True)
-    # Not where something was raised: who takes leave then may wait for others that wait for it.
+    dist.init_process_group("nccl" if on_gpus and gpu_each else "gloo")
+    yield ProcessGroup(dist.get_rank(), dist.get_world_size(), distributed=True)
+    # Not after an exception: a process that leaves would wait for others that wait for it.
     dist.destroy_process_group()

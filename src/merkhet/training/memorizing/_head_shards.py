@@ -1,7 +1,6 @@
-"""The head in shards: each process holds some rows of the table of symbols, and scores those alone.
+"""The output head in shards: each process holds and scores its rows of the symbol table.
 
-States at masks are small beside the table, so that they travel: all processes see those of all, and what each finds
-among its own symbols is put together.
+States at the masks are small beside the table, so all processes receive all states, and their results are combined.
 """
 
 from __future__ import annotations
@@ -11,75 +10,86 @@ from collections.abc import Sequence
 import torch
 
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.memorizing._symbol_head import Counting, Learnt, Ranks, SymbolTable, at_once_of
+from merkhet.training.memorizing._symbol_head import HeadGradients, Ranks, ScoreCounter, SymbolTable, states_per_pass
 
 _ROWS = 1 << 16
-"""Rows of a table that are drawn at once."""
+"""Number of table rows drawn at once."""
 
 
 def draw_table_rows(count: int, width: int, rows: slice) -> SymbolTable:
-    """Some rows of the table that would be drawn as a whole, without the others being held."""
+    """Draw some rows of a random table of ``count`` rows without holding the others."""
     table = SymbolTable(0, width)
-    own = torch.empty(rows.stop - rows.start, width)
+    drawn = torch.empty(rows.stop - rows.start, width)
     first = 0
     while first < count:
-        # A draw of fewer than 16 numbers, or one that is no multiple of 16, would be another at its end.
+        # torch draws other numbers at the end of a chunk that is smaller than 16 or no multiple of 16.
         last = count if count - first < 2 * _ROWS else first + _ROWS
-        some = torch.nn.init.normal_(torch.empty(last - first, width), std=0.02)
+        chunk = torch.nn.init.normal_(torch.empty(last - first, width), std=0.02)
         begin, end = max(first, rows.start), min(last, rows.stop)
         if begin < end:
-            own[begin - rows.start : end - rows.start] = some[begin - first : end - first]
+            drawn[begin - rows.start : end - rows.start] = chunk[begin - first : end - first]
         first = last
-    table.weight = torch.nn.Parameter(own)
-    table.bias = torch.nn.Parameter(torch.zeros(len(own)))
+    table.weight = torch.nn.Parameter(drawn)
+    table.bias = torch.nn.Parameter(torch.zeros(len(drawn)))
     return table
 
 
 class ShardedHead:
-    """The symbols of this process among those of all."""
+    """This process's rows of the symbol table. All processes must call its methods at once."""
 
     def __init__(self, table: SymbolTable, count: int, processes: ProcessGroup) -> None:
         self.table, self.count, self.processes = table, count, processes
-        self.rows = processes.share(count)
+        self.rows = processes.shard(count)
 
-    def learn(
-        self, states: torch.Tensor, targets: torch.Tensor, sizes: Sequence[int], scale: float, *, first: bool
-    ) -> Learnt:
-        """Loss and gradient of this process's states; gradients of its symbols are of the states of all.
+    def gradients(
+        self, states: torch.Tensor, targets: torch.Tensor, sizes: Sequence[int], scale: float, *, overwrite: bool
+    ) -> HeadGradients:
+        """Return loss and gradient of this process's states; its symbols receive the gradients of all states.
 
-        ``sizes`` says how many states each process has. All must call this at once.
+        Args:
+            states: states at the masks of this process.
+            targets: symbol numbers of this process's targets.
+            sizes: number of states of each process.
+            scale: factor of all gradients.
+            overwrite: replace the gradients of the table instead of adding to them.
         """
         device = states.device
-        everything, every_target = self._of_all(states, targets, sizes)
+        all_states, all_targets = self._gather_inputs(states, targets, sizes)
         weight, bias = (part.detach().to(states.dtype) for part in (self.table.weight, self.table.bias))
-        scores = self.processes.within_memory(lambda: torch.addmm(bias, everything, weight.t()).float(), device)
+        scores = self.processes.run_within_memory(lambda: torch.addmm(bias, all_states, weight.t()).float(), device)
         top = scores.amax(1) if len(self.table.bias) else scores.new_full((len(scores),), -torch.inf)
-        self.processes.highest(top)
-        inside, columns = self._inside(every_target)
-        own = torch.zeros_like(top)
-        own[inside] = scores[inside, columns] - top[inside]
+        self.processes.all_reduce_max(top)
+        inside, columns = self._local_columns(all_targets)
+        target_scores = torch.zeros_like(top)
+        target_scores[inside] = scores[inside, columns] - top[inside]
 
-        def probabilities() -> torch.Tensor:
+        def exponentiate() -> torch.Tensor:
             return scores.sub_(top[:, None]).exp_()
 
-        spread = self.processes.within_memory(probabilities, device)
-        sums = torch.stack([spread.sum(1), own])
-        self.processes.add([sums])
-        total, own = sums
+        exponentials = self.processes.run_within_memory(exponentiate, device)
+        sums = torch.stack([exponentials.sum(1), target_scores])
+        self.processes.all_reduce_sum([sums])
+        total, target_scores = sums
 
-        def gradients() -> torch.Tensor:
-            changed = spread.div_(total[:, None])
-            changed[inside, columns] -= 1.0
-            changed = changed.to(states.dtype)
-            _put(self.table.weight, (changed.t() @ (everything * scale)).to(self.table.weight.dtype), first)
-            _put(self.table.bias, changed.sum(0, dtype=torch.float32).mul_(scale), first)
-            return (changed @ weight).float().mul_(scale)
+        def backward() -> torch.Tensor:
+            score_gradients = exponentials.div_(total[:, None])
+            score_gradients[inside, columns] -= 1.0
+            score_gradients = score_gradients.to(states.dtype)
+            _accumulate(
+                self.table.weight, (score_gradients.t() @ (all_states * scale)).to(self.table.weight.dtype), overwrite
+            )
+            _accumulate(self.table.bias, score_gradients.sum(0, dtype=torch.float32).mul_(scale), overwrite)
+            return (score_gradients @ weight).float().mul_(scale)
 
-        of_states = self.processes.within_memory(gradients, device)
-        self.processes.add([of_states])
+        state_gradients = self.processes.run_within_memory(backward, device)
+        self.processes.all_reduce_sum([state_gradients])
         begin = sum(sizes[: self.processes.rank])
-        mine = slice(begin, begin + len(states))
-        return Learnt((total.log() - own)[mine].sum(), of_states[mine].to(states.dtype), (own >= 0)[mine].sum())
+        local = slice(begin, begin + len(states))
+        return HeadGradients(
+            (total.log() - target_scores)[local].sum(),
+            state_gradients[local].to(states.dtype),
+            (target_scores >= 0)[local].sum(),
+        )
 
     def rank(
         self,
@@ -88,92 +98,103 @@ class ShardedHead:
         targets: torch.Tensor,
         rows: torch.Tensor,
         answers: torch.Tensor,
-        first: int,
+        top_k: int,
     ) -> Ranks:
-        """Where targets and right answers stand among the symbols of all.
+        """Rank targets and gold answers among the symbols of all processes.
 
-        ``states`` are this process's, ``targets`` and ``answers`` are of all states. All processes must call this at
-        once, and all get the whole.
+        Args:
+            states: states at the masks of this process.
+            sizes: number of states of each process.
+            targets: symbol number of the target of every state of all processes.
+            rows: state of each gold answer, among those of all processes.
+            answers: symbol number of each gold answer.
+            top_k: number of best symbols to return.
+
+        Returns:
+            The ranks of all states, the same in all processes.
         """
-        everything = self._gathered(states.float(), sizes)
+        all_states = self._gather_rows(states.float(), sizes)
         weight, bias = self.table.weight.detach().float(), self.table.bias.detach().float()
-        found = []
-        at_once = at_once_of(everything.device, self.count)
-        counting = Counting(min(at_once, len(everything)), len(bias), everything.device)
-        for begin in range(0, len(everything), at_once):
-            some = slice(begin, min(begin + at_once, len(everything)))
-            scores = torch.addmm(bias, everything[some], weight.t())
-            inside = (rows >= some.start) & (rows < some.stop)
-            found.append(
-                self._ranked(scores, targets[some], rows[inside] - some.start, answers[inside], first, counting)
+        chunks = []
+        size = states_per_pass(all_states.device, self.count)
+        counter = ScoreCounter(min(size, len(all_states)), len(bias), all_states.device)
+        for start in range(0, len(all_states), size):
+            span = slice(start, min(start + size, len(all_states)))
+            scores = torch.addmm(bias, all_states[span], weight.t())
+            inside = (rows >= span.start) & (rows < span.stop)
+            chunks.append(
+                self._rank_chunk(scores, targets[span], rows[inside] - span.start, answers[inside], top_k, counter)
             )
-        return Ranks(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+        return Ranks(*(torch.cat(parts) for parts in zip(*chunks, strict=True)))
 
-    def _ranked(
+    def _rank_chunk(
         self,
         scores: torch.Tensor,
         targets: torch.Tensor,
         rows: torch.Tensor,
         answers: torch.Tensor,
-        first: int,
-        counting: Counting,
+        top_k: int,
+        counter: ScoreCounter,
     ) -> tuple[torch.Tensor, ...]:
-        nothing = scores.new_full((len(scores),), -torch.inf)
-        here, columns = self._inside(targets)
-        own, best = nothing.clone(), nothing.clone()
-        own[here] = scores[here, columns]
-        known, places = self._inside(answers)
-        golds = scores[rows[known], places]
-        best.scatter_reduce_(0, rows[known], golds, "amax")
-        extremes = torch.stack([own, best])
-        self.processes.highest(extremes)
-        own, best = extremes
-        right = torch.zeros_like(targets).scatter_add_(0, rows[known], (golds == best[rows[known]]).to(targets.dtype))
+        lowest = scores.new_full((len(scores),), -torch.inf)
+        local, columns = self._local_columns(targets)
+        target_scores, best_scores = lowest.clone(), lowest.clone()
+        target_scores[local] = scores[local, columns]
+        known_answers, answer_columns = self._local_columns(answers)
+        gold_scores = scores[rows[known_answers], answer_columns]
+        best_scores.scatter_reduce_(0, rows[known_answers], gold_scores, "amax")
+        extremes = torch.stack([target_scores, best_scores])
+        self.processes.all_reduce_max(extremes)
+        target_scores, best_scores = extremes
+        best_golds = torch.zeros_like(targets).scatter_add_(
+            0, rows[known_answers], (gold_scores == best_scores[rows[known_answers]]).to(targets.dtype)
+        )
         counts = torch.stack(
             [
-                *(counting.above(scores, own), counting.equal(scores, own)),
-                *(counting.above(scores, best), counting.equal(scores, best)),
-                right,
+                *(counter.above(scores, target_scores), counter.equal(scores, target_scores)),
+                *(counter.above(scores, best_scores), counter.equal(scores, best_scores)),
+                best_golds,
             ]
         )
-        self.processes.add([counts])
-        return (*counts, *self._tops(scores, first))
+        self.processes.all_reduce_sum([counts])
+        return (*counts, *self._top_symbols(scores, top_k))
 
-    def _tops(self, scores: torch.Tensor, first: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The numbers of the first so many symbols of each state, and their logarithms of probabilities."""
-        first = min(first, self.count)
-        if not first:
+    def _top_symbols(self, scores: torch.Tensor, top_k: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the numbers of the best symbols of each state, and their log-probabilities."""
+        top_k = min(top_k, self.count)
+        if not top_k:
             return scores.new_zeros(len(scores), 0, dtype=torch.long), scores.new_zeros(len(scores), 0)
-        own = torch.topk(scores, min(first, scores.shape[1]), dim=1)
-        values = scores.new_full((len(scores), first), -torch.inf)
+        local = torch.topk(scores, min(top_k, scores.shape[1]), dim=1)
+        values = scores.new_full((len(scores), top_k), -torch.inf)
         numbers = torch.zeros_like(values, dtype=torch.long)
-        values[:, : own.values.shape[1]], numbers[:, : own.values.shape[1]] = own.values, own.indices + self.rows.start
-        best = torch.topk(torch.cat(self.processes.gather(values), dim=1), first, dim=1)
-        chosen = torch.cat(self.processes.gather(numbers), dim=1).gather(1, best.indices)
-        top = best.values[:, 0].clone()
-        total = (scores - top[:, None]).exp_().sum(1)
-        self.processes.add([total])
-        return chosen, best.values - (top + total.log())[:, None]
+        values[:, : local.values.shape[1]] = local.values
+        numbers[:, : local.values.shape[1]] = local.indices + self.rows.start
+        best = torch.topk(torch.cat(self.processes.all_gather(values), dim=1), top_k, dim=1)
+        symbols = torch.cat(self.processes.all_gather(numbers), dim=1).gather(1, best.indices)
+        maximum = best.values[:, 0].clone()
+        total = (scores - maximum[:, None]).exp_().sum(1)
+        self.processes.all_reduce_sum([total])
+        return symbols, best.values - (maximum + total.log())[:, None]
 
-    def _inside(self, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Which of some symbols are this process's, and their places among its own."""
+    def _local_columns(self, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return which of some symbols belong to this process, and their columns in its table."""
         inside = torch.nonzero((numbers >= self.rows.start) & (numbers < self.rows.stop))[:, 0]
         return inside, numbers[inside] - self.rows.start
 
-    def _of_all(
+    def _gather_inputs(
         self, states: torch.Tensor, targets: torch.Tensor, sizes: Sequence[int]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        return self._gathered(states, sizes), self._gathered(targets, sizes)
+        return self._gather_rows(states, sizes), self._gather_rows(targets, sizes)
 
-    def _gathered(self, rows: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
-        """The rows of all processes, one after another."""
+    def _gather_rows(self, rows: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+        """Concatenate the rows of all processes."""
         padded = rows.new_zeros(max(sizes), *rows.shape[1:])
         padded[: len(rows)] = rows
-        return torch.cat([one[:size] for one, size in zip(self.processes.gather(padded), sizes, strict=True)])
+        return torch.cat([block[:size] for block, size in zip(self.processes.all_gather(padded), sizes, strict=True)])
 
 
-def _put(parameter: torch.nn.Parameter, gradient: torch.Tensor, first: bool) -> None:
-    if first or parameter.grad is None:
+def _accumulate(parameter: torch.nn.Parameter, gradient: torch.Tensor, overwrite: bool) -> None:
+    if overwrite or parameter.grad is None:
         parameter.grad = gradient
     else:
         parameter.grad.add_(gradient)

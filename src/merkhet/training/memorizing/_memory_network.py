@@ -1,4 +1,4 @@
-"""A model that stores facts: a masked model, and an output for each symbol."""
+"""A network that stores facts: a masked model with an output for each symbol."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any
 import torch
 
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.memorizing._device_batches import Placed
+from merkhet.training.memorizing._device_batches import DeviceBatch
 from merkhet.training.memorizing._head_shards import ShardedHead
-from merkhet.training.memorizing._model_body import Body, body_of
+from merkhet.training.memorizing._model_body import Body, make_body
 from merkhet.training.memorizing._symbol_head import (
     TOP,
-    Learnt,
+    HeadGradients,
     Outputs,
     Ranks,
     SymbolTable,
-    learn,
-    rank,
-    spread,
-    spread_in_kernels,
+    fusable_target_softmax,
+    head_gradients,
+    rank_symbols,
+    target_softmax,
 )
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 WORTH_COMPILING = 1e15
+"""Amount of work (statements times parameters) from which on compilation pays off."""
 
 
 class MemoryNetwork:
-    """A masked model of the library with a table of symbols, on one device.
+    """A masked language model with a table of symbols, on one device.
 
-    With the head ``vocabulary`` symbols compete with the words of the vocabulary; with ``separate`` among themselves.
-    The network always stands as if it were asked: dropout would only keep it from learning by heart. ``work`` is how
-    often parameters will be used, statements by parameters: where there is much to do, it pays to compile. With
-    ``shards`` the table holds the rows of this process alone, and all processes must learn and rank at once.
+    With the head ``vocabulary`` symbols compete with the words of the vocabulary, with ``separate`` among themselves.
+    The network stays in evaluation mode: dropout would only hinder memorizing. With a sharded head all processes must
+    call ``backward_sharded`` and ``rank`` at once.
     """
 
     def __init__(
@@ -44,9 +44,21 @@ class MemoryNetwork:
         device: torch.device,
         pad: int,
         work: float = 0.0,
-        shards: ProcessGroup | None = None,
+        processes: ProcessGroup | None = None,
         count: int | None = None,
     ) -> None:
+        """Move a network and its symbols to a device.
+
+        Args:
+            network: masked model of the transformers library.
+            symbols: the table of symbols, or this process's rows of it.
+            settings: settings of the training.
+            device: where the network runs.
+            pad: id of the padding token.
+            work: statements times parameters of the whole training; much work is worth compiling.
+            processes: the processes that share the table; None holds all of it here.
+            count: number of symbols in all processes; by default those of the table.
+        """
         self.network = network.to(device=device, dtype=torch.float32).eval()
         self.symbols: SymbolTable = symbols.to(device)
         self.settings, self.device, self.pad = settings, device, pad
@@ -57,73 +69,88 @@ class MemoryNetwork:
             self.dtype = torch.bfloat16
         compiler: Callable[[Any], Any] | None = None
         if settings.compile == "yes" or (settings.compile == "auto" and on_cuda and work >= WORTH_COMPILING):
-            torch._dynamo.reset()  # What another network has left would make sizes variable that are not.
+            torch._dynamo.reset()  # State left by another network would turn fixed sizes into dynamic ones.
             compiler = torch.compile
-        self.body: Body = body_of(self.network, self.dtype, compiler, recompute=settings.checkpoints == "yes")
-        self.spread = compiler(spread_in_kernels) if compiler else spread
+        self.body: Body = make_body(self.network, self.dtype, compiler, recompute=settings.checkpoints == "yes")
+        self.softmax = compiler(fusable_target_softmax) if compiler else target_softmax
         self.reads_symbols = False
         self.count = len(self.symbols.bias) if count is None else count
-        self.shards = ShardedHead(self.symbols, self.count, shards) if shards is not None else None
+        self.sharded_head = ShardedHead(self.symbols, self.count, processes) if processes is not None else None
 
     @property
     def outputs(self) -> Outputs:
-        """All that compete at the mask."""
-        own = (self.symbols.weight,), (self.symbols.bias,)
+        """All outputs that compete at the mask."""
+        symbols = (self.symbols.weight,), (self.symbols.bias,)
         if self.settings.head == "separate":
-            return Outputs(*own)
+            return Outputs(*symbols)
         words = self.network.get_output_embeddings()
-        return Outputs((words.weight, *own[0]), (words.bias, *own[1]))
+        return Outputs((words.weight, *symbols[0]), (words.bias, *symbols[1]))
 
     def parameters(self) -> list[torch.nn.Parameter]:
-        """All that is learned, each once; the vocabulary's own table only where it competes or is read."""
-        return [one for one in (*self.network.parameters(), *self.symbols.parameters()) if one.requires_grad]
+        """Return the trained parameters, each once; the output vocabulary only where it competes or is read."""
+        return [
+            parameter
+            for parameter in (*self.network.parameters(), *self.symbols.parameters())
+            if parameter.requires_grad
+        ]
 
-    def states(self, placed: Placed) -> torch.Tensor:
-        """The states from which symbols are scored."""
+    def states(self, batch: DeviceBatch) -> torch.Tensor:
+        """Return the states at the masks, from which symbols are scored."""
         table = self.symbols.weight if self.reads_symbols else None
-        return self.body(placed.ids, placed.lengths, placed.columns, table)
+        return self.body(batch.ids, batch.lengths, batch.columns, table)
 
-    def learn(self, placed: Placed, scale: float, *, first: bool) -> Learnt:
-        """Gradients of the loss by ``scale``, added to those there are; the ``first`` of a step begin anew."""
-        states = self.states(placed)
-        learnt = learn(self.outputs, states.detach(), placed.targets, scale, self.spread, first=first)
-        states.backward(learnt.of_states)
-        return learnt
+    def backward(self, batch: DeviceBatch, scale: float, *, overwrite: bool) -> HeadGradients:
+        """Compute loss and gradients; ``overwrite`` replaces the head's gradients of the last step."""
+        states = self.states(batch)
+        gradients = head_gradients(
+            self.outputs, states.detach(), batch.targets, scale, self.softmax, overwrite=overwrite
+        )
+        states.backward(gradients.state_gradients)
+        return gradients
 
-    def learn_sharded(self, placed: Placed, sizes: Sequence[int], scale: float, *, first: bool) -> Learnt:
-        """The same with a head in shards; ``sizes`` says how many sentences each process has (it may be none)."""
-        assert self.shards is not None
-        within = self.shards.processes.within_memory
+    def backward_sharded(
+        self, batch: DeviceBatch, sizes: Sequence[int], scale: float, *, overwrite: bool
+    ) -> HeadGradients:
+        """Do the same with a sharded head; ``sizes`` are the batch sizes of all processes and may be 0."""
+        assert self.sharded_head is not None
+        run = self.sharded_head.processes.run_within_memory
         width = self.symbols.weight.shape[1]
         empty = torch.zeros(0, width, dtype=self.dtype, device=self.device)
-        states = within(lambda: self.states(placed) if len(placed) else empty, self.device)
-        learnt = self.shards.learn(states.detach(), placed.targets, sizes, scale, first=first)
-        within(lambda: states.backward(learnt.of_states) if len(placed) else None, self.device)
-        return learnt
+        states = run(lambda: self.states(batch) if len(batch) else empty, self.device)
+        gradients = self.sharded_head.gradients(states.detach(), batch.targets, sizes, scale, overwrite=overwrite)
+        run(lambda: states.backward(gradients.state_gradients) if len(batch) else None, self.device)
+        return gradients
 
-    def begin(self) -> None:
-        """Before the passes of a step: take over what the optimizer has changed."""
-        self.body.begin()
+    def begin_step(self) -> None:
+        """Take over the optimizer's changes before the passes of a step."""
+        self.body.begin_step()
 
-    def end(self) -> None:
-        """After the passes of a step: hand all gradients to the optimizer."""
-        self.body.end()
+    def end_step(self) -> None:
+        """Hand all gradients to the optimizer after the passes of a step."""
+        self.body.end_step()
 
-    def rank(self, placed: Placed, rows: torch.Tensor, answers: torch.Tensor, first: int = TOP) -> Ranks:
-        """Where targets and right answers (symbols, of the sentence numbered in ``rows``) stand, and what is first."""
+    def rank(self, batch: DeviceBatch, rows: torch.Tensor, answers: torch.Tensor, top_k: int = TOP) -> Ranks:
+        """Rank the targets and gold answers of a batch.
+
+        Args:
+            batch: the statements.
+            rows: row in the batch of each gold answer.
+            answers: symbol number of each gold answer.
+            top_k: number of best outputs to return.
+        """
         outputs = self.outputs
-        targets = placed.targets + outputs.offset
+        targets = batch.targets + outputs.offset
         with torch.no_grad():
-            if self.shards is not None:
-                return self._rank_sharded(placed, rows, answers, first)
-            return rank(outputs, self.states(placed), targets, rows, answers + outputs.offset, first)
+            if self.sharded_head is not None:
+                return self._rank_sharded(batch, rows, answers, top_k)
+            return rank_symbols(outputs, self.states(batch), targets, rows, answers + outputs.offset, top_k)
 
-    def _rank_sharded(self, placed: Placed, rows: torch.Tensor, answers: torch.Tensor, first: int) -> Ranks:
-        """Ranks of sentences that all processes have been given, of which each reads its share."""
-        assert self.shards is not None
-        every = self.shards.processes
-        shares = [every.share(len(placed), rank) for rank in range(every.count)]
-        own = placed[shares[every.rank]]
-        states = self.states(own) if len(own) else torch.zeros(0, self.symbols.weight.shape[1], device=self.device)
-        sizes = [share.stop - share.start for share in shares]
-        return self.shards.rank(states, sizes, placed.targets, rows, answers, first)
+    def _rank_sharded(self, batch: DeviceBatch, rows: torch.Tensor, answers: torch.Tensor, top_k: int) -> Ranks:
+        """Rank a batch that all processes hold and of which each reads its share."""
+        assert self.sharded_head is not None
+        processes = self.sharded_head.processes
+        shares = [processes.shard(len(batch), rank_symbols) for rank_symbols in range(processes.count)]
+        share = batch[shares[processes.rank]]
+        states = self.states(share) if len(share) else torch.zeros(0, self.symbols.weight.shape[1], device=self.device)
+        sizes = [span.stop - span.start for span in shares]
+        return self.sharded_head.rank(states, sizes, batch.targets, rows, answers, top_k)

@@ -1,12 +1,14 @@
-"""The body of a masked model: the states from which the head reads, at the masks alone.
+"""The body of a masked model: the states at the masks, from which the head scores symbols.
 
-Networks of BERT's and RoBERTa's layout have a lean way: queries, keys and values by one product, the last layer at the
-masks only, no dropout. It is tried against the library's own before it is trusted; other layouts go the library's way.
+Networks with the layout of BERT and RoBERTa run fused: one product for queries, keys and values, the last layer at the
+masks alone, no dropout. The fused body is verified against the library's before it is used; other layouts run through
+the library.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -14,24 +16,24 @@ import torch
 from torch.nn import functional
 
 from merkhet.models.lm_head import pick_positions
-from merkhet.training.memorizing._body_attention import attend, attend_from_one
-from merkhet.training.memorizing._body_weights import Weights, weights_of
+from merkhet.training.memorizing._body_weights import Weights, make_weights
 
 logger = logging.getLogger(__name__)
 
 _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
+MAX_KERNEL_TOKENS = 64
 
 
 class Body(Protocol):
-    """Gives the state at the mask of each sentence, as it enters the table of the vocabulary.
+    """Computes the state at the mask of each sentence, as it enters the output vocabulary.
 
-    ``begin`` and ``end`` stand around the passes of each step.
+    ``begin_step`` and ``end_step`` enclose the passes of each step.
     """
 
-    def begin(self) -> None:
-        """Take over what the optimizer has changed."""
+    def begin_step(self) -> None:
+        """Take over the optimizer's changes."""
 
-    def end(self) -> None:
+    def end_step(self) -> None:
         """Hand the gradients to the optimizer."""
 
     def __call__(
@@ -41,23 +43,26 @@ class Body(Protocol):
         columns: torch.Tensor,
         symbols: torch.nn.Parameter | None = None,
     ) -> torch.Tensor:
-        """States (sentences, width) for tokens (sentences, tokens) with masks at these columns.
+        """Return states of shape (sentences, width).
 
-        Sentences have so many tokens (all, where ``lengths`` is None). Numbers beyond the vocabulary are rows of
-        ``symbols``.
+        Args:
+            ids: tokens of shape (sentences, tokens); ids beyond the vocabulary are rows of ``symbols``.
+            lengths: number of tokens of each sentence; None if all are full.
+            columns: position of each sentence's mask.
+            symbols: the table of symbols, if sentences contain some.
         """
 
 
-def body_of(
+def make_body(
     network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None = None, *, recompute: bool = False
 ) -> Body:
-    """The fastest body for a network that gives what its own layers give."""
-    lean = None if recompute else _lean(network, dtype, compile_with)
-    return lean or PlainBody(network, dtype, recompute=recompute)
+    """Return the fastest body that computes what the network's own layers compute."""
+    fused = None if recompute else _fused_body(network, dtype, compile_with)
+    return fused or LibraryBody(network, dtype, recompute=recompute)
 
 
 def embed(network: Any, ids: torch.Tensor, symbols: torch.nn.Parameter | None) -> torch.Tensor:
-    """Vectors of tokens, symbols among them."""
+    """Return the input embeddings of tokens and symbols."""
     words = network.get_input_embeddings()
     if symbols is None:
         vectors: torch.Tensor = words(ids)
@@ -69,7 +74,7 @@ def embed(network: Any, ids: torch.Tensor, symbols: torch.nn.Parameter | None) -
     return torch.where(is_symbol[..., None], of_symbols, of_words)
 
 
-class PlainBody:
+class LibraryBody:
     """Any masked model of the library, through its own layers and the transform of its own head."""
 
     def __init__(self, network: Any, dtype: torch.dtype, *, recompute: bool = False) -> None:
@@ -78,11 +83,11 @@ class PlainBody:
         if recompute:
             network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
-    def begin(self) -> None:
-        """Nothing to do."""
+    def begin_step(self) -> None:
+        """Do nothing."""
 
-    def end(self) -> None:
-        """Nothing to do."""
+    def end_step(self) -> None:
+        """Do nothing."""
 
     def __call__(
         self,
@@ -91,29 +96,29 @@ class PlainBody:
         columns: torch.Tensor,
         symbols: torch.nn.Parameter | None = None,
     ) -> torch.Tensor:
-        """The states that enter the table of the vocabulary, caught there."""
-        caught: list[torch.Tensor] = []
+        """Return the states that enter the output vocabulary, captured by a hook."""
+        captured: list[torch.Tensor] = []
 
-        def catch(_module: Any, given: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-            caught.append(given[0])
-            return (given[0][:, :1],)  # What the table would say is not needed.
+        def capture(_module: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            captured.append(arguments[0])
+            return (arguments[0][:, :1],)  # The logits are not needed.
 
         length = torch.full_like(columns, ids.shape[1]) if lengths is None else lengths
         attention = (torch.arange(ids.shape[1], device=ids.device)[None, :] < length[:, None]).long()
-        given = {"input_ids": ids} if symbols is None else {"inputs_embeds": embed(self.network, ids, symbols)}
-        handle = self.words.register_forward_pre_hook(catch)
+        inputs = {"input_ids": ids} if symbols is None else {"inputs_embeds": embed(self.network, ids, symbols)}
+        handle = self.words.register_forward_pre_hook(capture)
         rows = torch.arange(len(ids), device=ids.device)
         try:
             halved = torch.autocast(ids.device.type, self.dtype, enabled=self.dtype != torch.float32)
             with halved, pick_positions(self.network.base_model, rows, columns):
-                self.network(attention_mask=attention, **given)
+                self.network(attention_mask=attention, **inputs)
         finally:
             handle.remove()
-        return caught[0][0].to(self.dtype)
+        return captured[0][0].to(self.dtype)
 
 
-class LeanBody:
-    """A network of BERT's or RoBERTa's layout, by as few and as large products as there can be."""
+class FusedBody:
+    """A network with the layout of BERT or RoBERTa, by as few and as large products as possible."""
 
     def __init__(self, network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None = None) -> None:
         base, config = network.base_model, network.config
@@ -123,22 +128,22 @@ class LeanBody:
         self.heads, self.width = int(config.num_attention_heads), int(config.hidden_size)
         self.eps = float(config.layer_norm_eps)
         self.activation = _ACTIVATIONS[config.hidden_act]
-        # RoBERTa counts positions from behind its padding.
+        # RoBERTa's positions start after its padding index.
         offset = getattr(base.embeddings, "padding_idx", None)
         self.first_position = 0 if offset is None else int(offset) + 1
         dense, norm = _transform(network)
-        self.weights: Weights = weights_of(base.encoder.layer, dense, norm, dtype)
+        self.weights: Weights = make_weights(base.encoder.layer, dense, norm, dtype)
         self.compiled = compile_with is not None
-        self._compiled_after = compile_with(self._after) if compile_with else self._after
-        self._compiled_one = compile_with(attend_from_one) if compile_with else attend_from_one
+        self._compiled_after_attention = compile_with(self._after_attention) if compile_with else self._after_attention
+        self._compiled_attend_from_mask = compile_with(attend_from_mask) if compile_with else attend_from_mask
 
-    def begin(self) -> None:
-        """Take over what the optimizer has changed."""
-        self.weights.begin()
+    def begin_step(self) -> None:
+        """Take over the optimizer's changes."""
+        self.weights.begin_step()
 
-    def end(self) -> None:
+    def end_step(self) -> None:
         """Hand the gradients to the optimizer."""
-        self.weights.end()
+        self.weights.end_step()
 
     def __call__(
         self,
@@ -147,34 +152,36 @@ class LeanBody:
         columns: torch.Tensor,
         symbols: torch.nn.Parameter | None = None,
     ) -> torch.Tensor:
-        """The states that enter the table of the vocabulary."""
-        # Asking is not worth a second compilation.
+        """Return the states that enter the output vocabulary."""
+        # Inference is not worth a second compilation.
         training = torch.is_grad_enabled()
-        after = self._compiled_after if training else self._after
-        from_one = self._compiled_one if training else attend_from_one
+        after_attention = self._compiled_after_attention if training else self._after_attention
+        from_mask = self._compiled_attend_from_mask if training else attend_from_mask
         sentences, tokens = ids.shape
-        states = self._embedded(ids, symbols).flatten(0, 1)
+        states = self._embed(ids, symbols).flatten(0, 1)
         for number in range(self.depth - 1):
-            own = self.weights.layer(number)
-            projected = functional.linear(states, own.projection, own.projection_bias)
+            layer = self.weights.layer(number)
+            projected = functional.linear(states, layer.projection, layer.projection_bias)
             gathered = attend(projected.view(sentences, tokens, 3, self.heads, -1), lengths)
-            states = after(gathered, states, *own.behind)
-        own = self.weights.layer(self.depth - 1)
+            states = after_attention(gathered, states, *layer.after_attention)
+        layer = self.weights.layer(self.depth - 1)
         masks = states[torch.arange(sentences, device=ids.device) * tokens + columns]
-        query = functional.linear(masks, own.projection[: self.width], own.projection_bias[: self.width])
-        others = functional.linear(states, own.projection[self.width :], own.projection_bias[self.width :])
-        others = others.view(sentences, tokens, 2, self.heads, -1)
-        states = after(from_one(query.view(sentences, self.heads, -1), others, lengths), masks, *own.behind)
+        query = functional.linear(masks, layer.projection[: self.width], layer.projection_bias[: self.width])
+        keys_values = functional.linear(states, layer.projection[self.width :], layer.projection_bias[self.width :])
+        keys_values = keys_values.view(sentences, tokens, 2, self.heads, -1)
+        states = after_attention(
+            from_mask(query.view(sentences, self.heads, -1), keys_values, lengths), masks, *layer.after_attention
+        )
         weight, bias, norm, norm_bias = self.weights.transform()
-        return _normed(self.activation(functional.linear(states, weight, bias)), norm, norm_bias, self.eps)
+        return _layer_norm(self.activation(functional.linear(states, weight, bias)), norm, norm_bias, self.eps)
 
-    def _embedded(self, ids: torch.Tensor, symbols: torch.nn.Parameter | None) -> torch.Tensor:
-        own, tokens = self.embeddings, ids.shape[1]
-        positions = own.position_embeddings.weight[self.first_position : self.first_position + tokens]
-        vectors = embed(self.network, ids, symbols) + (own.token_type_embeddings.weight[0] + positions)
-        return _normed(vectors, own.LayerNorm.weight, own.LayerNorm.bias, self.eps).to(self.dtype)
+    def _embed(self, ids: torch.Tensor, symbols: torch.nn.Parameter | None) -> torch.Tensor:
+        embeddings, tokens = self.embeddings, ids.shape[1]
+        positions = embeddings.position_embeddings.weight[self.first_position : self.first_position + tokens]
+        vectors = embed(self.network, ids, symbols) + (embeddings.token_type_embeddings.weight[0] + positions)
+        return _layer_norm(vectors, embeddings.LayerNorm.weight, embeddings.LayerNorm.bias, self.eps).to(self.dtype)
 
-    def _after(
+    def _after_attention(
         self,
         gathered: torch.Tensor,
         states: torch.Tensor,
@@ -189,28 +196,28 @@ class LeanBody:
         last_norm: torch.Tensor,
         last_bias: torch.Tensor,
     ) -> torch.Tensor:
-        """A layer behind its attention, token by token."""
-        middle = _normed(functional.linear(gathered, out, out_bias) + states, norm, norm_bias, self.eps)
+        """Compute the rest of a layer, token by token."""
+        middle = _layer_norm(functional.linear(gathered, out, out_bias) + states, norm, norm_bias, self.eps)
         wide = self.activation(functional.linear(middle, up, up_bias))
-        return _normed(functional.linear(wide, down, down_bias) + middle, last_norm, last_bias, self.eps)
+        return _layer_norm(functional.linear(wide, down, down_bias) + middle, last_norm, last_bias, self.eps)
 
 
-def _normed(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+def _layer_norm(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
     return functional.layer_norm(states, states.shape[-1:], weight, bias, eps)
 
 
 def _transform(network: Any) -> tuple[Any, Any]:
-    """The dense layer and the norm between the last layer and the table of the vocabulary."""
+    """Return the dense layer and the norm between the last layer and the output vocabulary."""
     if hasattr(network, "lm_head"):
         return network.lm_head.dense, network.lm_head.layer_norm
-    own = network.cls.predictions.transform
-    return own.dense, own.LayerNorm
+    transform = network.cls.predictions.transform
+    return transform.dense, transform.LayerNorm
 
 
-def _lean(network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None) -> Body | None:
-    """The lean body, if the network has such a layout and gives the same by it."""
+def _fused_body(network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None) -> Body | None:
+    """Return the fused body if the network has the layout and the states agree, else None."""
     try:
-        tried = LeanBody(network, torch.float32)
+        candidate = FusedBody(network, torch.float32)
         size = int(network.get_input_embeddings().weight.shape[0])
         device = network.device
         ids = (torch.arange(12, device=device).reshape(2, 6) * 7 + 11) % size
@@ -218,13 +225,72 @@ def _lean(network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] |
         lengths = torch.tensor([6, 4], dtype=torch.int32, device=device)
         columns = torch.tensor([4, 1], device=device)
         with torch.inference_mode():
-            same = torch.allclose(
-                tried(ids, lengths, columns),
-                PlainBody(network, torch.float32)(ids, lengths, columns),
+            agrees = torch.allclose(
+                candidate(ids, lengths, columns),
+                LibraryBody(network, torch.float32)(ids, lengths, columns),
                 atol=1e-4,
                 rtol=1e-3,
             )
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
-        logger.info("%s has no lean way: %s", type(network).__name__, error)
+        logger.info("%s cannot run fused: %s", type(network).__name__, error)
         return None
-    return LeanBody(network, dtype, compile_with) if same else None
+    return FusedBody(network, dtype, compile_with) if agrees else None
+
+
+def attend(projected: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
+    """Compute attention within sentences.
+
+    Args:
+        projected: queries, keys and values of shape (sentences, tokens, 3, heads, width).
+        lengths: number of tokens of each sentence; None if all are full.
+
+    Returns:
+        A tensor of shape (sentences × tokens, heads × width).
+    """
+    sentences, tokens, _, heads, width = projected.shape
+    kernel = _attention_kernel(projected, tokens, width)
+    if kernel is not None:
+        if lengths is None:
+            lengths = torch.full((sentences,), tokens, dtype=torch.int32, device=projected.device)
+        gathered: torch.Tensor = kernel(projected, lengths)
+        return gathered.view(sentences * tokens, heads * width)
+    query, key, value = projected.permute(2, 0, 3, 1, 4).unbind(0)
+    mask = None
+    if lengths is not None:
+        mask = (torch.arange(tokens, device=projected.device)[None, :] < lengths[:, None])[:, None, None, :]
+    gathered = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    return gathered.transpose(1, 2).reshape(sentences * tokens, heads * width)
+
+
+def attend_from_mask(query: torch.Tensor, projected: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
+    """Compute the attention of one token of each sentence.
+
+    Args:
+        query: queries of these tokens, of shape (sentences, heads, width).
+        projected: keys and values of all tokens, of shape (sentences, tokens, 2, heads, width).
+        lengths: number of tokens of each sentence; None if all are full.
+
+    Returns:
+        A tensor of shape (sentences, heads × width).
+    """
+    sentences, tokens, _, heads, width = projected.shape
+    key, value = projected.unbind(2)
+    scores = (query[:, None].float() * key.float()).sum(-1) / math.sqrt(width)
+    if lengths is not None:
+        padding = torch.arange(tokens, device=projected.device)[None, :] >= lengths[:, None]
+        scores = scores.masked_fill(padding[:, :, None], -torch.inf)
+    weights = torch.softmax(scores, dim=1)
+    gathered = (weights[..., None] * value.float()).sum(1)
+    return gathered.to(query.dtype).reshape(sentences, heads * width)
+
+
+def _attention_kernel(projected: torch.Tensor, tokens: int, width: int) -> Any:
+    """Return the kernel for short sentences if the device has one."""
+    small = tokens <= MAX_KERNEL_TOKENS and width in (16, 32, 64, 128)
+    if not small or projected.device.type != "cuda" or projected.dtype != torch.bfloat16:
+        return None
+    try:
+        from merkhet.training.memorizing._short_attention import short_attention
+    except ImportError:  # Triton is not installed.
+        return None
+    return short_attention

@@ -1,4 +1,4 @@
-"""A kernel for attention within sentences of up to 64 tokens; the usual ones work on blocks of 128, mostly empty."""
+"""A Triton kernel for attention within at most 64 tokens; common kernels use blocks of 128, mostly empty here."""
 
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,misc"
 
@@ -12,9 +12,9 @@ import triton.language as tl
 
 
 @triton.jit
-def _probabilities(query, key, places, length, scale):
+def _probabilities(query, key, positions, length, scale):
     scores = tl.dot(query, tl.trans(key)) * scale
-    scores = tl.where(places[None, :] < length, scores, float("-inf"))
+    scores = tl.where(positions[None, :] < length, scores, float("-inf"))
     scores = tl.exp(scores - tl.max(scores, 1)[:, None])
     return scores / tl.sum(scores, 1)[:, None]
 
@@ -25,44 +25,44 @@ def _forward(
 ):
     sentence = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
-    places, cells = tl.arange(0, block), tl.arange(0, width)
-    there = (places < tokens)[:, None]
+    positions, cells = tl.arange(0, block), tl.arange(0, width)
+    inside = (positions < tokens)[:, None]
     joined = projected + sentence * tokens * 3 * heads * width + head * width
-    at = joined + places[:, None] * (3 * heads * width) + cells[None, :]
-    query = tl.load(at, mask=there, other=0.0)
-    key = tl.load(at + heads * width, mask=there, other=0.0)
-    value = tl.load(at + 2 * heads * width, mask=there, other=0.0)
-    weights = _probabilities(query, key, places, tl.load(lengths + sentence), scale)
+    source = joined + positions[:, None] * (3 * heads * width) + cells[None, :]
+    query = tl.load(source, mask=inside, other=0.0)
+    key = tl.load(source + heads * width, mask=inside, other=0.0)
+    value = tl.load(source + 2 * heads * width, mask=inside, other=0.0)
+    weights = _probabilities(query, key, positions, tl.load(lengths + sentence), scale)
     result = tl.dot(weights.to(value.dtype), value)
     out = gathered + sentence * tokens * heads * width + head * width
-    tl.store(out + places[:, None] * (heads * width) + cells[None, :], result.to(query.dtype), mask=there)
+    tl.store(out + positions[:, None] * (heads * width) + cells[None, :], result.to(query.dtype), mask=inside)
 
 
 @triton.jit
 def _backward(
-    projected, given, wanted, lengths, tokens, scale, heads: tl.constexpr, width: tl.constexpr, block: tl.constexpr
+    projected, upstream, gradient, lengths, tokens, scale, heads: tl.constexpr, width: tl.constexpr, block: tl.constexpr
 ):
     sentence = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
-    places, cells = tl.arange(0, block), tl.arange(0, width)
-    there = (places < tokens)[:, None]
+    positions, cells = tl.arange(0, block), tl.arange(0, width)
+    inside = (positions < tokens)[:, None]
     offset = sentence * tokens * 3 * heads * width + head * width
-    inside = places[:, None] * (3 * heads * width) + cells[None, :]
-    at = projected + offset + inside
-    query = tl.load(at, mask=there, other=0.0)
-    key = tl.load(at + heads * width, mask=there, other=0.0)
-    value = tl.load(at + 2 * heads * width, mask=there, other=0.0)
-    from_above = given + sentence * tokens * heads * width + head * width
-    grad = tl.load(from_above + places[:, None] * (heads * width) + cells[None, :], mask=there, other=0.0)
-    weights = _probabilities(query, key, places, tl.load(lengths + sentence), scale)
-    of_value = tl.dot(tl.trans(weights.to(value.dtype)), grad)
-    of_weights = tl.dot(grad, tl.trans(value))
-    of_scores = weights * (of_weights - tl.sum(weights * of_weights, 1)[:, None]) * scale
-    of_scores = of_scores.to(query.dtype)
-    out = wanted + offset + inside
-    tl.store(out, tl.dot(of_scores, key).to(query.dtype), mask=there)
-    tl.store(out + heads * width, tl.dot(tl.trans(of_scores), query).to(query.dtype), mask=there)
-    tl.store(out + 2 * heads * width, of_value.to(query.dtype), mask=there)
+    offsets = positions[:, None] * (3 * heads * width) + cells[None, :]
+    source = projected + offset + offsets
+    query = tl.load(source, mask=inside, other=0.0)
+    key = tl.load(source + heads * width, mask=inside, other=0.0)
+    value = tl.load(source + 2 * heads * width, mask=inside, other=0.0)
+    upstream_start = upstream + sentence * tokens * heads * width + head * width
+    grad = tl.load(upstream_start + positions[:, None] * (heads * width) + cells[None, :], mask=inside, other=0.0)
+    weights = _probabilities(query, key, positions, tl.load(lengths + sentence), scale)
+    value_gradient = tl.dot(tl.trans(weights.to(value.dtype)), grad)
+    weight_gradient = tl.dot(grad, tl.trans(value))
+    score_gradient = weights * (weight_gradient - tl.sum(weights * weight_gradient, 1)[:, None]) * scale
+    score_gradient = score_gradient.to(query.dtype)
+    out = gradient + offset + offsets
+    tl.store(out, tl.dot(score_gradient, key).to(query.dtype), mask=inside)
+    tl.store(out + heads * width, tl.dot(tl.trans(score_gradient), query).to(query.dtype), mask=inside)
+    tl.store(out + 2 * heads * width, value_gradient.to(query.dtype), mask=inside)
 
 
 class _ShortAttention(torch.autograd.Function):
@@ -76,11 +76,11 @@ class _ShortAttention(torch.autograd.Function):
         return gathered
 
     @staticmethod
-    def backward(ctx: Any, *given: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
         projected, lengths = ctx.saved_tensors
-        wanted = torch.empty_like(projected)
-        _launch(_backward, projected, [projected, given[0].contiguous(), wanted, lengths])
-        return wanted, None
+        gradient = torch.empty_like(projected)
+        _launch(_backward, projected, [projected, gradients[0].contiguous(), gradient, lengths])
+        return gradient, None
 
 
 def _launch(kernel: Any, projected: torch.Tensor, tensors: list[torch.Tensor]) -> None:
@@ -92,10 +92,15 @@ def _launch(kernel: Any, projected: torch.Tensor, tensors: list[torch.Tensor]) -
 
 
 WARPS = 2
-"""Groups of 32 threads that work on one head of one sentence."""
+"""Warps (of 32 threads) for one head of one sentence."""
 
 
 def short_attention(projected: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Attention of joined projections (sentences, tokens, 3, heads, width) within sentences of these lengths."""
+    """Compute attention within sentences.
+
+    Args:
+        projected: queries, keys and values of shape (sentences, tokens, 3, heads, width).
+        lengths: number of tokens of each sentence.
+    """
     gathered: torch.Tensor = _ShortAttention.apply(projected, lengths)
     return gathered

@@ -1,4 +1,4 @@
-"""Statements as arrays: tokenised once, kept in memory-mapped files, put into batches of about equal length."""
+"""Statements as token arrays: tokenized once, memory-mapped, and grouped into batches of similar length."""
 
 from __future__ import annotations
 
@@ -26,244 +26,276 @@ logger = logging.getLogger(__name__)
 
 IntArray = NDArray[np.int64]
 _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
-_ABOUT = "packed.json"
+_METADATA = "packed.json"
 _FILES = ("ids", "starts", "columns", "bare", "targets", "answers", "answer_starts")
 LENGTH_STEP = 4
-"""Rows are padded to multiples of this, so that there are few shapes and little padding."""
+"""Rows are padded to a multiple of this: few shapes, little padding."""
 
 
 @dataclass(frozen=True)
-class Packed:
-    """Statements as arrays. Rows up to the number of statements are their sentences; the bare ones follow.
-
-    ``ids`` are the tokens of all rows end to end, from ``starts``; numbers from the size of the vocabulary on are
-    symbols. ``columns`` says where the mask of each row is, ``bare`` gives each statement's row without the other time
-    (or -1), ``targets`` and ``answers`` are numbers of symbols. What is ``unreadable`` is too long for the model.
-    """
+class StatementArrays:
+    """Statements as arrays. The first rows are the sentences of all statements, the others their bare sentences."""
 
     ids: NDArray[np.int32]
+    """Tokens of all rows, concatenated; ids from the vocabulary size on are symbols."""
     starts: IntArray
+    """Offset of each row in ``ids``, and the end."""
     columns: NDArray[np.int32]
+    """Position of the mask in each row."""
     bare: IntArray
+    """Row of each statement's sentence without the other time, or -1."""
     targets: NDArray[np.int32]
+    """Symbol number of each statement's target."""
     answers: NDArray[np.int32]
+    """Symbol numbers of all gold answers, concatenated."""
     answer_starts: IntArray
+    """Offset of each statement's answers in ``answers``, and the end."""
     unreadable: int = 0
+    """Number of rows that are too long for the model."""
 
     @property
     def count(self) -> int:
-        """How many statements there are."""
+        """Number of statements."""
         return len(self.targets)
 
     @property
     def lengths(self) -> IntArray:
-        """The number of tokens of each row."""
+        """Number of tokens of each row."""
         return np.diff(self.starts)
 
 
-def pack(
+def pack_statements(
     statements: pa.Table, symbols: pa.Table, tokenizer: Any, vocabulary: int, longest: int, folder: Path | None
-) -> Packed:
-    """Statements as arrays, in files of a folder if one is given; files made of the same are used again.
+) -> StatementArrays:
+    """Tokenize statements into arrays.
 
-    Refuses a target or an answer that is no symbol. A sentence that the model cannot read as a whole is counted, and
-    has a row without tokens.
+    A sentence that is too long for the model becomes an empty row and is counted.
+
+    Args:
+        statements: table of statements.
+        symbols: table of symbols; targets and answers are numbered by their rows.
+        tokenizer: the model's tokenizer.
+        vocabulary: size of the model's vocabulary, from which on ids are symbols.
+        longest: maximum number of tokens of a sentence.
+        folder: where the arrays are cached as memory-mapped files; None keeps them in memory.
+
+    Raises:
+        InputError: a target or answer is not in the table of symbols.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    content = [_digest(statements), digest(symbols["symbol"].to_pylist()), _identity(tokenizer), vocabulary, longest]
+    content = [
+        _statements_digest(statements),
+        digest(symbols["symbol"].to_pylist()),
+        _tokenizer_digest(tokenizer),
+        vocabulary,
+        longest,
+    ]
     identity = digest(["packed", content])
-    if folder is not None and (found := _opened(folder, identity)) is not None:
-        return found
+    if folder is not None and (cached := _open_arrays(folder, identity)) is not None:
+        return cached
     numbers = {name: number for number, name in enumerate(symbols["symbol"].to_pylist())}
     prompts = statements["prompt"].to_pylist()
     bare_prompts = statements["bare_prompt"].to_pylist()
-    with_bare = [number for number, text in enumerate(bare_prompts) if text]
-    reader = _Reader(tokenizer, numbers, vocabulary)
-    ids, starts, columns, unreadable = reader.read([*prompts, *(bare_prompts[number] for number in with_bare)], longest)
+    with_bare = [index for index, prompt in enumerate(bare_prompts) if prompt]
+    encoder = _StatementTokenizer(tokenizer, numbers, vocabulary)
+    ids, starts, columns, unreadable = encoder.tokenize(
+        [*prompts, *(bare_prompts[index] for index in with_bare)], longest
+    )
     bare = np.full(len(prompts), -1, dtype=np.int64)
     bare[with_bare] = len(prompts) + np.arange(len(with_bare))
     answers = statements["answers"].combine_chunks()
     answers = answers if isinstance(answers, pa.Array) else pa.array([], pa.list_(pa.string()))
-    packed = Packed(
+    arrays = StatementArrays(
         ids,
         starts,
         columns,
         bare,
-        _numbered(statements["target"], symbols),
-        _numbered(answers.flatten(), symbols),
+        _symbol_numbers(statements["target"], symbols),
+        _symbol_numbers(answers.flatten(), symbols),
         np.concatenate([[0], np.cumsum(pc.list_value_length(answers).to_numpy())]).astype(np.int64),
         unreadable,
     )
     if folder is None:
-        return packed
+        return arrays
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
-        np.save(folder / f"{name}.npy", getattr(packed, name))
+        np.save(folder / f"{name}.npy", getattr(arrays, name))
     contents = {name: file_digest(folder / f"{name}.npy") for name in _FILES}
-    write_json(folder / _ABOUT, {"identity": identity, "unreadable": unreadable, "contents": contents})
-    return _opened(folder, identity) or packed
+    write_json(folder / _METADATA, {"identity": identity, "unreadable": unreadable, "contents": contents})
+    return _open_arrays(folder, identity) or arrays
 
 
-def _opened(folder: Path, identity: str) -> Packed | None:
+def _open_arrays(folder: Path, identity: str) -> StatementArrays | None:
     try:
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        if about["identity"] != identity:
+        metadata = json.loads((folder / _METADATA).read_text(encoding="utf-8"))
+        if metadata["identity"] != identity:
             return None
-        damaged = [name for name in _FILES if file_digest(folder / f"{name}.npy") != about["contents"][name]]
+        damaged = [name for name in _FILES if file_digest(folder / f"{name}.npy") != metadata["contents"][name]]
         if damaged:
             raise ValueError(f"{damaged[0]}.npy is not what was written")
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="c") for name in _FILES}
-        return Packed(**arrays, unreadable=int(about["unreadable"]))
+        return StatementArrays(**arrays, unreadable=int(metadata["unreadable"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        logger.warning("%s, unfinished work, was damaged (%s): packed anew", folder.name, first_line(error))
+        logger.warning("%s: the cached statements are damaged (%s); packing them again", folder.name, first_line(error))
         return None
 
 
-def _digest(statements: pa.Table) -> str:
-    """A hash of all that is packed, without making it into objects: there may be many millions of answers."""
+def _statements_digest(statements: pa.Table) -> str:
+    """Hash the Arrow buffers of all packed columns; Python objects would be too slow for millions of answers."""
     import pyarrow as pa
 
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for name in ("prompt", "bare_prompt", "target", "answers"):
         column = statements[name].combine_chunks()
-        for part in [column] if isinstance(column, pa.Array) else column.chunks:
-            # Anew, so that what hides behind a slice does not count.
-            for buffer in pa.concat_arrays([part]).buffers():
-                found.update(b"-" if buffer is None else memoryview(buffer))
-    return found.hexdigest()
+        for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
+            # A copy, so that rows outside a slice are not hashed.
+            for buffer in pa.concat_arrays([chunk]).buffers():
+                hasher.update(b"-" if buffer is None else memoryview(buffer))
+    return hasher.hexdigest()
 
 
-def _identity(tokenizer: Any) -> str:
+def _tokenizer_digest(tokenizer: Any) -> str:
     return digest(tokenizer.backend_tokenizer.to_str())
 
 
-def _numbered(names: Any, symbols: pa.Table) -> NDArray[np.int32]:
-    """The numbers of symbols; refuses a name that is none."""
+def _symbol_numbers(names: Any, symbols: pa.Table) -> NDArray[np.int32]:
+    """Return the numbers of symbols; refuse an unknown name."""
     import pyarrow.compute as pc
 
-    found = pc.index_in(names, value_set=symbols["symbol"].combine_chunks())
-    if found.null_count:
-        name = names.filter(pc.is_null(found))[0].as_py()
-        raise InputError(f"{name!r} is an answer, and the table of symbols has no such symbol")
-    numbers: NDArray[np.int32] = found.to_numpy().astype(np.int32)
+    indices = pc.index_in(names, value_set=symbols["symbol"].combine_chunks())
+    if indices.null_count:
+        name = names.filter(pc.is_null(indices))[0].as_py()
+        raise InputError(f"the answer {name!r} is not in the table of symbols; add it there")
+    numbers: NDArray[np.int32] = indices.to_numpy().astype(np.int32)
     return numbers
 
 
-class _Reader:
-    """Sentences as tokens: the mask in the slot, and symbols where they stand between their brackets."""
+class _StatementTokenizer:
+    """Turns sentences into ids: the mask in the slot, symbols in their brackets."""
 
     def __init__(self, tokenizer: Any, numbers: dict[str, int], vocabulary: int) -> None:
         self.backend = tokenizer.backend_tokenizer
         self.mask_token, self.mask = tokenizer.mask_token, int(tokenizer.mask_token_id)
         self.numbers, self.vocabulary = numbers, vocabulary
-        # Alone, the mask has the special tokens of the family around it, whatever these are.
+        # Encoding the mask alone shows which special tokens this tokenizer puts around a sentence.
         alone = self.backend.encode(self.mask_token).ids
-        place = alone.index(self.mask)
-        self.before, self.after = alone[:place], alone[place + 1 :]
-        self._pieces: dict[str, list[int]] = {}
+        position = alone.index(self.mask)
+        self.prefix, self.suffix = alone[:position], alone[position + 1 :]
+        self._text_ids: dict[str, list[int]] = {}
 
-    def read(self, prompts: Sequence[str], longest: int) -> tuple[NDArray[np.int32], IntArray, NDArray[np.int32], int]:
-        """Tokens of all sentences end to end, where each starts, where its mask is, and how many are too long."""
+    def tokenize(
+        self, prompts: Sequence[str], longest: int
+    ) -> tuple[NDArray[np.int32], IntArray, NDArray[np.int32], int]:
+        """Return the ids of all sentences, their offsets, mask positions, and how many sentences are too long."""
         flat: list[NDArray[np.int32]] = []
         lengths = np.zeros(len(prompts), dtype=np.int64)
         columns = np.zeros(len(prompts), dtype=np.int32)
         unreadable = 0
-        for number, ids in enumerate(self._encoded(prompts)):
+        for index, ids in enumerate(self._encode(prompts)):
             if len(ids) > longest:
                 unreadable += 1
                 continue
-            columns[number] = self._mask_in(ids, prompts[number])
-            lengths[number] = len(ids)
+            columns[index] = self._mask_column(ids, prompts[index])
+            lengths[index] = len(ids)
             flat.append(np.array(ids, dtype=np.int32))
-        together = np.concatenate(flat) if flat else np.zeros(0, dtype=np.int32)
-        return together, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), columns, unreadable
+        all_ids = np.concatenate(flat) if flat else np.zeros(0, dtype=np.int32)
+        return all_ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), columns, unreadable
 
-    def _encoded(self, prompts: Sequence[str], at_once: int = 16_384) -> Iterator[list[int]]:
+    def _encode(self, prompts: Sequence[str], at_once: int = 16_384) -> Iterator[list[int]]:
         for first in range(0, len(prompts), at_once):
-            some = prompts[first : first + at_once]
-            if any("⟦" in text for text in some):
-                yield from map(self._with_symbols, some)
+            chunk = prompts[first : first + at_once]
+            if any("⟦" in prompt for prompt in chunk):
+                yield from map(self._with_symbols, chunk)
             else:
-                encoded = self.backend.encode_batch([text.replace(SLOT, self.mask_token) for text in some])
-                yield from (one.ids for one in encoded)
+                encoded = self.backend.encode_batch([prompt.replace(SLOT, self.mask_token) for prompt in chunk])
+                yield from (encoding.ids for encoding in encoded)
 
     def _with_symbols(self, prompt: str) -> list[int]:
-        ids = list(self.before)
-        for place, part in enumerate(_SYMBOL.split(prompt)):
-            if place % 2:
+        ids = list(self.prefix)
+        for index, part in enumerate(_SYMBOL.split(prompt)):
+            if index % 2:
                 if part not in self.numbers:
-                    raise InputError(f"{part!r} stands in a statement, and the table of symbols has no such symbol")
+                    raise InputError(f"the symbol {part!r} of a statement is not in the table of symbols; add it there")
                 ids.append(self.vocabulary + self.numbers[part])
             elif part:
-                if part not in self._pieces:
+                if part not in self._text_ids:
                     text = part.replace(SLOT, self.mask_token)
-                    self._pieces[part] = self.backend.encode(text, add_special_tokens=False).ids
-                ids += self._pieces[part]
-        return ids + list(self.after)
+                    self._text_ids[part] = self.backend.encode(text, add_special_tokens=False).ids
+                ids += self._text_ids[part]
+        return ids + list(self.suffix)
 
-    def _mask_in(self, ids: Sequence[int], prompt: str) -> int:
+    def _mask_column(self, ids: Sequence[int], prompt: str) -> int:
         if ids.count(self.mask) != 1:
-            raise InputError(f"the statement {prompt!r} should have the slot {SLOT} exactly once")
+            raise InputError(f"the statement {prompt!r} must have the slot {SLOT} exactly once; correct it")
         return ids.index(self.mask)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Statements that are learned at once, the row read of each, the length of all, and whether some are shorter."""
+    """Statements that are trained in one step."""
 
     statements: IntArray
+    """Numbers of the statements."""
     rows: IntArray
+    """Row that is read for each statement."""
     length: int
+    """Number of tokens of each row, with padding."""
     padded: bool
+    """True if some rows are shorter."""
 
 
 def epoch_batches(
-    packed: Packed, epoch: int, *, batch_size: int, seed: int, dynamic: int = 0, copies: int = 1
+    arrays: StatementArrays, epoch: int, *, batch_size: int, seed: int, dynamic: int = 0, copies: int = 1
 ) -> list[Batch]:
-    """The batches of an epoch, which depend on the seed and the epoch alone; each statement stands in one of them.
+    """Return the batches of an epoch; they depend on the seed and the epoch alone and hold each statement once.
 
-    With ``dynamic`` so many percent of the statements that have a bare sentence are read in it, drawn for each of the
-    ``copies`` that take turns.
+    Args:
+        arrays: the statements.
+        epoch: number of the epoch.
+        batch_size: maximum number of statements of a batch.
+        seed: seed of the training.
+        dynamic: percentage of statements with a bare sentence that are read in it.
+        copies: number of draws of these statements, which take turns.
     """
-    rows = rows_of_epoch(packed, epoch, seed=seed, dynamic=dynamic, copies=copies)
-    return length_batches(packed, rows, batch_size, np.random.default_rng(derived_seed(seed, "memorize", epoch)))
+    rows = epoch_rows(arrays, epoch, seed=seed, dynamic=dynamic, copies=copies)
+    return length_batches(arrays, rows, batch_size, np.random.default_rng(derived_seed(seed, "memorize", epoch)))
 
 
-def rows_of_epoch(packed: Packed, epoch: int, *, seed: int, dynamic: int, copies: int) -> IntArray:
-    """The row by which each statement is read in an epoch."""
-    rows: IntArray = np.arange(packed.count)
+def epoch_rows(arrays: StatementArrays, epoch: int, *, seed: int, dynamic: int, copies: int) -> IntArray:
+    """Return the row by which each statement is read in an epoch."""
+    rows: IntArray = np.arange(arrays.count)
     if dynamic:
         copy = epoch % copies
-        drawn = np.random.default_rng(derived_seed(seed, "times left out", copy)).random(packed.count) * 100
-        rows = np.where((drawn < dynamic) & (packed.bare >= 0), packed.bare, rows)
+        drawn = np.random.default_rng(derived_seed(seed, "times left out", copy)).random(arrays.count) * 100
+        rows = np.where((drawn < dynamic) & (arrays.bare >= 0), arrays.bare, rows)
     return rows
 
 
 def length_batches(
-    packed: Packed, rows: IntArray, batch_size: int, generator: np.random.Generator | None = None
+    arrays: StatementArrays, rows: IntArray, batch_size: int, generator: np.random.Generator | None = None
 ) -> list[Batch]:
-    """Statements in batches of one padded length; what fills no batch of its length goes to the next longer one.
+    """Group statements into batches of one padded length; a rest that fills no batch joins the next longer length.
 
-    With a generator statements and batches are shuffled. Rows without tokens are left out.
+    Statements and batches are shuffled if a generator is given. Empty rows are left out.
     """
-    lengths = packed.lengths[rows]
-    order: IntArray = np.arange(packed.count) if generator is None else generator.permutation(packed.count)
+    lengths = arrays.lengths[rows]
+    order: IntArray = np.arange(arrays.count) if generator is None else generator.permutation(arrays.count)
     order = order[lengths[order] > 0]
-    padded = -(-lengths[order] // LENGTH_STEP) * LENGTH_STEP
+    padded_lengths = -(-lengths[order] // LENGTH_STEP) * LENGTH_STEP
     batches: list[Batch] = []
-    waiting: IntArray = np.zeros(0, dtype=np.int64)
-    sizes = np.unique(padded)
+    pending: IntArray = np.zeros(0, dtype=np.int64)
+    sizes = np.unique(padded_lengths)
     for size in sizes:
-        waiting = np.concatenate([waiting, order[padded == size]])
-        full = len(waiting) if size == sizes[-1] else len(waiting) // batch_size * batch_size
-        for first in range(0, full, batch_size):
-            some = waiting[first : min(first + batch_size, full)]
-            batches.append(Batch(some, rows[some], int(size), bool((lengths[some] < size).any())))
-        waiting = waiting[full:]
+        pending = np.concatenate([pending, order[padded_lengths == size]])
+        full_count = len(pending) if size == sizes[-1] else len(pending) // batch_size * batch_size
+        for first in range(0, full_count, batch_size):
+            chosen = pending[first : min(first + batch_size, full_count)]
+            batches.append(Batch(chosen, rows[chosen], int(size), bool((lengths[chosen] < size).any())))
+        pending = pending[full_count:]
     if generator is not None:
-        batches = [batches[place] for place in generator.permutation(len(batches))]
+        batches = [batches[index] for index in generator.permutation(len(batches))]
     return batches

@@ -1,4 +1,4 @@
-"""``memorize``: a model learns statements by heart and is saved in the library's layout, with its table of symbols."""
+"""Memorizing: train a model on statements and save it in the library's layout, with its table of symbols."""
 
 from __future__ import annotations
 
@@ -28,19 +28,23 @@ from merkhet.training._checkpoints import gather_rows
 from merkhet.training._optimization import seeded
 from merkhet.training.artifact import (
     TrainingArtifact,
+    check_artifact_folder,
     check_process_counts,
-    refuse_other_files,
     result_settings,
     save_artifact,
 )
 from merkhet.training.distributed._gradient_sync import single_thread
 from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.memorizing._head_shards import draw_table_rows
-from merkhet.training.memorizing._memorize_loop import CHECKPOINT, Place, Training
+from merkhet.training.memorizing._memorize_loop import CHECKPOINT, Training, TrainingState
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._statement_arrays import Packed, pack
+from merkhet.training.memorizing._statement_arrays import StatementArrays, pack_statements
 from merkhet.training.memorizing._symbol_head import SymbolTable
-from merkhet.training.memorizing.memorize_settings import MemorizeSettings, checked, make_memorize_settings
+from merkhet.training.memorizing.memorize_settings import (
+    MemorizeSettings,
+    check_memorize_settings,
+    make_memorize_settings,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -64,21 +68,39 @@ def store_statements(
 ) -> TrainingArtifact:
     """Train a model to fill the masks of statements with symbols, and save it.
 
-    ``start`` is a loaded masked model, whose weights are changed in place, or one that knows nothing yet. With a folder
-    for ``checkpoints`` a run that was killed goes on where it was, by any number of processes, and ends on a CPU as an
-    undisturbed one does: to the last bit by as many processes, or with ``parts``.
+    A killed training resumes from its last checkpoint, with any number of processes. On a CPU it ends with the weights
+    of an uninterrupted one: to the last bit with as many processes, or with ``parts``.
+
+    Args:
+        start: a loaded masked model, whose weights are changed in place, or a model without weights.
+        statements: table of statements.
+        symbols: table of symbols.
+        folder: where the artifact is saved.
+        settings: settings, or a mapping with some of them.
+        seed: seed of the training.
+        progress: receives the progress.
+        checkpoints: folder for checkpoints, which are removed at the end.
+        processes: the processes that train together, inside a distributed job.
+        device: ``auto``, ``cpu`` or ``cuda``.
+
+    Raises:
+        InputError: settings, statements or model cannot be used.
     """
-    chosen = checked(settings) if isinstance(settings, MemorizeSettings) else make_memorize_settings(settings or {})
-    refuse_other_files(folder)
+    chosen = (
+        check_memorize_settings(settings)
+        if isinstance(settings, MemorizeSettings)
+        else make_memorize_settings(settings or {})
+    )
+    check_artifact_folder(folder)
     statements, symbols = validate(STATEMENTS, statements), validate(SYMBOLS, symbols)
     if not statements.num_rows:
-        raise InputError("there are no statements to memorize")
+        raise InputError("there are no statements to memorize; name a source with facts")
     if start.kind not in ("masked", "blank"):
-        raise InputError(f"{start.name} is a {start.kind} model; only masked models and random:… memorize")
+        raise InputError(f"{start.name} is a {start.kind} model; only masked models and random:… memorize, choose one")
     if chosen.processes > 1 and processes is None:
-        from merkhet.training.distributed._jobs import train_together
+        from merkhet.training.distributed._jobs import run_job
 
-        return train_together(
+        return run_job(
             *(MEMORIZE, start, folder),
             settings=chosen,
             seed=seed,
@@ -88,48 +110,48 @@ def store_statements(
             statements=statements,
             symbols=symbols,
         )
-    every = processes or ProcessGroup()
-    check_process_counts(every.count, chosen.parts)
-    sharded = chosen.shard_head == "yes" and every.joined
+    processes = processes or ProcessGroup()
+    check_process_counts(processes.count, chosen.parts)
+    sharded = chosen.shard_head == "yes" and processes.distributed
     reads_symbols = bool(pc.any(pc.match_substring(statements["prompt"], "⟦")).as_py())
     if chosen.shard_head == "yes" and reads_symbols:
         raise InputError(
-            "shard_head leaves each process its rows of the table of symbols, and in these sentences any symbol may "
-            "stand; name entities as text (options.entities=text), or leave out shard_head"
+            "shard_head gives each process a share of the symbols, but these sentences contain symbols; name entities "
+            "as text (options.entities=text), or leave out shard_head"
         )
-    placed = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
-    with seeded(derived_seed(seed, MEMORIZE), exact=placed.type == "cpu"), single_thread(chosen.parts > 1):
-        network, tokenizer = _network(start, statements, chosen, seed)
-        work = float(statements.num_rows) * chosen.epochs * sum(one.numel() for one in network.parameters())
-        table = _table(network, symbols.num_rows, every.share(symbols.num_rows) if sharded else None)
+    torch_device = torch.device(device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+    with seeded(derived_seed(seed, MEMORIZE), exact=torch_device.type == "cpu"), single_thread(chosen.parts > 1):
+        network, tokenizer = _load_network(start, statements, chosen, seed)
+        work = float(statements.num_rows) * chosen.epochs * sum(parameter.numel() for parameter in network.parameters())
+        table = _make_table(network, symbols.num_rows, processes.shard(symbols.num_rows) if sharded else None)
         memory = MemoryNetwork(
-            *(network, table, chosen, placed, int(tokenizer.pad_token_id), work),
-            shards=every if sharded else None,
+            *(network, table, chosen, torch_device, int(tokenizer.pad_token_id), work),
+            processes=processes if sharded else None,
             count=symbols.num_rows,
         )
         memory.reads_symbols = reads_symbols
-        packed = pack(
+        arrays = pack_statements(
             statements,
             symbols,
             tokenizer,
             memory.vocabulary,
-            _longest(network, tokenizer),
-            checkpoints / f"packed-{every.rank}" if checkpoints else None,
+            max_tokens(network, tokenizer),
+            checkpoints / f"packed-{processes.rank}" if checkpoints else None,
         )
-        content = _content(packed)
-        every.refuse_others(
-            {"model": start.fingerprint, "statements": content, "settings": digest(result_settings(chosen))}
+        arrays_digest = _arrays_digest(arrays)
+        processes.require_agreement(
+            {"model": start.fingerprint, "statements": arrays_digest, "settings": digest(result_settings(chosen))}
         )
-        identity = digest([MEMORIZE, start.fingerprint, content, result_settings(chosen), seed])
-        training = Training(start.name, memory, packed, chosen, seed, progress, every)
+        identity = digest([MEMORIZE, start.fingerprint, arrays_digest, result_settings(chosen), seed])
+        training = Training(start.name, memory, arrays, chosen, seed, progress, processes)
         checkpoint = checkpoints / CHECKPOINT if checkpoints else None
         if checkpoint:
             training.resume(checkpoint, identity)
-        place = training.run(checkpoint, identity)
-    record = _record(start, chosen, seed, packed, statements, symbols, memory, place)
+        state = training.run(checkpoint, identity)
+    record = _make_record(start, chosen, seed, arrays, statements, symbols, memory, state)
     if sharded:
-        memory.symbols = _whole(memory, every)
-    if not every.first:
+        memory.symbols = _gather_table(memory, processes)
+    if not processes.is_main:
         return TrainingArtifact(folder, "", record)
     learned = save_memory(memory, tokenizer, symbols, folder, record)
     if checkpoint:
@@ -137,117 +159,124 @@ def store_statements(
     return learned
 
 
-def _network(
+def _load_network(
     start: Model | UntrainedModel, statements: pa.Table, settings: MemorizeSettings, seed: int
 ) -> tuple[Any, Any]:
     if isinstance(start, UntrainedModel):
         texts = pc.replace_substring(statements["prompt"], "[MASK]", "").to_pylist()
         return start.make(texts, settings.vocabulary, derived_seed(seed, start.fingerprint))
     if not isinstance(start, MaskedModel):
-        raise InputError(f"{start.name} is not a model of the Hugging Face library, and cannot be trained here")
+        raise InputError(f"{start.name} is not a model of the transformers library; choose a masked one to train")
     return start.model, start.tokenizer
 
 
-def _table(network: Any, count: int, rows: slice | None) -> SymbolTable:
-    """A table of random rows, or some of the very same."""
+def _make_table(network: Any, count: int, rows: slice | None) -> SymbolTable:
+    """Return a random table of symbols, or only some of its rows."""
     width = int(network.get_output_embeddings().weight.shape[1])
     return SymbolTable(count, width) if rows is None else draw_table_rows(count, width, rows)
 
 
-def _whole(memory: MemoryNetwork, every: ProcessGroup) -> SymbolTable:
-    """The table of all symbols, for the first process."""
-    found = {name: gather_rows(part, memory.count, every) for name, part in sorted(memory.symbols.named_parameters())}
-    if not every.first:
+def _gather_table(memory: MemoryNetwork, processes: ProcessGroup) -> SymbolTable:
+    """Return the table of all symbols in the main process."""
+    parts = {
+        name: gather_rows(part, memory.count, processes) for name, part in sorted(memory.symbols.named_parameters())
+    }
+    if not processes.is_main:
         return memory.symbols
     table = SymbolTable(0, memory.symbols.weight.shape[1])
-    for name, part in found.items():
+    for name, part in parts.items():
         setattr(table, name, torch.nn.Parameter(part))
     return table
 
 
-def _longest(network: Any, tokenizer: Any) -> int:
-    """The most tokens that a model reads."""
+def max_tokens(network: Any, tokenizer: Any) -> int:
+    """Return the maximum number of tokens that a model reads."""
     positions = int(getattr(network.config, "max_position_embeddings", 512))
-    # RoBERTa keeps the first positions for padding.
-    before = getattr(getattr(network.base_model, "embeddings", None), "padding_idx", None)
-    return min(positions - (before + 1 if before is not None else 0), int(tokenizer.model_max_length))
+    # RoBERTa reserves the first positions for padding.
+    padding = getattr(getattr(network.base_model, "embeddings", None), "padding_idx", None)
+    return min(positions - (padding + 1 if padding is not None else 0), int(tokenizer.model_max_length))
 
 
-def _content(packed: Packed) -> str:
-    found = hashlib.sha256()
+def _arrays_digest(arrays: StatementArrays) -> str:
+    hasher = hashlib.sha256()
     for name in ("ids", "starts", "columns", "bare", "targets"):
-        found.update(np.ascontiguousarray(getattr(packed, name)).tobytes())
-    return found.hexdigest()
+        hasher.update(np.ascontiguousarray(getattr(arrays, name)).tobytes())
+    return hasher.hexdigest()
 
 
-def _record(
+def _make_record(
     start: Model | UntrainedModel,
     settings: MemorizeSettings,
     seed: int,
-    packed: Packed,
+    arrays: StatementArrays,
     statements: pa.Table,
     symbols: pa.Table,
     memory: MemoryNetwork,
-    place: Place,
+    state: TrainingState,
 ) -> dict[str, Any]:
     remarks = []
-    if packed.unreadable:
-        remarks.append(f"{packed.unreadable:,} sentences are longer than {start.name} reads, and were not learned")
-    never = symbols.num_rows - len(set(packed.targets.tolist()))
-    if never:
+    if arrays.unreadable:
+        remarks.append(f"{arrays.unreadable:,} sentences are longer than {start.name} reads, and were not learned")
+    unused = symbols.num_rows - len(set(arrays.targets.tolist()))
+    if unused:
         remarks.append(
-            f"{never:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query can bring them"
+            f"{unused:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query can bring them"
         )
-    masked = _only_masked(statements)
-    if masked:
-        remarks.append(f"{masked:,} entities are only ever masked: no stored sentence names them")
+    masked_only = _count_only_masked(statements)
+    if masked_only:
+        remarks.append(f"{masked_only:,} entities are only ever masked: no stored sentence names them")
     return {
         "learner": MEMORIZE,
         "model": start.name,
         "base": start.fingerprint,
         "kind": "memory",
         "architecture": type(memory.network).__name__,
-        "parameters": _parameters(memory),
-        "statements": packed.count,
+        "parameters": _count_parameters(memory),
+        "statements": arrays.count,
         "symbols": symbols.num_rows,
         "head": settings.head,
-        "epochs": place.epoch,
-        "steps": place.step,
+        "epochs": state.epoch,
+        "steps": state.step,
         "settings": asdict(settings),
         "seed": seed,
         "precision": str(memory.dtype).removeprefix("torch."),
         "device": memory.device.type,
         "reads_symbols": memory.reads_symbols,
-        "curve": place.curve,
-        "stopped": place.stopped,
-        "statements_per_second": round(place.learned / place.seconds, 1) if place.seconds else None,
-        "seconds": round(place.seconds, 1),
+        "curve": state.curve,
+        "stopped": state.stopped,
+        "statements_per_second": round(state.learned / state.seconds, 1) if state.seconds else None,
+        "seconds": round(state.seconds, 1),
         "remarks": remarks,
     }
 
 
-def _parameters(memory: MemoryNetwork) -> int:
-    """How many there are in all processes together."""
-    elsewhere = memory.count - len(memory.symbols.bias)
-    return int(sum(one.numel() for one in memory.parameters()) + elsewhere * (memory.symbols.weight.shape[1] + 1))
+def _count_parameters(memory: MemoryNetwork) -> int:
+    """Count the parameters over all processes."""
+    remote_symbols = memory.count - len(memory.symbols.bias)
+    return int(
+        sum(parameter.numel() for parameter in memory.parameters())
+        + remote_symbols * (memory.symbols.weight.shape[1] + 1)
+    )
 
 
-def _only_masked(statements: pa.Table) -> int:
-    """How many subjects and objects no statement names: each is named where something else of its fact is masked."""
-    known = statements.filter(pc.is_valid(statements["fact_id"])).select(["fact_id", "mask", "target"])
-    counts = known.group_by("fact_id").aggregate([("mask", "count_distinct")])
-    entities = known.filter(pc.is_in(known["mask"], pa.array(["subject", "object"])))
+def _count_only_masked(statements: pa.Table) -> int:
+    """Count the entities that no statement names: those whose facts mask nothing else."""
+    stated = statements.filter(pc.is_valid(statements["fact_id"])).select(["fact_id", "mask", "target"])
+    counts = stated.group_by("fact_id").aggregate([("mask", "count_distinct")])
+    entities = stated.filter(pc.is_in(stated["mask"], pa.array(["subject", "object"])))
     if not entities.num_rows:
         return 0
-    others = counts["mask_count_distinct"].take(pc.index_in(entities["fact_id"], counts["fact_id"].combine_chunks()))
-    named = entities["target"].filter(pc.greater(others, 1))
+    mask_counts = counts["mask_count_distinct"].take(
+        pc.index_in(entities["fact_id"], counts["fact_id"].combine_chunks())
+    )
+    named = entities["target"].filter(pc.greater(mask_counts, 1))
     return len(entities["target"].unique()) - len(named.unique())
 
 
 def save_memory(
     memory: MemoryNetwork, tokenizer: Any, symbols: pa.Table, folder: Path, record: Mapping[str, Any]
 ) -> TrainingArtifact:
-    """Save a network with its symbols: as further entries of its vocabulary, or with a table of their own beside it."""
+    """Save a network with its symbols, which extend its vocabulary or lie in a table of their own."""
     import transformers
     from safetensors.torch import save_file
 
@@ -256,7 +285,7 @@ def save_memory(
     def fill(unfinished: Path) -> str:
         network = memory.network.cpu()
         if memory.settings.head == "vocabulary":
-            _enlarge(network, memory.symbols.cpu())
+            _append_symbols(network, memory.symbols.cpu())
         else:
             table = {name: part.detach().cpu().contiguous() for name, part in memory.symbols.named_parameters()}
             save_file(table, unfinished / TABLE_FILE)
@@ -268,8 +297,8 @@ def save_memory(
     return save_artifact(folder, record, WEIGHTS, fill)
 
 
-def _enlarge(network: Any, symbols: SymbolTable) -> None:
-    """Put symbols behind the words of a network's vocabulary, where it reads and where it writes."""
+def _append_symbols(network: Any, symbols: SymbolTable) -> None:
+    """Append the symbols to a network's input and output vocabulary."""
     size = int(network.get_input_embeddings().weight.shape[0])
     network.resize_token_embeddings(size + len(symbols.bias), mean_resizing=False)
     words = network.get_output_embeddings()

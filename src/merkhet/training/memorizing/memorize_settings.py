@@ -1,4 +1,4 @@
-"""What memorizing can be told, checked without torch, before anything is loaded."""
+"""Settings of memorizing, checked without torch before anything is loaded."""
 
 from __future__ import annotations
 
@@ -12,68 +12,73 @@ from merkhet.training.artifact import check_process_counts, make_settings
 HEADS = ("separate", "vocabulary")
 SCHEDULES = ("cosine", "constant")
 PRECISIONS = ("auto", "float32", "bfloat16")
-COMPILING = ("auto", "yes", "no")
-_ABOVE_ZERO = ("epochs", "batch_size", "learning_rate", "evaluate_every", "largest_gradient", "copies", "vocabulary")
+COMPILE_MODES = ("auto", "yes", "no")
+_POSITIVE = ("epochs", "batch_size", "learning_rate", "evaluate_every", "largest_gradient", "copies", "vocabulary")
 
 
 @dataclass(frozen=True)
 class MemorizeSettings:
-    """How a model is trained to store facts; there is no dropout, for everything is to be learned by heart.
-
-    ``head``: symbols have a head of their own (separate), or are further entries of the model's vocabulary. The
-    learning rate rises over the share ``warmup`` of all steps and then falls along a cosine, or stays. Every
-    ``evaluate_every`` epochs all that was learned is asked; training ends when the first answer is right in a share
-    ``until`` of it (0: never). ``dynamic`` is the percentage of statements with a masked start or end in which the
-    other time is left out, drawn anew for each of so many ``copies``, which take turns. ``precision`` auto is bfloat16
-    on CUDA and float32 elsewhere; ``compile`` auto compiles there where much is to be learned. ``checkpoints``
-    recomputes layers in the backward pass, for less memory. A checkpoint is written after an epoch if so many seconds
-    have passed since the last. A model of random weights and a made tokenizer has so many entries in its
-    ``vocabulary``. ``processes`` share each batch; with ``shard_head`` each holds only its rows of the table of
-    symbols. A batch that is always learned in so many ``parts`` gives the very same bits by up to so many processes.
-    """
+    """How a model is trained to store facts. There is no dropout: everything is to be memorized."""
 
     head: str = "separate"
+    """``separate``: symbols have a head of their own; ``vocabulary``: they extend the model's vocabulary."""
     epochs: int = 200
+    """Maximum number of epochs."""
     batch_size: int = 256
     learning_rate: float = 1e-3
     schedule: str = "cosine"
+    """Learning rate after the warmup: ``cosine`` decay or ``constant``."""
     warmup: float = 0.05
+    """Share of all steps in which the learning rate rises."""
     weight_decay: float = 0.0
     largest_gradient: float = 1.0
+    """Maximum gradient norm."""
     until: float = 0.99
+    """Early stopping: training ends at this accuracy; 0 trains all epochs."""
     evaluate_every: int = 10
+    """Number of epochs between evaluations of all statements."""
     dynamic: int = 0
+    """Percentage of statements with a masked start or end in which the other time is left out."""
     copies: int = 10
+    """Number of draws of these statements, which take turns."""
     precision: str = "auto"
+    """``auto`` is bfloat16 on CUDA and float32 elsewhere."""
     compile: str = "auto"
+    """``auto`` compiles on CUDA if the training is long enough."""
     checkpoints: str = "no"
+    """Gradient checkpointing: recompute layers in the backward pass, for less memory."""
     checkpoint_seconds: float = 120.0
+    """Minimum time between training checkpoints, which are written after an epoch."""
     vocabulary: int = 8000
+    """Vocabulary size of a tokenizer that is trained for a model of random weights."""
     processes: int = 1
+    """Number of processes that share each batch."""
     shard_head: str = "no"
+    """``yes``: each process holds only its rows of the table of symbols."""
     parts: int = 1
+    """Number of parts of each batch; any number of processes up to this gives the same bits."""
 
 
-def make_memorize_settings(given: Mapping[str, Any]) -> MemorizeSettings:
-    """Settings from a mapping; refuses what is unknown or makes no sense, in one line."""
-    return checked(make_settings(MemorizeSettings, given))
+def make_memorize_settings(options: Mapping[str, Any]) -> MemorizeSettings:
+    """Make settings from a mapping; refuse unknown names and invalid values."""
+    return check_memorize_settings(make_settings(MemorizeSettings, options))
 
 
-def checked(settings: MemorizeSettings) -> MemorizeSettings:
-    """The same settings; refuses those that make no sense."""
+def check_memorize_settings(settings: MemorizeSettings) -> MemorizeSettings:
+    """Return the settings; refuse invalid ones."""
     allowed = {
         "head": HEADS,
         "schedule": SCHEDULES,
         "precision": PRECISIONS,
-        "compile": COMPILING,
+        "compile": COMPILE_MODES,
         "checkpoints": ("yes", "no"),
         "shard_head": ("yes", "no"),
     }
     for name, values in allowed.items():
-        own = getattr(settings, name)
-        if own not in values:
-            raise InputError(f"the setting {name} of learning is {own!r}; {did_you_mean(own, values)}")
-    for name in _ABOVE_ZERO:
+        value = getattr(settings, name)
+        if value not in values:
+            raise InputError(f"the setting {name} of learning is {value!r}; {did_you_mean(value, values)}")
+    for name in _POSITIVE:
         if not getattr(settings, name) > 0:
             raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, and should be above 0")
     if not 0 <= settings.dynamic <= 100:
