@@ -30,7 +30,7 @@ from merkhet.probes.compare import compare_senses
 from merkhet.probes.fill import fill_slots
 from merkhet.probes.rank import rank_candidates
 from merkhet.suites.chneval.published import read_published
-from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.suites.chneval.questions.question_rows import make_question_set
 from merkhet.training.pretraining import pretrain
 
 CANDIDATES_OF = 20
@@ -51,7 +51,7 @@ def main() -> int:
         options.steps, options.rows = 20, 10
     options.results.mkdir(parents=True, exist_ok=True)
     folder = options.model or _trained(options)
-    asked = question_set(read_published(options.data), seed=0).as_questions()
+    asked = make_question_set(read_published(options.data), seed=0).as_questions()
     chosen = _chosen(asked, options.rows)
     model = load_model(str(folder))
     plain = Plain(folder)

@@ -17,7 +17,7 @@ import transformers as hf
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from merkhet.questions.question_files import QuestionSet
-from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.suites.chneval.questions.question_rows import make_question_set
 from merkhet.suites.chneval.questions.word_senses import word_sense_triples
 
 TOPICS = 10
@@ -111,7 +111,7 @@ def questions_of(world: World, file: Path, apart: bool = True) -> QuestionSet:
     """Word-sense questions as a user makes them, from a table of senses."""
     rows = [f"{word}\t{topic}\t{''.join(sentence)}" for word, topic, sentence in world.asked(apart)]
     file.write_text("\n".join(["word\tsense\tsentence", *rows]), encoding="utf-8")
-    return question_set(word_sense_triples(file, seed=world.seed), seed=world.seed)
+    return make_question_set(word_sense_triples(file, seed=world.seed), seed=world.seed)
 
 
 def untrained(world: World, folder: Path, seed: int = 1) -> Path:

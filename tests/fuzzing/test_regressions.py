@@ -286,9 +286,9 @@ def test_an_address_with_half_characters_is_refused():
 
 
 def test_a_position_of_thousands_of_digits_lies_outside_its_sentence():
-    from merkhet.suites.chneval.published import _at_position, _LeftOutError
+    from merkhet.suites.chneval.published import _at_position, _SkippedLineError
 
-    with pytest.raises(_LeftOutError):
+    with pytest.raises(_SkippedLineError):
         _at_position(["他在家", "9" * 5000], "here")
 
 

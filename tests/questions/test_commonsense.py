@@ -10,9 +10,9 @@ import pytest
 from all_cases import check_all
 
 from merkhet.core.errors import InputError
-from merkhet.suites.chneval.questions.cloze_selection import can_be_asked, places
+from merkhet.suites.chneval.questions.cloze_selection import has_askable_length, word_positions
 from merkhet.suites.chneval.questions.commonsense import OWN_TEMPLATES, Wording, commonsense_clozes, read_wordings
-from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.suites.chneval.questions.question_rows import make_question_set
 from merkhet.suites.chneval.questions.text_anomalies import MIXED
 from merkhet.suites.chneval.questions.word_pairs import Pair, Pairs, read_pairs
 
@@ -214,17 +214,23 @@ def test_bad_sentences_are_refused_by_file_and_key(tmp_path):
     check_all(
         check,
         [
-            ("- a\n", "stand under a language"),
-            ("zh: []\n", "stand under a language"),
-            ('zh:\n  UsedFor: "{start}用来{end}。"\n', "own.yaml, zh, UsedFor: there should be a list"),
+            ("- a\n", "must stand under a language"),
+            ("zh: []\n", "must stand under a language"),
+            ('zh:\n  UsedFor: "{start}用来{end}。"\n', "own.yaml, zh, UsedFor: must be a list"),
             ('zh:\n  UsedFor: ["{start}用来。"]\n', "own.yaml, zh, UsedFor: .*{end} exactly once"),
             ('zh:\n  UsedFor: ["{start}{end}{end}。"]\n', "own.yaml, zh, UsedFor: .*{end} exactly once"),
             ('zh:\n  UsedFor: ["{start}用来{ned}。"]\n', "own.yaml, zh, UsedFor: {ned}"),
             ('zh:\n  UsedFor: ["{a start}用来{end}。"]\n', "own.yaml, zh, UsedFor: .*form"),
             ('zh:\n  UsedFor: ["{start}用来{end}[MASK]。"]\n', "own.yaml, zh, UsedFor: .*slot"),
             ('zh:\n  UsedFor: {template: ["{start}用来{end}。"]}\n', "own.yaml, zh, UsedFor: .*'template'"),
-            ('zh:\n  UsedFor: {templates: ["{start}用来{end}。"], least: 0}\n', "own.yaml, zh, UsedFor: 'least'"),
-            ('zh:\n  UsedFor: {templates: ["{start}用来{end}。"], apart: 2}\n', "own.yaml, zh, UsedFor: 'apart'"),
+            (
+                'zh:\n  UsedFor: {templates: ["{start}用来{end}。"], least: 0}\n',
+                "own.yaml, zh, UsedFor: 'least' must be",
+            ),
+            (
+                'zh:\n  UsedFor: {templates: ["{start}用来{end}。"], apart: 2}\n',
+                "own.yaml, zh, UsedFor: 'apart' must be",
+            ),
             ('en:\n  UsedFor: ["Use {start} for {end}."]\n', "own.yaml: there are no sentences in 'zh'"),
             ("zh: [\n", "own.yaml is not valid YAML"),
         ],
@@ -232,18 +238,18 @@ def test_bad_sentences_are_refused_by_file_and_key(tmp_path):
 
 
 def test_words_stand_whole_where_there_are_blanks():
-    assert places("a cat in a category, cat", "cat") == [2, 21]
-    assert places("不但不", "不") == [0, 2]
-    assert places("哈哈哈", "哈哈") == [0, 1]
-    assert places("苹果Mac电脑", "Mac") == [2]
-    assert can_be_asked("the Netherlands Antilles", None) and not can_be_asked("一二三四五六七八九", None)
+    assert word_positions("a cat in a category, cat", "cat") == [2, 21]
+    assert word_positions("不但不", "不") == [0, 2]
+    assert word_positions("哈哈哈", "哈哈") == [0, 1]
+    assert word_positions("苹果Mac电脑", "Mac") == [2]
+    assert has_askable_length("the Netherlands Antilles", None) and not has_askable_length("一二三四五六七八九", None)
 
 
 def test_embedded_pairs_make_valid_questions():
     made = commonsense_clozes(read_pairs(OWN_TEMPLATES.parent / "zh/pairs.tsv"), templates=read_wordings(), seed=3)
     assert len(made.clozes) > 100
     assert len({cloze.fact[1] for cloze in made.clozes}) >= 13
-    table = question_set(made, seed=3).questions
+    table = make_question_set(made, seed=3).questions
     assert table.num_rows == len(made.clozes)
 
 

@@ -14,10 +14,10 @@ from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, NAMES, make_table
 from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.suites.chneval.questions.cloze_selection import draw
+from merkhet.suites.chneval.questions.cloze_selection import draw_clozes
 from merkhet.suites.chneval.questions.commonsense import OWN_TEMPLATES
 from merkhet.suites.chneval.questions.encyclopedia import encyclopedia_clozes
-from merkhet.suites.chneval.questions.question_rows import Cloze, Usage, question_set
+from merkhet.suites.chneval.questions.question_rows import Cloze, Usage, make_question_set
 from merkhet.suites.chneval.questions.text_anomalies import FULL_WIDTH
 from merkhet.suites.chneval.questions.worded_triples import (
     Text,
@@ -26,7 +26,7 @@ from merkhet.suites.chneval.questions.worded_triples import (
     Triples,
     read_texts,
     read_triples,
-    triples_of,
+    triples_from_facts,
 )
 
 
@@ -107,7 +107,7 @@ def test_the_same_is_found_as_by_looking_at_all():
     def check(characters, seed):
         triples, texts = small_world(seed)
         slow = by_looking_at_all(triples, texts, 6, 20, characters)
-        expected = draw(slow, seed=1, per_answer=None, per_relation=None)
+        expected = draw_clozes(slow, seed=1, per_answer=None, per_relation=None)
         options = {"shortest": 6, "longest": 20, "characters": characters, "per_answer": None, "per_relation": None}
         assert make(triples, texts, **options).clozes == expected
         mixed = random.Random(seed)
@@ -230,7 +230,7 @@ def test_questions_from_a_knowledge_base(tmp_path):
         make_table(NAMES, [{"entity": e, "language": "zh", "label": label} for e, label in labels.items()]),
     )
     with KnowledgeBase([material]) as knowledge:
-        triples = triples_of(knowledge.facts(), knowledge.names("zh"), "zh", {"P2046": "大小"})
+        triples = triples_from_facts(knowledge.facts(), knowledge.names("zh"), "zh", {"P2046": "大小"})
     assert {triple.fact for triple in triples.triples} == {("丹国", "首都", "本城"), ("丹国", "大小", "83公顷")}
     assert "1 facts are about what has no name in 'zh'" in triples.remarks[0]
     path = tmp_path / "texts.txt"
@@ -243,7 +243,7 @@ def test_questions_from_a_knowledge_base(tmp_path):
         "丹国的国土并不算大，大小只有[MASK]。",
     }
     assert any(FULL_WIDTH in said and "texts.txt, line 1" in said for said in made.remarks)
-    assert question_set(made, seed=1).questions.num_rows == 2
+    assert make_question_set(made, seed=1).questions.num_rows == 2
     assert made.filters[0]["before"] == 3 and made.filters[-1]["after"] == 2
 
 
@@ -257,7 +257,7 @@ def test_english_words_stand_whole():
 def test_embedded_triples_make_valid_questions():
     made = encyclopedia_clozes(read_triples(OWN_TEMPLATES.parent / "zh/triples.tsv"), seed=3)
     assert len(made.clozes) > 40
-    assert question_set(made, seed=3).questions.num_rows == len(made.clozes)
+    assert make_question_set(made, seed=3).questions.num_rows == len(made.clozes)
 
 
 def test_published_triples_are_asked_as_published(shared, tmp_path):

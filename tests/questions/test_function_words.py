@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.suites.chneval.questions.function_words import function_word_clozes
-from merkhet.suites.chneval.questions.question_rows import question_set
-from merkhet.suites.chneval.questions.sentences import own_material
-from merkhet.suites.chneval.questions.text_anomalies import oddities
+from merkhet.suites.chneval.questions.question_rows import make_question_set
+from merkhet.suites.chneval.questions.sentences import embedded_file
+from merkhet.suites.chneval.questions.text_anomalies import find_anomalies
 from merkhet.suites.chneval.questions.word_tagging import CLASSES
 
 TAGS = {"和": "c", "但": "c", "不": "d", "也": "d", "在": "p", "把": "p", "的": "u", "上": "f", "人": "n", "山": "n"}
@@ -77,7 +77,9 @@ def test_what_is_drawn_is_what_plain_turns_draw(sentences, seed, per_word):
 def test_the_order_of_the_sentences_does_not_matter(sentences, chance):
     shuffled = chance.sample(sentences, len(sentences))
     ids = [
-        question_set(_made(some), seed=0).questions["question_id"].to_pylist() for some in (sentences, shuffled) if some
+        make_question_set(_made(some), seed=0).questions["question_id"].to_pylist()
+        for some in (sentences, shuffled)
+        if some
     ]
     assert not ids or ids[0] == ids[1]
 
@@ -123,7 +125,7 @@ def test_filters_count_what_they_leave_out(tmp_path):
     ]
     assert {one.usage.word for one in gathered.clozes} == {"和", "因为"}
     assert len(function_word_clozes(path, seed=0, shortest=3).clozes) == 2
-    short = function_word_clozes(path, seed=0, most_characters=1)
+    short = function_word_clozes(path, seed=0, max_characters=1)
     assert [one.usage.word for one in short.clozes] == ["和"]
     assert [one.usage.word for one in function_word_clozes(path, seed=0, words={"因为"}).clozes] == ["因为"]
     with pytest.raises(InputError, match="at least 1"):
@@ -153,21 +155,21 @@ def test_a_treebank_of_another_language_is_asked_in_its_language(tmp_path):
 
 
 def test_own_sentences_give_questions_of_all_classes():
-    gathered = function_word_clozes(own_material("sentences.txt"), seed=0)
+    gathered = function_word_clozes(embedded_file("sentences.txt"), seed=0)
     counts = Counter(one.domain for one in gathered.clozes)
     assert set(counts) == set(CLASSES)
     assert min(counts.values()) >= 30
     assert len(gathered.clozes) >= 200
     assert gathered.remarks == []
-    assert not any(oddities(one.usage.sentence) for one in gathered.clozes)
-    table = question_set(gathered, seed=0)
+    assert not any(find_anomalies(one.usage.sentence) for one in gathered.clozes)
+    table = make_question_set(gathered, seed=0)
     assert table.questions.num_rows == len(gathered.clozes)
     assert set(table.candidates["candidate_set"].to_pylist()) == set(table.questions["candidate_set"].to_pylist())
 
 
 def test_raw_text_in_another_order_gives_the_same_questions(tmp_path):
-    lines = own_material("sentences.txt").read_text(encoding="utf-8").splitlines()
-    given_order = _as_set(function_word_clozes(own_material("sentences.txt"), seed=3))
+    lines = embedded_file("sentences.txt").read_text(encoding="utf-8").splitlines()
+    given_order = _as_set(function_word_clozes(embedded_file("sentences.txt"), seed=3))
     random.Random(1).shuffle(lines)
     (tmp_path / "texts").mkdir()
     for number in range(2):

@@ -10,7 +10,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, NAMES, make_table
 from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.suites.chneval.questions.word_pairs import Pair, pairs_of, read_pairs
+from merkhet.suites.chneval.questions.word_pairs import Pair, pairs_from_facts, read_pairs
 
 
 def write(folder, name, text):
@@ -97,8 +97,8 @@ def test_facts_of_a_knowledge_base_are_pairs_in_a_language():
     )
     with KnowledgeBase([material]) as knowledge:
         every = knowledge.query("select * from names")
-        found = pairs_of(knowledge.facts(), every, "zh")
-        english = pairs_of(knowledge.facts(), knowledge.names("en"), "en")
+        found = pairs_from_facts(knowledge.facts(), every, "zh")
+        english = pairs_from_facts(knowledge.facts(), knowledge.names("en"), "en")
     assert [(pair.start, pair.relation, pair.end) for pair in found.pairs] == [("猫", "IsA", "动物")]
     assert found.rows == 4
     assert any("1 facts have an end without a name in 'zh'" in said for said in found.remarks)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
-from merkhet.suites.chneval.questions.question_rows import question_set
-from merkhet.suites.chneval.questions.sentences import own_material
+from merkhet.suites.chneval.questions.question_rows import make_question_set
+from merkhet.suites.chneval.questions.sentences import embedded_file
 from merkhet.suites.chneval.questions.word_senses import word_sense_triples
 
 ROWS = st.lists(
@@ -176,10 +176,10 @@ def test_a_table_without_its_columns_is_refused(tmp_path):
 
 
 def test_own_senses_give_a_question_for_every_sentence():
-    gathered = word_sense_triples(own_material("senses.tsv"), seed=0)
+    gathered = word_sense_triples(embedded_file("senses.tsv"), seed=0)
     assert gathered.remarks == []
     assert len(gathered.triples) >= 200
-    made = question_set(gathered, seed=0).questions
+    made = make_question_set(gathered, seed=0).questions
     assert made.num_rows == len(gathered.triples)
     right = [
         choices.index(target)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
 from merkhet.suites.chneval.questions.chinese_words import CHINESE_WORDS
-from merkhet.suites.chneval.questions.text_anomalies import Counted
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 from merkhet.suites.chneval.questions.word_tagging import CHINESE_TAGS, CLASSES, tagged_sentences
 
 ENGLISH = """\
@@ -39,7 +39,7 @@ ENGLISH = """\
 
 
 def _found(path, remarked=None, **options):
-    return list(tagged_sentences(path, Counted() if remarked is None else remarked, **options))
+    return list(tagged_sentences(path, RemarkCounter() if remarked is None else remarked, **options))
 
 
 def _kinds(one):
@@ -163,7 +163,7 @@ def test_bad_sentences_of_a_treebank_are_named(tmp_path):
         good + "1\t好\tADV\n\n" + "# text = 坏\n" + good + "x" + good + "# only a comment\n\n" + good.rstrip(),
         encoding="utf-8",
     )
-    remarked = Counted()
+    remarked = RemarkCounter()
     found = _found(path, remarked)
     assert [one.sentence.where for one in found] == ["a.conllu, line 1", "a.conllu, line 12"]
     assert remarked.remarks() == [
@@ -180,7 +180,7 @@ def test_tagged_text_is_joined_and_split(tmp_path):
         "坏行/n  没有标记\n１/２/m  也/d  好/a  。/w\n",
         encoding="utf-8",
     )
-    remarked = Counted()
+    remarked = RemarkCounter()
     found = _found(path, remarked)
     assert [one.sentence.text for one in found] == ["中央电视台和他说：“好吗？”", "他走了。", "１/２也好。"]
     assert [_kinds(one) for one in found] == [[("和", "C"), ("吗", "U")], [("了", "U")], [("也", "D")]]

@@ -12,7 +12,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizerFa
 
 import merkhet
 from merkhet.core.errors import InputError
-from merkhet.suites.chneval.questions.sentences import own_material
+from merkhet.suites.chneval.questions.sentences import embedded_file
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 CLASSES = ["C", "D", "P", "U", "ND"]
@@ -22,7 +22,7 @@ CLASSES = ["C", "D", "P", "U", "ND"]
 def folders(tmp_path_factory) -> dict[str, str]:
     """Tiny models that know every character of the embedded material but one."""
     files = ("sentences.txt", "senses.tsv", "pairs.tsv", "triples.tsv")
-    text = "".join(own_material(name).read_text(encoding="utf-8") for name in files)
+    text = "".join(embedded_file(name).read_text(encoding="utf-8") for name in files)
     pieces = [*SPECIAL, *sorted(set(text.lower()) - set("\t\n 向"))]
     tokenizer = BertTokenizerFast(vocab={piece: i for i, piece in enumerate(pieces)}, model_max_length=160)
     torch.manual_seed(0)
@@ -140,7 +140,7 @@ def test_the_released_code_can_be_followed(folders, tmp_path) -> None:
     with_tokens, without = scores(plain), scores(paper)
     shared = with_tokens.keys() & without.keys()
     assert shared and any(abs(with_tokens[name] - without[name]) > 1e-4 for name in shared)
-    with pytest.raises(InputError, match="compat is 'Paper'"):
+    with pytest.raises(InputError, match="compat must be 'paper' or be left out, got 'Paper'"):
         merkhet.run("chneval", models=models, settings=["options.compat=Paper"], out=tmp_path / "wrong")
 
 
@@ -202,8 +202,8 @@ def test_another_language_is_made_of_tagged_text(tmp_path) -> None:
 
 def test_options_that_make_no_sense_are_refused(tmp_path) -> None:
     for setting, said in (
-        ("options.per_word=0", "per_word is 0, and should be a whole number above 0"),
-        ("options.characters=one", "characters is 'one'"),
+        ("options.per_word=0", "per_word must be an integer ≥ 1, got 0"),
+        ("options.characters=one", "characters must be an integer ≥ 1, got 'one'"),
         ("options.text=nowhere.txt", r"there is no file or folder .*nowhere\.txt"),
         ("options.txt=a.txt", "chneval has no option 'txt'"),
         ("options.ask=middle", "middle"),
@@ -244,7 +244,7 @@ def test_published_files_with_faults_are_asked_all_the_same(merkhet, folders, tm
 @pytest.mark.train
 def test_objectives_are_compared(folders, tmp_path) -> None:
     corpus = tmp_path / "corpus.txt"
-    lines = own_material("sentences.txt").read_text(encoding="utf-8").splitlines()
+    lines = embedded_file("sentences.txt").read_text(encoding="utf-8").splitlines()
     corpus.write_text("\n\n".join("\n".join(lines[i : i + 6]) for i in range(0, len(lines), 6)), encoding="utf-8")
     run = merkhet.run(
         "chneval",

@@ -10,7 +10,7 @@ import pytest
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.suites.chneval.published import read_published
-from merkhet.suites.chneval.questions.question_rows import question_set
+from merkhet.suites.chneval.questions.question_rows import make_question_set
 
 
 def written(folder: Path, **files: str) -> Path:
@@ -25,7 +25,7 @@ def written(folder: Path, **files: str) -> Path:
 def published(shared: Path):
     """The published files, read once, and their questions."""
     gathered = read_published(shared / "data" / "chneval")
-    return gathered, question_set(gathered, seed=0)
+    return gathered, make_question_set(gathered, seed=0)
 
 
 @pytest.mark.slow
@@ -143,7 +143,9 @@ def test_what_is_odd_is_kept_and_named(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_there_twice_are_asked_twice_and_stand_together(tmp_path: Path) -> None:
-    made = question_set(read_published(written(tmp_path, syntax__auxiliary="是吗？\t1\n" * 3 + "好吗？\t1\n")), seed=0)
+    made = make_question_set(
+        read_published(written(tmp_path, syntax__auxiliary="是吗？\t1\n" * 3 + "好吗？\t1\n")), seed=0
+    )
     assert made.questions.num_rows == 4
     assert len(set(made.clusters().values())) == 2
     assert any("'是吗？' is there 3 times" in remark for remark in made.about["remarks"])

@@ -1,4 +1,4 @@
-"""What chneval makes questions of: texts, tagged senses, pairs and triples that are given, or the embedded ones."""
+"""Questions of chneval from texts, tagged senses, pairs and triples: the user's, or the embedded ones."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ from merkhet.suites.chneval.questions.question_rows import (
     SEMANTIC,
     SYNTACTIC,
     TASKS,
-    Gathered,
+    DraftQuestions,
 )
-from merkhet.suites.chneval.questions.sentences import own_material
-from merkhet.suites.chneval.questions.word_pairs import pairs_of, read_pairs
+from merkhet.suites.chneval.questions.sentences import embedded_file
+from merkhet.suites.chneval.questions.word_pairs import pairs_from_facts, read_pairs
 from merkhet.suites.chneval.questions.word_senses import word_sense_triples
-from merkhet.suites.chneval.questions.worded_triples import read_texts, read_triples, triples_of
+from merkhet.suites.chneval.questions.worded_triples import read_texts, read_triples, triples_from_facts
 
 
-def gather(study: Study, home: Path) -> Gathered:
-    """Questions of every task that is wanted and that something was given for; without anything, the embedded ones."""
-    return _Workshop(study, home).gather()
+def draft_questions(study: Study, home: Path) -> DraftQuestions:
+    """Draft the questions of the study's tasks from its files and knowledge, or from the embedded files if it has none.
+
+    A task that nothing was given for has no questions.
+    """
+    return _Drafting(study, home).draft()
 
 
-class _Workshop:
-    """The options of a study, with what they name found."""
+class _Drafting:
+    """The options of a study and the files they name."""
 
     def __init__(self, study: Study, home: Path) -> None:
         self.study = study
@@ -42,11 +45,11 @@ class _Workshop:
         self.options = study.options
         self.caps = read_caps(study.options)
         self.language = str(study.options.get("language") or "zh")
-        given = ("text", "senses", "pairs", "triples", "texts")
-        self.embedded = not study.knowledge and not any(study.options.get(name) for name in given)
+        material = ("text", "senses", "pairs", "triples", "texts")
+        self.embedded = not study.knowledge and not any(study.options.get(name) for name in material)
 
-    def gather(self) -> Gathered:
-        """What the makers of all tasks give, one after another."""
+    def draft(self) -> DraftQuestions:
+        """Collect the questions of all tasks."""
         makers = {
             SYNTACTIC: self._function_words,
             SEMANTIC: self._senses,
@@ -58,54 +61,53 @@ class _Workshop:
                 f"the embedded material is Chinese; for {self.language!r} give files of your own, such as "
                 "--set options.text=FILE.conllu"
             )
-        wanted = self.study.tasks or TASKS
-        together = Gathered()
-        for task in (task for task in TASKS if task in wanted):
-            made = makers[task]()
-            if made is not None:
-                together.clozes += made.clozes
-                together.triples += made.triples
-                together.filters += made.filters
-                together.remarks += made.remarks
-        if not together.clozes and not together.triples:
-            raise InputError(
-                f"no questions can be made of what was given: {' '.join(together.remarks[:3]) or 'nothing'}"
-            )
-        return together
+        tasks = self.study.tasks or TASKS
+        draft = DraftQuestions()
+        for task in (task for task in TASKS if task in tasks):
+            task_draft = makers[task]()
+            if task_draft is not None:
+                draft.clozes += task_draft.clozes
+                draft.triples += task_draft.triples
+                draft.filters += task_draft.filters
+                draft.remarks += task_draft.remarks
+        if not draft.clozes and not draft.triples:
+            reason = " ".join(draft.remarks[:3]) or "they name nothing for these tasks"
+            raise InputError(f"no questions can be made from the study's options and knowledge: {reason}")
+        return draft
 
-    def _function_words(self) -> Gathered | None:
-        places = self._places("text", "sentences.txt")
-        if not places:
+    def _function_words(self) -> DraftQuestions | None:
+        paths = self._paths("text", "sentences.txt")
+        if not paths:
             return None
         return function_word_clozes(
-            places,
+            paths,
             seed=self.study.seed,
             per_word=self.caps.per_word,
-            most_characters=self.caps.characters,
+            max_characters=self.caps.characters,
             tags=self.options.get("tags"),
             language=self.options.get("language"),
         )
 
-    def _senses(self) -> Gathered | None:
-        places = self._places("senses", "senses.tsv")
-        if not places:
+    def _senses(self) -> DraftQuestions | None:
+        paths = self._paths("senses", "senses.tsv")
+        if not paths:
             return None
         return word_sense_triples(
-            self._one(places, "senses"),
+            self._single_path(paths, "senses"),
             seed=self.study.seed,
             per_sense=self.caps.per_sense,
             per_word=self.caps.per_polysemous_word,
             language=self.language,
         )
 
-    def _pairs(self) -> Gathered | None:
-        places = self._places("pairs", "pairs.tsv")
+    def _pairs(self) -> DraftQuestions | None:
+        paths = self._paths("pairs", "pairs.tsv")
         templates = self.options.get("templates")
         wordings = read_wordings(self.home / templates if templates else None, self.language)
-        if places:
-            pairs = read_pairs(self._one(places, "pairs"))
+        if paths:
+            pairs = read_pairs(self._single_path(paths, "pairs"))
         elif self.study.knowledge:
-            pairs = pairs_of(*self._tables(), self.language)
+            pairs = pairs_from_facts(*self._tables(), self.language)
         else:
             return None
         return commonsense_clozes(
@@ -119,12 +121,12 @@ class _Workshop:
             per_relation=self.caps.per_relation or 400,
         )
 
-    def _triples(self) -> Gathered | None:
-        places, texts = self._places("triples", "triples.tsv"), self._places("texts", None)
-        if places:
-            triples = read_triples(self._one(places, "triples"))
+    def _triples(self) -> DraftQuestions | None:
+        paths, texts = self._paths("triples", "triples.tsv"), self._paths("texts", None)
+        if paths:
+            triples = read_triples(self._single_path(paths, "triples"))
         elif self.study.knowledge and texts:
-            triples = triples_of(*self._tables(), self.language)
+            triples = triples_from_facts(*self._tables(), self.language)
         else:
             return None
         return encyclopedia_clozes(
@@ -138,23 +140,23 @@ class _Workshop:
         )
 
     def _tables(self) -> tuple[pa.Table, pa.Table]:
-        """The facts of the study's knowledge, and the names in its language."""
+        """Return the facts of the study's knowledge, and the names in its language."""
         with KnowledgeBase.load(self.study.knowledge, self.home) as knowledge:
             return knowledge.facts(), knowledge.names(self.language)
 
-    def _places(self, option: str, embedded: str | None) -> list[Path]:
-        """The files that an option names, or the embedded one where nothing at all was given."""
-        given = self.options.get(option)
-        if given:
-            places = [self.home / str(name) for name in (given if isinstance(given, list) else [given])]
-            for place in places:
-                if not path_exists(place):
-                    raise InputError(f"there is no file or folder {place} (options.{option})")
-            return places
-        return [own_material(embedded)] if self.embedded and embedded else []
+    def _paths(self, option: str, embedded: str | None) -> list[Path]:
+        """Return the files that an option names, or the embedded one if the study names no material at all."""
+        value = self.options.get(option)
+        if value:
+            paths = [self.home / str(name) for name in (value if isinstance(value, list) else [value])]
+            for path in paths:
+                if not path_exists(path):
+                    raise InputError(f"there is no file or folder {path} (options.{option})")
+            return paths
+        return [embedded_file(embedded)] if self.embedded and embedded else []
 
     @staticmethod
-    def _one(places: list[Path], option: str) -> Path:
-        if len(places) > 1:
-            raise InputError(f"options.{option} names {len(places)} files, and one is read; put them together")
-        return places[0]
+    def _single_path(paths: list[Path], option: str) -> Path:
+        if len(paths) > 1:
+            raise InputError(f"options.{option} must name one file, got {len(paths)}; join them to one")
+        return paths[0]

@@ -1,4 +1,4 @@
-"""The options of chneval, and what each means."""
+"""Options of chneval."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILES = ("text", "senses", "pairs", "triples", "texts", "templates")
 
 @dataclass(frozen=True)
 class Caps:
-    """How many questions there are at most, and of what length their answers are."""
+    """Maximum numbers of questions, and the length of answers; see HELP."""
 
     characters: int | None = None
     per_word: int = 500
@@ -43,17 +43,17 @@ class Caps:
 
 
 def read_caps(options: Mapping[str, Any]) -> Caps:
-    """The numbers among the options; refuses what is no whole number above 0."""
-    given = {one.name: options[one.name] for one in fields(Caps) if options.get(one.name) is not None}
-    for name, value in given.items():
+    """Read and check the options that are numbers."""
+    values = {field.name: options[field.name] for field in fields(Caps) if options.get(field.name) is not None}
+    for name, value in values.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"the option {name} is {value!r}, and should be a whole number above 0")
-    return Caps(**given)
+            raise InputError(f"the option {name} must be an integer ≥ 1, got {value!r}")
+    return Caps(**values)
 
 
 def is_paper(options: Mapping[str, Any]) -> bool:
-    """Whether the released code is to be followed; refuses another value."""
+    """Check whether the option compat asks for the behaviour of the released code."""
     compat = options.get("compat")
     if compat not in (None, "paper"):
-        raise InputError(f"the option compat is {compat!r}, and should be 'paper'")
+        raise InputError(f"the option compat must be 'paper' or be left out, got {compat!r}")
     return compat == "paper"

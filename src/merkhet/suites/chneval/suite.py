@@ -1,4 +1,4 @@
-"""chneval: what a model knows of a language and, in its texts, of the world; Chinese first."""
+"""The suite chneval: knowledge of a language and of facts in its texts, first of all Chinese."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_card import ScoringRule
 from merkhet.questions.question_files import QuestionSet
-from merkhet.suites.chneval.build import gather
+from merkhet.suites.chneval.build import draft_questions
 from merkhet.suites.chneval.options import FILES as FILE_OPTIONS
 from merkhet.suites.chneval.options import HELP, is_paper
 from merkhet.suites.chneval.published import FILES
@@ -24,32 +24,32 @@ from merkhet.suites.chneval.questions.question_rows import (
     SEMANTIC,
     SYNTACTIC,
     TASKS,
-    question_set,
+    make_question_set,
 )
 
-LONGEST = 128
-"""How many tokens of a cloze the published program takes."""
+PAPER_MAX_TOKENS = 128
+"""Maximum length of a cloze in the published program."""
 
 
 def build(study: Study, home: Path) -> QuestionSet:
-    """Questions from texts, sense-tagged sentences, pairs and triples; of the embedded ones where none are given."""
-    return apply_limits(question_set(gather(study, home), seed=study.seed), study)
+    """Make questions from texts, sense-tagged sentences, pairs and triples, or from the embedded ones."""
+    return apply_limits(make_question_set(draft_questions(study, home), seed=study.seed), study)
 
 
 class ChnEval(Suite):
-    """ChnEval, with what its released code does under ``compat: paper``."""
+    """ChnEval, with the behaviour of its released code under ``compat: paper``."""
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
-        """Read ChnEval's own files."""
-        found = question_set(read_files(place, paper=is_paper(study.options)), seed=study.seed)
-        return replace(found, about={key: value for key, value in found.about.items() if key != "filters"})
+        """Read ChnEval's published files."""
+        questions = make_question_set(read_files(place, paper=is_paper(study.options)), seed=study.seed)
+        return replace(questions, about={key: value for key, value in questions.about.items() if key != "filters"})
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return the names of word classes."""
+        """Return the names of word classes, for people."""
         return CLASSES
 
     def defaults_for(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Mask words where senses are compared, count ties as wrong and use k = 20 for syntax, as the paper does."""
+        """Compare senses of masked words, count ties as wrong and use k = 20 for syntax, as the paper does."""
         if not is_paper(options):
             return {}
         masked = {"masked": ["masked"], "causal": ["word"], "encoder": ["word"]}
@@ -60,10 +60,10 @@ class ChnEval(Suite):
 
     def model_settings(self, study: Study) -> Mapping[str, Any]:
         """Read clozes without special tokens and up to the paper's length, as the paper does."""
-        return {"special_tokens": False, "longest": LONGEST} if is_paper(study.options) else {}
+        return {"special_tokens": False, "longest": PAPER_MAX_TOKENS} if is_paper(study.options) else {}
 
     def scoring(self, study: Study) -> ScoringRule:
-        """Average over classes; count what cannot be asked as wrong, except under ``compat: paper``."""
+        """Average over classes; count unusable questions as wrong, except under ``compat: paper``."""
         return ScoringRule(average_over="domain", unusable_is_wrong=not is_paper(study.options))
 
 

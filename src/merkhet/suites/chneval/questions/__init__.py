@@ -1,1 +1,1 @@
-"""Questions about language and about what texts say: clozes in natural sentences, and words compared by sense."""
+"""Questions of chneval: clozes in natural sentences, and comparisons of word senses."""

@@ -1,4 +1,4 @@
-"""The function words of Chinese, and what must stand beside those that have another use as well."""
+"""Function words of Chinese, and the contexts in which an ambiguous word is one."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _WORDS = {
 }
 
 CHINESE_WORDS: Mapping[str, tuple[str, ...]] = {name: tuple(words.split()) for name, words in _WORDS.items()}
-"""The function words of each class. Closed classes can be written down; a tagger's dictionary has 首都 as an adverb."""
+"""Function words by class: closed lists, since a tagger's dictionary has errors (首都 as an adverb)."""
 
 _CLASS_OF = {word: name for name, words in CHINESE_WORDS.items() for word in words}
 
 _NOUNLIKE, _VERBLIKE = "nstrqj", "va"
-# By the first letter of the tag beside it ("" where there is nothing): 上 after a noun is a place, and else to go up.
-_AFTER = {
+# First letters of the tag that must precede a word: 上 after a noun is a direction noun, otherwise the verb "go up".
+_PRECEDING_TAGS = {
     **dict.fromkeys("上下", "nsqj"),
     **dict.fromkeys("里外底旁边", _NOUNLIKE),
     **dict.fromkeys("中内间", _NOUNLIKE + "vm"),
@@ -52,9 +52,10 @@ _AFTER = {
     "等等": "nj",
     "般": "nvail",
 }
-# Words that also count things: 一把, 这只, 每对.
-_COUNTING, _COUNTED_BY = "把只对则", "这那哪每几"
-_BEFORE = {
+# Words that are also measure words, and what precedes them then: 一把, 这只, 每对.
+_MEASURE_WORDS, _DETERMINERS = "把只对则", "这那哪每几"
+# First letters of the tag that must follow a word.
+_FOLLOWING_TAGS = {
     **dict.fromkeys(("没", "别", "甭", "相", "必", "须", "只", "先", "互"), _VERBLIKE + "dpcr"),
     "将": _VERBLIKE + "dp",
     "正": _VERBLIKE + "dp",
@@ -62,8 +63,9 @@ _BEFORE = {
     "用": "nrm",
     "给": "nr",
 }
-_NOT_BEFORE = {"还": ("n", "m"), "一定": ("u",), **dict.fromkeys("上下", ("ud", "ug", "uz"))}
-# What must come later in the sentence (连……都, 只有……才), or earlier (a list before 等).
+# Tags that must not follow a word.
+_EXCLUDED_FOLLOWING = {"还": ("n", "m"), "一定": ("u",), **dict.fromkeys("上下", ("ud", "ug", "uz"))}
+# Words that must come later in the sentence (连……都, 只有……才), or earlier (a list before 等).
 _LATER = {"连": ("都", "也"), "当": ("时",), "只有": ("才",)}
 _EARLIER = dict.fromkeys(("等", "等等"), ("、",))
 
@@ -76,20 +78,20 @@ class _Word(Protocol):
     def tag(self) -> str: ...
 
 
-def class_in_place(words: Sequence[_Word], place: int) -> str | None:
-    """The class of a word of a segmented sentence if it is a function word there."""
-    word = words[place].text
+def function_word_class(words: Sequence[_Word], index: int) -> str | None:
+    """Return the class of a word of a segmented sentence, or None if it is no function word there."""
+    word = words[index].text
     name = _CLASS_OF.get(word)
     if name is None:
         return None
-    before = words[place - 1].tag[:1] if place else ""
-    after = words[place + 1].tag if place + 1 < len(words) else ""
+    preceding = words[index - 1].tag[:1] if index else ""
+    following = words[index + 1].tag if index + 1 < len(words) else ""
     fits = (
-        (word not in _AFTER or (before and before in _AFTER[word]))
-        and not (word in _COUNTING and place and (before == "m" or words[place - 1].text in _COUNTED_BY))
-        and (word not in _BEFORE or (after and after[0] in _BEFORE[word]))
-        and not after.startswith(_NOT_BEFORE.get(word, ()))
-        and (word not in _LATER or any(mark in one.text for one in words[place + 1 :] for mark in _LATER[word]))
-        and (word not in _EARLIER or any(one.text in _EARLIER[word] for one in words[:place]))
+        (word not in _PRECEDING_TAGS or (preceding and preceding in _PRECEDING_TAGS[word]))
+        and not (word in _MEASURE_WORDS and index and (preceding == "m" or words[index - 1].text in _DETERMINERS))
+        and (word not in _FOLLOWING_TAGS or (following and following[0] in _FOLLOWING_TAGS[word]))
+        and not following.startswith(_EXCLUDED_FOLLOWING.get(word, ()))
+        and (word not in _LATER or any(mark in other.text for other in words[index + 1 :] for mark in _LATER[word]))
+        and (word not in _EARLIER or any(other.text in _EARLIER[word] for other in words[:index]))
     )
     return name if fits else None

@@ -1,4 +1,4 @@
-"""Which clozes are kept: the answer stands once in its sentence, no sentence twice, so many for each answer."""
+"""Selection of clozes: positions of words, length of answers, distinct sentences, caps by answer and relation."""
 
 from __future__ import annotations
 
@@ -11,85 +11,98 @@ from typing import Any
 from merkhet.core.ids import derived_seed
 from merkhet.questions.quality import MAX_ANSWER_TOKENS
 from merkhet.suites.chneval.questions.question_rows import Cloze
-from merkhet.suites.chneval.questions.text_anomalies import Counted, oddities
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter, find_anomalies
 
 _HAN = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+|[^\w\s]")
-_BLANKS_BETWEEN_WORDS = 0x0E00  # Of the scripts from Thai on, most do without blanks.
+_FIRST_UNSPACED = 0x0E00  # Most scripts from Thai on put no blanks between words.
 
 
-def places(text: str, word: str, any_case: bool = False) -> list[int]:
-    """Where a word stands in a text, overlaps too; within a longer word of letters it does not stand.
+def word_positions(text: str, word: str, ignore_case: bool = False) -> list[int]:
+    """Return all positions of a word in a text, overlapping ones too, but none within a longer word of letters.
 
-    In Chinese there are no blanks between words, so that 不 is also found in 不但.
+    Chinese has no blanks between words: 不 is found in 不但 too.
     """
-    if any_case and len(text.lower()) == len(text):
+    if ignore_case and len(text.lower()) == len(text):
         text, word = text.lower(), word.lower()
-    begins, ends = _is_letter(word[0]), _is_letter(word[-1])
-    found, start = [], text.find(word)
+    starts_with_letter, ends_with_letter = _is_letter(word[0]), _is_letter(word[-1])
+    positions, start = [], text.find(word)
     while start >= 0:
         stop = start + len(word)
-        if not ((begins and _is_letter(text[start - 1 : start])) or (ends and _is_letter(text[stop : stop + 1]))):
-            found.append(start)
+        if not (
+            (starts_with_letter and _is_letter(text[start - 1 : start]))
+            or (ends_with_letter and _is_letter(text[stop : stop + 1]))
+        ):
+            positions.append(start)
         start = text.find(word, start + 1)
-    return found
+    return positions
 
 
 def _is_letter(character: str) -> bool:
-    """Whether it is a letter or digit of a script that puts blanks between words."""
-    return character.isalnum() and ord(character) < _BLANKS_BETWEEN_WORDS
+    """Check for a letter or digit of a script that puts blanks between words."""
+    return character.isalnum() and ord(character) < _FIRST_UNSPACED
 
 
-def can_be_asked(word: str, characters: int | None) -> bool:
-    """Whether a word has the length wanted: so many characters, or else up to 8 characters of Chinese or words."""
+def has_askable_length(word: str, characters: int | None) -> bool:
+    """Check the length of an answer: exactly ``characters``, or by default up to 8 Chinese characters or words."""
     if characters is not None:
         return len(word) == characters
     return len(_TOKEN.findall(word)) <= MAX_ANSWER_TOKENS
 
 
-def draw(
-    found: Iterable[tuple[int, Cloze]], *, seed: int, per_answer: int | None, per_relation: int | None
+def draw_clozes(
+    clozes: Iterable[tuple[int, Cloze]], *, seed: int, per_answer: int | None, per_relation: int | None
 ) -> list[Cloze]:
-    """Clozes in an order drawn by the seed and their content, those with a lower number first.
+    """Draw clozes in an order by priority, then by the seed and their content.
 
-    Left out is a sentence or a fact that was there before, and what is more than so many of an answer or a relation.
+    A cloze is left out if its sentence or fact was drawn before, or its answer or relation has reached its cap.
+
+    Args:
+        clozes: Clozes with their priorities; lower ones come first.
+        per_answer: Maximum number of clozes with the same answer.
+        per_relation: Maximum number of clozes of the same relation.
     """
     lots = [
-        (number, derived_seed(seed, cloze.usage.prompt, cloze.fact), cloze.usage.where, cloze)
-        for number, cloze in found
+        (priority, derived_seed(seed, cloze.usage.prompt, cloze.fact), cloze.usage.where, cloze)
+        for priority, cloze in clozes
     ]
-    seen: set[object] = set()
+    used: set[object] = set()
     answers: Counter[str] = Counter()
     relations: Counter[str] = Counter()
-    kept = []
+    drawn = []
     for *_, cloze in sorted(lots, key=lambda lot: lot[:3]):
         word, relation = cloze.usage.word, (cloze.template or "").partition("/")[0]
-        if seen & {cloze.usage.sentence, cloze.fact}:
+        if used & {cloze.usage.sentence, cloze.fact}:
             continue
-        if _full(answers[word], per_answer) or _full(relations[relation], per_relation):
+        if _reached(answers[word], per_answer) or _reached(relations[relation], per_relation):
             continue
-        seen |= {cloze.usage.sentence, cloze.fact}
+        used |= {cloze.usage.sentence, cloze.fact}
         answers[word] += 1
         relations[relation] += 1
-        kept.append(cloze)
-    return kept
+        drawn.append(cloze)
+    return drawn
 
 
-def _full(count: int, most: int | None) -> bool:
-    return most is not None and count >= most
+def _reached(count: int, cap: int | None) -> bool:
+    return cap is not None and count >= cap
 
 
-def remarks_on(clozes: Iterable[Cloze]) -> list[str]:
-    """What is odd in the sentences that are asked, with where they come from."""
-    counted = Counted()
+def anomaly_remarks(clozes: Iterable[Cloze]) -> list[str]:
+    """Remark on anomalies of the sentences that are asked."""
+    counter = RemarkCounter()
     for cloze in clozes:
-        for kind, characters in oddities(cloze.usage.sentence).items():
-            counted.add(kind, f"{cloze.usage.where} {characters}".strip())
-    return counted.remarks()
+        for kind, characters in find_anomalies(cloze.usage.sentence).items():
+            counter.add(kind, f"{cloze.usage.where} {characters}".strip())
+    return counter.remarks()
 
 
-def steps(task: str, counts: Mapping[str, int]) -> list[Mapping[str, Any]]:
-    """Rows of the data card: what each filter left of what the one before it had left; the first is no filter."""
+def filter_rows(task: str, counts: Mapping[str, int]) -> list[Mapping[str, Any]]:
+    """Make the filter rows of the data card.
+
+    Args:
+        counts: Number of items after each filter, by its name; the first is the number before any filter.
+    """
     return [
-        {"filter": name, "task": task, "before": counts[last], "after": counts[name]} for last, name in pairwise(counts)
+        {"filter": name, "task": task, "before": counts[previous], "after": counts[name]}
+        for previous, name in pairwise(counts)
     ]

@@ -1,4 +1,4 @@
-"""Clozes of common sense: pairs of ConceptNet in sentences written for their relations."""
+"""Commonsense clozes: pairs of ConceptNet in template sentences of their relations."""
 
 from __future__ import annotations
 
@@ -16,20 +16,26 @@ from merkhet.core.files import read_yaml
 from merkhet.core.ids import derived_seed
 from merkhet.questions.english import capitalize
 from merkhet.questions.templates import check_placeholders, refuse_unknown_keys
-from merkhet.suites.chneval.questions.cloze_selection import can_be_asked, draw, places, remarks_on, steps
-from merkhet.suites.chneval.questions.question_rows import COMMONSENSE, Cloze, Gathered, Usage
+from merkhet.suites.chneval.questions.cloze_selection import (
+    anomaly_remarks,
+    draw_clozes,
+    filter_rows,
+    has_askable_length,
+    word_positions,
+)
+from merkhet.suites.chneval.questions.question_rows import COMMONSENSE, Cloze, DraftQuestions, Usage
 from merkhet.suites.chneval.questions.word_pairs import Pair, Pairs
 
 OWN_TEMPLATES = Path(__file__).with_name("commonsense.yaml")
 ASKED = ("end", "start", "both")
 LONGEST = {"zh": 24}
-_LONGEST_ELSEWHERE = 96
-_ENDS = ("start", "end")
+_LONGEST_OTHERWISE = 96
+_SIDES = ("start", "end")
 _SYMMETRIC = frozenset(("Antonym", "Synonym", "SimilarTo", "DistinctFrom", "RelatedTo", "LocatedNear"))
 _SYNONYM = "Synonym"
 
 _CHINESE = re.compile("[\u4e00-\u9fff]+")
-# Words for speaker or listener; those that end in a particle (not 目的), or begin as a sentence does (not 会议).
+# Pronouns of speaker or listener; words that end in a particle (not 目的) or begin like a sentence (not 会议).
 _UNFIT = re.compile(
     "[你妳您咱]|(?<!自)我|[他她它]们|(?<![目标])的$|[了吗呢啊吧喔哦嘛啦呀]$|^的|^会(?![议计场员馆长话面])|^(?:可以|可能|想要|应该|因为|所以|用来|拿来)"
 )
@@ -37,28 +43,36 @@ _UNFIT = re.compile(
 
 @dataclass(frozen=True)
 class Wording:
-    """The sentences of a relation; ``apart``: start and end share no character; ``least``: so long each at least."""
+    """Template sentences of a relation, and requirements for its pairs."""
 
     templates: tuple[str, ...]
-    apart: bool = False
-    least: int = 1
+    """Sentences with {start} and {end}."""
+    disjoint: bool = False
+    """Whether start and end must share no character."""
+    min_length: int = 1
+    """Minimum length of start and of end."""
 
 
 def read_wordings(path: Path | None = None, language: str = "zh") -> dict[str, Wording]:
-    """The sentences of a language, by relation, from a YAML file or from merkhet's own.
+    """Read the template sentences of a language, by relation.
 
-    Any relation may have some. Refuses, by file and key, sentences that do not name {start} and {end} once each, and a
-    language that the file has nothing for ("zh" serves for "zh-cn").
+    Args:
+        path: YAML file; merkhet's own by default.
+        language: Language of the sentences; "zh" serves for "zh-cn".
+
+    Raises:
+        InputError: If a sentence does not name {start} and {end} once each, or the file has none in the language.
     """
     path = path or OWN_TEMPLATES
     content = read_yaml(path, "sentences by language and relation")
-    if not isinstance(content, dict) or not all(isinstance(found, dict) and found for found in content.values()):
-        raise InputError(f"{path}: sentences stand under a language and then a relation, as in 'zh:' and 'UsedFor:'")
+    if not isinstance(content, dict) or not all(isinstance(entry, dict) and entry for entry in content.values()):
+        raise InputError(f"{path}: sentences must stand under a language and a relation, such as 'zh:' and 'UsedFor:'")
     wordings = {
-        str(spoken): {
-            str(name).removeprefix("/r/"): _wording(body, f"{path}, {spoken}, {name}") for name, body in found.items()
+        str(key): {
+            str(relation).removeprefix("/r/"): _wording(body, f"{path}, {key}, {relation}")
+            for relation, body in relations.items()
         }
-        for spoken, found in content.items()
+        for key, relations in content.items()
     }
     key = language if language in wordings else language.partition("-")[0]
     if key not in wordings:
@@ -71,19 +85,21 @@ def _wording(body: Any, where: str) -> Wording:
     refuse_unknown_keys(body, ("templates", "apart", "least"), where)
     templates = body.get("templates")
     if not isinstance(templates, list) or not templates or not all(isinstance(text, str) for text in templates):
-        raise InputError(f"{where}: there should be a list of sentences with {{start}} and {{end}}")
+        raise InputError(f"{where}: must be a list of sentences with {{start}} and {{end}}, got {templates!r}")
     for template in templates:
         if SLOT in template:
-            raise InputError(f"{where}: {template!r} has a slot; write {{start}} and {{end}}, and one is asked for")
-        check_placeholders(template, _ENDS, set(_ENDS), where)
+            raise InputError(
+                f"{where}: {template!r} has a slot; write {{start}} and {{end}}, one of which becomes the slot"
+            )
+        check_placeholders(template, _SIDES, set(_SIDES), where)
         if re.search(r"\{\w+ \w+\}", template):
             raise InputError(f"{where}: {template!r} has a form such as {{a end}}; write {{start}} and {{end}} alone")
-    apart, least = body.get("apart", False), body.get("least", 1)
-    if not isinstance(apart, bool):
-        raise InputError(f"{where}: 'apart' is true or false, and was given as {apart!r}")
-    if isinstance(least, bool) or not isinstance(least, int) or least < 1:
-        raise InputError(f"{where}: 'least' is a number from 1, and was given as {least!r}")
-    return Wording(tuple(templates), apart, least)
+    disjoint, min_length = body.get("apart", False), body.get("least", 1)
+    if not isinstance(disjoint, bool):
+        raise InputError(f"{where}: 'apart' must be true or false, got {disjoint!r}")
+    if isinstance(min_length, bool) or not isinstance(min_length, int) or min_length < 1:
+        raise InputError(f"{where}: 'least' must be an integer ≥ 1, got {min_length!r}")
+    return Wording(tuple(templates), disjoint, min_length)
 
 
 def commonsense_clozes(
@@ -97,82 +113,89 @@ def commonsense_clozes(
     longest: int | None = None,
     characters: int | None = None,
     ask: str = "end",
-) -> Gathered:
-    """Clozes of pairs whose relations have templates, each pair in at most one sentence; drawn by the seed.
+) -> DraftQuestions:
+    """Make clozes of pairs whose relations have templates, each pair in at most one sentence; drawn by the seed.
 
-    ``ask`` is the end of a pair, its start, or "both": the end where it can be asked for, else the start. Asked for is
-    only what nothing else among the pairs fits: no other end of the same start and relation, nor of a synonym of the
-    start, and no synonym of the answer. A sentence has up to ``longest`` characters (24 in Chinese, else 96), and its
-    answer ``characters`` of them, or any number up to 8; the answer stands in it once. Words that read badly in
-    Chinese sentences (foreign letters, rare characters, "you", particles at the end) are left out.
+    An answer is asked for only if the pairs allow no other one: no other end of the same start and relation, or of a
+    synonym of the start, and no synonym of the answer. The answer occurs once in its sentence. Words that read badly
+    in Chinese sentences (foreign letters, rare characters, "you", final particles) are left out.
+
+    Args:
+        per_answer: Maximum number of clozes with the same answer.
+        per_relation: Maximum number of clozes of the same relation.
+        longest: Maximum number of characters of a sentence; by default 24 in Chinese, 96 otherwise.
+        characters: Number of characters of an answer; by default any number up to 8.
+        ask: Side of a pair to ask for: "end", "start", or "both" for the end if possible and otherwise the start.
     """
     if ask not in ASKED:
-        raise InputError(f"the end to ask for is {ask!r}; {did_you_mean(ask, ASKED)}")
-    longest = longest or LONGEST.get(language.partition("-")[0], _LONGEST_ELSEWHERE)
-    fitting = _Fitting(pairs.pairs)
+        raise InputError(f"the option ask cannot be {ask!r}; {did_you_mean(ask, ASKED)}")
+    longest = longest or LONGEST.get(language.partition("-")[0], _LONGEST_OTHERWISE)
+    answers = _PairAnswers(pairs.pairs)
     worded = [pair for pair in pairs.pairs if pair.relation in templates]
     fit = [pair for pair in worded if _fits(pair, templates[pair.relation], language)]
-    asked = ("end", "start") if ask == "both" else (ask,)
-    unique = {pair: [end for end in asked if fitting.is_unique(pair, end, language)] for pair in fit}
-    found = []
-    for pair, ends in unique.items():
-        cloze = _cloze(pair, ends, templates[pair.relation], language, seed, longest, characters)
+    sides = ("end", "start") if ask == "both" else (ask,)
+    unique = {pair: [side for side in sides if answers.is_unique(pair, side, language)] for pair in fit}
+    clozes = []
+    for pair, unique_sides in unique.items():
+        cloze = _cloze(pair, unique_sides, templates[pair.relation], language, seed, longest, characters)
         if cloze is not None:
-            found.append(cloze)
-    kept = draw([(0, cloze) for cloze in found], seed=seed, per_answer=per_answer, per_relation=per_relation)
+            clozes.append(cloze)
+    kept = draw_clozes([(0, cloze) for cloze in clozes], seed=seed, per_answer=per_answer, per_relation=per_relation)
     counts = {
         "rows": pairs.rows,
         "repeated or bad rows": len(pairs.pairs),
         "relations without a sentence": len(worded),
         "words that read badly": len(fit),
-        "more than one right answer": sum(bool(ends) for ends in unique.values()),
-        "length, or an answer that is seen": len(found),
+        "more than one right answer": sum(bool(unique_sides) for unique_sides in unique.values()),
+        "length, or an answer that is seen": len(clozes),
         "so many of an answer or a relation": len(kept),
     }
-    return Gathered(clozes=kept, filters=steps(COMMONSENSE, counts), remarks=[*pairs.remarks, *remarks_on(kept)])
+    return DraftQuestions(
+        clozes=kept, filters=filter_rows(COMMONSENSE, counts), remarks=[*pairs.remarks, *anomaly_remarks(kept)]
+    )
 
 
-class _Fitting:
-    """What else the pairs say would be right where an end is left out."""
+class _PairAnswers:
+    """Right answers to clozes, as far as the pairs tell."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
-        self._others: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+        self._answers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         self._synonyms: dict[str, set[str]] = defaultdict(set)
         for pair in pairs:
-            self._others["end", pair.relation, pair.start].add(pair.end)
-            self._others["start", pair.relation, pair.end].add(pair.start)
+            self._answers["end", pair.relation, pair.start].add(pair.end)
+            self._answers["start", pair.relation, pair.end].add(pair.start)
             if pair.relation in _SYMMETRIC:
-                self._others["end", pair.relation, pair.end].add(pair.start)
-                self._others["start", pair.relation, pair.start].add(pair.end)
+                self._answers["end", pair.relation, pair.end].add(pair.start)
+                self._answers["start", pair.relation, pair.start].add(pair.end)
             if pair.relation == _SYNONYM:
                 self._synonyms[pair.start].add(pair.end)
                 self._synonyms[pair.end].add(pair.start)
 
-    def is_unique(self, pair: Pair, asked: str, language: str) -> bool:
-        """Whether nothing but the pair's own word is right; synonyms that nobody would write do not count."""
-        given = pair.start if asked == "end" else pair.end
-        right = set(self._others[asked, pair.relation, given])
-        for synonym in self._alike(given, language):
-            right |= self._others.get((asked, pair.relation, synonym), set())
+    def is_unique(self, pair: Pair, side: str, language: str) -> bool:
+        """Check that only the pair's word is right; synonyms that read badly do not count."""
+        visible = pair.start if side == "end" else pair.end
+        right = set(self._answers[side, pair.relation, visible])
+        for synonym in self._usable_synonyms(visible, language):
+            right |= self._answers.get((side, pair.relation, synonym), set())
         for word in list(right):
-            right |= self._alike(word, language)
-        return len(right - {given}) == 1
+            right |= self._usable_synonyms(word, language)
+        return len(right - {visible}) == 1
 
-    def _alike(self, word: str, language: str) -> set[str]:
-        return {other for other in self._synonyms.get(word, ()) if _reads_well(other, language)}
+    def _usable_synonyms(self, word: str, language: str) -> set[str]:
+        return {synonym for synonym in self._synonyms.get(word, ()) if _reads_well(synonym, language)}
 
 
 def _fits(pair: Pair, wording: Wording, language: str) -> bool:
-    if pair.start in pair.end or pair.end in pair.start or (wording.apart and set(pair.start) & set(pair.end)):
+    if pair.start in pair.end or pair.end in pair.start or (wording.disjoint and set(pair.start) & set(pair.end)):
         return False
-    if min(len(pair.start), len(pair.end)) < wording.least:
+    if min(len(pair.start), len(pair.end)) < wording.min_length:
         return False
     return _reads_well(pair.start, language) and _reads_well(pair.end, language)
 
 
 @lru_cache(maxsize=65_536)
 def _reads_well(word: str, language: str) -> bool:
-    """Whether a word goes into a sentence as it is; of other languages than Chinese nothing is known here."""
+    """Check whether a word reads well in a sentence; in languages other than Chinese every word does."""
     if language.partition("-")[0] != "zh":
         return True
     return bool(_CHINESE.fullmatch(word)) and not _UNFIT.search(word) and all(map(_is_common, word))
@@ -180,7 +203,7 @@ def _reads_well(word: str, language: str) -> bool:
 
 @cache
 def _is_common(character: str) -> bool:
-    """Whether GB 2312 holds a character, or Big5 among its common ones."""
+    """Check whether a character is in GB 2312 or among the common ones of Big5."""
     try:
         character.encode("gb2312")
         return True
@@ -194,44 +217,44 @@ def _is_common(character: str) -> bool:
 
 def _cloze(
     pair: Pair,
-    ends: Sequence[str],
+    sides: Sequence[str],
     wording: Wording,
     language: str,
     seed: int,
     longest: int,
     characters: int | None,
 ) -> Cloze | None:
-    """A pair in the first of its relation's sentences, beginning with a drawn one, in which an end can be asked for."""
+    """Make a cloze from the first suitable template of the relation, beginning with a drawn one."""
     fact = (pair.start, pair.relation, pair.end)
     count = len(wording.templates)
     first = derived_seed(seed, *fact) % count
-    for asked in ends:
+    for side in sides:
         for number in ((first + turn) % count for turn in range(count)):
             template = wording.templates[number]
-            usage = _filled(template, pair, asked)
+            usage = _fill_template(template, pair, side)
             if (
-                can_be_asked(usage.word, characters)
+                has_askable_length(usage.word, characters)
                 and len(usage.sentence) <= longest
-                and len(places(usage.sentence, usage.word)) == 1
-                and not _stammers(template, pair)
+                and len(word_positions(usage.sentence, usage.word)) == 1
+                and not _repeats_neighbour(template, pair)
             ):
                 return Cloze(usage, COMMONSENSE, None, f"{pair.relation}/{number + 1}", fact, language)
     return None
 
 
-def _filled(template: str, pair: Pair, asked: str) -> Usage:
-    before = template[: template.index(f"{{{asked}}}")]
+def _fill_template(template: str, pair: Pair, side: str) -> Usage:
+    prefix = template[: template.index(f"{{{side}}}")]
     values = {"start": pair.start, "end": pair.end}
-    word = values[asked]
-    place = len(before.format(**values))
+    word = values[side]
+    start = len(prefix.format(**values))
     sentence = capitalize(template.format(**values))
-    return Usage(sentence, place, sentence[place : place + len(word)], pair.where)
+    return Usage(sentence, start, sentence[start : start + len(word)], pair.where)
 
 
-def _stammers(template: str, pair: Pair) -> bool:
-    """Whether a word repeats the character that stands beside its place: 在海里里, 会会飞."""
-    for end, word in (("start", pair.start), ("end", pair.end)):
-        before, _, after = template.partition(f"{{{end}}}")
-        if word[0] == before[-1:] or word[-1] == after[:1]:
+def _repeats_neighbour(template: str, pair: Pair) -> bool:
+    """Check whether a word repeats the character beside it: 在海里里, 会会飞."""
+    for side, word in (("start", pair.start), ("end", pair.end)):
+        prefix, _, suffix = template.partition(f"{{{side}}}")
+        if word[0] == prefix[-1:] or word[-1] == suffix[:1]:
             return True
     return False

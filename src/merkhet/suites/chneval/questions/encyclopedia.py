@@ -1,4 +1,4 @@
-"""Clozes of encyclopedia facts: an item of a triple left out of a natural text that holds all three."""
+"""Encyclopedia clozes: an item of a triple left out of a natural text that contains all three items."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
 
-from merkhet.suites.chneval.questions.cloze_selection import can_be_asked, draw, places, remarks_on, steps
-from merkhet.suites.chneval.questions.question_rows import ENCYCLOPEDIA, Cloze, Gathered, Usage
+from merkhet.suites.chneval.questions.cloze_selection import (
+    anomaly_remarks,
+    draw_clozes,
+    filter_rows,
+    has_askable_length,
+    word_positions,
+)
+from merkhet.suites.chneval.questions.question_rows import ENCYCLOPEDIA, Cloze, DraftQuestions, Usage
 from merkhet.suites.chneval.questions.sentences import sentence_spans
 from merkhet.suites.chneval.questions.worded_triples import Text, Texts, Triple, Triples
 
 SHORTEST, LONGEST = 16, 128
-_OWN_TEXT, _OTHER_TEXT = 0, 1
+_SUBJECT_TEXT, _OTHER_TEXT = 0, 1
 
 
 def encyclopedia_clozes(
@@ -28,49 +34,55 @@ def encyclopedia_clozes(
     per_relation: int | None = 100,
     per_answer: int | None = 10,
     characters: int | None = None,
-) -> Gathered:
-    """Clozes of triples in texts that hold all three items, one a triple; drawn by the seed.
+) -> DraftQuestions:
+    """Make clozes of triples in texts that contain all three items, one for each triple; drawn by the seed.
 
-    A triple is looked for in the text it came with and in the texts whose title is its subject, then in texts whose
-    title is no subject at all. A text is cut to the fewest whole sentences, of ``shortest`` to ``longest`` characters
-    together, that hold the three items and have one to ask for: the object, else the relation, else the subject,
-    whichever stands there exactly once and has ``characters`` of them, or any number up to 8. The relation may stand
-    within the object (目 in 翼手目); otherwise no item counts where it stands within another. What other triples answer
-    otherwise is not asked, and no sentence twice.
+    A triple is matched with the text it came with and with texts whose title is its subject, then with texts whose
+    title is no subject. A text is cut to the fewest whole sentences that contain the three items and one that can be
+    asked for: the object, else the relation, else the subject, if it occurs exactly once. The relation may be part of
+    the object (目 in 翼手目); otherwise an occurrence within another item does not count. An item is not asked for if
+    other triples give another answer. No sentence is asked twice.
+
+    Args:
+        shortest: Minimum number of characters of the sentences.
+        longest: Maximum number of characters of the sentences.
+        per_relation: Maximum number of clozes of the same relation.
+        per_answer: Maximum number of clozes with the same answer.
+        characters: Number of characters of an answer; by default any number up to 8.
     """
     facts = {triple.fact for triple in triples.triples}
-    right = _Right(facts)
-    held, asked, unique = set(), set(), set()
-    found: list[tuple[int, Cloze]] = []
-    for turn, triple, text in _matches(triples.triples, texts.texts if texts else (), shortest, longest):
-        windows = (window for window in text.windows if _holds(window, triple))
+    answers = _TripleAnswers(facts)
+    contained, askable, unique = set(), set(), set()
+    clozes: list[tuple[int, Cloze]] = []
+    for priority, triple, text in _matches(triples.triples, texts.texts if texts else (), shortest, longest):
+        windows = (window for window in text.windows if _contains(window, triple))
         first = next(windows, None)
         if first is None:
             continue
-        held.add(triple.fact)
+        contained.add(triple.fact)
         usage = _first_usage(chain([first], windows), triple, characters, text.where)
         if usage is None:
             continue
-        asked.add(triple.fact)
-        if right.is_unique(triple.fact, usage.word):
+        askable.add(triple.fact)
+        if answers.is_unique(triple.fact, usage.word):
             unique.add(triple.fact)
-            found.append((turn, Cloze(usage, ENCYCLOPEDIA, None, triple.relation, triple.fact, language)))
-    kept = draw(found, seed=seed, per_answer=per_answer, per_relation=per_relation)
+            clozes.append((priority, Cloze(usage, ENCYCLOPEDIA, None, triple.relation, triple.fact, language)))
+    kept = draw_clozes(clozes, seed=seed, per_answer=per_answer, per_relation=per_relation)
     counts = {
         "rows": triples.rows,
         "repeated or bad rows": len(facts),
-        "no text holds all three": len(held),
-        "length, or an answer that is seen": len(asked),
+        "no text holds all three": len(contained),
+        "length, or an answer that is seen": len(askable),
         "more than one right answer": len(unique),
         "so many of an answer or a relation": len(kept),
     }
-    said = [*triples.remarks, *(texts.remarks if texts else ())]
-    return Gathered(clozes=kept, filters=steps(ENCYCLOPEDIA, counts), remarks=[*said, *remarks_on(kept)])
+    remarks = [*triples.remarks, *(texts.remarks if texts else ()), *anomaly_remarks(kept)]
+    return DraftQuestions(clozes=kept, filters=filter_rows(ENCYCLOPEDIA, counts), remarks=remarks)
 
 
 @dataclass(frozen=True)
-class _Cut:
-    """A text and the runs of whole sentences that can be cut out of it."""
+class _WindowedText:
+    """A text and its windows: runs of whole sentences."""
 
     text: str
     where: str
@@ -79,62 +91,62 @@ class _Cut:
 
     @cached_property
     def windows(self) -> list[str]:
-        """Runs of sentences of the lengths wanted, those of fewer sentences first."""
+        """Windows of ``shortest`` to ``longest`` characters, those of fewer sentences first."""
         spans = sentence_spans(self.text)
-        found = []
+        windows = []
         for first, (start, _) in enumerate(spans):
             for last in range(first, len(spans)):
                 stop = spans[last][1]
                 if stop - start > self.longest:
                     break
                 if stop - start >= self.shortest:
-                    found.append((last - first, start, stop))
-        return [self.text[start:stop] for _, start, stop in sorted(found)]
+                    windows.append((last - first, start, stop))
+        return [self.text[start:stop] for _, start, stop in sorted(windows)]
 
 
-class _Right:
-    """What else the triples say would be right where an item is left out."""
+class _TripleAnswers:
+    """Numbers of right answers where an item of a triple is left out."""
 
     def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
-        self._answers: dict[tuple[str | None, ...], int] = defaultdict(int)
+        self._counts: dict[tuple[str | None, ...], int] = defaultdict(int)
         for fact in facts:
-            for place in range(3):
-                self._answers[_without(fact, place)] += 1
+            for index in range(3):
+                self._counts[_without(fact, index)] += 1
 
     def is_unique(self, fact: tuple[str, str, str], word: str) -> bool:
-        """Whether no other triple has another item in the place of this one."""
-        return self._answers[_without(fact, fact.index(word))] == 1
+        """Check that no other triple differs from the fact in this item alone."""
+        return self._counts[_without(fact, fact.index(word))] == 1
 
 
-def _without(fact: tuple[str, str, str], place: int) -> tuple[str | None, ...]:
-    return tuple(None if number == place else item for number, item in enumerate(fact))
+def _without(fact: tuple[str, str, str], index: int) -> tuple[str | None, ...]:
+    return tuple(None if number == index else item for number, item in enumerate(fact))
 
 
 def _matches(
     triples: Sequence[Triple], texts: Sequence[Text], shortest: int, longest: int
-) -> Iterator[tuple[int, Triple, _Cut]]:
-    """Triples with texts in which all three items occur, and whether the text is the triple's own."""
+) -> Iterator[tuple[int, Triple, _WindowedText]]:
+    """Yield triples with texts in which all three items occur, and whether the text is about the subject."""
     by_subject: dict[str, list[Triple]] = defaultdict(list)
-    # Of all triples only those are looked at whose longest item is in the text: it is in the fewest.
+    # A triple is looked up by its longest item, which is in the fewest texts.
     by_longest: dict[str, list[Triple]] = defaultdict(list)
     for triple in {triple.fact: triple for triple in reversed(triples)}.values():
         by_subject[triple.subject].append(triple)
         by_longest[max(triple.fact, key=len)].append(triple)
     for triple in triples:
         if all(item in triple.text for item in triple.fact):
-            yield _OWN_TEXT, triple, _Cut(triple.text, triple.where, shortest, longest)
-    finder = _Finder(by_longest)
+            yield _SUBJECT_TEXT, triple, _WindowedText(triple.text, triple.where, shortest, longest)
+    finder = _WordFinder(by_longest)
     for text in texts:
-        own = text.title in by_subject
-        groups = [by_subject[text.title]] if own else [by_longest[word] for word in finder.within(text.text)]
-        cut = _Cut(text.text, text.where, shortest, longest)
+        about_subject = text.title in by_subject
+        groups = [by_subject[text.title]] if about_subject else [by_longest[word] for word in finder.within(text.text)]
+        cut = _WindowedText(text.text, text.where, shortest, longest)
         for triple in chain.from_iterable(groups):
             if triple.object in text.text and triple.subject in text.text and triple.relation in text.text:
-                yield _OWN_TEXT if own else _OTHER_TEXT, triple, cut
+                yield _SUBJECT_TEXT if about_subject else _OTHER_TEXT, triple, cut
 
 
-class _Finder:
-    """Finds which of many words occur in a text, by their first two characters."""
+class _WordFinder:
+    """Find which of many words occur in a text, by their first two characters."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = set(words)
@@ -142,49 +154,49 @@ class _Finder:
         lengths: dict[str, set[int]] = defaultdict(set)
         for word in self._words - self._single:
             lengths[word[:2]].add(len(word))
-        self._lengths = {first: tuple(sorted(found)) for first, found in lengths.items()}
+        self._lengths = {prefix: tuple(sorted(prefix_lengths)) for prefix, prefix_lengths in lengths.items()}
 
     def within(self, text: str) -> set[str]:
-        """The words that stand anywhere in the text."""
-        found = self._single.intersection(text)
+        """Return the words that occur anywhere in the text."""
+        words = self._single.intersection(text)
         lengths = self._lengths
         for start in range(len(text) - 1):
             for length in lengths.get(text[start : start + 2], ()):
                 word = text[start : start + length]
                 if word in self._words:
-                    found.add(word)
-        return found
+                    words.add(word)
+        return words
 
 
-def _holds(window: str, triple: Triple) -> bool:
-    """Whether each item stands in a place of its own, the relation perhaps within the object."""
+def _contains(window: str, triple: Triple) -> bool:
+    """Check whether the items occur without overlap; the relation may be inside the object."""
     if not all(item in window for item in triple.fact):
         return False
     subjects, relations, objects = (
-        [(start, start + len(item)) for start in places(window, item)] for item in triple.fact
+        [(start, start + len(item)) for start in word_positions(window, item)] for item in triple.fact
     )
     return any(
-        _apart(subject, object_)
-        and _apart(subject, relation)
-        and (_apart(relation, object_) or _inside(relation, object_))
+        _disjoint(subject, object_)
+        and _disjoint(subject, relation)
+        and (_disjoint(relation, object_) or _inside(relation, object_))
         for subject, relation, object_ in product(subjects, relations, objects)
     )
 
 
-def _apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[1] <= other[0] or other[1] <= one[0]
+def _disjoint(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return first[1] <= second[0] or second[1] <= first[0]
 
 
-def _inside(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return other[0] <= one[0] and one[1] <= other[1]
+def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _first_usage(windows: Iterable[str], triple: Triple, characters: int | None, where: str) -> Usage | None:
-    """The first window in which an item stands once, with that item: the object before the relation and the subject."""
+    """Return the first window with an item that occurs once; the object goes before the relation and the subject."""
     for window in windows:
         for item in (triple.object, triple.relation, triple.subject):
-            if can_be_asked(item, characters):
-                found = places(window, item)
-                if len(found) == 1 and window.count(item) == 1:
-                    return Usage(window, found[0], item, where)
+            if has_askable_length(item, characters):
+                positions = word_positions(window, item)
+                if len(positions) == 1 and window.count(item) == 1:
+                    return Usage(window, positions[0], item, where)
     return None

@@ -1,4 +1,4 @@
-"""Clozes of function words: a conjunction, adverb, preposition, auxiliary word or direction noun left out."""
+"""Function-word clozes: a conjunction, adverb, preposition, auxiliary word or direction noun left out."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
-from merkhet.suites.chneval.questions.cloze_selection import places
-from merkhet.suites.chneval.questions.question_rows import SYNTACTIC, Cloze, Gathered, Usage
-from merkhet.suites.chneval.questions.text_anomalies import Counted, oddities
+from merkhet.suites.chneval.questions.cloze_selection import word_positions
+from merkhet.suites.chneval.questions.question_rows import SYNTACTIC, Cloze, DraftQuestions, Usage
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter, find_anomalies
 from merkhet.suites.chneval.questions.word_tagging import CLASSES, tagged_sentences
 
-_WHOLE = re.compile(r"[。！？…｡.!?]\W*$")
+_SENTENCE_END = re.compile(r"[。！？…｡.!?]\W*$")
 
 
-class _Found(NamedTuple):
-    """A function word of a sentence. Of a sentence that is there twice, this is the word in one of them."""
+class _FunctionWord(NamedTuple):
+    """A function word in a sentence; of duplicate sentences, in one of them."""
 
     kind: str
     word: str
@@ -38,67 +38,76 @@ def function_word_clozes(
     shortest: int = 4,
     longest: int = 256,
     words: Collection[str] | None = None,
-    most_characters: int | None = None,
+    max_characters: int | None = None,
     tags: Mapping[str, Sequence[str]] | None = None,
     language: str | None = None,
-) -> Gathered:
-    """Function words that occur once in their sentence, each sentence asked once; see :func:`tagged_sentences`.
+) -> DraftQuestions:
+    """Make clozes of function words that occur once in their sentence, at most one of each sentence.
 
-    A sentence has ``shortest`` to ``longest`` characters and an end mark, which headlines lack. ``words`` are the only
-    ones asked for, ``most_characters`` keeps short ones (1 as in the published set), ``per_word`` is the most questions
-    that a word of a class gets. Which word of a sentence is left out: classes take turns, the one with the fewest
-    questions first, and in a class its words in the same way; the sentence is drawn by seed. So small classes and rare
-    words have their sentences before common ones use them up. The same sentences in another order give the same
-    questions.
+    A sentence must have an end mark, which headlines lack. The word to leave out is chosen in turns: the class with the
+    fewest questions goes first, and within a class the word with the fewest. So small classes and rare words get their
+    sentences before common words use them up. The sentence is drawn by the seed. The order of the sentences does not
+    matter.
+
+    Args:
+        sources: Files and folders; see :func:`tagged_sentences`, also for ``tags`` and ``language``.
+        per_word: Maximum number of questions of a word of a class.
+        shortest: Minimum number of characters of a sentence.
+        longest: Maximum number of characters of a sentence.
+        words: The only words to ask for; all by default.
+        max_characters: Maximum number of characters of a word; 1 in the published set.
     """
-    if per_word < 1 or (most_characters is not None and most_characters < 1):
-        raise InputError("per_word and most_characters are at least 1")
-    remarked = Counted()
-    found = [
-        _Found(word.kind, word.text, one.sentence.text, word.start, one.language, one.sentence.where)
-        for one in tagged_sentences(sources, remarked, tags=tags, language=language)
-        for word in one.words
+    if per_word < 1 or (max_characters is not None and max_characters < 1):
+        raise InputError(f"per_word and max_characters must be at least 1, got {per_word} and {max_characters}")
+    counter = RemarkCounter()
+    usages = [
+        _FunctionWord(word.kind, word.text, tagged.sentence.text, word.start, tagged.language, tagged.sentence.where)
+        for tagged in tagged_sentences(sources, counter, tags=tags, language=language)
+        for word in tagged.words
         if word.kind is not None
     ]
     filters: list[Mapping[str, Any]] = []
 
-    def narrowed(name: str, kept: Iterable[_Found]) -> None:
-        nonlocal found
-        before, found = len(found), list(kept)
-        filters.append({"filter": name, "task": SYNTACTIC, "before": before, "after": len(found)})
+    def keep(name: str, kept: Iterable[_FunctionWord]) -> None:
+        nonlocal usages
+        count, usages = len(usages), list(kept)
+        filters.append({"filter": name, "task": SYNTACTIC, "before": count, "after": len(usages)})
 
-    narrowed("sentence length", (one for one in found if shortest <= len(one.sentence) <= longest))
-    narrowed("ends as sentences do", (one for one in found if _WHOLE.search(one.sentence)))
-    narrowed("a word in small letters", (one for one in found if one.word.isalpha() and one.word == one.word.lower()))
-    if most_characters is not None:
-        narrowed("word length", (one for one in found if len(one.word) <= most_characters))
+    keep("sentence length", (usage for usage in usages if shortest <= len(usage.sentence) <= longest))
+    keep("ends as sentences do", (usage for usage in usages if _SENTENCE_END.search(usage.sentence)))
+    keep(
+        "a word in small letters",
+        (usage for usage in usages if usage.word.isalpha() and usage.word == usage.word.lower()),
+    )
+    if max_characters is not None:
+        keep("word length", (usage for usage in usages if len(usage.word) <= max_characters))
     if words is not None:
-        narrowed("chosen words", (one for one in found if one.word in words))
-    once = (one for one in found if places(one.sentence, one.word, any_case=True) == [one.start])
-    narrowed("once in its sentence", once)
-    narrowed("same sentence again", {one[:4]: one for one in reversed(found)}.values())
-    narrowed("one question a sentence, capped by word", _drawn(found, seed, per_word))
-    gathered = Gathered(filters=filters)
-    for one in found:
-        for kind, characters in oddities(one.sentence).items():
-            remarked.add(kind, f"{one.where}: {characters}")
-        usage = Usage(one.sentence, one.start, one.word, one.where)
-        gathered.clozes.append(Cloze(usage, SYNTACTIC, domain=one.kind, language=one.language))
-    gathered.remarks = remarked.remarks()
-    return gathered
+        keep("chosen words", (usage for usage in usages if usage.word in words))
+    once = (usage for usage in usages if word_positions(usage.sentence, usage.word, ignore_case=True) == [usage.start])
+    keep("once in its sentence", once)
+    keep("same sentence again", {usage[:4]: usage for usage in reversed(usages)}.values())
+    keep("one question a sentence, capped by word", _draw_usages(usages, seed, per_word))
+    draft = DraftQuestions(filters=filters)
+    for usage in usages:
+        for kind, characters in find_anomalies(usage.sentence).items():
+            counter.add(kind, f"{usage.where}: {characters}")
+        blank = Usage(usage.sentence, usage.start, usage.word, usage.where)
+        draft.clozes.append(Cloze(blank, SYNTACTIC, domain=usage.kind, language=usage.language))
+    draft.remarks = counter.remarks()
+    return draft
 
 
-def _drawn(found: Sequence[_Found], seed: int, per_word: int) -> list[_Found]:
-    """Usages of which no two share a sentence, in turn by class and word; by class, word and sentence."""
-    left: dict[tuple[str, str], list[_Found]] = defaultdict(list)
-    for one in found:
-        left[one.kind, one.word].append(one)
-    for name, usages in left.items():
-        # The last is the first to be drawn.
-        usages.sort(key=lambda one: (derived_seed(seed, *name, one.sentence), one.sentence), reverse=True)
+def _draw_usages(candidates: Sequence[_FunctionWord], seed: int, per_word: int) -> list[_FunctionWord]:
+    """Draw usages in turns by class and word, no two of one sentence; return them by class, word and sentence."""
+    remaining: dict[tuple[str, str], list[_FunctionWord]] = defaultdict(list)
+    for usage in candidates:
+        remaining[usage.kind, usage.word].append(usage)
+    for name, usages in remaining.items():
+        # Usages are drawn from the end of the list.
+        usages.sort(key=lambda usage: (derived_seed(seed, *name, usage.sentence), usage.sentence), reverse=True)
     sizes: dict[str, int] = defaultdict(int)
     words: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-    for (kind, word), usages in left.items():
+    for (kind, word), usages in remaining.items():
         sizes[kind] += len(usages)
         words[kind].append((0, len(usages), word))
     for queue in words.values():
@@ -108,31 +117,31 @@ def _drawn(found: Sequence[_Found], seed: int, per_word: int) -> list[_Found]:
     used: set[str] = set()
     drawn = []
     while classes:
-        taken, size, kind = heapq.heappop(classes)
-        chosen = _next_of_class(words[kind], left, kind, used, per_word)
-        if chosen is not None:
-            used.add(chosen.sentence)
-            drawn.append(chosen)
-            heapq.heappush(classes, (taken + 1, size, kind))
-    places = {kind: place for place, kind in enumerate(CLASSES)}
-    return sorted(drawn, key=lambda one: (places.get(one.kind, len(places)), one[:4]))
+        count, size, kind = heapq.heappop(classes)
+        next_usage = _next_of_class(words[kind], remaining, kind, used, per_word)
+        if next_usage is not None:
+            used.add(next_usage.sentence)
+            drawn.append(next_usage)
+            heapq.heappush(classes, (count + 1, size, kind))
+    class_order = {kind: index for index, kind in enumerate(CLASSES)}
+    return sorted(drawn, key=lambda usage: (class_order.get(usage.kind, len(class_order)), usage[:4]))
 
 
 def _next_of_class(
     queue: list[tuple[int, int, str]],
-    left: Mapping[tuple[str, str], list[_Found]],
+    remaining: Mapping[tuple[str, str], list[_FunctionWord]],
     kind: str,
     used: Collection[str],
     per_word: int,
-) -> _Found | None:
-    """A class's next usage in a sentence not used: of the word with the fewest questions, the rarer where equal."""
+) -> _FunctionWord | None:
+    """Pop a class's next usage in an unused sentence: of the word with the fewest questions, the rarer of ties."""
     while queue:
-        taken, size, word = heapq.heappop(queue)
-        usages = left[kind, word]
+        count, size, word = heapq.heappop(queue)
+        usages = remaining[kind, word]
         while usages:
-            one = usages.pop()
-            if one.sentence not in used:
-                if taken + 1 < per_word:
-                    heapq.heappush(queue, (taken + 1, size, word))
-                return one
+            usage = usages.pop()
+            if usage.sentence not in used:
+                if count + 1 < per_word:
+                    heapq.heappush(queue, (count + 1, size, word))
+                return usage
     return None

@@ -1,4 +1,4 @@
-"""From words in their sentences to rows of questions: clozes, and triples of usages of one word."""
+"""Drafts of questions (clozes and sense triples) and the tables made from them."""
 
 from __future__ import annotations
 
@@ -35,32 +35,33 @@ TASKS = (SYNTACTIC, SEMANTIC, COMMONSENSE, ENCYCLOPEDIA)
 
 @dataclass(frozen=True)
 class Usage:
-    """A word where it stands in a sentence; ``where`` names the file and the line that it was read from."""
+    """A word in a sentence."""
 
     sentence: str
     start: int
+    """Position of the word's first character."""
     word: str
     where: str = ""
+    """File and line of the sentence."""
 
     @property
     def prompt(self) -> str:
-        """The sentence with a slot instead of the word."""
+        """Sentence with a slot instead of the word."""
         return f"{self.sentence[: self.start]}{SLOT}{self.sentence[self.start + len(self.word) :]}"
 
 
 @dataclass(frozen=True)
 class Cloze:
-    """A word left out of its sentence.
-
-    ``domain`` is the class of the word or what it is about, ``template`` how the sentence was made ("UsedFor/1"; the
-    part before the slash is the relation). ``fact`` is the (subject, predicate, object) behind it.
-    """
+    """A word left out of its sentence."""
 
     usage: Usage
     task: str
     domain: str | None = None
+    """Class of the word, or its subject area."""
     template: str | None = None
+    """Template of the sentence, such as ``UsedFor/1``; the part before the slash is the relation."""
     fact: tuple[str, str, str] | None = None
+    """Subject, predicate and object that the sentence states."""
     language: str = "zh"
 
 
@@ -76,48 +77,50 @@ class SenseTriple:
 
 
 @dataclass
-class Gathered:
-    """What was made, and what there is to say about it.
-
-    ``filters`` are rows of the data card (filter, task, before, after) in the order in which they were applied;
-    ``remarks`` are sentences that name what is odd or was left out, with file and line.
-    """
+class DraftQuestions:
+    """Clozes and sense triples, with rows and remarks for the data card."""
 
     clozes: list[Cloze] = field(default_factory=list)
     triples: list[SenseTriple] = field(default_factory=list)
     filters: list[Mapping[str, Any]] = field(default_factory=list)
+    """Rows of the data card (filter, task, before, after), in the order of the filters."""
     remarks: list[str] = field(default_factory=list)
+    """Sentences about anomalies and about what was left out, with file and line."""
 
 
-def question_set(gathered: Gathered, *, seed: int, about: Mapping[str, Any] | None = None) -> QuestionSet:
-    """The tables of all that was gathered; a cloze is asked among the answers of its task and class.
+def make_question_set(draft: DraftQuestions, *, seed: int, about: Mapping[str, Any] | None = None) -> QuestionSet:
+    """Make the tables of drafted questions.
 
-    What is there twice is asked twice, under ids of its own, and stands and falls together.
+    The candidates of a cloze are the answers of its task and class. Duplicate questions are all asked, under different
+    ids in one cluster.
+
+    Args:
+        about: Further entries of the data card.
     """
-    lists = _answers(gathered.clozes)
-    counted_classes = Counter(cloze.domain for cloze in gathered.clozes if cloze.domain)
-    classes = {
-        name: counted_classes[name] for name in dict.fromkeys([*CLASSES, *counted_classes]) if name in counted_classes
-    }
+    candidate_sets = _candidate_sets(draft.clozes)
+    class_counts = Counter(cloze.domain for cloze in draft.clozes if cloze.domain)
+    classes = {name: class_counts[name] for name in dict.fromkeys([*CLASSES, *class_counts]) if name in class_counts}
     rows, facts = [], {}
-    seen: Counter[str] = Counter()
-    for cloze in gathered.clozes:
-        row = _cloze_row(cloze, lists[cloze.task, cloze.domain][0])
+    id_counts: Counter[str] = Counter()
+    for cloze in draft.clozes:
+        row = _cloze_row(cloze, candidate_sets[cloze.task, cloze.domain][0])
         if cloze.fact is not None:
             subject, predicate, value = cloze.fact
             fact = {"subject": subject, "predicate": predicate, "object": value}
             row["facts"] = [fact_id(fact)]
             facts[row["facts"][0]] = fact
-        rows.append(_numbered(row, seen))
-    for triple in gathered.triples:
-        rows.append(_numbered(_triple_row(triple, seed), seen))
+        rows.append(_assign_id(row, id_counts))
+    for triple in draft.triples:
+        rows.append(_assign_id(_triple_row(triple, seed), id_counts))
     rows.sort(key=lambda row: TASKS.index(row["task"]))
-    candidates = [{"candidate_set": name, "candidates": list(texts)} for name, texts in lists.values()]
-    # By class, not by relation: where a relation has few questions its answers would give themselves away.
-    counted = Counter((row["task"], row["domain"] or row["task"], row["target"]) for row in rows if "words" not in row)
+    candidates = [{"candidate_set": name, "candidates": list(texts)} for name, texts in candidate_sets.values()]
+    # Count by class: the few answers of a small relation would reveal themselves.
+    answer_counts = Counter(
+        (row["task"], row["domain"] or row["task"], row["target"]) for row in rows if "words" not in row
+    )
     frequencies = [
         {"task": task, "relation": relation, "answer": answer, "count": count}
-        for (task, relation, answer), count in sorted(counted.items())
+        for (task, relation, answer), count in sorted(answer_counts.items())
     ]
     return QuestionSet(
         make_table(QUESTIONS, rows),
@@ -125,8 +128,8 @@ def question_set(gathered: Gathered, *, seed: int, about: Mapping[str, Any] | No
         facts=make_table(FACTS, list(facts.values())),
         frequencies=make_table(FREQUENCIES, frequencies),
         about={
-            "filters": list(gathered.filters),
-            "remarks": [*_told(classes), *gathered.remarks],
+            "filters": list(draft.filters),
+            "remarks": [*_class_remarks(classes), *draft.remarks],
             "domains": list(classes),
             "names": {name: CLASSES[name] for name in classes if name in CLASSES},
             **(about or {}),
@@ -134,24 +137,23 @@ def question_set(gathered: Gathered, *, seed: int, about: Mapping[str, Any] | No
     )
 
 
-def _told(classes: Mapping[str, int]) -> list[str]:
-    """How many questions each class has, as a remark."""
+def _class_remarks(classes: Mapping[str, int]) -> list[str]:
     return [f"Function words: {', '.join(f'{count:,} {name}' for name, count in classes.items())}."] if classes else []
 
 
-def _answers(clozes: Iterable[Cloze]) -> dict[tuple[str, str | None], tuple[str, tuple[str, ...]]]:
-    """The answers of each task and class, as a candidate set with its name."""
-    found: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+def _candidate_sets(clozes: Iterable[Cloze]) -> dict[tuple[str, str | None], tuple[str, tuple[str, ...]]]:
+    """Return the candidate set of each task and class: its id and all answers."""
+    answers: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     for cloze in clozes:
-        found[cloze.task, cloze.domain].add(cloze.usage.word)
-    named = {}
-    for (task, domain), words in found.items():
+        answers[cloze.task, cloze.domain].add(cloze.usage.word)
+    sets = {}
+    for (task, domain), words in answers.items():
         texts = tuple(sorted(words))
-        named[task, domain] = candidate_set_id("-".join(part for part in (task, domain) if part), texts), texts
-    return named
+        sets[task, domain] = candidate_set_id("-".join(part for part in (task, domain) if part), texts), texts
+    return sets
 
 
-def _cloze_row(cloze: Cloze, candidates: str) -> dict[str, Any]:
+def _cloze_row(cloze: Cloze, candidate_set: str) -> dict[str, Any]:
     return {
         "suite": SUITE,
         "task": cloze.task,
@@ -159,7 +161,7 @@ def _cloze_row(cloze: Cloze, candidates: str) -> dict[str, Any]:
         "prompt": cloze.usage.prompt,
         "answers": [cloze.usage.word],
         "target": cloze.usage.word,
-        "candidate_set": candidates,
+        "candidate_set": candidate_set,
         "domain": cloze.domain,
         "template": cloze.template or cloze.domain,
     }
@@ -167,7 +169,7 @@ def _cloze_row(cloze: Cloze, candidates: str) -> dict[str, Any]:
 
 def _triple_row(triple: SenseTriple, seed: int) -> dict[str, Any]:
     right, wrong = triple.answer, triple.distractor
-    # Whichever comes first is drawn, so that nothing can be had from the order.
+    # The order is drawn, so that it tells nothing about the answer.
     pair = [right, wrong] if derived_seed(seed, triple.base.prompt, right.prompt, wrong.prompt) % 2 else [wrong, right]
     words = [triple.base.word, *(usage.word for usage in pair)]
     return {
@@ -183,10 +185,10 @@ def _triple_row(triple: SenseTriple, seed: int) -> dict[str, Any]:
     }
 
 
-def _numbered(row: dict[str, Any], seen: Counter[str]) -> dict[str, Any]:
-    """The row with its id; one that was there before has a number in it, and the first one's name for its set."""
-    name = question_id(row)
-    seen[name] += 1
-    if seen[name] == 1:
-        return {**row, "question_id": name}
-    return {**row, "question_id": f"{name}-{seen[name]}", "qset": row.get("qset") or name}
+def _assign_id(row: dict[str, Any], id_counts: Counter[str]) -> dict[str, Any]:
+    """Add the question id; a duplicate has a numbered id and the first one's id as its question set."""
+    first_id = question_id(row)
+    id_counts[first_id] += 1
+    if id_counts[first_id] == 1:
+        return {**row, "question_id": first_id}
+    return {**row, "question_id": f"{first_id}-{id_counts[first_id]}", "qset": row.get("qset") or first_id}

@@ -1,4 +1,4 @@
-"""Raw text as sentences that know the file and the line they came from."""
+"""Text files, their lines and their sentences."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
-from merkhet.suites.chneval.questions.text_anomalies import Counted
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
-_OWN = Path(__file__).parent / "zh"
+_EMBEDDED = Path(__file__).parent / "zh"
 # Scripts that put no blanks between words: Han, kana, Thai, Lao, Tibetan, Myanmar and Khmer.
 _UNSPACED = re.compile(
     "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -31,57 +31,65 @@ _ABBREVIATED = re.compile(
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence and where it stands: the name of its file, and the line."""
+    """A sentence with its file and line."""
 
     text: str
     where: str
 
 
-def own_material(name: str) -> Path:
-    """A file of merkhet's own small Chinese material: sentences.txt, senses.tsv, pairs.tsv or triples.tsv."""
-    path = _OWN / name
+def embedded_file(name: str) -> Path:
+    """Return the path of an embedded file: sentences.txt, senses.tsv, pairs.tsv or triples.tsv."""
+    path = _EMBEDDED / name
     if not path.is_file():
-        raise InputError(f"merkhet has no material {name!r}; there are {', '.join(_material())}")
+        raise InputError(f"there is no embedded file {name!r}; there are {', '.join(_embedded_names())}")
     return path
 
 
-def _material() -> list[str]:
-    return sorted(path.name for path in _OWN.iterdir() if path.suffix == ".tsv" or path.name == "sentences.txt")
+def _embedded_names() -> list[str]:
+    return sorted(path.name for path in _EMBEDDED.iterdir() if path.suffix == ".tsv" or path.name == "sentences.txt")
 
 
-def text_files(sources: Path | Sequence[Path], endings: Collection[str]) -> list[tuple[Path, str]]:
-    """The files of some sources with their names for people: a file by itself, a folder by all it holds.
+def find_text_files(sources: Path | Sequence[Path], suffixes: Collection[str]) -> list[tuple[Path, str]]:
+    """Find the files of some sources: files themselves, and all matching files in folders.
 
-    ``endings`` are those that are read (".txt"); each may be followed by ".gz". In a folder other files are passed
-    over. Refuses what is not there, a file with another ending, and a folder without any such file.
+    Args:
+        suffixes: Suffixes to read, such as ".txt"; each may be followed by ".gz".
+
+    Returns:
+        Paths, and names to show to people.
+
+    Raises:
+        InputError: If a source does not exist, a file has another suffix, or a folder has no matching file.
     """
-    found = []
+    files = []
     for source in [sources] if isinstance(sources, Path) else sources:
         if source.is_dir():
-            within = sorted(path for path in source.rglob("*") if path.is_file() and ending(path) in endings)
-            if not within:
-                raise InputError(f"{source}: no file in this folder ends in {_either(endings)}")
-            found += [(path, path.relative_to(source).as_posix()) for path in within]
+            matches = sorted(path for path in source.rglob("*") if path.is_file() and text_suffix(path) in suffixes)
+            if not matches:
+                raise InputError(f"{source}: no file in this folder ends in {_join_suffixes(suffixes)}")
+            files += [(path, path.relative_to(source).as_posix()) for path in matches]
         elif not source.is_file():
-            raise InputError(f"there is no file or folder {source}; it should hold text")
-        elif ending(source) not in endings:
-            raise InputError(f"{source}: a file of text ends in {_either(endings)} (or that with .gz)")
+            raise InputError(f"there is no file or folder {source}; name one with text")
+        elif text_suffix(source) not in suffixes:
+            raise InputError(
+                f"{source}: the name of a text file ends in {_join_suffixes(suffixes)}, optionally with .gz"
+            )
         else:
-            found.append((source, source.name))
-    return found
+            files.append((source, source.name))
+    return files
 
 
-def ending(path: Path) -> str:
-    """How a file's name ends, whether it is compressed or not."""
+def text_suffix(path: Path) -> str:
+    """Return the suffix of a file, without .gz."""
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
 
 
-def _either(endings: Collection[str]) -> str:
-    return " or ".join(sorted(endings))
+def _join_suffixes(suffixes: Collection[str]) -> str:
+    return " or ".join(sorted(suffixes))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, compressed or not, with their numbers from 1; refuses another encoding."""
+    """Yield the lines of a UTF-8 file, compressed or not, numbered from 1."""
     number = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:
@@ -91,39 +99,39 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}, line {number}: the text is not UTF-8. Save the file as UTF-8.") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is not a whole gzip file ({error}). Fetch it anew.") from error
+        raise InputError(f"{path} is not a complete gzip file ({error}). Fetch it anew.") from error
 
 
-def read_sentences(path: Path, name: str, remarked: Counted) -> Iterator[Sentence]:
-    """The sentences of a text file; one that holds the text of a slot could not be asked, and is left out."""
+def read_sentences(path: Path, name: str, counter: RemarkCounter) -> Iterator[Sentence]:
+    """Yield the sentences of a text file, without those that contain the text of a slot."""
     for number, line in read_lines(path):
         for text in split_sentences(line):
             sentence = Sentence(text, f"{name}, line {number}")
-            if is_askable(sentence, remarked):
+            if has_no_slot(sentence, counter):
                 yield sentence
 
 
-def is_askable(sentence: Sentence, remarked: Counted) -> bool:
-    """Whether a slot can be put into a sentence; one that has the text of a slot already is remarked."""
+def has_no_slot(sentence: Sentence, counter: RemarkCounter) -> bool:
+    """Check that a sentence does not contain the text of a slot; count one that does."""
     if SLOT in sentence.text:
-        remarked.add(f"left out, for it holds the text {SLOT}", sentence.where)
+        counter.add(f"left out, for it holds the text {SLOT}", sentence.where)
         return False
     return True
 
 
 def split_sentences(line: str) -> list[str]:
-    """The sentences of a line: up to 。！？…, or up to . ! ? and a blank; closing quotes stay with their sentence."""
+    """Split a line after 。！？…, or after . ! ? and before a blank; closing quotes stay with their sentence."""
     return [line[start:stop] for start, stop in sentence_spans(line)]
 
 
 def sentence_spans(line: str) -> list[tuple[int, int]]:
-    """From where to where the sentences of a line go, without the blanks around them."""
+    """Return the start and end of each sentence of a line, without surrounding blanks."""
     ends = []
     start = 0
-    for found in _END.finditer(line):
-        if not _ABBREVIATED.search(line[start : found.end()]):
-            ends.append(found.end())
-            start = found.end()
+    for match in _END.finditer(line):
+        if not _ABBREVIATED.search(line[start : match.end()]):
+            ends.append(match.end())
+            start = match.end()
     spans = []
     for start, stop in zip([0, *ends], [*ends, len(line)], strict=True):
         text = line[start:stop]

@@ -1,4 +1,4 @@
-"""What is odd in a sentence of Chinese: mixed scripts, full-width letters, characters beyond the basic plane."""
+"""Anomalies of Chinese sentences: mixed scripts, full-width letters, characters beyond the basic plane."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ FULL_WIDTH = "full-width letters, digits or blanks"
 BEYOND = "emoji or other characters beyond the basic plane"
 
 
-def oddities(sentence: str) -> dict[str, str]:
-    """What is odd in a sentence, each with the characters that make it so; such a sentence is asked as it is."""
-    found = {}
+def find_anomalies(sentence: str) -> dict[str, str]:
+    """Return the anomalies of a sentence, each with its characters; such a sentence is asked as it is."""
+    anomalies = {}
     scripts: dict[str, str] = {"simplified": "", "traditional": ""}
     for character in _HAN.findall(sentence):
         script = _script(character)
         if script is not None and character not in scripts[script]:
             scripts[script] += character
     if all(scripts.values()):
-        found[MIXED] = f"{scripts['traditional']} and {scripts['simplified'][:4]}"
+        anomalies[MIXED] = f"{scripts['traditional']} and {scripts['simplified'][:4]}"
     for name, pattern in ((FULL_WIDTH, _WIDE), (BEYOND, _BEYOND)):
         characters = "".join(dict.fromkeys(pattern.findall(sentence)))
         if characters:
-            found[name] = characters.replace("\u3000", "(blank)")
-    return found
+            anomalies[name] = characters.replace("\u3000", "(blank)")
+    return anomalies
 
 
 @cache
 def _script(character: str) -> str | None:
-    """Which of the two scripts a character belongs to alone, by the common characters of their national codes.
+    """Return the only script that has a character, simplified or traditional; None if both or neither have it.
 
-    GB 2312 holds the simplified forms, and Big5 the traditional ones; what both hold, or neither, tells nothing.
+    The scripts are the common characters of their national codes: GB 2312 for simplified, Big5 for traditional.
     """
     simplified, traditional = _code(character, "gb2312"), _code(character, "big5")
     if simplified is not None and traditional is None and 0xB0A1 <= simplified <= 0xD7F9:
@@ -54,27 +54,27 @@ def _code(character: str, encoding: str) -> int | None:
         return None
 
 
-class Counted:
-    """Things to remark, gathered by kind, each with the places where it was found."""
+class RemarkCounter:
+    """Counter of irregular lines by kind, with their locations."""
 
     def __init__(self) -> None:
-        self._places: dict[str, list[str]] = defaultdict(list)
+        self._locations: dict[str, list[str]] = defaultdict(list)
 
     def __len__(self) -> int:
-        return sum(map(len, self._places.values()))
+        return sum(map(len, self._locations.values()))
 
     def add(self, kind: str, where: str) -> None:
-        """One more of a kind; ``where`` names the file and the line, and perhaps what is there."""
-        self._places[kind].append(where)
+        """Count a line; ``where`` names the file and the line, and optionally its text."""
+        self._locations[kind].append(where)
 
-    def remarks(self, shown: int = 3) -> list[str]:
-        """A sentence for each kind: how many there are, and where the first of them are."""
+    def remarks(self, limit: int = 3) -> list[str]:
+        """Return a sentence for each kind: the count and the first ``limit`` locations."""
         return [
-            f"{len(places):,} {'line' if len(places) == 1 else 'lines'}: {kind} ({_listed(places, shown)})."
-            for kind, places in self._places.items()
+            f"{len(locations):,} {'line' if len(locations) == 1 else 'lines'}: {kind} ({_abridge(locations, limit)})."
+            for kind, locations in self._locations.items()
         ]
 
 
-def _listed(places: Sequence[str], shown: int) -> str:
-    more = len(places) - shown
-    return "; ".join(places[:shown]) + (f"; and {more:,} more" if more > 0 else "")
+def _abridge(locations: Sequence[str], limit: int) -> str:
+    more = len(locations) - limit
+    return "; ".join(locations[:limit]) + (f"; and {more:,} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Word-sense questions from usages of words with their senses: which of two has the sense of a third?"""
+"""Word-sense questions: which of two usages of a word has the sense of a third?"""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
-from merkhet.suites.chneval.questions.cloze_selection import places
-from merkhet.suites.chneval.questions.question_rows import SEMANTIC, Gathered, SenseTriple, Usage
+from merkhet.suites.chneval.questions.cloze_selection import filter_rows, word_positions
+from merkhet.suites.chneval.questions.question_rows import SEMANTIC, DraftQuestions, SenseTriple, Usage
 from merkhet.suites.chneval.questions.sentences import read_lines
-from merkhet.suites.chneval.questions.text_anomalies import Counted, oddities
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter, find_anomalies
 
 COLUMNS = ("word", "sense", "sentence")
-"""The columns that a file of senses has; ``position``, ``language`` and ``form`` are optional."""
+"""Required columns of a file of senses; ``position``, ``language`` and ``form`` are optional."""
 
 
-class _Tagged(NamedTuple):
+class _TaggedUsage(NamedTuple):
     """A usage of a word with its sense."""
 
     language: str
@@ -29,7 +29,7 @@ class _Tagged(NamedTuple):
     usage: Usage
 
     @property
-    def place(self) -> tuple[str, int]:
+    def position(self) -> tuple[str, int]:
         return self.usage.sentence, self.usage.start
 
 
@@ -39,60 +39,67 @@ class _BadRowError(Exception):
 
 def word_sense_triples(
     path: Path, *, seed: int, per_sense: int = 10, per_word: int = 50, language: str = "zh"
-) -> Gathered:
-    """Triples of usages from a table of (word, sense, sentence), .tsv or .csv, plain or with .gz.
+) -> DraftQuestions:
+    """Make sense triples from a table of words, senses and sentences: .tsv or .csv, optionally with .gz.
 
-    ``position`` is the character, from 0, where the word stands; it is needed where the word is there several times.
-    ``form`` is what stands in the sentence where it is not the word itself ("banks" for bank), ``language`` that of the
-    row. Base and answer have the same sense, the distractor another; their sentences differ. No usage is the base of
-    two questions. The senses of a word take turns up to ``per_word`` questions, each up to ``per_sense``; answers and
-    distractors are those used the least, by seed where equal. A sense with a single sentence is a distractor only. Rows
-    that cannot be used are counted in the remarks by file and line. The order of the rows does not matter.
+    Optional columns of the table: ``position`` is the index of the word's first character, needed if the word occurs
+    several times; ``form`` is the word as it is written in the sentence ("banks" for bank); ``language`` is that of the
+    row.
+
+    Base and answer have the same sense, the distractor another one; their sentences differ. No usage is the base of two
+    questions. The senses of a word take turns. Answers and distractors are the usages used least so far, with ties
+    broken by the seed. A sense with a single sentence is a distractor only. Rows that cannot be used are remarked with
+    file and line. The order of the rows does not matter.
+
+    Args:
+        per_sense: Maximum number of questions of a sense.
+        per_word: Maximum number of questions of a word.
+        language: Language of rows that do not name one.
     """
     if per_sense < 1 or per_word < 1:
-        raise InputError("per_sense and per_word are at least 1")
-    remarked = Counted()
-    rows = list(_rows(path, language, remarked))
-    read = _consistent([row for row in rows if row is not None], remarked)
-    by_word: dict[tuple[str, str], dict[str, list[_Tagged]]] = defaultdict(lambda: defaultdict(list))
-    for one in read:
-        by_word[one.language, one.word][one.sense].append(one)
-    several = {name: senses for name, senses in by_word.items() if len(senses) > 1}
+        raise InputError(f"per_sense and per_word must be at least 1, got {per_sense} and {per_word}")
+    counter = RemarkCounter()
+    rows = list(_read_rows(path, language, counter))
+    readable = _consistent_usages([row for row in rows if row is not None], counter)
+    by_word: dict[tuple[str, str], dict[str, list[_TaggedUsage]]] = defaultdict(lambda: defaultdict(list))
+    for tagged in readable:
+        by_word[tagged.language, tagged.word][tagged.sense].append(tagged)
+    polysemous = {name: senses for name, senses in by_word.items() if len(senses) > 1}
     triples: list[SenseTriple] = []
-    for name, senses in sorted(several.items()):
-        triples += _of_word(senses, derived_seed(seed, *name), per_sense, per_word)
-    kept = [one for senses in several.values() for usages in senses.values() for one in usages]
-    asked = {(usage.sentence, usage.start) for one in triples for usage in (one.base, one.answer, one.distractor)}
-    for one in kept:
-        if one.place in asked:
-            for kind, characters in oddities(one.usage.sentence).items():
-                remarked.add(kind, f"{one.usage.where}: {characters}")
-    remarks = remarked.remarks()
+    for name, senses in sorted(polysemous.items()):
+        triples += _word_triples(senses, derived_seed(seed, *name), per_sense, per_word)
+    polysemous_usages = [tagged for senses in polysemous.values() for usages in senses.values() for tagged in usages]
+    asked = {
+        (usage.sentence, usage.start) for triple in triples for usage in (triple.base, triple.answer, triple.distractor)
+    }
+    for tagged in polysemous_usages:
+        if tagged.position in asked:
+            for kind, characters in find_anomalies(tagged.usage.sentence).items():
+                counter.add(kind, f"{tagged.usage.where}: {characters}")
+    remarks = counter.remarks()
     single = sorted(word for (_, word), senses in by_word.items() if len(senses) == 1)
     if single:
-        shown = ", ".join(single[:5]) + (" and others" if len(single) > 5 else "")
-        remarks.append(f"{len(single):,} {'word has' if len(single) == 1 else 'words have'} one sense only ({shown}).")
-    filters: list[Mapping[str, Any]] = [
-        {"filter": "usages that can be read", "task": SEMANTIC, "before": len(rows), "after": len(read)},
-        {"filter": "words of several senses", "task": SEMANTIC, "before": len(read), "after": len(kept)},
-        {
-            "filter": "a base once, capped by sense and word",
-            "task": SEMANTIC,
-            "before": len(kept),
-            "after": len(triples),
-        },
-    ]
-    return Gathered(triples=triples, filters=filters, remarks=remarks)
+        examples = ", ".join(single[:5]) + (" and others" if len(single) > 5 else "")
+        words = "word has" if len(single) == 1 else "words have"
+        remarks.append(f"{len(single):,} {words} one sense only ({examples}).")
+    counts = {
+        "rows": len(rows),
+        "usages that can be read": len(readable),
+        "words of several senses": len(polysemous_usages),
+        "a base once, capped by sense and word": len(triples),
+    }
+    filters = filter_rows(SEMANTIC, counts)
+    return DraftQuestions(triples=triples, filters=filters, remarks=remarks)
 
 
-def _rows(path: Path, language: str, remarked: Counted) -> Iterator[_Tagged | None]:
-    """The rows of a table of senses, nothing for one that cannot be used; refuses a table without its columns."""
+def _read_rows(path: Path, language: str, counter: RemarkCounter) -> Iterator[_TaggedUsage | None]:
+    """Yield the usages of a table of senses, and None for a row that cannot be used."""
     if not path.is_file():
-        raise InputError(f"there is no file {path}; it should hold a table with the columns {', '.join(COLUMNS)}")
+        raise InputError(f"there is no file {path}; name a table with the columns {', '.join(COLUMNS)}")
     name = path.name
     commas = ".csv" in path.suffixes[-2:]
     lines = (line for _, line in read_lines(path))
-    # In a table with tabs a quotation mark is part of the sentence.
+    # In a .tsv file a quotation mark is part of the sentence.
     reader = csv.reader(lines) if commas else csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
     try:
         columns = [cell.strip().lower() for cell in next(reader, [])]
@@ -106,113 +113,122 @@ def _rows(path: Path, language: str, remarked: Counted) -> Iterator[_Tagged | No
             if any(cell.strip() for cell in cells):
                 where = f"{name}, line {reader.line_num}"
                 try:
-                    yield _tagged(dict(zip(columns, cells, strict=False)), where, language)
+                    yield _parse_row(dict(zip(columns, cells, strict=False)), where, language)
                 except _BadRowError as error:
-                    remarked.add(f"left out, for {error}", where)
+                    counter.add(f"left out, for {error}", where)
                     yield None
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not a table of senses ({error})") from error
 
 
-def _tagged(row: Mapping[str, str], where: str, language: str) -> _Tagged:
+def _parse_row(row: Mapping[str, str], where: str, language: str) -> _TaggedUsage:
     word, sense = row.get("word", "").strip(), row.get("sense", "").strip()
     sentence = row.get("sentence", "")
     form = row.get("form", "").strip() or word
-    given = row.get("position", "").strip()
+    position = row.get("position", "").strip()
     if not word or not sense or not sentence.strip():
         raise _BadRowError("a cell is empty")
     if SLOT in sentence:
         raise _BadRowError(f"the sentence holds the text {SLOT}")
-    start = _placed(sentence, form, given)
-    before = len(sentence) - len(sentence.lstrip())
-    # What stands there may have a capital.
-    usage = Usage(sentence.strip(), start - before, sentence[start : start + len(form)], where)
-    return _Tagged(row.get("language", "").strip() or language, word, sense, usage)
+    start = _find_start(sentence, form, position)
+    indent = len(sentence) - len(sentence.lstrip())
+    # The sentence may spell the form with a capital.
+    usage = Usage(sentence.strip(), start - indent, sentence[start : start + len(form)], where)
+    return _TaggedUsage(row.get("language", "").strip() or language, word, sense, usage)
 
 
-def _placed(sentence: str, form: str, given: str) -> int:
-    if given:
-        if not given.isascii() or not given.isdigit():
+def _find_start(sentence: str, form: str, position: str) -> int:
+    if position:
+        if not position.isascii() or not position.isdigit():
             raise _BadRowError("the position is no number")
-        start = int(given)
+        start = int(position)
         if start + len(form) > len(sentence):
             raise _BadRowError("the position is outside the sentence")
         if sentence[start : start + len(form)].lower() != form.lower():
             raise _BadRowError("the word is not at the position")
         return start
-    found = places(sentence, form, any_case=True)
-    if not found:
+    starts = word_positions(sentence, form, ignore_case=True)
+    if not starts:
         raise _BadRowError("the word is not in the sentence")
-    if len(found) > 1:
+    if len(starts) > 1:
         raise _BadRowError("the word is in the sentence several times, and there is no position")
-    return found[0]
+    return starts[0]
 
 
-def _consistent(rows: Sequence[_Tagged], remarked: Counted) -> list[_Tagged]:
-    """The usages once each, without those that have several senses."""
-    by_place: dict[tuple[str, str, tuple[str, int]], list[_Tagged]] = defaultdict(list)
+def _consistent_usages(rows: Sequence[_TaggedUsage], counter: RemarkCounter) -> list[_TaggedUsage]:
+    """Drop duplicate usages, and all usages with several senses."""
+    by_position: dict[tuple[str, str, tuple[str, int]], list[_TaggedUsage]] = defaultdict(list)
     for row in rows:
-        by_place[row.language, row.word, row.place].append(row)
-    found = []
-    for same in by_place.values():
-        if len({row.sense for row in same}) > 1:
-            for row in same:
-                remarked.add("left out, for the same usage has several senses", row.usage.where)
+        by_position[row.language, row.word, row.position].append(row)
+    usages = []
+    for duplicates in by_position.values():
+        if len({row.sense for row in duplicates}) > 1:
+            for row in duplicates:
+                counter.add("left out, for the same usage has several senses", row.usage.where)
             continue
-        found.append(same[0])
-        for row in same[1:]:
-            remarked.add("left out, for the same usage is there before", row.usage.where)
-    return found
+        usages.append(duplicates[0])
+        for row in duplicates[1:]:
+            counter.add("left out, for the same usage is there before", row.usage.where)
+    return usages
 
 
-def _of_word(senses: Mapping[str, Sequence[_Tagged]], seed: int, per_sense: int, per_word: int) -> list[SenseTriple]:
-    """The questions of a word: its senses take turns, each with its next base, until none has one or room for it."""
+def _word_triples(
+    senses: Mapping[str, Sequence[_TaggedUsage]], seed: int, per_sense: int, per_word: int
+) -> list[SenseTriple]:
+    """Make the questions of a word: its senses take turns with their next base, until all are exhausted or capped."""
 
-    def drawn(*parts: Any) -> int:
+    def order(*parts: Any) -> int:
         return derived_seed(seed, *parts)
 
     bases = {
-        sense: sorted(usages, key=lambda one: (drawn("base", *one.place), one.place), reverse=True)
+        sense: sorted(usages, key=lambda usage: (order("base", *usage.position), usage.position), reverse=True)
         for sense, usages in senses.items()
     }
-    turns = sorted(senses, key=lambda sense: (drawn("sense", sense), sense))
-    as_answer: Counter[tuple[str, int]] = Counter()
-    as_distractor: Counter[tuple[str, int]] = Counter()
-    of_sense: Counter[str] = Counter()
-    made: Counter[str] = Counter()
+    turns = sorted(senses, key=lambda sense: (order("sense", sense), sense))
+    answer_counts: Counter[tuple[str, int]] = Counter()
+    distractor_counts: Counter[tuple[str, int]] = Counter()
+    distractor_senses: Counter[str] = Counter()
+    question_counts: Counter[str] = Counter()
     triples: list[SenseTriple] = []
     while turns:
         for sense in list(turns):
             triple = None
-            while bases[sense] and triple is None and made[sense] < per_sense and len(triples) < per_word:
+            while bases[sense] and triple is None and question_counts[sense] < per_sense and len(triples) < per_word:
                 base = bases[sense].pop()
-                answers = [one for one in senses[sense] if one.usage.sentence != base.usage.sentence]
+                answers = [usage for usage in senses[sense] if usage.usage.sentence != base.usage.sentence]
                 if not answers:
                     continue
-                answer = min(answers, key=lambda one: (as_answer[one.place], drawn(*base.place, *one.place), one.place))
-                said = {base.usage.sentence, answer.usage.sentence}
-                others = [
-                    one
-                    for other, usages in senses.items()
-                    for one in usages
-                    if other != sense and one.usage.sentence not in said
-                ]
-                if not others:
-                    continue
-                other = min(
-                    others,
-                    key=lambda one: (
-                        of_sense[one.sense],
-                        as_distractor[one.place],
-                        drawn(*base.place, *one.place),
-                        one.place,
+                answer = min(
+                    answers,
+                    key=lambda usage: (
+                        answer_counts[usage.position],
+                        order(*base.position, *usage.position),
+                        usage.position,
                     ),
                 )
-                as_answer[answer.place] += 1
-                as_distractor[other.place] += 1
-                of_sense[other.sense] += 1
-                made[sense] += 1
-                triple = SenseTriple(base.usage, answer.usage, other.usage, sense, base.language)
+                used = {base.usage.sentence, answer.usage.sentence}
+                distractors = [
+                    usage
+                    for other_sense, usages in senses.items()
+                    for usage in usages
+                    if other_sense != sense and usage.usage.sentence not in used
+                ]
+                if not distractors:
+                    continue
+                distractor = min(
+                    distractors,
+                    key=lambda usage: (
+                        distractor_senses[usage.sense],
+                        distractor_counts[usage.position],
+                        order(*base.position, *usage.position),
+                        usage.position,
+                    ),
+                )
+                answer_counts[answer.position] += 1
+                distractor_counts[distractor.position] += 1
+                distractor_senses[distractor.sense] += 1
+                question_counts[sense] += 1
+                triple = SenseTriple(base.usage, answer.usage, distractor.usage, sense, base.language)
             if triple is None:
                 turns.remove(sense)
             else:

@@ -1,4 +1,4 @@
-"""Function words in their sentences: raw Chinese by jieba, CoNLL-U of any language, and text written word/tag."""
+"""Tagged sentences: raw Chinese by jieba, CoNLL-U of any language, and text written word/tag."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError
-from merkhet.suites.chneval.questions.chinese_words import class_in_place
+from merkhet.suites.chneval.questions.chinese_words import function_word_class
 from merkhet.suites.chneval.questions.sentences import (
     Sentence,
-    ending,
-    is_askable,
+    find_text_files,
+    has_no_slot,
     read_lines,
     read_sentences,
     sentence_spans,
-    text_files,
+    text_suffix,
 )
-from merkhet.suites.chneval.questions.text_anomalies import Counted
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
 CLASSES = ("C", "D", "P", "U", "ND")
 """Conjunctions, adverbs, prepositions, auxiliary words, direction nouns."""
@@ -36,10 +36,10 @@ CHINESE_TAGS: Mapping[str, tuple[str, ...]] = {
     "U": ("u", "ud", "ug", "uj", "ul", "uv", "uz", "y"),
     "ND": ("f",),
 }
-"""The tags of Peking University's scheme, which the People's Daily and jieba use.
+"""Tags of Peking University's scheme, which the People's Daily and jieba use.
 
-The published class U has sentence-final particles (吗 吧 呢 呀) beside 的 and 了; the scheme calls them y. jieba
-tells apart 的 (uj), 了 (ul), 着 (uz), 得 (ud), 过 (ug) and 地 (uv), which the scheme calls u.
+The published class U has sentence-final particles (吗 吧 呢 呀), which the scheme tags y, beside 的 and 了. jieba has
+separate tags for 的 (uj), 了 (ul), 着 (uz), 得 (ud), 过 (ug) and 地 (uv), which the scheme tags u.
 """
 
 UNIVERSAL_TAGS: Mapping[str, tuple[str, ...]] = {
@@ -48,9 +48,9 @@ UNIVERSAL_TAGS: Mapping[str, tuple[str, ...]] = {
     "P": ("ADP",),
     "U": ("AUX", "PART"),
 }
-"""Universal parts of speech. They have none for direction nouns."""
+"""Universal parts of speech, which have none for direction nouns."""
 
-_ENDINGS = (".txt", ".conllu", ".tagged")
+_SUFFIXES = (".txt", ".conllu", ".tagged")
 _TREEBANK = re.compile(r"([a-z]{2,3})_")
 _PAIR = re.compile(r"(?:\[(?![^/]*\]))?(?P<word>.+)/(?P<tag>[^/\]]+)(?:\]\w+)?")
 _TEXT = re.compile(r"#\s*text\s*=")
@@ -60,17 +60,19 @@ _COLUMNS = 10
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a sentence: from which character on it stands there, its tag, its class if it is a function word."""
+    """A word of a sentence."""
 
     text: str
     start: int
+    """Position of the first character."""
     tag: str
     kind: str | None = None
+    """Class of a function word."""
 
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """A sentence with its words; what a file says no tag of is not among them."""
+    """A sentence with its tagged words."""
 
     sentence: Sentence
     words: tuple[Word, ...]
@@ -79,53 +81,58 @@ class TaggedSentence:
 
 def tagged_sentences(
     sources: Path | Sequence[Path],
-    remarked: Counted,
+    counter: RemarkCounter,
     *,
     tags: Mapping[str, Sequence[str]] | None = None,
     language: str | None = None,
 ) -> Iterator[TaggedSentence]:
-    """The sentences of files and folders with their function words.
+    """Yield the sentences of files and folders with their function words.
 
-    Raw text (.txt) is Chinese, segmented by jieba; its function words are those of a closed list, since jieba's
+    Raw text (.txt) is Chinese and segmented by jieba. Its function words come from a closed list, since jieba's
     dictionary gives every word one tag, often a wrong one (首都 is an adverb, 很 is none). A .conllu file has the tags
-    of a treebank, a .tagged file ``word/tag`` with blanks between, one sentence or more a line. ``tags`` are
-    other tags by class, for all of them. ``language`` is that of all the files; without it a .conllu file's is taken
-    from its name, as treebanks are named (en_ewt-ud-train.conllu), and all else is Chinese.
+    of a treebank. A .tagged file has lines of ``word/tag`` with blanks between.
+
+    Args:
+        counter: Counter of the lines that are left out.
+        tags: Tags of each class, which replace the default ones of all formats.
+        language: Language of all files. By default it is taken from the name of a .conllu file, as treebanks are named
+            (en_ewt-ud-train.conllu), and is Chinese otherwise.
     """
-    for path, name in text_files(sources, _ENDINGS):
-        kind = ending(path)
+    for path, name in find_text_files(sources, _SUFFIXES):
+        kind = text_suffix(path)
         if kind == ".conllu":
             named = _TREEBANK.match(path.name)
-            of = language or (named[1] if named else "zh")
+            file_language = language or (named[1] if named else "zh")
             classes = _by_tag(tags or UNIVERSAL_TAGS)
-            for sentence, words in _read_conllu(path, name, remarked):
-                yield TaggedSentence(sentence, _classed(words, classes), of)
+            for sentence, words in _read_conllu(path, name, counter):
+                yield TaggedSentence(sentence, _classed(words, classes), file_language)
         elif kind == ".tagged":
             classes = _by_tag(tags or CHINESE_TAGS)
-            for sentence, words in _read_tagged(path, name, remarked):
+            for sentence, words in _read_tagged(path, name, counter):
                 yield TaggedSentence(sentence, _classed(words, classes), language or "zh")
         else:
             if language not in (None, "zh"):
                 raise InputError(f"{path}: raw text is tagged in Chinese only; give a .conllu file for {language!r}")
-            for sentence in read_sentences(path, name, remarked):
+            for sentence in read_sentences(path, name, counter):
                 words = _segment(sentence.text)
                 if tags:
-                    found = _classed(words, _by_tag(tags))
+                    classed = _classed(words, _by_tag(tags))
                 else:
-                    kinds = (class_in_place(words, place) for place in range(len(words)))
-                    found = tuple(Word(w.text, w.start, w.tag, one) for w, one in zip(words, kinds, strict=True))
-                yield TaggedSentence(sentence, found, "zh")
+                    classed = tuple(
+                        replace(word, kind=function_word_class(words, index)) for index, word in enumerate(words)
+                    )
+                yield TaggedSentence(sentence, classed, "zh")
 
 
 def _by_tag(tags: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    classes: dict[str, str] = {}
     for name, members in tags.items():
         for tag in members:
-            if found.setdefault(tag, name) != name:
+            if classes.setdefault(tag, name) != name:
                 raise InputError(
-                    f"the tag {tag!r} is given for two classes, {found[tag]!r} and {name!r}; give it for one"
+                    f"the tag {tag!r} is given for two classes, {classes[tag]!r} and {name!r}; give it for one"
                 )
-    return found
+    return classes
 
 
 def _classed(words: Sequence[Word], classes: Mapping[str, str]) -> tuple[Word, ...]:
@@ -133,17 +140,17 @@ def _classed(words: Sequence[Word], classes: Mapping[str, str]) -> tuple[Word, .
 
 
 def _segment(text: str) -> list[Word]:
-    found = []
+    words = []
     start = 0
     for pair in _jieba().cut(text, HMM=True):
-        found.append(Word(pair.word, start, pair.flag))
+        words.append(Word(pair.word, start, pair.flag))
         start += len(pair.word)
-    return found
+    return words
 
 
 @cache
 def _jieba() -> Any:
-    """jieba's tagger. Its dictionary is read anew, not from a file of a folder that all users may write to."""
+    """Load jieba's tagger, without its dictionary cache in a folder that all users may write to."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -159,30 +166,30 @@ def _jieba() -> Any:
     return jieba.posseg.POSTokenizer(tokenizer)
 
 
-def _read_tagged(path: Path, name: str, remarked: Counted) -> Iterator[tuple[Sentence, list[Word]]]:
-    """Sentences of ``word/tag``; a line with a word without a tag is remarked and left out."""
+def _read_tagged(path: Path, name: str, counter: RemarkCounter) -> Iterator[tuple[Sentence, list[Word]]]:
+    """Yield sentences of ``word/tag``; leave out and count a line with a word without a tag."""
     for number, line in read_lines(path):
         where = f"{name}, line {number}"
         words: list[Word] = []
         text = ""
         for item in line.split():
             # A name of several words is written [中央/n 电视台/n]nt.
-            found = _PAIR.fullmatch(item)
-            if not found:
-                remarked.add("left out, for a word has no tag", f"{where}: {item}")
+            match = _PAIR.fullmatch(item)
+            if not match:
+                counter.add("left out, for a word has no tag", f"{where}: {item}")
                 break
-            words.append(Word(found["word"], len(text), found["tag"]))
-            text += found["word"]
+            words.append(Word(match["word"], len(text), match["tag"]))
+            text += match["word"]
         else:
             for start, stop in sentence_spans(text):
                 sentence = Sentence(text[start:stop], where)
-                if is_askable(sentence, remarked):
+                if has_no_slot(sentence, counter):
                     within = (word for word in words if start <= word.start < stop)
                     yield sentence, [replace(word, start=word.start - start) for word in within]
 
 
-def _read_conllu(path: Path, name: str, remarked: Counted) -> Iterator[tuple[Sentence, list[Word]]]:
-    """Sentences of a treebank; one that has a bad row or does not fit its text is remarked and left out."""
+def _read_conllu(path: Path, name: str, counter: RemarkCounter) -> Iterator[tuple[Sentence, list[Word]]]:
+    """Yield sentences of a treebank; leave out and count one with a bad row or with words that do not fit its text."""
     block: list[tuple[int, str]] = []
     for number, line in chain(read_lines(path), [(0, "")]):
         if line.strip():
@@ -192,11 +199,11 @@ def _read_conllu(path: Path, name: str, remarked: Counted) -> Iterator[tuple[Sen
             rows = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
             if rows:
                 try:
-                    sentence, words = _laid_out(rows, text, name)
+                    sentence, words = _align_words(rows, text, name)
                 except _BadRowError as error:
-                    remarked.add(error.kind, f"{name}, line {error.line}")
+                    counter.add(error.kind, f"{name}, line {error.line}")
                 else:
-                    if is_askable(sentence, remarked):
+                    if has_no_slot(sentence, counter):
                         yield sentence, words
             block = []
 
@@ -207,27 +214,29 @@ class _BadRowError(Exception):
         self.kind, self.line = f"left out, for {kind}", line
 
 
-def _laid_out(rows: Sequence[tuple[int, Sequence[str]]], given: str | None, name: str) -> tuple[Sentence, list[Word]]:
-    """The text of a sentence and the words in it: tokens that are one word; empty nodes stand nowhere."""
+def _align_words(
+    rows: Sequence[tuple[int, Sequence[str]]], stated_text: str | None, name: str
+) -> tuple[Sentence, list[Word]]:
+    """Return a sentence and the words in it, without multiword tokens and empty nodes."""
     words = []
-    text, at, covered = "", 0, 0
+    text, end, covered = "", 0, 0
     for line, cells in rows:
         if len(cells) != _COLUMNS or not _ID.fullmatch(cells[0]):
             raise _BadRowError(f"a row of a .conllu file has a number and {_COLUMNS} columns", line)
-        first, kind, last = _ID.fullmatch(cells[0]).groups()  # type: ignore[union-attr]
-        if kind == "." or int(first) <= covered:
+        first, separator, last = _ID.fullmatch(cells[0]).groups()  # type: ignore[union-attr]
+        if separator == "." or int(first) <= covered:
             continue
-        if kind == "-":
+        if separator == "-":
             covered = int(last)
         form = cells[1]
-        if given is None:
+        if stated_text is None:
             start = len(text)
             text += form + ("" if "SpaceAfter=No" in cells[9].split("|") else " ")
         else:
-            start = given.find(form, at)
-            if start < 0 or given[at:start].strip():
+            start = stated_text.find(form, end)
+            if start < 0 or stated_text[end:start].strip():
                 raise _BadRowError("its words do not make up its text", line)
-        at = start + len(form)
-        if kind is None:
+        end = start + len(form)
+        if separator is None:
             words.append(Word(form, start, cells[3]))
-    return Sentence(given if given is not None else text.rstrip(), f"{name}, line {rows[0][0]}"), words
+    return Sentence(stated_text if stated_text is not None else text.rstrip(), f"{name}, line {rows[0][0]}"), words
