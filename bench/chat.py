@@ -26,7 +26,7 @@ if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from merkhet.core.records import Question
-from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import EndpointModel
 from merkhet.probes.chat._chat_prompts import choose_text
@@ -59,7 +59,7 @@ def stub() -> Iterator[str]:
 
 def ask(endpoint: str, asked: list[Question], kept: Path) -> None:
     settings = read_settings("stub", endpoint, {"concurrency": IN_FLIGHT})
-    model = EndpointModel("stub", settings, KeptReplies(kept))
+    model = EndpointModel("stub", settings, ReplyCache(kept))
     answers = list(choose(model, asked, ["text"]))
     if len(answers) != len(asked) or any(one.outcome != "answered" for one in answers):
         raise RuntimeError("not every question was answered")

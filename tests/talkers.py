@@ -21,7 +21,7 @@ class Talker:
         self.says, self.letters = says, letters
         self.heard: list[ChatRequest] = []
 
-    def gives_letters(self) -> bool:
+    def has_letter_logprobs(self) -> bool:
         return self.letters
 
     def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:

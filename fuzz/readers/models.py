@@ -13,8 +13,8 @@ from fuzz.oddities import yaml_bombs
 from fuzz.targets import Place, Target
 from merkhet.analysis._corpus_index import read_paragraphs
 from merkhet.core.text_formats import parse_yaml
-from merkhet.models.chat._reply_cache import KeptReplies
-from merkhet.models.chat.chat_messages import ChatReply, without_thoughts
+from merkhet.models.chat._reply_cache import ReplyCache
+from merkhet.models.chat.chat_messages import ChatReply, strip_reasoning
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.probes.chat._reply_parsing import chosen, decided, written
@@ -93,7 +93,7 @@ def _tokens() -> Any:
 
 
 def _reply(data: bytes, _place: Place) -> None:
-    reply = ChatReply(0, without_thoughts(data.decode("utf-8", "replace")))
+    reply = ChatReply(0, strip_reasoning(data.decode("utf-8", "replace")))
     letters, names = ("A", "B", "C"), ("Rome", "Paris", "")
     chosen(reply, letters, names)
     written(reply, "The capital of France is", ".")
@@ -135,7 +135,7 @@ def _articles(name: str) -> Any:
 
 
 def _kept(data: bytes, place: Place) -> None:
-    kept = KeptReplies(place.file("replies.sqlite", data))
+    kept = ReplyCache(place.file("replies.sqlite", data))
     for ending in ("-wal", "-shm"):
         place.given.add(kept.file.with_name(kept.file.name + ending))
     try:

@@ -13,7 +13,7 @@ from fuzz import mutations
 from fuzz.targets import Place, Target
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.sparql import read_endpoint
-from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_messages import ChatRequest
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import EndpointModel
@@ -189,7 +189,7 @@ def _ask_chat(reply: bytes, place: Place) -> None:
     sender.reply = reply
     given = {"tries": 1, "timeout": 3, "concurrency": 1}
     settings = read_settings("m", f"http://127.0.0.1:{sender.port}/v1", given)
-    kept = KeptReplies(place.out / "replies.sqlite")
+    kept = ReplyCache(place.out / "replies.sqlite")
     try:
         model = EndpointModel("m", settings, kept)
         for letters in (("A", "B"), ()):

@@ -17,7 +17,7 @@ from merkhet.engine.study import apply_setting, make_study
 from merkhet.knowledge.source_lookup import read_source
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.models.chat._http_connection import Response
-from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_messages import ChatReply
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import _letters, _tokens
@@ -231,7 +231,7 @@ def test_predictions_nested_without_end_are_refused_by_their_row(tmp_path):
     file = tmp_path / "predictions.csv"
     for ret in ("[" * 100_000, "9" * 6000):
         file.write_text(f"id,ret\nq1,{ret}\n")
-        assert "row 2: ret is" in refusal(read_predictions, file)
+        assert "row 2: ret must be" in refusal(read_predictions, file)
 
 
 def test_replies_of_endpoints_are_read_or_are_none():
@@ -252,8 +252,8 @@ def test_odd_settings_of_an_endpoint_are_refused():
 
 
 def test_a_damaged_store_of_replies_is_refused(tmp_path):
-    kept = KeptReplies(tmp_path / "replies.sqlite")
-    kept.store.execute("insert into replies values ('k', 'e', 'm', '{}', '{', 0)")
+    kept = ReplyCache(tmp_path / "replies.sqlite")
+    kept.database.execute("insert into replies values ('k', 'e', 'm', '{}', '{', 0)")
     assert "is damaged" in refusal(kept.find, ["k"])
     kept.close()
 
@@ -320,7 +320,7 @@ def test_a_response_longer_than_any_machine_holds_is_a_broken_connection(head):
     import socket
     import threading
 
-    from merkhet.models.chat._http_connection import BrokenConnectionError, Connections
+    from merkhet.models.chat._http_connection import BrokenConnectionError, ConnectionPool
 
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -331,7 +331,7 @@ def test_a_response_longer_than_any_machine_holds_is_a_broken_connection(head):
                 taken.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\nx\r\n".encode())
 
         threading.Thread(target=answer, daemon=True).start()
-        connections = Connections(f"http://127.0.0.1:{server.getsockname()[1]}/v1", 5.0)
+        connections = ConnectionPool(f"http://127.0.0.1:{server.getsockname()[1]}/v1", 5.0)
         with pytest.raises(BrokenConnectionError):
             connections.post(b"{}", {})
         connections.close()

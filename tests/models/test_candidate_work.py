@@ -32,7 +32,7 @@ def test_candidates_apart_are_another_model(model_folders: dict[str, Path]) -> N
     usual, same, apart = (resolve_model(ModelSpec(folder, **way)) for way in ({}, {"candidates": "in place"}, APART))
     assert usual.fingerprint == same.fingerprint != apart.fingerprint
     assert resolve_model(ModelSpec("random", **APART)).fingerprint == resolve_model(ModelSpec("random")).fingerprint
-    with pytest.raises(InputError, match="candidates is 'beside', and should be 'in place' or 'apart'"):
+    with pytest.raises(InputError, match="candidates must be 'in place' or 'apart', got 'beside'"):
         resolve_model(ModelSpec(folder, candidates="beside"))
 
 

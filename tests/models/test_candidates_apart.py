@@ -31,7 +31,7 @@ def check_apart(family: Tokenised, before: str, after: str, candidates: tuple[st
     placed = list(candidate_tokenizer.tokenize_candidates(f"{before}[MASK]{after}", candidates))
     for text, one in zip(candidates, placed, strict=True):
         assert list(one.ids[one.start : one.stop]) == tokenizer(text, add_special_tokens=False)["input_ids"]
-        assert len(one.joined) == len(one.ids) and not one.joined[one.start]
+        assert len(one.continues_word) == len(one.ids) and not one.continues_word[one.start]
     sides = {(one.ids[: one.start], one.ids[one.stop :]) for one in placed}
     assert len(sides) == 1
     if tokenizer.mask_token is not None:

@@ -143,13 +143,13 @@ def test_settings_are_refused_in_clear_words() -> None:
         ({"pairs": 0}, "at least one pair"),
         ({"alpha": 0.0}, "an alpha between 0 and 1"),
         ({"alpha": 1.0}, "an alpha between 0 and 1"),
-        ({"centre": "mean"}, "the centre of pseudowords is 'mean', and should be one of mask, unknown"),
+        ({"centre": "mean"}, "the centre of pseudowords must be one of mask, unknown, got 'mean'"),
     ]
     check_all(check, cases)
 
 
 def test_more_pairs_than_there_is_room_for_are_refused(model_folders: dict[str, Path], monkeypatch) -> None:
-    monkeypatch.setattr("merkhet.models.pseudowords._TRIES", 300)
+    monkeypatch.setattr("merkhet.models.pseudowords._MAX_DRAWS", 300)
     model = load_model(str(model_folders["albert"]))
     with pytest.raises(InputError, match="no room for 120 pairs of pseudowords in 16 dimensions; ask for fewer pairs"):
         pseudoword_embeddings(model, PseudowordSettings(pairs=120))

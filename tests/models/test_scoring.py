@@ -256,13 +256,13 @@ def test_unusable_questions_say_why(model_folders: dict[str, Path]) -> None:
 def test_trees_are_tried_before_they_are_trusted(model_folders: dict[str, Path], monkeypatch) -> None:
     from merkhet.models.causal import CausalModel
 
-    original = CausalModel._edges
+    original = CausalModel._edge_values
 
-    def wrong(self, some, as_trees, with_prompts):
-        values = original(self, some, as_trees, with_prompts)
-        return [(prompt, edges + 1.0) for prompt, edges in values] if as_trees else values
+    def wrong(self, rows, as_tries, with_prompts):
+        values = original(self, rows, as_tries, with_prompts)
+        return [(prompt, edges + 1.0) for prompt, edges in values] if as_tries else values
 
-    monkeypatch.setattr(CausalModel, "_edges", wrong)
+    monkeypatch.setattr(CausalModel, "_edge_values", wrong)
     model = load_model(str(model_folders["llama"]))
     assert not model.share_prefixes
     check(model, causal_oracle)

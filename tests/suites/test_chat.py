@@ -121,7 +121,7 @@ def test_several_orders_cancel_a_pull_to_the_first(
     bad = merkhet(*arguments, "--set", "probes=[{probe: choose, options: {order: 4}}]", "--out", "b", check=2)
     assert "the probe choose has no option 'order'; did you mean 'orders'?" in bad.stderr
     bad = merkhet(*arguments, "--set", "probes=[{probe: choose, options: {orders: many}}]", "--out", "b", check=2)
-    assert "orders is 'many', and should be a whole number" in bad.stderr
+    assert "orders must be an integer, got 'many'" in bad.stderr
 
 
 def test_examples_come_from_the_training_questions(
@@ -257,7 +257,7 @@ def test_a_budget_stops_the_run_in_clear_words_and_it_goes_on(
     study["knowledge"] = [str(write_pack(tmp_path / "small"))]
     (tmp_path / "study.yaml").write_text(json.dumps(study))
     first = merkhet("run", "study.yaml", "--out", "r", "--quiet", check=1)
-    assert "tester: the budget of 40 requests is spent." in first.stderr
+    assert "tester: the budget of 40 requests is exhausted." in first.stderr
     assert "start again to go on" in first.stderr
     assert len(server.requests) == 40
     merkhet("run", "study.yaml", "--out", "r", "--quiet", check=0)
@@ -268,7 +268,7 @@ def test_a_budget_stops_the_run_in_clear_words_and_it_goes_on(
 def test_what_is_wrong_is_said_in_one_line(server: ScriptedServer, merkhet: Any, tmp_path: Path) -> None:
     given = ("--knowledge", write_pack(tmp_path / "small"), "--model", f"chat:tester@{server.endpoint}")
     for status, said, told in (
-        (401, "bad key", "wants a key"),
+        (401, "bad key", "needs a key"),
         (404, "no such model", "has no model 'tester': no such model (404)"),
     ):
         content = json.dumps({"error": {"message": said}}).encode()

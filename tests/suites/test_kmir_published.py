@@ -227,16 +227,19 @@ def test_wrong_predictions_are_refused_by_row(official: Path, tmp_path: Path) ->
     settings = ["probes=[write]", "options.split=null", "report=none"]
     for number, (text, said) in enumerate(
         (
-            ("id,answer\n1,[]\n", "the first row is 'id,answer', and should be 'id,ret'"),
+            ("id,answer\n1,[]\n", "the first row must be 'id,ret', got 'id,answer'"),
             ("id,ret\n", "holds no predictions"),
-            ("id,ret\n7,Madrid\n", "row 2: ret is 'Madrid', and should be a JSON list of texts such as [\"Paris\"]"),
-            ('id,ret\n7,"{""a"": 1}"\n', "row 2: ret is"),
-            ("id,ret\n7,[1]\n", "row 2: ret is '[1]'"),
-            ('id,ret\n7,["a", "b"]\n', "row 2: a row has an id and a JSON list in quotes, and this one has 3 cells"),
-            ("id,ret\n7,[]\n\n7,[]\n", "row 4: the id '7' is there already"),
+            ("id,ret\n7,Madrid\n", "row 2: ret must be a JSON list of texts such as [\"Paris\"], got 'Madrid'"),
+            ('id,ret\n7,"{""a"": 1}"\n', "row 2: ret must be a JSON list of texts"),
+            ("id,ret\n7,[1]\n", "row 2: ret must be a JSON list of texts such as [\"Paris\"], got '[1]'"),
+            (
+                'id,ret\n7,["a", "b"]\n',
+                "row 2: a row must have two cells, an id and a JSON list in quotes, got 3 cells",
+            ),
+            ("id,ret\n7,[]\n\n7,[]\n", "row 4: the id '7' is a duplicate"),
             ("id,ret\n,[]\n", "row 2: the id '' is empty"),
-            ("id,ret\nnobody,[]\n", "no id is that of a question; the first is 'nobody'"),
-            ("id,ret\na1,[]\n", "the id 'a1' is that of"),
+            ("id,ret\nnobody,[]\n", "no id matches a question; its first id is 'nobody'"),
+            ("id,ret\na1,[]\n", "the id 'a1' matches"),
         )
     ):
         file = tmp_path / "mine.csv"

@@ -21,7 +21,7 @@ from merkhet.core.schemas import make_table
 from merkhet.metrics.recall_scores import frequency_recalls, recall_values
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
-from merkhet.models.random_init import make_tokenizer
+from merkhet.models.random_init import train_tokenizer
 from merkhet.training.artifact import read_artifact
 from merkhet.training.memorizing._memorize_loop import CHECKPOINT
 from merkhet.training.memorizing.memorize import store_statements as memorize
@@ -249,9 +249,9 @@ def test_the_same_seed_gives_the_same_model(tmp_path):
 
 def test_a_made_tokenizer_knows_every_text():
     texts = [row["prompt"].replace("[MASK]", "") for row in world(30)[0].to_pylist()]
-    tokenizer = make_tokenizer(texts, 400)
+    tokenizer = train_tokenizer(texts, 400)
     assert len(tokenizer) <= 400 and tokenizer.backend_tokenizer.to_str() == (
-        make_tokenizer(texts, 400).backend_tokenizer.to_str()
+        train_tokenizer(texts, 400).backend_tokenizer.to_str()
     )
     for text in (*texts[:3], "Владимир 李白 🙂"):
         assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True).strip() == text.strip()

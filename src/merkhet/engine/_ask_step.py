@@ -177,7 +177,7 @@ def reason_to_stay_local(resolved: ResolvedModel) -> str | None:
         return None
     if resolved.kind == CHAT_KIND:
         return "an endpoint has one rate and one budget, whoever asks"
-    if resolved.kind in ("baseline", "predictions") or isinstance(resolved.part, NeedsAllQuestions):
+    if resolved.kind in ("baseline", "predictions") or isinstance(resolved.instance, NeedsAllQuestions):
         return "it needs all the questions, and no time"
     if ":" not in resolved.spec.model:
         return "it is an object of this process; give it as MODULE:FUNCTION to have it made by each worker"

@@ -130,14 +130,14 @@ def select_probes(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequen
 def _fits(model: ResolvedModel, probe: str) -> bool:
     """Whether a model of this kind can answer by a probe."""
     if probe == COMPARE:
-        return model.kind in ("masked", "causal", "encoder") or hasattr(model.part, "compare_senses")
+        return model.kind in ("masked", "causal", "encoder") or hasattr(model.instance, "compare_senses")
     if CHAT_KIND in (model.kind, model.spec.kind):
         return probe not in ("rank", "fill", "write", COMPARE)
     if probe in CHAT_PROBES:
-        return model.kind == "causal" or hasattr(model.part, "reply")
-    if probe == "fill" and model.part is None:
+        return model.kind == "causal" or hasattr(model.instance, "reply")
+    if probe == "fill" and model.instance is None:
         return model.kind == "masked"
-    return model.kind != "encoder" and bool(getattr(model.part, "methods", True))
+    return model.kind != "encoder" and bool(getattr(model.instance, "methods", True))
 
 
 def make_learn_step(

@@ -153,7 +153,7 @@ def memorize_statements(context: StepContext[MemorizeParams, MemorizeRuntime]) -
             raise missing_models_extra(error) from error
         raise
     learned = store_statements(
-        replace(resolved.part, name=resolved.name) if resolved.kind == "blank" else load_model(resolved),
+        replace(resolved.instance, name=resolved.name) if resolved.kind == "blank" else load_model(resolved),
         statements,
         symbols,
         (context.folder / context.step.outputs[0]).parent,

@@ -1,4 +1,4 @@
-"""Language models behind one small protocol: masked, causal, encoders, baselines; torch waits until one is loaded."""
+"""Language models behind one protocol; torch is imported when a model is loaded."""
 
 from __future__ import annotations
 

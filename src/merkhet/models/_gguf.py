@@ -1,4 +1,4 @@
-"""GGUF files, unpacked once into an ordinary model folder in the cache, since reading them takes long."""
+"""GGUF files, unpacked once into a model folder in the cache, because reading them is slow."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import cache_folder, disk_full_error, file_digest, is_disk_full, temporary_path
 
 
-def unpacked(path: Path) -> Path:
-    """The folder with this GGUF file's weights in float32 and its tokenizer; made on first use, whole or not at all."""
+def unpack_gguf(path: Path) -> Path:
+    """Return the folder with the file's weights in float32 and its tokenizer; create it atomically on first use."""
     target = cache_folder() / "gguf" / file_digest(path)[:32]
     if target.is_dir():
         return target
@@ -23,7 +23,7 @@ def unpacked(path: Path) -> Path:
         try:
             temporary.rename(target)
         except OSError:
-            if not target.is_dir():  # Another process may have been faster; its folder is as good.
+            if not target.is_dir():  # Another process may have created it first.
                 raise
     except OSError as error:
         raise (disk_full_error(target) if is_disk_full(error) else error) from error
@@ -38,13 +38,14 @@ def _unpack(path: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # The library's own bar would cut through merkhet's.
+        with contextlib.redirect_stderr(io.StringIO()):  # The library's progress bar would break merkhet's.
             tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
             model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
     except ImportError as error:
-        needed = "reading GGUF needs the packages gguf and accelerate: pip install 'merkhet[models]'"
-        raise InputError(f"{path}: {needed}") from error
-    except Exception as error:  # Broken files make the libraries raise anything.
+        raise InputError(
+            f"{path}: reading GGUF needs the packages gguf and accelerate: pip install 'merkhet[models]'"
+        ) from error
+    except Exception as error:  # The libraries raise anything for broken files.
         if isinstance(error, OSError) and is_disk_full(error):
             raise
         raise InputError(f"{path} cannot be read as a GGUF model: {first_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Models write what stands in a slot: masks filled in one pass, or text gone on with, greedily."""
+"""Answers that models write into a slot: masks filled in one pass, or text continued greedily."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from merkhet.core.records import Question
-from merkhet.models._slot_framing import MaskFrame, TextFrame
+from merkhet.models._slot_prompts import MaskPrompts, TextPrompts
 from merkhet.models.batching import run_batches
 from merkhet.models.protocol import IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Row, read_positions
@@ -22,170 +22,181 @@ from merkhet.models.tokenize_candidates import CandidateTokenizer, UnusableError
 MASKED_METHODS = ("masks",)
 CAUSAL_METHODS = ("continue", "chat")
 
-# A full stop after such a word, or after the initial of a name, ends no sentence.
-_SHORTENED = re.compile(
+# A period after such an abbreviation, or after an initial, ends no sentence.
+_ABBREVIATION = re.compile(
     r"\b(?:[Ss]t|[Mm]t|[Ff]t|Drs?|Mrs?|Ms|[JS]r|No|vs|Prof|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|Inc|Ltd|Co|Corp)$"
     r"|(?:^|\.|\b[A-Z]\w*\s)\s*[A-Z]$"
 )
 _SENTENCE_END = re.compile(r"[。！？]|[.!?]+(?=[\s\"'”’)]|$)")
-_LOST_BLANKS = (
+_SPACED_PUNCTUATION = (
     (re.compile(r"(?<=\w) ?([-–/’']) ?(?=\w)"), r"\1"),
     (re.compile(r"(?<=\d) ?([.:]) ?(?=\d)"), r"\1"),
     (re.compile(r"(?<![\d,])(\d{1,3}) ?, ?(?=\d{3}(?!\d))"), r"\1,"),
     (re.compile(r"(?<=,\d{3}) ?, ?(?=\d{3}(?!\d))"), ","),
-    (re.compile(r"\( | (?=\))"), lambda found: found[0].strip()),
-    (re.compile(r"(?:\b\w ?\. ?){2,}$"), lambda found: found[0].replace(" ", "")),
+    (re.compile(r"\( | (?=\))"), lambda match: match[0].strip()),
+    (re.compile(r"(?:\b\w ?\. ?){2,}$"), lambda match: match[0].replace(" ", "")),
 )
 
 
-class Speller:
-    """Turns tokens into the text that a reader sees.
+class TokenDecoder:
+    """Decodes tokens into readable text.
 
-    Vocabularies of words do not say where there was no blank beside a mark. There a hyphen, an apostrophe or a slash
-    joins two words, a point or a comma the digits of a number, and letters with points at the end are a short form.
+    Word-level vocabularies do not record whether there was a space next to punctuation. For them a hyphen, an
+    apostrophe or a slash joins two words, a point or a comma joins digits, and letters with points at the end are an
+    abbreviation.
     """
 
     def __init__(self, tokenizer: Any, backend: Any) -> None:
         self.tokenizer = tokenizer
         self.special = frozenset(tokenizer.all_special_ids)
-        tried = [backend.encode(text, add_special_tokens=False).ids for text in ("a-b", "a,b")]
-        self.loses_blanks = any(" " in self._decode(tokens).strip() for tokens in tried)
+        samples = [backend.encode(text, add_special_tokens=False).ids for text in ("a-b", "a,b")]
+        self.adds_spaces = any(" " in self._decode(tokens).strip() for tokens in samples)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, special ones left out."""
+        """Decode tokens without the special ones."""
         text = self._decode([token for token in tokens if token not in self.special])
-        return rejoined(text) if self.loses_blanks else text
+        return rejoin_punctuation(text) if self.adds_spaces else text
 
     def _decode(self, tokens: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(tokens))).replace("\N{REPLACEMENT CHARACTER}", "")
 
 
-def rejoined(text: str) -> str:
-    """A text whose marks stand alone, with those joined that stand within a word or a number."""
-    for pattern, joined in _LOST_BLANKS:
-        text = pattern.sub(joined, text)
+def rejoin_punctuation(text: str) -> str:
+    """Remove the spaces next to punctuation within a word or a number."""
+    for pattern, replacement in _SPACED_PUNCTUATION:
+        text = pattern.sub(replacement, text)
     return text
 
 
 class MaskWriter:
-    """Writes with a masked model: masks in the slot, the likeliest token at each, all in one pass."""
+    """Writes with a masked model: the likeliest token at each mask in the slot, all in one pass."""
 
-    def __init__(self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, early: Any = None) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, pick_after: Any = None
+    ) -> None:
         self.model = model
-        self.early = early
-        self.prompts = MaskFrame(tokenizer, candidate_tokenizer)
+        self.pick_after = pick_after
+        self.prompts = MaskPrompts(tokenizer, candidate_tokenizer)
         self.pad = int(tokenizer.pad_token_id or 0)
-        self.decoder = Speller(tokenizer, candidate_tokenizer.backend)
+        self.decoder = TokenDecoder(tokenizer, candidate_tokenizer.backend)
 
     def write(self, questions: Sequence[Question], length: int, budget: int) -> tuple[list[WrittenAnswer], int]:
-        """What stands in each slot, and the budget that was found. Equal rows are computed once."""
+        """Write an answer for each question; equal rows are computed once.
+
+        Returns:
+            The answers, and the token budget that fits into memory.
+        """
         method = MASKED_METHODS[0]
         written: list[WrittenAnswer] = []
-        asked: dict[Row, list[int]] = defaultdict(list)
-        columns: dict[Row, int] = {}
+        questions_of: dict[Row, list[int]] = defaultdict(list)
+        columns_of: dict[Row, int] = {}
         for index, question in enumerate(questions):
             try:
-                row, first = self.prompts.mask_slot(question.prompt, length)
-                columns[row] = first
-                asked[row].append(index)
+                row, column = self.prompts.mask_slot(question.prompt, length)
+                columns_of[row] = column
+                questions_of[row].append(index)
             except UnusableError as reason:
                 written.append(WrittenAnswer(index, method, unusable=str(reason)))
-        rows = list(asked)
+        rows = list(questions_of)
         tokens = np.empty(len(rows) * length, dtype=np.int64)
         scores = np.empty(len(rows) * length)
 
-        def take(some: IntArray, logits: torch.Tensor) -> None:
+        def store(positions: IntArray, logits: torch.Tensor) -> None:
             best = logits.max(dim=1)
-            tokens[some] = best.indices.cpu().numpy()
-            scores[some] = (best.values - torch.logsumexp(logits, dim=1)).double().cpu().numpy()
+            tokens[positions] = best.indices.cpu().numpy()
+            scores[positions] = (best.values - torch.logsumexp(logits, dim=1)).double().cpu().numpy()
 
         if rows:
-            numbers = np.repeat(np.arange(len(rows)), length)
-            places = np.concatenate([columns[row] + np.arange(length) for row in rows])
-            budget = read_positions(self.model, rows, numbers, places, self.pad, budget, take, self.early)
-        for number, row in enumerate(rows):
-            own = slice(number * length, (number + 1) * length)
-            text, score = self.decoder.decode(tokens[own].tolist()).strip(), float(scores[own].mean())
-            written += [WrittenAnswer(index, method, text, score) for index in asked[row]]
-        return sorted(written, key=lambda one: one.index), budget
+            row_indices = np.repeat(np.arange(len(rows)), length)
+            columns = np.concatenate([columns_of[row] + np.arange(length) for row in rows])
+            budget = read_positions(self.model, rows, row_indices, columns, self.pad, budget, store, self.pick_after)
+        for row_index, row in enumerate(rows):
+            masks = slice(row_index * length, (row_index + 1) * length)
+            text, score = self.decoder.decode(tokens[masks].tolist()).strip(), float(scores[masks].mean())
+            written += [WrittenAnswer(index, method, text, score) for index in questions_of[row]]
+        return sorted(written, key=lambda answer: answer.index), budget
 
 
 class TextWriter:
-    """Writes with a causal model: greedily on from a text, until the answer ends.
+    """Writes with a causal model: continues a text greedily until the answer ends.
 
-    Prompts of different lengths go together, the shorter ones padded on the left, if the model was seen to say the
-    same with padding as without; else only prompts of equal length do.
+    Prompts of different lengths share a batch, padded on the left, if padding does not change the model's output; else
+    only prompts of equal length do.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, beginning: int) -> None:
+    def __init__(self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, start_token: int) -> None:
         self.model = model
-        self.prompts = TextFrame(tokenizer, candidate_tokenizer, beginning)
-        self.decoder = Speller(tokenizer, candidate_tokenizer.backend)
-        taken = inspect.signature(model.forward).parameters
-        self.last_only = "logits_to_keep" in taken
-        self.takes_positions = "position_ids" in taken
-        self.padding = beginning
+        self.prompts = TextPrompts(tokenizer, candidate_tokenizer, start_token)
+        self.decoder = TokenDecoder(tokenizer, candidate_tokenizer.backend)
+        parameters = inspect.signature(model.forward).parameters
+        self.takes_logits_to_keep = "logits_to_keep" in parameters
+        self.takes_positions = "position_ids" in parameters
+        self.pad = start_token
 
     def write(
         self, questions: Sequence[Question], method: str, length: int, budget: int
     ) -> tuple[list[WrittenAnswer], int]:
-        """What stands in each slot by a method, and the budget that was found. Equal prompts are computed once."""
+        """Write an answer for each question; equal prompts are computed once.
+
+        Returns:
+            The answers, and the token budget that fits into memory.
+        """
         written: list[WrittenAnswer] = []
-        asked: dict[tuple[Row, str], list[int]] = defaultdict(list)
+        questions_of: dict[tuple[Row, str], list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
             try:
-                prompt = self.prompts.prompt_tokens(question, method, length)
-                asked[prompt, self.prompts.cut_at(question, method)].append(index)
+                row = self.prompts.prompt_tokens(question, method, length)
+                questions_of[row, self.prompts.closing_mark(question, method)].append(index)
             except UnusableError as reason:
                 written.append(WrittenAnswer(index, method, unusable=str(reason)))
         groups: dict[int, list[tuple[Row, str]]] = defaultdict(list)
-        for prompt, mark in sorted(asked, key=lambda one: (-len(one[0]), one)):
-            groups[0 if self.pads_alike else len(prompt)].append((prompt, mark))
-        for some in groups.values():
-            found: dict[int, tuple[str, float]] = {}
+        for row, mark in sorted(questions_of, key=lambda prompt: (-len(prompt[0]), prompt)):
+            groups[0 if self.padding_is_exact else len(row)].append((row, mark))
+        for prompts in groups.values():
+            answers: dict[int, tuple[str, float]] = {}
 
-            def forward(batch: list[int], some: Any = some, found: Any = found) -> None:
-                found.update(zip(batch, self._go_on([some[i] for i in batch], length), strict=True))
+            def forward(batch: list[int], prompts: Any = prompts, answers: Any = answers) -> None:
+                answers.update(zip(batch, self._generate([prompts[i] for i in batch], length), strict=True))
 
-            budget = run_batches([len(prompt) + length for prompt, _ in some], budget, forward)
-            for number, one in enumerate(some):
-                written += [WrittenAnswer(index, method, *found[number]) for index in asked[one]]
-        return sorted(written, key=lambda one: one.index), budget
+            budget = run_batches([len(row) + length for row, _ in prompts], budget, forward)
+            for number, prompt in enumerate(prompts):
+                written += [WrittenAnswer(index, method, *answers[number]) for index in questions_of[prompt]]
+        return sorted(written, key=lambda answer: answer.index), budget
 
     @cached_property
-    def pads_alike(self) -> bool:
-        """Whether a short prompt is gone on with alike beside a long one, tried on two of them for two tokens."""
+    def padding_is_exact(self) -> bool:
+        """Whether padding leaves the logits unchanged, tried on a short prompt alone and next to a long one."""
         spread = np.linspace(0, self.model.config.get_text_config().vocab_size - 1, 11).astype(int).tolist()
         short, long = tuple(spread[:3]), tuple(spread[3:])
         try:
             with torch.inference_mode():
                 alone, together = (self._two_steps(rows) for rows in ([short], [long, short]))
-        except Exception:  # Whatever a strange architecture says of padding: then it goes without.
+        except Exception:  # Architectures that reject padding may raise anything.
             return False
         return bool(torch.allclose(alone[-1], together[-1], rtol=1e-3, atol=1e-3))
 
     def _two_steps(self, rows: Sequence[Row]) -> torch.Tensor:
-        """The logits after each row, and after one more token that is the same for all."""
-        text = PaddedTexts(self, rows)
-        first = text.step()
-        text.add(torch.full((len(rows), 1), rows[-1][0], device=self.model.device))
-        return torch.cat([first, text.step()], dim=1)
+        """Return the logits after each row, and after one more token that is the same for all."""
+        batch = GenerationBatch(self, rows)
+        first = batch.step()
+        batch.append(torch.full((len(rows), 1), rows[-1][0], device=self.model.device))
+        return torch.cat([first, batch.step()], dim=1)
 
-    def _go_on(self, some: Sequence[tuple[Row, str]], length: int) -> list[tuple[str, float]]:
-        """The answer after each prompt, and the mean log-probability of its tokens.
+    def _generate(self, prompts: Sequence[tuple[Row, str]], length: int) -> list[tuple[str, float]]:
+        """Return the answer to each prompt, and the mean log-probability of its tokens.
 
-        The token that ends an answer counts among them: where to stop is part of what is said.
+        The token that ends an answer counts: where to stop is part of the answer.
         """
-        tokens: list[list[int]] = [[] for _ in some]
-        scores: list[list[float]] = [[] for _ in some]
-        ended = [False] * len(some)
+        tokens: list[list[int]] = [[] for _ in prompts]
+        scores: list[list[float]] = [[] for _ in prompts]
+        ended = [False] * len(prompts)
         with torch.inference_mode():
-            text = PaddedTexts(self, [prompt for prompt, _ in some])
+            batch = GenerationBatch(self, [row for row, _ in prompts])
             for _ in range(length):
-                logits = text.step()
+                logits = batch.step()
                 best = logits.max(dim=1)
                 values = (best.values - torch.logsumexp(logits, dim=1)).double().tolist()
-                text.add(best.indices[:, None])
+                batch.append(best.indices[:, None])
                 for line, token in enumerate(best.indices.tolist()):
                     if ended[line]:
                         continue
@@ -194,35 +205,36 @@ class TextWriter:
                         ended[line] = True
                         continue
                     tokens[line].append(token)
-                    ended[line] = cut_answer(self.decoder.decode(tokens[line]), some[line][1], False)[1]
+                    ended[line] = cut_answer(self.decoder.decode(tokens[line]), prompts[line][1], False)[1]
                 if all(ended):
                     break
         texts = [
-            cut_answer(self.decoder.decode(own), mark, True)[0] for own, (_, mark) in zip(tokens, some, strict=True)
+            cut_answer(self.decoder.decode(answer_tokens), mark, True)[0]
+            for answer_tokens, (_, mark) in zip(tokens, prompts, strict=True)
         ]
-        return [(text, float(np.mean(own))) for text, own in zip(texts, scores, strict=True)]
+        return [(text, float(np.mean(values))) for text, values in zip(texts, scores, strict=True)]
 
 
-class PaddedTexts:
-    """Texts that grow token by token, padded on the left to one length, with what the model keeps of them."""
+class GenerationBatch:
+    """Texts that grow token by token, padded on the left to one length, with the model's key-value cache."""
 
     def __init__(self, writer: TextWriter, rows: Sequence[Row]) -> None:
         self.writer = writer
         longest = max(len(row) for row in rows)
         device = writer.model.device
-        self.ids = torch.tensor([[writer.padding] * (longest - len(row)) + list(row) for row in rows], device=device)
-        self.seen = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=device)
+        self.ids = torch.tensor([[writer.pad] * (longest - len(row)) + list(row) for row in rows], device=device)
+        self.attention_mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=device)
         self.padded = any(len(row) < longest for row in rows)
         self.past: Any = None
 
     def step(self) -> torch.Tensor:
-        """The logits of what follows each text."""
+        """Return the logits of the next token of each text."""
         new = self.ids if self.past is None else self.ids[:, -1:]
-        options: dict[str, Any] = {"logits_to_keep": 1} if self.writer.last_only else {}
+        options: dict[str, Any] = {"logits_to_keep": 1} if self.writer.takes_logits_to_keep else {}
         if self.padded:
-            options["attention_mask"] = self.seen
+            options["attention_mask"] = self.attention_mask
             if self.writer.takes_positions:
-                options["position_ids"] = (self.seen.cumsum(1) - 1).clamp(min=0)[:, -new.shape[1] :]
+                options["position_ids"] = (self.attention_mask.cumsum(1) - 1).clamp(min=0)[:, -new.shape[1] :]
         if self.past is not None:
             options["past_key_values"] = self.past
         output = self.writer.model(input_ids=new, use_cache=True, **options)
@@ -230,30 +242,38 @@ class PaddedTexts:
         logits: torch.Tensor = output.logits[:, -1].float()
         return logits
 
-    def add(self, tokens: torch.Tensor) -> None:
-        """One more token for each text."""
+    def append(self, tokens: torch.Tensor) -> None:
+        """Append one token to each text."""
         self.ids = torch.cat([self.ids, tokens], dim=1)
-        self.seen = torch.cat([self.seen, torch.ones_like(tokens)], dim=1)
+        self.attention_mask = torch.cat([self.attention_mask, torch.ones_like(tokens)], dim=1)
 
 
-def cut_answer(text: str, mark: str, whole: bool) -> tuple[str, bool]:
-    """The answer at the beginning of a text, and whether it is sure to end there.
+def cut_answer(text: str, mark: str, complete: bool) -> tuple[str, bool]:
+    """Cut the answer out of the beginning of a text.
 
-    It ends at a new line, at the given mark, or where a sentence ends; a stop at the very end of a text ends it only
-    if the text is ``whole``, for "1." may go on with "5".
+    It ends at a line break, at the mark, or at the end of a sentence.
+
+    Args:
+        text: The text.
+        mark: A punctuation mark that ends the answer; may be empty.
+        complete: Whether the text is complete. In an incomplete text a period at the very end does not end the answer:
+            "1." may continue with "5".
+
+    Returns:
+        The answer, and whether it is certain to end there.
     """
     text = text.lstrip()
-    ends = [text.index(one) for one in ("\n", mark) if one and one in text]
-    for found in _SENTENCE_END.finditer(text):
-        stop = found.start()
-        goes_on = not whole or found.end() < len(text.rstrip())
-        if text[stop] == "." and goes_on and _SHORTENED.search(text[:stop]):
+    ends = [text.index(delimiter) for delimiter in ("\n", mark) if delimiter and delimiter in text]
+    for match in _SENTENCE_END.finditer(text):
+        stop = match.start()
+        continues = not complete or match.end() < len(text.rstrip())
+        if text[stop] == "." and continues and _ABBREVIATION.search(text[:stop]):
             continue
-        if found.end() < len(text) or text[stop] in "。！？" or whole:
+        if match.end() < len(text) or text[stop] in "。！？" or complete:
             ends.append(stop)
             break
     answer = text[: min(ends, default=len(text))].strip()
     # A mark before the first word (an opening quote, a line of dashes) ends nothing.
-    if ends and not any(letter.isalnum() for letter in answer):
-        return cut_answer(text[min(ends) + 1 :], mark, whole)
+    if ends and not any(character.isalnum() for character in answer):
+        return cut_answer(text[min(ends) + 1 :], mark, complete)
     return answer, bool(ends)

@@ -1,4 +1,4 @@
-"""Candidates that a vocabulary cannot write: a few of a long list stand last, and are not put through the model."""
+"""Candidates that a model's vocabulary cannot write, ranked last without being scored."""
 
 from __future__ import annotations
 
@@ -11,48 +11,53 @@ from merkhet.core.records import Question
 from merkhet.models.protocol import FloatArray, IntArray
 from merkhet.models.tokenize_candidates import CandidateTokenizer
 
-MOST = 0.1
-"""The share of a list that may stand last; where it is more, the question cannot be asked."""
+MAX_SHARE = 0.1
+"""The share of a list that may be ranked last unscored; with more, the question is unusable."""
 
 
-def without_unwritable(
-    candidate_tokenizer: CandidateTokenizer, questions: Sequence[Question]
+def drop_unwritable(
+    tokenizer: CandidateTokenizer, questions: Sequence[Question]
 ) -> tuple[list[Question], dict[int, IntArray]]:
-    """The questions with the candidates that can be written, and for those with fewer the places of the kept ones.
+    """Drop the candidates that the vocabulary cannot write.
 
-    A model cannot prefer what it cannot write, so that wrong answers of this kind may stand last; but only a few, lest
-    a question become easy by what a model does not know. A right answer that cannot be written leaves the list as it
-    is, and the question unusable.
+    A model cannot prefer what it cannot write, so such wrong answers are ranked last. Only a small share is dropped:
+    a question must not become easy because a model lacks words. If a right answer cannot be written, the list stays as
+    it is, and the question becomes unusable.
+
+    Returns:
+        The questions, and by index of each shortened question the indices of its remaining candidates.
     """
-    asked, kept = [], {}
+    shortened, remaining = [], {}
     for index, question in enumerate(questions):
-        places = _kept_places(candidate_tokenizer, question.candidates)
-        if places is not None:
-            candidates = tuple(question.candidates[place] for place in places)
+        writable = _writable_indices(tokenizer, question.candidates)
+        if writable is not None:
+            candidates = tuple(question.candidates[position] for position in writable)
             if set(question.answers) & set(question.candidates) <= set(candidates):
-                question, kept[index] = replace(question, candidates=candidates), places
-        asked.append(question)
-    return asked, kept
+                question, remaining[index] = replace(question, candidates=candidates), writable
+        shortened.append(question)
+    return shortened, remaining
 
 
-def with_the_rest_last(scores: Mapping[str, FloatArray], places: IntArray | None, count: int) -> dict[str, FloatArray]:
-    """The scores of all candidates from those of the kept ones: the others are below the lowest, and tied."""
-    if places is None:
+def restore_dropped(scores: Mapping[str, FloatArray], remaining: IntArray | None, count: int) -> dict[str, FloatArray]:
+    """Extend scores to all ``count`` candidates: the dropped ones are tied below the lowest score."""
+    if remaining is None:
         return dict(scores)
-    found = {}
-    for method, own in scores.items():
-        found[method] = np.full(count, np.min(own) - 1.0)
-        found[method][places] = own
-    return found
+    restored = {}
+    for method, values in scores.items():
+        restored[method] = np.full(count, np.min(values) - 1.0)
+        restored[method][remaining] = values
+    return restored
 
 
-def _kept_places(candidate_tokenizer: CandidateTokenizer, candidates: tuple[str, ...]) -> IntArray | None:
-    """The places of the candidates that can be written; None where that is all, or too few."""
-    if candidate_tokenizer.unknown is None or len(candidates) * MOST < 1:
+def _writable_indices(tokenizer: CandidateTokenizer, candidates: tuple[str, ...]) -> IntArray | None:
+    """Return the indices of the writable candidates; None if that is all of them, or too few."""
+    if tokenizer.unknown is None or len(candidates) * MAX_SHARE < 1:
         return None
-    if candidates not in candidate_tokenizer.kept_places:
-        encodings = candidate_tokenizer.backend.encode_batch(list(candidates), add_special_tokens=False)
-        known = [place for place, one in enumerate(encodings) if one.ids and candidate_tokenizer.unknown not in one.ids]
-        few = 0 < len(candidates) - len(known) <= MOST * len(candidates)
-        candidate_tokenizer.kept_places[candidates] = np.array(known, dtype=np.int64) if few else None
-    return candidate_tokenizer.kept_places[candidates]
+    if candidates not in tokenizer.writable_indices:
+        encodings = tokenizer.backend.encode_batch(list(candidates), add_special_tokens=False)
+        writable = [
+            index for index, encoding in enumerate(encodings) if encoding.ids and tokenizer.unknown not in encoding.ids
+        ]
+        few_dropped = 0 < len(candidates) - len(writable) <= MAX_SHARE * len(candidates)
+        tokenizer.writable_indices[candidates] = np.array(writable, dtype=np.int64) if few_dropped else None
+    return tokenizer.writable_indices[candidates]

@@ -1,4 +1,4 @@
-"""Stand-ins that know nothing of the world: what a model must beat."""
+"""Baselines without knowledge: random guesses and frequent answers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from merkhet.core.ids import derived_seed, digest
 from merkhet.core.records import Question
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, WrittenAnswer
 
-_KEPT_LISTS = 1000
+_MAX_CACHED_LISTS = 1000
 
 
 class RandomBaseline:
-    """Guesses: every candidate gets a score drawn from the seed, the question and the candidate."""
+    """Guesses: each candidate's score is a hash of the seed, the question and the candidate."""
 
     kind = "baseline"
     methods: tuple[str, ...] = ("uniform",)
@@ -29,32 +29,32 @@ class RandomBaseline:
         self.fingerprint = digest(["merkhet random baseline", 1, seed])
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Scores in [0, 1), the same for the same question and candidate on every machine."""
+        """Draw scores in [0, 1), equal on every machine for the same question and candidate."""
         for index, question in enumerate(questions):
             draws = [derived_seed(self.seed, question.question_id, text) / 2.0**64 for text in question.candidates]
             yield CandidateScores(index, {method: np.array(draws) for method in methods})
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """The same scores for usages: no sense is nearer than another."""
+        """Draw scores like :meth:`score_candidates`."""
         return self.score_candidates(questions, methods)
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """One of the candidates, each as likely as another."""
+        """Write the candidate with the highest score, a uniform draw."""
         return _best_candidates(questions, self.score_candidates(questions, methods))
 
     def describe(self) -> dict[str, str | int | float]:
-        """What it is."""
+        """Return the seed."""
         return {"seed": self.seed}
 
 
 class FrequencyBaseline:
     """Gives the most frequent answer: a candidate's score is how often it is right in the same relation.
 
-    The counts come from the whole knowledge behind the questions where the suite gives them (by relation, or under the
-    task's name for all of its relations), else from the right answers of the run's questions. What it scores above
-    chance can be had without reading the question; ties are left as ties.
+    The counts come from the knowledge behind the questions if the suite has them (by relation, or under the task's
+    name for all of its relations), else from the right answers of the run's questions. A score above chance needs no
+    reading of the question. Equal counts are ties.
     """
 
     kind = "baseline"
@@ -67,7 +67,7 @@ class FrequencyBaseline:
         self._counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Take the counts given, or count the right answers of each task and relation."""
+        """Use the suite's counts, or count the right answers of each task and relation."""
         self._counts.clear()
         for row in frequencies:
             self._counts[row["task"], row["relation"]][row["answer"]] += row["count"]
@@ -75,7 +75,7 @@ class FrequencyBaseline:
             self._counts[question.task, question.relation][question.target] += 1
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """How often each candidate is the answer of such a question."""
+        """Score each candidate by how often it answers questions of the same relation."""
         for index, question in enumerate(questions):
             counts = self._counts.get((question.task, question.relation)) or self._counts[question.task, question.task]
             scores = np.array([float(counts[text]) for text in question.candidates])
@@ -84,19 +84,19 @@ class FrequencyBaseline:
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """The most frequent answer among the candidates."""
+        """Write the most frequent answer among the candidates."""
         return _best_candidates(questions, self.score_candidates(questions, methods))
 
     def describe(self) -> dict[str, str | int | float]:
-        """What it is."""
+        """Return no facts: the baseline has no settings."""
         return {}
 
 
 class TrainFrequencyBaseline:
-    """Ranks the answers of the training questions by how often they are right, and guesses the order of all others.
+    """Ranks the answers of the training questions by frequency, and all other candidates at random.
 
-    The counts are those that the suite gives; of equal ones the answer that is named first comes first. The others
-    follow in twenty random orders, one list of candidates an order whatever the question, and each is a repeat.
+    The counts come from the suite; among equal counts the first listed answer comes first. The other candidates follow
+    in twenty random orders, the same for all questions with the same list of candidates. Each order is a repeat.
     """
 
     kind = "baseline"
@@ -107,58 +107,59 @@ class TrainFrequencyBaseline:
         self.name = name
         self.seed = seed
         self.fingerprint = digest(["merkhet train-frequency baseline", 2, seed, self.shuffles])
-        self._places: dict[tuple[str, str], dict[str, int]] = {}
+        self._frequency_ranks: dict[tuple[str, str], dict[str, int]] = {}
         self._draws: dict[tuple[str, str], FloatArray] = {}
         self._scores: dict[tuple[str, str, tuple[str, ...]], list[FloatArray]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Take the counts given; without any, all candidates are in random order."""
+        """Use the suite's counts; without any, all candidates are in random order."""
         counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for row in frequencies:
             counts[row["task"], row["relation"]][row["answer"]] += row["count"]
         self._scores.clear()
-        self._places = {
-            key: {answer: place for place, (answer, _) in enumerate(own.most_common())} for key, own in counts.items()
+        self._frequency_ranks = {
+            key: {answer: rank for rank, (answer, _) in enumerate(counter.most_common())}
+            for key, counter in counts.items()
         }
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Numbers in [0, 1) for guesses, the same for the same task and candidate, and above them for counted ones."""
+        """Score counted candidates above 1, and others by a draw in [0, 1) that depends on task and candidate."""
         for index, question in enumerate(questions):
             key = (question.task, question.relation, question.candidates)
             if key not in self._scores:
-                if len(self._scores) >= _KEPT_LISTS:
+                if len(self._scores) >= _MAX_CACHED_LISTS:
                     self._scores.clear()
                 self._scores[key] = self._score(*key)
             for repeat, scores in enumerate(self._scores[key]):
                 yield CandidateScores(index, dict.fromkeys(methods, scores), repeat=repeat)
 
     def describe(self) -> dict[str, str | int | float]:
-        """What it is."""
+        """Return the seed and the number of orders."""
         return {"seed": self.seed, "shuffles": self.shuffles}
 
     def _score(self, task: str, relation: str, candidates: tuple[str, ...]) -> list[FloatArray]:
         scores = np.empty((self.shuffles, len(candidates)))
-        places = self._places.get((task, relation), {})
-        for number, text in enumerate(candidates):
-            if text in places:
-                scores[:, number] = 1 + len(places) - places[text]
+        ranks = self._frequency_ranks.get((task, relation), {})
+        for index, text in enumerate(candidates):
+            if text in ranks:
+                scores[:, index] = 1 + len(ranks) - ranks[text]
                 continue
             if (task, text) not in self._draws:
                 pairs = range(self.shuffles // 2)
                 drawn = np.array([derived_seed(self.seed, task, pair, text) / 2.0**64 for pair in pairs])
-                # Every order comes with its reverse: their mean is nearer to what all orders would give.
+                # Every order comes with its reverse, which reduces the variance of their mean.
                 self._draws[task, text] = np.stack([drawn, 1.0 - drawn], axis=1).ravel()
-            scores[:, number] = self._draws[task, text]
+            scores[:, index] = self._draws[task, text]
         return list(scores)
 
 
 def _best_candidates(questions: Sequence[Question], scored: Iterator[CandidateScores]) -> Iterator[WrittenAnswer]:
-    """The candidate with the best score; of those that are tied the first by its text."""
-    for one in scored:
-        candidates = questions[one.index].candidates
-        for method, scores in (one.by_method or {}).items():
+    """Write the candidate with the highest score; among ties, the alphabetically first."""
+    for result in scored:
+        candidates = questions[result.index].candidates
+        for method, scores in (result.by_method or {}).items():
             if candidates:
                 best = min(range(len(candidates)), key=lambda i: (-scores[i], candidates[i]))
-                yield WrittenAnswer(one.index, method, candidates[best], float(scores[best]))
+                yield WrittenAnswer(result.index, method, candidates[best], float(scores[best]))
             else:
-                yield WrittenAnswer(one.index, method, unusable="the list of candidates is empty")
+                yield WrittenAnswer(result.index, method, unusable="the list of candidates is empty")

@@ -1,4 +1,4 @@
-"""Rows into batches: sorted by length, filled to a token budget, halved when memory runs out."""
+"""Batches of rows: sorted by length, filled to a token budget, halved when memory runs out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from merkhet.core.errors import MerkhetError
 logger = logging.getLogger(__name__)
 
 BUSY_SHARE = 8
-WORTHWHILE = 0.8
+"""A batch of this fraction (1/8) of the budget keeps the device busy."""
+MIN_FILL = 0.8
+"""The minimum length of a row that joins such a batch, relative to the longest row."""
 _NO_PRIMITIVE = "could not create a primitive"
-"""What oneDNN says when it gets no memory for its work."""
+"""The message of oneDNN when it gets no memory."""
 
 
 def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Row numbers in batches whose padded size (rows × longest) stays within the budget of tokens.
+    """Group row indices into batches whose padded size (rows × longest) stays within the token budget.
 
-    Longest first, so that the largest batch comes first. A row beyond the budget is a batch of its own. A batch that
-    is large enough to keep the device busy takes no row that would be a fifth padding or more. The batches depend on
-    the lengths and the budget alone.
+    Longest rows come first, so that the largest batch comes first. A row beyond the budget is a batch of its own. A
+    batch that already keeps the device busy takes no row that would be more than a fifth padding. The batches depend
+    on the lengths and the budget alone.
     """
     order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
     batches: list[list[int]] = []
@@ -31,7 +33,7 @@ def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
         longest = lengths[batches[-1][0]] if batches else 0
         fits = bool(batches) and (len(batches[-1]) + 1) * longest <= budget
         busy = fits and len(batches[-1]) * longest >= budget // BUSY_SHARE
-        if fits and not (busy and lengths[row] < WORTHWHILE * longest):
+        if fits and not (busy and lengths[row] < MIN_FILL * longest):
             batches[-1].append(row)
         else:
             batches.append([row])
@@ -39,10 +41,13 @@ def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int]], None]) -> int:
-    """Run every row in batches; one that does not fit into memory is halved, and so are those after it.
+    """Run all rows in batches; a batch that does not fit into memory is halved, and so are the later ones.
 
-    Returns the budget that was found to fit. A single row that does not fit is an error: nothing is left out in
-    silence.
+    Returns:
+        The token budget that fits into memory.
+
+    Raises:
+        MerkhetError: A single row does not fit.
     """
     waiting = list(reversed(fill_batches(lengths, budget)))
     while waiting:
@@ -53,39 +58,39 @@ def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            if len(batch) == 1 and _go_without_onednn(error):
+            if len(batch) == 1 and _disable_onednn(error):
                 waiting.append(batch)
                 continue
             if len(batch) == 1:
                 raise MerkhetError(
                     "out of memory on a single row. Use a machine with more memory, a smaller model, or dtype: bfloat16"
                 ) from error
-        # Only here is what the error held on to free.
+        # Outside the except block, where the memory that the error refers to is free.
         half = len(batch) // 2
-        logger.warning("out of memory with %d rows: going on with %d", len(batch), half)
+        logger.warning("out of memory with %d rows: retrying with %d", len(batch), half)
         release_memory()
         budget = half * max(lengths[row] for row in batch)
-        rest = [row for other in [batch, *reversed(waiting)] for row in other]
-        refilled = fill_batches([lengths[row] for row in rest], budget)
-        waiting = [[rest[place] for place in one] for one in reversed(refilled)]
+        remaining = [row for rows in [batch, *reversed(waiting)] for row in rows]
+        refilled = fill_batches([lengths[row] for row in remaining], budget)
+        waiting = [[remaining[position] for position in positions] for positions in reversed(refilled)]
     return budget
 
 
-def usual_budget(device: str, on_cpu: int) -> int:
-    """How many tokens a batch begins with: what keeps the device busy; too much is halved when memory runs out."""
+def default_budget(device: str, on_cpu: int) -> int:
+    """Return the initial token budget of a batch for a device; it is halved when memory runs out."""
     return on_cpu if device == "cpu" else 8 * on_cpu
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on any device."""
+    """Whether an error means that memory ran out, on any device."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    signs = ("out of memory", "can't allocate memory", "not enough memory", _NO_PRIMITIVE)
-    return any(sign in str(error) for sign in signs)
+    phrases = ("out of memory", "can't allocate memory", "not enough memory", _NO_PRIMITIVE)
+    return any(phrase in str(error) for phrase in phrases)
 
 
-def _go_without_onednn(error: BaseException) -> bool:
-    """Switch oneDNN off if it is what failed, and was not off: once it got no memory it may never get any again."""
+def _disable_onednn(error: BaseException) -> bool:
+    """Disable oneDNN if it caused the error: after it got no memory once, it may never get any again."""
     import torch
 
     if (
@@ -94,13 +99,13 @@ def _go_without_onednn(error: BaseException) -> bool:
         or not torch._C._get_mkldnn_enabled()
     ):
         return False
-    logger.warning("oneDNN gets no memory: going on without it")
+    logger.warning("oneDNN gets no memory: continuing without it")
     torch.backends.mkldnn.set_flags(False)
     return True
 
 
 def release_memory() -> None:
-    """Give cached memory back before the next try: what is freed is not always at once free for others."""
+    """Return cached memory to the device and the system before a retry."""
     import torch
 
     gc.collect()

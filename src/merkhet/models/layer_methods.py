@@ -1,4 +1,4 @@
-"""Names of methods that read states of a network: ``word`` (the last layer), ``word@3``, ``word@all``."""
+"""Names of methods that read hidden states: ``word`` (the last layer), ``word@3``, ``word@all``."""
 
 from __future__ import annotations
 
@@ -7,41 +7,45 @@ from collections.abc import Sequence
 from merkhet.core.errors import InputError
 
 
-def layered_methods(ways: Sequence[str], last: int) -> tuple[str, ...]:
-    """All methods by these ways in a network with so many layers; layer 0 is what its embeddings give."""
-    return tuple(name for way in ways for name in (way, *(f"{way}@{layer}" for layer in range(last + 1)), f"{way}@all"))
+def list_layer_methods(input_forms: Sequence[str], last: int) -> tuple[str, ...]:
+    """List all methods of a network with ``last`` layers; layer 0 is the output of the embeddings."""
+    return tuple(
+        method
+        for form in input_forms
+        for method in (form, *(f"{form}@{layer}" for layer in range(last + 1)), f"{form}@all")
+    )
 
 
-def expanded(methods: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Methods with ``@all`` written out, each once: the last layer has the plain name, those before it a number.
+def expand_layers(methods: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Replace ``@all`` by all layers that are known, without duplicates.
 
-    What stands for several is read from the methods there are: a name for all layers of nothing stays as it is.
+    The last layer has the plain name, the others a number. ``@all`` without known layers stays as it is.
     """
-    found: list[str] = []
+    expanded: list[str] = []
     for method in methods:
-        way, _, layer = method.partition("@")
-        numbers = _layers(way, known) if layer == "all" else []
-        found += [*(f"{way}@{number}" for number in numbers[:-1]), way] if numbers else [method]
-    return tuple(dict.fromkeys(found))
+        form, _, layer = method.partition("@")
+        layers = _known_layers(form, known) if layer == "all" else []
+        expanded += [*(f"{form}@{layer}" for layer in layers[:-1]), form] if layers else [method]
+    return tuple(dict.fromkeys(expanded))
 
 
-def layer_of(method: str, last: int) -> tuple[str, int]:
-    """The way and the layer of a method that stands for one."""
-    way, _, layer = method.partition("@")
-    return way, int(layer) if layer else last
+def parse_layer(method: str, last: int) -> tuple[str, int]:
+    """Split a method into its input form and its layer."""
+    form, _, layer = method.partition("@")
+    return form, int(layer) if layer else last
 
 
-def refuse_unknown_layers(name: str, methods: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a layer that a network does not have, and say which it has."""
+def check_layers(name: str, methods: Sequence[str], known: Sequence[str]) -> None:
+    """Raise InputError for a layer that the network does not have."""
     for method in methods:
-        way, _, layer = method.partition("@")
-        numbers = _layers(way, known)
-        if numbers and layer.isdecimal() and int(layer) not in numbers:
+        form, _, layer = method.partition("@")
+        layers = _known_layers(form, known)
+        if layers and layer.isdecimal() and int(layer) not in layers:
             raise InputError(
-                f"{name} has no layer {layer}; its layers are 0 (the embeddings) to {numbers[-1]} (the last)"
+                f"{name} has no layer {layer}; its layers are 0 (the embeddings) to {layers[-1]} (the last)"
             )
 
 
-def _layers(way: str, known: Sequence[str]) -> list[int]:
-    named = (name.partition("@") for name in known)
-    return sorted(int(layer) for own, _, layer in named if own == way and layer.isdecimal())
+def _known_layers(input_form: str, known: Sequence[str]) -> list[int]:
+    parts = (method.partition("@") for method in known)
+    return sorted(int(layer) for form, _, layer in parts if form == input_form and layer.isdecimal())

@@ -1,4 +1,4 @@
-"""Loading: the ordinary Hugging Face path, quiet, and without foreign code unless it is asked for."""
+"""Loading of models from Hugging Face files; remote code runs only on request."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from merkhet.models.protocol import Model
 if TYPE_CHECKING:
     import torch
 
-LARGE = 2 * 2**30
-"""Weights of so many bytes are used on a GPU in the precision they are kept in; smaller ones in float32."""
+LARGE_WEIGHTS = 2 * 2**30
+"""From this size in bytes, weights keep their dtype on a GPU; smaller ones are loaded in float32."""
 
 
 def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
-    """A model ready to be asked, from an alias, a folder, a hub name, a spec or what was resolved."""
+    """Load a model from an alias, a folder, a hub name, a spec or a resolved model."""
     if isinstance(model, str):
         model = ModelSpec(model)
     resolved = resolve_model(model) if isinstance(model, ModelSpec) else model
     if resolved.path is None:
-        part: Model = resolved.part
-        return part
+        instance: Model = resolved.instance
+        return instance
     try:
         return _load(resolved, resolved.path)
     except ImportError as error:
@@ -36,14 +36,14 @@ def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
 def _load(resolved: ResolvedModel, path: Path) -> Model:
     import transformers
 
-    from merkhet.models._gguf import unpacked
+    from merkhet.models._gguf import unpack_gguf
     from merkhet.models.causal import CausalModel
     from merkhet.models.encoder import EncoderModel
     from merkhet.models.masked import MaskedModel
 
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    folder = unpacked(path) if path.suffix == ".gguf" else path
+    folder = unpack_gguf(path) if path.suffix == ".gguf" else path
     spec = resolved.spec
     device = _device(spec.device)
     options: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
@@ -57,38 +57,38 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
         network = factory.from_pretrained(folder, dtype=_dtype(spec.dtype, device, folder), **options)
     except MerkhetError:
         raise
-    except Exception as error:  # Broken files make the libraries raise anything.
+    except Exception as error:  # The libraries raise anything for broken files.
         raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {first_line(error)}") from error
     network = network.to(device).eval()
-    parts = (resolved.name, resolved.fingerprint, network, tokenizer)
-    reading: dict[str, Any] = {"special_tokens": spec.special_tokens, "longest": spec.longest}
+    arguments = (resolved.name, resolved.fingerprint, network, tokenizer)
+    reading: dict[str, Any] = {"special_tokens": spec.special_tokens, "max_tokens": spec.longest}
     if resolved.kind == "encoder":
-        return EncoderModel(*parts, **reading)
+        return EncoderModel(*arguments, **reading)
     if resolved.kind == "masked":
-        return MaskedModel(*parts, candidates=spec.candidates, **reading)
+        return MaskedModel(*arguments, candidates=spec.candidates, **reading)
     chat = read_settings(resolved.name, None, spec.chat)
-    return CausalModel(*parts, candidates=spec.candidates, chat=chat, **reading)
+    return CausalModel(*arguments, candidates=spec.candidates, chat=chat, **reading)
 
 
-def _device(wanted: str) -> torch.device:
+def _device(name: str) -> torch.device:
     import torch
 
-    if wanted != "auto":
-        return torch.device(wanted)
+    if name != "auto":
+        return torch.device(name)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def _dtype(wanted: str, device: torch.device, folder: Path) -> torch.dtype:
+def _dtype(name: str, device: torch.device, folder: Path) -> torch.dtype:
     import torch
     from transformers import AutoConfig
 
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if wanted in known:
-        return known[wanted]
-    if wanted != "auto":
-        raise InputError(f"dtype is {wanted!r}, and should be auto, {', '.join(known)}")
-    weights = sum(file.stat().st_size for pattern in WEIGHTS for file in folder.glob(pattern))
-    if device.type == "cpu" or weights < LARGE:
+    if name in known:
+        return known[name]
+    if name != "auto":
+        raise InputError(f"dtype must be auto, {', '.join(known)}, got {name!r}")
+    size = sum(file.stat().st_size for pattern in WEIGHTS for file in folder.glob(pattern))
+    if device.type == "cpu" or size < LARGE_WEIGHTS:
         return torch.float32  # Half precision is slower on most CPUs, and less exact everywhere.
-    own = getattr(AutoConfig.from_pretrained(folder), "dtype", None)
-    return own if own in known.values() else torch.float32
+    stored = getattr(AutoConfig.from_pretrained(folder), "dtype", None)
+    return stored if stored in known.values() else torch.float32

@@ -1,7 +1,7 @@
-"""Masked language models: candidates scored by the masks that stand for them.
+"""Masked language models: candidates scored at masks.
 
-Every method reads log-probabilities of tokens at masks of certain rows. Equal rows are computed once, whatever the
-number of candidates, prompts and methods that read them; the head works at the masks that are read and nowhere else.
+Every method reads log-probabilities of tokens at masks of certain rows. Equal rows are computed once for all
+candidates, prompts and methods; the head works only at the masks that are read.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from merkhet.core.errors import InputError
 from merkhet.core.records import Question
 from merkhet.models._mask_filling import SlotFiller
 from merkhet.models._text_generation import MASKED_METHODS, MaskWriter
-from merkhet.models._vocabulary_filter import with_the_rest_last, without_unwritable
-from merkhet.models._word_embeddings import WordStates
-from merkhet.models.batching import usual_budget
-from merkhet.models.lm_head import describe_weights, last_attention
+from merkhet.models._vocabulary_filter import drop_unwritable, restore_dropped
+from merkhet.models._word_embeddings import WordEmbeddings
+from merkhet.models.batching import default_budget
+from merkhet.models.lm_head import describe_weights, find_last_attention
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FilledSlot, FloatArray, IntArray, WrittenAnswer
-from merkhet.models.row_scheduler import Plan, Reads
+from merkhet.models.row_scheduler import ReadPlan, RowScheduler
 from merkhet.models.tokenize_candidates import IN_PLACE, CandidateTokenizer, TokenizedCandidate
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
@@ -38,20 +38,30 @@ METHODS = {
     **{f"sentence-pll-{pooling}": ("sentence-pll", pooling) for pooling in ("sum", "mean")},
     **{f"sentence-pll-l2r-{pooling}": ("sentence-pll-l2r", pooling) for pooling in ("sum", "mean")},
 }
-"""Each method as a way of masking and a pooling of the log-probabilities that it reads."""
+"""Each method as a masking scheme and a pooling of the log-probabilities that it reads."""
 
 
 class MaskedModel:
     """A masked language model from the Hugging Face library.
 
-    Ways of masking: ``multiple`` puts one mask in the place of each of the candidate's tokens and reads each token at
-    its own; ``single`` puts one mask for the whole candidate and reads every token there; ``pll`` masks one token of
-    the candidate after another, the others staying in place; ``pll-l2r`` masks with it the tokens to its right in
-    the same word. ``sentence-pll`` and ``sentence-pll-l2r`` do so for all tokens of the sentence.
+    Masking schemes: ``multiple`` replaces each token of the candidate by a mask and reads each token at its own mask.
+    ``single`` replaces the whole candidate by one mask and reads every token there. ``pll`` masks one token of the
+    candidate after another; the other tokens stay in place. ``pll-l2r`` also masks the tokens to its right in the same
+    word. ``sentence-pll`` and ``sentence-pll-l2r`` do the same for all tokens of the sentence.
 
-    ``unwritten`` are words, with their tokens, that the model reads and that no head can write: they are never masked;
-    ``plain`` is the same model without them. ``work`` counts what was done for scores: rows that went through the
-    network, their tokens, and the rows that one pass for each candidate, question and method would have needed.
+    ``original`` is the same model without extra words. ``work`` counts the rows that went through the network, their
+    tokens, and the rows that one pass per candidate, question and method would have needed.
+
+    Args:
+        name: The model's name in tables.
+        fingerprint: A hash of everything that decides its answers.
+        model: The network.
+        tokenizer: Its tokenizer.
+        token_budget: The maximum number of tokens in a batch; by default chosen for the device.
+        candidates: How candidates are tokenized, ``in place`` or ``apart``.
+        input_only_words: Words with their token ids that the model reads and cannot predict; they are never masked.
+        special_tokens: Whether sentences are read with the model's special tokens.
+        max_tokens: The maximum length of a sentence with a candidate, where it is below the model's own maximum.
     """
 
     kind = "masked"
@@ -67,113 +77,121 @@ class MaskedModel:
         tokenizer: Any,
         token_budget: int | None = None,
         candidates: str = IN_PLACE,
-        unwritten: Mapping[str, int] | None = None,
+        input_only_words: Mapping[str, int] | None = None,
         special_tokens: bool = True,
-        longest: int | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         if tokenizer.mask_token_id is None:
-            raise InputError(f"{name}: its tokenizer has no mask token, so it cannot be asked as a masked model")
+            raise InputError(
+                f"{name}: its tokenizer has no mask token, which a masked model needs; give another kind in the study "
+                "(kind: causal or kind: encoder)"
+            )
         self.name = name
         self.fingerprint = fingerprint
         self.model = model
         self.tokenizer = tokenizer
         self.mask = int(tokenizer.mask_token_id)
         self.pad = int(tokenizer.pad_token_id or 0)
-        self.unwritten = frozenset((unwritten or {}).values())
-        self.unmasked = frozenset(tokenizer.all_special_ids) | self.unwritten
+        self.input_only = frozenset((input_only_words or {}).values())
+        self.never_masked = frozenset(tokenizer.all_special_ids) | self.input_only
         self.candidates = candidates
         self.candidate_tokenizer = CandidateTokenizer(
-            name, tokenizer, model.config, candidates, self.unwritten, special_tokens, longest
+            name, tokenizer, model.config, candidates, self.input_only, special_tokens, max_tokens
         )
-        self.pick_after = last_attention(model)
+        self.pick_after = find_last_attention(model)
         self.filler = SlotFiller(model, tokenizer, self.candidate_tokenizer, self.pick_after)
         self.writer = MaskWriter(model, tokenizer, self.candidate_tokenizer, self.pick_after)
-        self.token_budget = token_budget or usual_budget(model.device.type, on_cpu=2048)
+        self.token_budget = token_budget or default_budget(model.device.type, on_cpu=2048)
         self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
-        self.states = WordStates(name, model, tokenizer, self.candidate_tokenizer, self.work, early=self.pick_after)
-        self.comparing_methods = self.states.methods
+        self.word_embeddings = WordEmbeddings(
+            name, model, tokenizer, self.candidate_tokenizer, self.work, pick_after=self.pick_after
+        )
+        self.comparing_methods = self.word_embeddings.methods
 
     def describe(self) -> dict[str, str | int | float]:
-        """Parameters, dtype and device."""
+        """Describe architecture, parameters, dtype and device."""
         return describe_weights(self.model)
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Pooled log-probabilities of each candidate by every method, all from as few rows as there are."""
-        ways = list(dict.fromkeys(METHODS[method][0] for method in methods))
-        asked, kept = without_unwritable(self.candidate_tokenizer, questions)
-        usable, unusable = self.candidate_tokenizer.tokenize_questions(asked)
+        """Score each candidate by its pooled log-probabilities, for every method."""
+        maskings = list(dict.fromkeys(METHODS[method][0] for method in methods))
+        shortened, remaining = drop_unwritable(self.candidate_tokenizer, questions)
+        usable, unusable = self.candidate_tokenizer.tokenize_questions(shortened)
         yield from unusable
-        reads = Reads()
+        scheduler = RowScheduler()
         spans: dict[tuple[int, str], tuple[int, IntArray]] = {}
-        for index, placed in usable.items():
-            for way in ways:
-                if way.startswith("sentence"):
-                    plan = self.plan_reads(placed, way)
-                    first = reads.add(plan)
+        for index, tokenized in usable.items():
+            for masking in maskings:
+                if masking.startswith("sentence"):
+                    plan = self.plan_reads(tokenized, masking)
+                    first = scheduler.add(plan)
                 else:
-                    plan = placed.windows.kept(way, partial(self.plan_reads, placed.windows.candidates, way))
-                    first = reads.add(plan, placed.prefix, placed.suffix)
-                spans[index, way] = first, plan.starts
-        values, self.token_budget = reads.values(self.model, self.pad, self.token_budget, self.pick_after)
-        self.work["rows"] += len(reads.rows)
-        self.work["tokens"] += sum(map(len, reads.rows))
+                    windows = tokenized.windows
+                    plan = windows.cached(masking, partial(self.plan_reads, windows.candidates, masking))
+                    first = scheduler.add(plan, tokenized.prefix, tokenized.suffix)
+                spans[index, masking] = first, plan.starts
+        values, self.token_budget = scheduler.run(self.model, self.pad, self.token_budget, self.pick_after)
+        self.work["rows"] += len(scheduler.rows)
+        self.work["tokens"] += sum(map(len, scheduler.rows))
         for index in usable:
             by_method = {}
             for method in methods:
-                way, pooling = METHODS[method]
-                first, starts = spans[index, way]
-                self.work["rows_one_by_one"] += len(starts) - 1 if way in ("multiple", "single") else int(starts[-1])
+                masking, pooling = METHODS[method]
+                first, starts = spans[index, masking]
+                one_row_each = masking in ("multiple", "single")
+                self.work["rows_one_by_one"] += len(starts) - 1 if one_row_each else int(starts[-1])
                 by_method[method] = _POOLINGS[pooling](values[first : first + starts[-1]], starts[:-1])
             count = len(questions[index].candidates)
-            yield CandidateScores(index, with_the_rest_last(by_method, kept.get(index), count))
+            yield CandidateScores(index, restore_dropped(by_method, remaining.get(index), count))
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
-        """The likeliest pieces of the whole vocabulary at one mask in each slot."""
+        """Rank the whole vocabulary at one mask in each slot."""
         filled, self.token_budget = self.filler.fill(questions, count, self.token_budget)
         yield from filled
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Cosines of the states of words, by every method."""
-        compared, self.token_budget = self.states.compare(questions, methods, self.token_budget)
+        """Score candidates by the cosine of word embeddings, for every method."""
+        compared, self.token_budget = self.word_embeddings.compare(questions, methods, self.token_budget)
         yield from compared
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """The likeliest token at each of so many masks in the slot."""
+        """Write the likeliest token at each of ``length`` masks in the slot."""
         written, self.token_budget = self.writer.write(questions, length, self.token_budget)
         yield from written
 
-    def plan_reads(self, candidates: Iterable[TokenizedCandidate], way: str) -> Plan:
-        """Which rows a way of masking makes of candidates in place, and what it reads there."""
-        plan = Plan()
-        for one in candidates:
-            self._read(one, way, plan)
-            plan.begin_next()
+    def plan_reads(self, candidates: Iterable[TokenizedCandidate], masking: str) -> ReadPlan:
+        """Plan the rows that a masking scheme makes of candidates, and the tokens that it reads there."""
+        plan = ReadPlan()
+        for candidate in candidates:
+            self._plan_candidate(candidate, masking, plan)
+            plan.end_candidate()
         return plan
 
-    def _read(self, one: TokenizedCandidate, way: str, plan: Plan) -> None:
-        ids, start, stop = one.ids, one.start, one.stop
-        if way == "multiple":
-            row = plan.row((*ids[:start], *[self.mask] * (stop - start), *ids[stop:]))
-            plan.read([row] * (stop - start), range(start, stop), ids[start:stop])
-        elif way == "single":
-            row = plan.row((*ids[:start], self.mask, *ids[stop:]))
-            plan.read([row] * (stop - start), [start] * (stop - start), ids[start:stop])
+    def _plan_candidate(self, candidate: TokenizedCandidate, masking: str, plan: ReadPlan) -> None:
+        ids, start, stop = candidate.ids, candidate.start, candidate.stop
+        if masking == "multiple":
+            row = plan.add_row((*ids[:start], *[self.mask] * (stop - start), *ids[stop:]))
+            plan.add_reads([row] * (stop - start), range(start, stop), ids[start:stop])
+        elif masking == "single":
+            row = plan.add_row((*ids[:start], self.mask, *ids[stop:]))
+            plan.add_reads([row] * (stop - start), [start] * (stop - start), ids[start:stop])
         else:
-            sentence = way.startswith("sentence")
-            span = [i for i, token in enumerate(ids) if token not in self.unmasked] if sentence else range(start, stop)
-            ends = _word_ends(one.joined) if way.endswith("l2r") else None
-            for place in span:
-                end = place + 1 if ends is None else min(ends[place], span[-1] + 1)
-                row = plan.row((*ids[:place], *[self.mask] * (end - place), *ids[end:]))
-                plan.read([row], [place], [ids[place]])
+            columns: Sequence[int] = range(start, stop)
+            if masking.startswith("sentence"):
+                columns = [column for column, token in enumerate(ids) if token not in self.never_masked]
+            word_ends = _word_ends(candidate.continues_word) if masking.endswith("l2r") else None
+            for column in columns:
+                end = column + 1 if word_ends is None else min(word_ends[column], columns[-1] + 1)
+                row = plan.add_row((*ids[:column], *[self.mask] * (end - column), *ids[end:]))
+                plan.add_reads([row], [column], [ids[column]])
 
 
-def _word_ends(joined: Sequence[bool]) -> list[int]:
-    """For each token the place after the last token of its word."""
-    ends = list(range(1, len(joined) + 1))
-    for place in range(len(joined) - 1, 0, -1):
-        if joined[place]:
-            ends[place - 1] = ends[place]
+def _word_ends(continues_word: Sequence[bool]) -> list[int]:
+    """Return for each token the position after the last token of its word."""
+    ends = list(range(1, len(continues_word) + 1))
+    for position in range(len(continues_word) - 1, 0, -1):
+        if continues_word[position]:
+            ends[position - 1] = ends[position]
     return ends

@@ -1,4 +1,4 @@
-"""Answers that were made elsewhere: a CSV of ``id,ret``, asked like a model by the probe ``write``."""
+"""Predictions from a CSV file (``id,ret``), asked like a model by the probe ``write``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ HEADER = ["id", "ret"]
 
 
 class PredictionFile:
-    """A file of predictions: ``id`` is a question's id, or the official one after its slash; ``ret`` a list of texts.
+    """A file of predictions.
 
-    A question without a prediction is answered with an empty text, and counted. Of several texts the best counts.
+    ``id`` is a question's id, or the official id after its slash; ``ret`` is a JSON list of texts. A question without
+    a prediction is answered with an empty text, and counted. Of several texts the best counts.
     """
 
     kind = "predictions"
@@ -36,84 +37,92 @@ class PredictionFile:
         self.missing = 0
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Count the questions without a prediction; refuses ids that fit no question, or two."""
+        """Count the questions without a prediction.
+
+        Raises:
+            InputError: An id matches two questions, or no id matches any.
+        """
         used: dict[str, str] = {}
         for question in questions:
             key = self._key(question.question_id)
-            other = used.setdefault(key, question.question_id) if key is not None else question.question_id
-            if other != question.question_id:
+            match = used.setdefault(key, question.question_id) if key is not None else question.question_id
+            if match != question.question_id:
                 raise InputError(
-                    f"{self.path}: the id {key!r} is that of {other} and of {question.question_id}. Write whole ids, "
-                    "or ask the questions of one file alone (--data)."
+                    f"{self.path}: the id {key!r} matches {match} and {question.question_id}. Write full ids, or ask "
+                    "the questions of one file only (--data)."
                 )
         if not used:
-            one, asked = next(iter(self.texts), "none"), questions[0].question_id if questions else "none"
+            first, expected = next(iter(self.texts), "none"), questions[0].question_id if questions else "none"
             raise InputError(
-                f"{self.path}: no id is that of a question; the first is {one!r}, and a question's is {asked!r}"
+                f"{self.path}: no id matches a question; its first id is {first!r}, a question's id is {expected!r}"
             )
         self.missing = len(questions) - len(used)
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = 8
     ) -> Iterator[WrittenAnswer]:
-        """What the file has for each question."""
+        """Write the texts of the file for each question."""
         for index, question in enumerate(questions):
             key = self._key(question.question_id)
-            first, *others = self.texts[key] if key is not None else ("",)
+            first, *alternatives = self.texts[key] if key is not None else ("",)
             for method in methods:
-                yield WrittenAnswer(index, method, first, others=tuple(others))
+                yield WrittenAnswer(index, method, first, alternatives=tuple(alternatives))
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Nothing: what was written elsewhere says nothing of candidates."""
+        """Mark every question as unusable."""
         for index in range(len(questions)):
             yield CandidateScores(index, unusable="predictions are asked by the probe write (--set probes=[write])")
 
     def describe(self) -> dict[str, str | int | float]:
-        """How many predictions there are, and how many questions are without one."""
+        """Count the predictions, and the questions without one."""
         return {"predictions": len(self.texts), "questions_without_prediction": self.missing}
 
-    def _key(self, question: str) -> str | None:
-        return next((key for key in (question, official_id(question)) if key in self.texts), None)
+    def _key(self, question_id: str) -> str | None:
+        return next((key for key in (question_id, official_id(question_id)) if key in self.texts), None)
 
 
-def official_id(question: str) -> str:
-    """The id that a published question has in its own file: what stands after the split (``test/q17``)."""
-    return question.partition("/")[2] or question
+def official_id(question_id: str) -> str:
+    """Return the id of a published question in its own file: the part after the split (``test/q17``)."""
+    return question_id.partition("/")[2] or question_id
 
 
 def read_predictions(path: Path) -> dict[str, tuple[str, ...]]:
-    """The texts given for each id, at least one; refuses a wrong row by its number."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Read the texts for each id, at least one each.
+
+    Raises:
+        InputError: A row is invalid; the message has its number.
+    """
+    predictions: dict[str, tuple[str, ...]] = {}
     try:
         with open(path, encoding="utf-8-sig", newline="") as handle:
             rows = csv.reader(handle)
-            head = next(rows, [])
-            if [cell.strip() for cell in head] != HEADER:
-                raise InputError(f"{path}: the first row is {','.join(head)!r}, and should be 'id,ret'")
+            header = next(rows, [])
+            if [cell.strip() for cell in header] != HEADER:
+                raise InputError(f"{path}: the first row must be 'id,ret', got {','.join(header)!r}")
             for row in rows:
                 if row:
-                    _take(row, f"{path}, row {rows.line_num}", found)
+                    _add_row(row, f"{path}, row {rows.line_num}", predictions)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file: {error}") from error
-    if not found:
+    if not predictions:
         raise InputError(f"{path} holds no predictions")
-    return found
+    return predictions
 
 
-def _take(row: list[str], where: str, found: dict[str, tuple[str, ...]]) -> None:
+def _add_row(row: list[str], where: str, predictions: dict[str, tuple[str, ...]]) -> None:
     if len(row) != len(HEADER):
-        raise InputError(f"{where}: a row has an id and a JSON list in quotes, and this one has {len(row)} cells")
-    identity = row[0].strip()
+        raise InputError(f"{where}: a row must have two cells, an id and a JSON list in quotes, got {len(row)} cells")
+    prediction_id = row[0].strip()
     try:
         texts = json.loads(row[1])
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f'{where}: ret is {short_repr(row[1])}, and should be a JSON list of texts such as ["Paris"]'
+            f'{where}: ret must be a JSON list of texts such as ["Paris"], got {short_repr(row[1])}'
         ) from error
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{where}: ret is {short_repr(row[1])}, and should be a JSON list of texts such as ["Paris"]')
-    if not identity or identity in found:
-        raise InputError(f"{where}: the id {identity!r} is {'there already' if identity else 'empty'}")
-    found[identity] = tuple(dict.fromkeys(texts)) or ("",)
+        raise InputError(f'{where}: ret must be a JSON list of texts such as ["Paris"], got {short_repr(row[1])}')
+    if not prediction_id or prediction_id in predictions:
+        raise InputError(f"{where}: the id {prediction_id!r} is {'a duplicate' if prediction_id else 'empty'}")
+    predictions[prediction_id] = tuple(dict.fromkeys(texts)) or ("",)

@@ -1,4 +1,4 @@
-"""What every model is to the rest of the house."""
+"""Protocols and results of models."""
 
 from __future__ import annotations
 
@@ -14,64 +14,63 @@ from merkhet.core.records import Question
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-ENDPOINT = "chat:"
+ENDPOINT_PREFIX = "chat:"
 """The prefix of a model behind an endpoint: ``chat:NAME@URL``."""
-LOCAL_CHAT = ("system", "length")
-"""The chat settings that a model on this machine takes."""
-RANDOM_WEIGHTS = "random:"
+LOCAL_CHAT_SETTINGS = ("system", "length")
+"""The chat settings of a model on this machine."""
+RANDOM_PREFIX = "random:"
 """The prefix of a model with random weights: ``random:2x128``."""
 ANSWER_LENGTH = 8
-"""How many tokens a written answer has at most; a masked model has so many masks in the slot, tuned or not."""
+"""The maximum number of tokens of a written answer; a masked model, trained or not, has as many masks in the slot."""
 
 
 @dataclass(frozen=True)
 class CandidateScores:
-    """Scores of one question's candidates by each method asked for, or the reason why there are none.
-
-    ``index`` is the place of the question in what was given; scores are higher for likelier candidates. A model that
-    asks a question several times (with other pseudowords, in other random orders) numbers them by ``repeat``.
-    """
+    """Scores of one question's candidates by each method, or the reason why there are none."""
 
     index: int
+    """The index of the question in the list that was asked."""
     by_method: dict[str, FloatArray] | None = None
+    """For each method the scores of all candidates, higher for likelier ones."""
     unusable: str | None = None
+    """Why the question cannot be asked."""
     repeat: int | None = None
+    """The number of the repeat, where a model asks a question several times (pseudowords, random orders)."""
 
 
 @runtime_checkable
 class Model(Protocol):
-    """A language model, or something that stands in for one.
-
-    ``fingerprint`` is a hash of all that decides its answers (weights, tokenizer, settings): caches hold it.
-    ``methods`` are the ways it can score a candidate, the usual one first.
-    """
+    """A language model or a baseline."""
 
     name: str
     kind: str
     fingerprint: str
+    """A hash of everything that decides its answers (weights, tokenizer, settings); part of cache keys."""
     methods: tuple[str, ...]
+    """The methods to score a candidate, the default first."""
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score every candidate of every question, in whatever order is fastest."""
+        """Score every candidate of every question, in any order."""
 
     def describe(self) -> dict[str, str | int | float]:
-        """Facts about the model for the record of a run: parameters, dtype, device."""
+        """Describe the model for the record of a run: parameters, dtype, device."""
 
 
 @dataclass(frozen=True)
 class FilledSlot:
-    """What a model says in a question's slot when nothing is offered to it, or the reason why there is nothing.
-
-    ``pieces`` are the likeliest pieces of its vocabulary with their log-probabilities; ``golds`` are the right
-    answers that are such a piece, ``gold_ranks`` and ``gold_ties`` say where they stand among all (``among``).
-    """
+    """The ranking of a model's vocabulary in a question's slot, or the reason why there is none."""
 
     index: int
     pieces: tuple[tuple[str, float], ...] = ()
+    """The likeliest tokens of the vocabulary with their log-probabilities."""
     golds: tuple[str, ...] = ()
+    """The right answers that are single tokens."""
     gold_ranks: tuple[float, ...] = ()
+    """The expected rank of each under random tie-breaks."""
     gold_ties: tuple[int, ...] = ()
+    """How many tokens share the score of each, itself included."""
     among: int = 0
+    """The size of the ranked vocabulary."""
     unusable: str | None = None
 
 
@@ -80,54 +79,58 @@ class FillsSlots(Protocol):
     """A model that ranks its whole vocabulary in a slot."""
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
-        """The likeliest pieces for each slot, as many as asked for, in whatever order is fastest."""
+        """Rank the vocabulary in each slot and list the ``count`` likeliest tokens, in any order."""
 
 
 @dataclass(frozen=True)
 class WrittenAnswer:
-    """What a model wrote into a question's slot by a method, or the reason why there is nothing.
-
-    ``score`` is the mean log-probability of what was written, or a stand-in's score of it. ``others`` are further
-    answers of equal standing, the best of which counts.
-    """
+    """The text that a model wrote into a question's slot by a method, or the reason why there is none."""
 
     index: int
     method: str
     text: str = ""
     score: float = 0.0
+    """The mean log-probability of the text's tokens, or a baseline's score."""
     unusable: str | None = None
-    others: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+    """Further answers with the same score; the best of all counts."""
 
 
 @runtime_checkable
 class WritesAnswers(Protocol):
-    """A model that writes what stands in a slot; ``writing_methods`` are the ways it can, the usual one first."""
+    """A model that writes text into a slot."""
 
     writing_methods: tuple[str, ...]
+    """The methods to write an answer, the default first."""
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """Write an answer of at most so many tokens for each question and method, in any order."""
+        """Write an answer of at most ``length`` tokens for each question and method, in any order."""
 
 
 @runtime_checkable
 class ComparesSenses(Protocol):
-    """A model that says how near a word in one sentence is to words in others.
-
-    ``comparing_methods`` are the ways it can, the usual one first; some stand for several (all layers), so the results
-    may have more methods than were asked for.
-    """
+    """A model that compares the sense of a word in one sentence with words in other sentences."""
 
     comparing_methods: tuple[str, ...]
+    """The methods to compare senses, the default first.
+
+    Some stand for several (``word@all`` for all layers), so results may have more methods than requested.
+    """
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """The similarity of the word in each prompt to the word in each candidate, by every method, in any order."""
+        """Score the similarity of each prompt's word to each candidate's, by every method, in any order."""
 
 
 @runtime_checkable
 class NeedsAllQuestions(Protocol):
-    """A model that must see all the questions of a run before the first is asked (the frequency baseline)."""
+    """A model that must see all questions of a run before the first is asked (the frequency baseline)."""
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Look at all the questions, and at rows of (task, relation, answer, count) where the suite knows them."""
+        """Prepare for a run.
+
+        Args:
+            questions: All questions of the run.
+            frequencies: Rows of task, relation, answer and count, if the suite has them.
+        """

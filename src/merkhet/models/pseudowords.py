@@ -1,10 +1,10 @@
-"""Pseudowords: made words without meaning, in place of the things that a hypothesis is about.
+"""Pseudowords: extra words without meaning, in place of the entities of a hypothesis.
 
-They lie around the mask's input embedding, nearer to it than any word: at exactly the distance
+Their embeddings are around that of the mask, nearer to it than any word: at exactly the distance
 
 .. math:: d = \\alpha \\cdot \\min_{t \\in V} \\lVert z_t - z_{[MASK]} \\rVert_2
 
-in random directions, any two at least d apart. A model without a mask has them around the mean of its embeddings.
+in random directions, any two at least d apart. Without a mask they are around the mean of all embeddings.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.placeholders import PSEUDOWORD_MARKS, PseudowordSettings
 from merkhet.models.protocol import CandidateScores, FloatArray
 
-_TRIES = 10_000
+_MAX_DRAWS = 10_000
 
 
 class PseudowordModel:
     """A model whose questions about [X] and [Y] are asked once with each pair of pseudowords.
 
-    Questions without such marks are asked once, as they are. Scores of the others are numbered by pair (``repeat``).
+    Questions without these placeholders are asked once, unchanged. Scores of the others are numbered by pair
+    (``repeat``).
     """
 
     def __init__(
@@ -42,15 +43,15 @@ class PseudowordModel:
         self.settings = settings or PseudowordSettings()
         points = pseudoword_embeddings(model, self.settings)
         names = [_name(mark, pair) for pair in range(self.settings.pairs) for mark in PSEUDOWORD_MARKS]
-        made = {name: torch.from_numpy(point).float() for name, point in zip(names, points, strict=True)}
-        self.inner = with_extra_words(model, {**(words or {}), **made})
+        pseudowords = {name: torch.from_numpy(point).float() for name, point in zip(names, points, strict=True)}
+        self.inner = with_extra_words(model, {**(words or {}), **pseudowords})
         self.name = model.name
         self.kind = model.kind
         self.methods = model.methods
         self.fingerprint = digest(["pseudowords", self.inner.fingerprint])
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Scores of each question with each pair."""
+        """Score each question with each pair."""
         asked: list[Question] = []
         origins: list[tuple[int, int | None]] = []
         for index, question in enumerate(questions):
@@ -64,31 +65,32 @@ class PseudowordModel:
 
     @property
     def work(self) -> dict[str, int]:
-        """What was done for scores so far, all pairs together."""
+        """The work counters of the model, for all pairs together."""
         return self.inner.work
 
     def describe(self) -> dict[str, str | int | float]:
-        """What the model is, and how its pseudowords were made."""
+        """Describe the model and its pseudowords."""
         settings = self.settings
         return {**self.inner.describe(), "pseudoword_pairs": settings.pairs, "pseudoword_alpha": settings.alpha}
 
 
 def pseudoword_embeddings(model: MaskedModel | CausalModel, settings: PseudowordSettings) -> FloatArray:
-    """Two points a pair, in float64: the same for the same weights, settings and seed on every machine.
+    """Draw two points per pair, in float64; equal on every machine for the same weights and settings.
 
-    Refuses a model in whose embedding no such points can be found.
+    Raises:
+        InputError: The embedding space has no room for such points.
     """
-    known = len((model.original or model).tokenizer)
-    table = get_base_embedding(model).weight.detach().double().cpu().numpy()[:known]
+    vocabulary = len((model.original or model).tokenizer)
+    table = get_base_embedding(model).weight.detach().double().cpu().numpy()[:vocabulary]
     centre = _centre(model, table, settings.centre)
     distances = np.linalg.norm(table - centre, axis=1)
-    apart = distances[distances > 0]
-    if not len(apart):
-        raise InputError(f"{model.name}: all its embeddings are the same, so there is no room for pseudowords")
-    radius = settings.alpha * float(apart.min())
+    positive = distances[distances > 0]
+    if not len(positive):
+        raise InputError(f"{model.name}: all its embeddings are equal, so there is no room for pseudowords")
+    radius = settings.alpha * float(positive.min())
     random = np.random.default_rng(derived_seed(settings.seed, "pseudowords"))
     points: list[FloatArray] = []
-    for _ in range(_TRIES):
+    for _ in range(_MAX_DRAWS):
         direction = random.standard_normal(table.shape[1])
         length = float(np.linalg.norm(direction))
         if length == 0:
@@ -104,11 +106,11 @@ def pseudoword_embeddings(model: MaskedModel | CausalModel, settings: Pseudoword
     )
 
 
-def _centre(model: MaskedModel | CausalModel, table: FloatArray, wanted: str) -> FloatArray:
+def _centre(model: MaskedModel | CausalModel, table: FloatArray, centre_token: str) -> FloatArray:
     tokenizer = model.tokenizer
-    token = tokenizer.mask_token_id if wanted == "mask" else tokenizer.unk_token_id
-    # The published code looks for "[MASK]" in every vocabulary and is given the unknown token where there is none.
-    if wanted == "unknown" and tokenizer.mask_token == "[MASK]":
+    token = tokenizer.mask_token_id if centre_token == "mask" else tokenizer.unk_token_id
+    # The published code looks up "[MASK]" in every vocabulary and gets the unknown token if there is none.
+    if centre_token == "unknown" and tokenizer.mask_token == "[MASK]":
         token = tokenizer.mask_token_id
     centre: FloatArray = table.mean(axis=0) if token is None else table[int(token)]
     return centre

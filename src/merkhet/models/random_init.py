@@ -1,9 +1,9 @@
-"""Models that know nothing yet: random weights in a given shape, to be trained from the beginning."""
+"""Untrained models: random weights of a given shape, to be trained from scratch."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import file_digest
 from merkhet.core.ids import digest
 from merkhet.core.records import Question
-from merkhet.models.protocol import RANDOM_WEIGHTS, CandidateScores
+from merkhet.models.protocol import RANDOM_PREFIX, CandidateScores
 
 _SHAPE = re.compile(r"(\d+)x(\d+)(?:x(\d+))?")
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-_WIDTH_OF_A_HEAD = 64
-_LONGEST = 512
-_READ = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
+_HEAD_WIDTH = 64
+_MAX_TOKENS = 512
+_HASHED_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
 
 
 @dataclass(frozen=True)
@@ -32,28 +32,27 @@ class Shape:
 
 @dataclass(frozen=True)
 class UntrainedModel:
-    """A masked model before it has learned anything: a shape with a tokenizer to be made, or another model's.
-
-    ``folder`` holds the configuration and the tokenizer of the model whose architecture it has.
-    """
+    """A masked model with random weights."""
 
     name: str
     fingerprint: str
     shape: Shape | None = None
+    """The shape of a new network, whose tokenizer is trained too."""
     folder: Path | None = None
+    """The folder of another model, whose configuration and tokenizer it has."""
     kind: str = "blank"
     methods: tuple[str, ...] = ()
 
     def describe(self) -> dict[str, str | int | float]:
-        """Nothing is known before it is made."""
+        """Describe it as random weights: there is no network yet."""
         return {"architecture": "random weights"}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Refuse: there is nothing to ask."""
+        """Raise InputError: there is nothing to ask."""
         raise InputError(f"{self.name} knows nothing yet; let it memorize facts first (merkhet memorize)")
 
     def make(self, texts: Iterable[str], vocabulary: int, seed: int) -> tuple[Any, Any]:
-        """A network of random weights and its tokenizer, which is made of texts where the model has none."""
+        """Create the network and its tokenizer, which is trained on ``texts`` unless another model's is used."""
         import torch
         import transformers
 
@@ -61,18 +60,18 @@ class UntrainedModel:
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
                 config = transformers.AutoConfig.from_pretrained(self.folder)
-            except Exception as error:  # Broken files make the libraries raise anything.
+            except Exception as error:  # The libraries raise anything for broken files.
                 raise InputError(f"{self.name}: {self.folder} cannot be read: {first_line(error)}") from error
         else:
             assert self.shape is not None
-            tokenizer = make_tokenizer(texts, vocabulary)
+            tokenizer = train_tokenizer(texts, vocabulary)
             config = transformers.RobertaConfig(
                 vocab_size=len(tokenizer),
                 hidden_size=self.shape.width,
                 num_hidden_layers=self.shape.layers,
                 num_attention_heads=self.shape.heads,
                 intermediate_size=4 * self.shape.width,
-                max_position_embeddings=_LONGEST + 2,
+                max_position_embeddings=_MAX_TOKENS + 2,
                 type_vocab_size=1,
                 pad_token_id=tokenizer.pad_token_id,
                 bos_token_id=tokenizer.bos_token_id,
@@ -84,25 +83,30 @@ class UntrainedModel:
         return network, tokenizer
 
 
-def parse_untrained_model(text: str, folder_of: Any) -> UntrainedModel:
-    """The blank model that ``random:WHAT`` means: a shape such as 2x128, or another model's architecture.
+def parse_untrained_model(text: str, find_folder: Callable[[str], Path]) -> UntrainedModel:
+    """Parse ``random:2x128`` (a shape) or ``random:NAME`` (another model's architecture).
 
-    ``folder_of`` finds the folder of another model by its name. Refuses a shape that cannot be.
+    Args:
+        text: The name with its prefix.
+        find_folder: Finds the folder of another model by its name.
+
+    Raises:
+        InputError: The shape is invalid, or there is no such model.
     """
-    what = text.removeprefix(RANDOM_WEIGHTS)
-    found = _SHAPE.fullmatch(what)
-    if found is None:
-        wanted = "write random:LAYERSxWIDTH (random:2x128), or name a masked model whose architecture it is to have"
+    description = text.removeprefix(RANDOM_PREFIX)
+    shape = _SHAPE.fullmatch(description)
+    if shape is None:
+        hint = "write random:LAYERSxWIDTH (random:2x128), or name a masked model whose architecture it is to have"
         try:
-            folder: Path = folder_of(what)
+            folder = find_folder(description)
         except InputError as error:
-            raise InputError(f"{text}: {wanted}; {error}") from error
+            raise InputError(f"{text}: {hint}; {error}") from error
         if not (folder / "config.json").is_file():
-            raise InputError(f"{text}: {wanted}")
-        files = [[name, file_digest(folder / name)] for name in _READ if (folder / name).is_file()]
+            raise InputError(f"{text}: {hint}")
+        files = [[name, file_digest(folder / name)] for name in _HASHED_FILES if (folder / name).is_file()]
         return UntrainedModel(text, digest(["random", files]), folder=folder)
-    layers, width = int(found[1]), int(found[2])
-    heads = int(found[3]) if found[3] else max(1, width // _WIDTH_OF_A_HEAD)
+    layers, width = int(shape[1]), int(shape[2])
+    heads = int(shape[3]) if shape[3] else max(1, width // _HEAD_WIDTH)
     if not layers or not width or not heads or width % heads:
         raise InputError(
             f"{text}: a width of {width} does not divide among {heads} heads; write random:2x128 or 2x96x3"
@@ -110,8 +114,8 @@ def parse_untrained_model(text: str, folder_of: Any) -> UntrainedModel:
     return UntrainedModel(text, digest(["random", layers, width, heads]), Shape(layers, width, heads))
 
 
-def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
-    """A tokenizer of bytes and of the pairs that are frequent in texts, as RoBERTa has it; nothing is unknown to it."""
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
+    """Train a byte-level BPE tokenizer like RoBERTa's; it has no unknown characters."""
     import transformers
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -126,7 +130,7 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    begin, end = (_SPECIAL[place] for place in (0, 2))
+    begin, end = _SPECIAL[0], _SPECIAL[2]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{begin} $A {end}",
         special_tokens=[(name, tokenizer.token_to_id(name)) for name in (begin, end)],
@@ -134,7 +138,7 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     names = dict(zip(("bos", "pad", "eos", "unk", "mask"), (*_SPECIAL[:-1], mask), strict=True))
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        model_max_length=_LONGEST,
+        model_max_length=_MAX_TOKENS,
         cls_token=begin,
         sep_token=end,
         **{f"{name}_token": token for name, token in names.items()},

@@ -1,4 +1,4 @@
-"""Rows of tokens and what is read of them: equal rows go through a model once, its head works where it is read."""
+"""Scheduling of token rows: equal rows go through a model once, and its head works only at positions that are read."""
 
 from __future__ import annotations
 
@@ -15,146 +15,160 @@ from merkhet.models.lm_head import log_probabilities, logits_at
 from merkhet.models.protocol import FloatArray, IntArray
 
 Row = tuple[int, ...]
+"""The token ids of one input."""
 
 
-class Plan:
-    """Tokens to be read at columns of rows, for one candidate after another; equal rows are one."""
+class ReadPlan:
+    """Tokens to read at columns of rows, for one candidate after another; equal rows are merged."""
 
     def __init__(self) -> None:
         self.rows: dict[Row, int] = {}
-        self._numbers = array("q")
+        self._row_indices = array("q")
         self._columns = array("q")
         self._tokens = array("q")
         self._starts = array("q", [0])
 
-    def row(self, ids: Row) -> int:
-        """The number of a row of tokens."""
+    def add_row(self, ids: Row) -> int:
+        """Add a row unless an equal one is there, and return its index."""
         return self.rows.setdefault(ids, len(self.rows))
 
-    def read(self, numbers: Sequence[int], columns: Sequence[int], tokens: Sequence[int]) -> None:
-        """Read tokens, each at its column of its row."""
-        self._numbers.extend(numbers)
+    def add_reads(self, row_indices: Sequence[int], columns: Sequence[int], tokens: Sequence[int]) -> None:
+        """Add tokens to read, each at a column of a row."""
+        self._row_indices.extend(row_indices)
         self._columns.extend(columns)
         self._tokens.extend(tokens)
 
-    def begin_next(self) -> None:
-        """What is read from now on is the next candidate's."""
+    def end_candidate(self) -> None:
+        """End the reads of one candidate; later reads belong to the next."""
         self._starts.append(len(self._tokens))
 
     @cached_property
     def row_indices(self) -> IntArray:
-        """The row of each token that is read."""
-        return np.array(self._numbers, dtype=np.int64)
+        """The row of each token."""
+        return np.array(self._row_indices, dtype=np.int64)
 
     @cached_property
     def columns(self) -> IntArray:
-        """Its column."""
+        """The column of each token."""
         return np.array(self._columns, dtype=np.int64)
 
     @cached_property
     def tokens(self) -> IntArray:
-        """The token itself."""
+        """The tokens to read."""
         return np.array(self._tokens, dtype=np.int64)
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where the tokens of each candidate begin, and where the last one's end."""
+        """Where the tokens of each candidate begin, and where those of the last one end."""
         return np.array(self._starts, dtype=np.int64)
 
 
-class Reads:
-    """The plans of many prompts together."""
+class RowScheduler:
+    """Runs the plans of many prompts together."""
 
     def __init__(self) -> None:
         self.rows: dict[Row, int] = {}
         self.size = 0
-        self._numbers: list[IntArray] = []
+        self._row_indices: list[IntArray] = []
         self._columns: list[IntArray] = []
         self._tokens: list[IntArray] = []
 
-    def add(self, plan: Plan, before: Row = (), after: Row = ()) -> int:
-        """Carry out a plan between the tokens of a prompt; returns the place of its first value."""
-        numbers = [self.rows.setdefault((*before, *inner, *after), len(self.rows)) for inner in plan.rows]
-        self._numbers.append(np.array(numbers, dtype=np.int64)[plan.row_indices])
-        self._columns.append(plan.columns + len(before))
+    def add(self, plan: ReadPlan, prefix: Row = (), suffix: Row = ()) -> int:
+        """Add a plan whose rows stand between the tokens of a prompt; return the index of its first value."""
+        row_indices = [self.rows.setdefault((*prefix, *row, *suffix), len(self.rows)) for row in plan.rows]
+        self._row_indices.append(np.array(row_indices, dtype=np.int64)[plan.row_indices])
+        self._columns.append(plan.columns + len(prefix))
         self._tokens.append(plan.tokens)
         self.size += len(plan.tokens)
         return self.size - len(plan.tokens)
 
-    def values(self, model: Any, pad: int, budget: int, early: Any = None) -> tuple[FloatArray, int]:
-        """The log-probability of every token that is read, in the order of reading, and the budget that was found."""
+    def run(self, model: Any, pad: int, budget: int, pick_after: Any = None) -> tuple[FloatArray, int]:
+        """Return the log-probability of every token in the order of the plans, and the token budget that fits."""
         values = np.empty(self.size)
         if not self.size:
             return values, budget
         columns = np.concatenate(self._columns)
         # Several tokens may be read at one position: the head works there once.
         width = int(columns.max()) + 1
-        positions, at = np.unique(np.concatenate(self._numbers) * width + columns, return_inverse=True)
-        order = np.argsort(at, kind="stable")
-        firsts = np.searchsorted(at[order], np.arange(len(positions) + 1))
+        positions, inverse = np.unique(np.concatenate(self._row_indices) * width + columns, return_inverse=True)
+        order = np.argsort(inverse, kind="stable")
+        firsts = np.searchsorted(inverse[order], np.arange(len(positions) + 1))
         tokens = np.concatenate(self._tokens)
 
-        def take(some: IntArray, logits: torch.Tensor) -> None:
-            own = order[_ranges(firsts[some], firsts[some + 1])]
-            lines = np.repeat(np.arange(len(some)), firsts[some + 1] - firsts[some])
+        def store(batch_positions: IntArray, logits: torch.Tensor) -> None:
+            starts, stops = firsts[batch_positions], firsts[batch_positions + 1]
+            reads = order[_ranges(starts, stops)]
+            lines = np.repeat(np.arange(len(batch_positions)), stops - starts)
             device = logits.device
-            values[own] = log_probabilities(
-                logits, torch.from_numpy(lines).to(device), torch.from_numpy(tokens[own]).to(device)
+            values[reads] = log_probabilities(
+                logits, torch.from_numpy(lines).to(device), torch.from_numpy(tokens[reads]).to(device)
             )
 
         rows = list(self.rows)
-        budget = read_positions(model, rows, positions // width, positions % width, pad, budget, take, early)
+        budget = read_positions(model, rows, positions // width, positions % width, pad, budget, store, pick_after)
         return values, budget
 
 
 def read_positions(
     model: Any,
     rows: Sequence[Row],
-    numbers: IntArray,
+    row_indices: IntArray,
     columns: IntArray,
     pad: int,
     budget: int,
-    take: Callable[[IntArray, torch.Tensor], None],
-    early: Any = None,
+    store: Callable[[IntArray, torch.Tensor], None],
+    pick_after: Any = None,
 ) -> int:
-    """Run rows through a model; ``take`` gets, batch by batch, numbers of positions and the logits there.
+    """Run rows through a model in batches and read logits at chosen positions.
 
-    Positions are given by row number (ascending) and column. Returns the token budget that was found to fit.
+    Args:
+        model: The network.
+        rows: The distinct rows.
+        row_indices: The row of each position, ascending.
+        columns: The column of each position.
+        pad: The padding token.
+        budget: The maximum number of tokens in a batch.
+        store: Called for each batch with the indices of its positions and the logits there.
+        pick_after: The module after which the positions are picked; see :func:`merkhet.models.lm_head.logits_at`.
+
+    Returns:
+        The token budget that fits into memory.
     """
-    firsts = np.searchsorted(numbers, np.arange(len(rows) + 1))
+    firsts = np.searchsorted(row_indices, np.arange(len(rows) + 1))
     lengths = [len(row) for row in rows]
 
     def forward(batch: list[int]) -> None:
-        chosen = np.array(batch)
-        own = _ranges(firsts[chosen], firsts[chosen + 1])
-        lines = np.repeat(np.arange(len(batch)), firsts[chosen + 1] - firsts[chosen])
+        batch_rows = np.array(batch)
+        starts, stops = firsts[batch_rows], firsts[batch_rows + 1]
+        positions = _ranges(starts, stops)
+        lines = np.repeat(np.arange(len(batch)), stops - starts)
         device = model.device
-        inputs = padded([rows[i] for i in batch], pad, device)
+        inputs = pad_rows([rows[i] for i in batch], pad, device)
         with torch.inference_mode():
-            places = torch.from_numpy(lines).to(device), torch.from_numpy(columns[own]).to(device)
-            logits = logits_at(model, *places, early, **inputs)
-            take(own, logits)
+            where = torch.from_numpy(lines).to(device), torch.from_numpy(columns[positions]).to(device)
+            logits = logits_at(model, *where, pick_after, **inputs)
+            store(positions, logits)
 
     return run_batches(lengths, budget, forward)
 
 
-def padded(rows: Sequence[Row], pad: int, device: Any) -> dict[str, torch.Tensor]:
-    """Rows as the input of a network, filled up on the right; what was filled up is not seen."""
+def pad_rows(rows: Sequence[Row], pad: int, device: Any) -> dict[str, torch.Tensor]:
+    """Pad rows on the right to one batch; an attention mask hides the padding."""
     longest = max(map(len, rows))
     ids = np.full((len(rows), longest), pad, dtype=np.int64)
-    seen = np.zeros((len(rows), longest), dtype=np.int64)
+    attention_mask = np.zeros((len(rows), longest), dtype=np.int64)
     for line, row in enumerate(rows):
         ids[line, : len(row)] = row
-        seen[line, : len(row)] = 1
+        attention_mask[line, : len(row)] = 1
     inputs = {"input_ids": torch.from_numpy(ids).to(device)}
-    if not seen.all():
-        inputs["attention_mask"] = torch.from_numpy(seen).to(device)
+    if not attention_mask.all():
+        inputs["attention_mask"] = torch.from_numpy(attention_mask).to(device)
     return inputs
 
 
 def _ranges(starts: IntArray, stops: IntArray) -> IntArray:
-    """The numbers from each start to its stop, one range after another."""
+    """Concatenate the ranges from each start to its stop."""
     counts = stops - starts
     skipped = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    found: IntArray = np.arange(int(counts.sum())) + np.repeat(starts - skipped, counts)
-    return found
+    ranges: IntArray = np.arange(int(counts.sum())) + np.repeat(starts - skipped, counts)
+    return ranges

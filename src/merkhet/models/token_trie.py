@@ -1,4 +1,4 @@
-"""Sequences of tokens as trees, so that what they share is computed once."""
+"""Tries of token sequences, so that shared prefixes are computed once."""
 
 from __future__ import annotations
 
@@ -11,45 +11,51 @@ from numpy.typing import NDArray
 from merkhet.models.protocol import IntArray
 
 ROOT = -1
-"""Stands for the token that all sequences follow."""
+"""The source of edges that leave the root: the token that all sequences follow."""
 
 
 @dataclass(frozen=True)
 class TokenTrie:
-    """Token sequences that follow one root, with their common beginnings merged.
+    """Token sequences after one root, with their common prefixes merged.
 
-    The nodes that something follows go through the model (``tokens``, ``depths`` below the root, ``seen``: which node
-    sees which); an edge is a token to be predicted after a node or the root (``sources``, ``targets``). ``paths`` holds
-    the edges of each sequence, one after another, beginning at ``starts``; ``members`` says which sequences these are.
-    A sequence's last token is only ever predicted, so it costs no position.
+    A node is a token that something follows; nodes go through the model. An edge is a token to predict after a node or
+    the root. The last token of a sequence is only predicted, so it costs no position.
     """
 
     tokens: IntArray
+    """The token of each node."""
     depths: IntArray
+    """The depth of each node below the root."""
     visible: NDArray[np.bool_]
+    """Which node attends to which: itself and its ancestors."""
     sources: IntArray
+    """The node that each edge leaves."""
     targets: IntArray
+    """The token that each edge predicts."""
     paths: IntArray
+    """The edges of each sequence, one sequence after another."""
     starts: IntArray
+    """Where each sequence begins in ``paths``, and where the last one ends."""
     sequence_ids: IntArray
+    """The index of each sequence in the list that the trie was built from."""
 
 
-def build_tries(sequences: Sequence[Sequence[int]], most_nodes: int) -> list[TokenTrie]:
-    """Trees that hold all the sequences, none with more nodes than allowed but where one sequence alone has more.
+def build_tries(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[TokenTrie]:
+    """Build tries that hold all sequences, with at most ``max_nodes`` nodes unless a single sequence has more.
 
-    Sequences that begin alike are neighbours, whatever the order in which they are given.
+    Sequences with a common prefix are neighbours, whatever their order in the list.
     """
-    trees: list[TokenTrie] = []
-    growing = _Growing()
-    for number in sorted(range(len(sequences)), key=lambda number: tuple(sequences[number])):
-        if growing.members and len(growing.tokens) + growing.missing(sequences[number]) > most_nodes:
-            trees.append(growing.grown())
-            growing = _Growing()
-        growing.add(number, sequences[number])
-    return [*trees, growing.grown()]
+    tries: list[TokenTrie] = []
+    builder = _TrieBuilder()
+    for index in sorted(range(len(sequences)), key=lambda index: tuple(sequences[index])):
+        if builder.sequence_ids and len(builder.tokens) + builder.count_new_nodes(sequences[index]) > max_nodes:
+            tries.append(builder.build())
+            builder = _TrieBuilder()
+        builder.add(index, sequences[index])
+    return [*tries, builder.build()]
 
 
-class _Growing:
+class _TrieBuilder:
     def __init__(self) -> None:
         self.tokens: list[int] = []
         self.parents: list[int] = []
@@ -57,48 +63,47 @@ class _Growing:
         self.targets: list[int] = []
         self.paths: list[int] = []
         self.starts: list[int] = [0]
-        self.members: list[int] = []
+        self.sequence_ids: list[int] = []
         self._edges: dict[tuple[int, int], int] = {}
         self._nodes: dict[int, int] = {}
 
-    def missing(self, sequence: Sequence[int]) -> int:
-        """How many nodes a sequence would add."""
+    def count_new_nodes(self, sequence: Sequence[int]) -> int:
         node = ROOT
-        for place, token in enumerate(sequence[:-1]):
+        for depth, token in enumerate(sequence[:-1]):
             edge = self._edges.get((node, token))
             if edge is None or edge not in self._nodes:
-                return len(sequence) - 1 - place
+                return len(sequence) - 1 - depth
             node = self._nodes[edge]
         return 0
 
-    def add(self, number: int, sequence: Sequence[int]) -> None:
+    def add(self, index: int, sequence: Sequence[int]) -> None:
         node = ROOT
-        for place, token in enumerate(sequence):
+        for depth, token in enumerate(sequence):
             edge = self._edges.setdefault((node, token), len(self.sources))
             if edge == len(self.sources):
                 self.sources.append(node)
                 self.targets.append(token)
             self.paths.append(edge)
-            if place < len(sequence) - 1:
+            if depth < len(sequence) - 1:
                 if edge not in self._nodes:
                     self._nodes[edge] = len(self.tokens)
                     self.tokens.append(token)
                     self.parents.append(node)
                 node = self._nodes[edge]
         self.starts.append(len(self.paths))
-        self.members.append(number)
+        self.sequence_ids.append(index)
 
-    def grown(self) -> TokenTrie:
+    def build(self) -> TokenTrie:
         size = len(self.tokens)
-        seen = np.eye(size, dtype=np.bool_)
+        visible = np.eye(size, dtype=np.bool_)
         depths = np.zeros(size, dtype=np.int64)
         for node, parent in enumerate(self.parents):
             if parent != ROOT:
-                seen[node] |= seen[parent]
+                visible[node] |= visible[parent]
                 depths[node] = depths[parent] + 1
-        lists = (self.sources, self.targets, self.paths, self.starts, self.members)
-        return TokenTrie(_whole(self.tokens), depths, seen, *(_whole(values) for values in lists))
+        lists = (self.sources, self.targets, self.paths, self.starts, self.sequence_ids)
+        return TokenTrie(_int_array(self.tokens), depths, visible, *(_int_array(values) for values in lists))
 
 
-def _whole(values: list[int]) -> IntArray:
+def _int_array(values: list[int]) -> IntArray:
     return np.array(values, dtype=np.int64)

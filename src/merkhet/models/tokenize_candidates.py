@@ -1,4 +1,4 @@
-"""Candidates tokenised in their sentence, and which tokens are theirs."""
+"""Tokenization of candidates in their sentences."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from merkhet.models.protocol import CandidateScores, IntArray
 
 IN_PLACE = "in place"
 APART = "apart"
-_CHECKED = 3
-_KEPT_WINDOWS = 200_000
-_KEPT_LISTS = 1000
+_MAX_CHECKED = 3
+_MAX_CACHED_WINDOWS = 200_000
+_MAX_CACHED_LISTS = 1000
 CHINESE = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f"
 )
-"""The characters that a BERT normalizer makes words of their own, as ranges of a pattern."""
+"""The characters that a BERT normalizer splits into single words, as ranges of a character class."""
 _ONLY_CHINESE = re.compile(f"[{CHINESE}]+")
-# For each kind a word, and a word that the slot cannot touch: another one stands between.
+# For each kind of word: a word, and a word that cannot touch the slot because another one follows it.
 _WORDS = {
     "blanks": (r"\S+", r"\S+(?=\s+\S)"),
     "characters": (
@@ -32,95 +32,101 @@ _WORDS = {
         rf"(?:[{CHINESE}](?=\s*\S)|[^\s{CHINESE}]+(?=\s+\S|[{CHINESE}]))",
     ),
 }
-# Before the slot: a word as surroundings, then the last word. After it: the rest of a word, then a word.
-_TAILS = {kind: re.compile(rf"((?:{apart})?)(\s*(?:{word})?\s*)$") for kind, (word, apart) in _WORDS.items()}
+# Before the slot: a word of context, then the last word. After the slot: the rest of a word, then a word of context.
+_TAILS = {kind: re.compile(rf"((?:{context})?)(\s*(?:{word})?\s*)$") for kind, (word, context) in _WORDS.items()}
 _HEADS = {kind: re.compile(rf"((?:{word})?)(\s*(?:{word})?)") for kind, (word, _) in _WORDS.items()}
-# A piece of a vocabulary in which a blank follows something else; and blanks that some tokens do reach over.
-_OVER_A_BLANK = re.compile(r"[^\sĠ▁Ċĉč][Ġ▁ ]")
-_ODD_BLANKS = re.compile(r"[^\S ]|  ")
+# Vocabulary entries in which a space follows something else, and whitespace that some tokens span.
+_SPANS_SPACE = re.compile(r"[^\sĠ▁Ċĉč][Ġ▁ ]")
+_UNUSUAL_SPACE = re.compile(r"[^\S ]|  ")
 
-Made = TypeVar("Made")
+Cached = TypeVar("Cached")
 
 
 class UnusableError(Exception):
-    """A question cannot be asked of this model; the text says why."""
+    """A question cannot be asked of this model; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizedCandidate:
-    """Tokens with one candidate among them: their ids, and the range of those that touch the candidate.
-
-    ``joined`` says of each token whether it goes on with the word of the token before.
-    """
+    """One candidate among the tokens of its sentence, or of a part of it."""
 
     ids: tuple[int, ...]
     start: int
+    """The first token that touches the candidate."""
     stop: int
-    joined: tuple[bool, ...]
+    """The token after the last one that touches the candidate."""
+    continues_word: tuple[bool, ...]
+    """Whether each token belongs to the same word as the token before it."""
 
 
 @dataclass(frozen=True)
 class CandidateWindows:
-    """For each candidate of a list the tokens around the slot that depend on it; shared by prompts.
-
-    ``problem`` says why this model cannot be asked about the list; ``same`` holds, for each candidate whose tokens are
-    those of an earlier one, the number of that one. What models work out from a list of windows they keep here.
-    """
+    """The tokens around the slot that depend on the candidate, for each candidate of a list; shared by prompts."""
 
     candidates: list[TokenizedCandidate]
     problem: str | None
-    same: dict[int, int]
-    _kept: dict[Hashable, Any] = field(default_factory=dict)
+    """Why the model cannot be asked about this list."""
+    duplicates: dict[int, int]
+    """For each candidate with the same tokens as an earlier one, the index of the earlier one."""
+    _cache: dict[Hashable, Any] = field(default_factory=dict)
 
-    def kept(self, name: Hashable, make: Callable[[], Made]) -> Made:
-        """What was worked out under this name, made on first use."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        made: Made = self._kept[name]
-        return made
+    def cached(self, key: Hashable, compute: Callable[[], Cached]) -> Cached:
+        """Return what was computed from this list under ``key``; compute it on first use."""
+        if key not in self._cache:
+            self._cache[key] = compute()
+        value: Cached = self._cache[key]
+        return value
 
 
 @dataclass(frozen=True)
 class TokenizedCandidates:
-    """The candidates of one prompt in its slot: the tokens before and after that all have in common, and windows."""
+    """The candidates of one prompt in its slot."""
 
     prefix: tuple[int, ...]
+    """The tokens before the windows, common to all candidates."""
     windows: CandidateWindows
     suffix: tuple[int, ...]
-    joined_before: tuple[bool, ...] = ()
-    joined_after: tuple[bool, ...] = ()
+    """The tokens after the windows, common to all candidates."""
+    prefix_continues_word: tuple[bool, ...] = ()
+    suffix_continues_word: tuple[bool, ...] = ()
 
     def __len__(self) -> int:
         return len(self.windows.candidates)
 
     def __iter__(self) -> Iterator[TokenizedCandidate]:
-        """Every candidate in its whole sentence."""
-        return (self.sentence(number) for number in range(len(self)))
+        """Iterate over the candidates, each in its whole sentence."""
+        return (self.sentence(index) for index in range(len(self)))
 
-    def sentence(self, number: int) -> TokenizedCandidate:
-        """One candidate in its whole sentence."""
-        one, shift = self.windows.candidates[number], len(self.prefix)
+    def sentence(self, index: int) -> TokenizedCandidate:
+        """Return one candidate in its whole sentence."""
+        window, offset = self.windows.candidates[index], len(self.prefix)
         return TokenizedCandidate(
-            (*self.prefix, *one.ids, *self.suffix),
-            shift + one.start,
-            shift + one.stop,
-            (*self.joined_before, *one.joined, *self.joined_after),
+            (*self.prefix, *window.ids, *self.suffix),
+            offset + window.start,
+            offset + window.stop,
+            (*self.prefix_continues_word, *window.continues_word, *self.suffix_continues_word),
         )
 
 
 class CandidateTokenizer:
-    """Places the candidates of questions by one model's tokenizer, within what the model takes.
+    """Tokenizes the candidates of questions with one model's tokenizer.
 
-    A sentence is tokenised whole for one candidate; for the others only the words around the slot are tokenised
-    anew, and once for all prompts that end and go on with the same words. Where no token of the vocabulary reaches
-    over a blank this is the same; for some candidates of every prompt it is checked, and a prompt that fails is
-    tokenised whole for each candidate.
+    ``in place``, the default: a sentence is tokenized whole for one candidate. For the others only the words around
+    the slot are tokenized, once for all prompts with the same words there. This gives the same tokens if no token of
+    the vocabulary spans a space. It is checked for some candidates of every prompt; a prompt that fails the check is
+    tokenized whole for each candidate.
 
-    That is ``in place``. With ``apart`` a candidate has the tokens that it has alone, and the sentence those that it
-    has around a mask: what many published programs do, and not what a model has read where a blank belongs to the
-    word after it. ``unwritten`` are tokens that no candidate may hold. Without ``special_tokens`` none stands around a
-    sentence; ``longest`` is how many tokens of a sentence with candidates are taken, where that is less than the model
-    takes.
+    ``apart``: a candidate has the tokens that it has alone, and the sentence those that it has around a mask. Many
+    published programs do this. It differs from what a model was trained on where a space belongs to the word after it.
+
+    Args:
+        name: The model's name, for messages.
+        tokenizer: A fast tokenizer.
+        config: The model's configuration.
+        candidates: ``in place`` or ``apart``.
+        input_only: Token ids that no candidate may contain.
+        special_tokens: Whether sentences are tokenized with the model's special tokens.
+        max_tokens: The maximum length of a sentence with a candidate, where it is below the model's own maximum.
     """
 
     def __init__(
@@ -129,179 +135,194 @@ class CandidateTokenizer:
         tokenizer: Any,
         config: Any,
         candidates: str = IN_PLACE,
-        unwritten: frozenset[int] = frozenset(),
+        input_only: frozenset[int] = frozenset(),
         special_tokens: bool = True,
-        longest: int | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         self.backend = fast_backend(tokenizer, name)
-        self.unwritten = unwritten
-        self.stand_in = _stand_in(tokenizer, self.backend) if candidates == APART else None
+        self.input_only = input_only
+        self.slot_token = _slot_token(tokenizer, self.backend) if candidates == APART else None
         self.unknown = tokenizer.unk_token_id
         self.special_tokens = special_tokens
-        self.model_max_tokens = longest_input(config, tokenizer)
-        self.max_tokens = min(self.model_max_tokens, longest or self.model_max_tokens)
-        self.words = _kind_of_word(self.backend)
-        self.kept_places: dict[tuple[str, ...], IntArray | None] = {}
+        self.model_max_tokens = max_input_tokens(config, tokenizer)
+        self.max_tokens = min(self.model_max_tokens, max_tokens or self.model_max_tokens)
+        self.word_kind = _word_kind(self.backend)
+        self.writable_indices: dict[tuple[str, ...], IntArray | None] = {}
         self._windows: dict[tuple[str, ...], dict[str, TokenizedCandidate]] = {}
         self._lists: dict[tuple[tuple[str, ...], tuple[str, ...]], CandidateWindows] = {}
-        self._alone: dict[tuple[str, ...], bool] = {}
+        self._context_free: dict[tuple[str, ...], bool] = {}
 
     def tokenize_questions(
         self, questions: Sequence[Question]
     ) -> tuple[dict[int, TokenizedCandidates], list[CandidateScores]]:
-        """The placed candidates of each question that can be asked, by its index, and why the others cannot."""
+        """Tokenize the candidates of each question.
+
+        Returns:
+            The tokenized candidates by question index, and a result with the reason for each unusable question.
+        """
         usable: dict[int, TokenizedCandidates] = {}
         unusable: list[CandidateScores] = []
         for index, question in enumerate(questions):
             try:
-                placed = self.tokenize_candidates(question.prompt, question.candidates)
-                _refuse_the_same(question, placed.windows)
-                usable[index] = placed
+                tokenized = self.tokenize_candidates(question.prompt, question.candidates)
+                _check_duplicates(question, tokenized.windows)
+                usable[index] = tokenized
             except UnusableError as reason:
                 unusable.append(CandidateScores(index, unusable=str(reason)))
         return usable, unusable
 
     def tokenize_candidates(self, prompt: str, candidates: Sequence[str]) -> TokenizedCandidates:
-        """Every candidate in the prompt's slot, tokenised with its sentence.
+        """Tokenize every candidate in the prompt's slot.
 
-        Tokens are mapped by characters, so a token that spans the join belongs to the candidate and is never lost.
-        Raises UnusableError where there is no candidate, one has no token, holds the unknown token, or makes the
-        sentence too long.
+        Tokens are mapped by characters. A token that spans the boundary of the slot belongs to the candidate.
+
+        Raises:
+            UnusableError: There is no candidate, or a candidate has no token, contains the unknown token, or makes the
+                sentence too long.
         """
         if not candidates:
             raise UnusableError("the list of candidates is empty")
         before, after = prompt.split(SLOT)
-        if self.stand_in is None:
-            placed = self._by_windows(before, after, tuple(candidates))
+        if self.slot_token is None:
+            tokenized = self._tokenize_by_windows(before, after, tuple(candidates))
         else:
-            placed = self._apart(before, after, tuple(candidates), *self.stand_in)
-        if placed is None:
-            placed = TokenizedCandidates((), self._gathered(candidates, self._whole(before, after, candidates)), ())
-        if placed.windows.problem:
-            raise UnusableError(placed.windows.problem)
-        longest = placed.windows.kept("longest", lambda: max(len(one.ids) for one in placed.windows.candidates))
-        tokens = len(placed.prefix) + longest + len(placed.suffix)
-        refuse_too_long(tokens, self.max_tokens)
-        return placed
+            tokenized = self._tokenize_apart(before, after, tuple(candidates), *self.slot_token)
+        if tokenized is None:
+            windows = self._collect_windows(candidates, self._tokenize_whole(before, after, candidates))
+            tokenized = TokenizedCandidates((), windows, ())
+        if tokenized.windows.problem:
+            raise UnusableError(tokenized.windows.problem)
+        longest = tokenized.windows.cached(
+            "longest", lambda: max(len(window.ids) for window in tokenized.windows.candidates)
+        )
+        check_length(len(tokenized.prefix) + longest + len(tokenized.suffix), self.max_tokens)
+        return tokenized
 
     def encode(self, sentences: Sequence[str]) -> list[Any]:
-        """Whole sentences tokenised, within the special tokens that the model is asked with."""
-        found: list[Any] = self.backend.encode_batch(list(sentences), add_special_tokens=self.special_tokens)
-        return found
+        """Tokenize whole sentences, with special tokens if the model is asked with them."""
+        encodings: list[Any] = self.backend.encode_batch(list(sentences), add_special_tokens=self.special_tokens)
+        return encodings
 
-    def _whole(self, before: str, after: str, candidates: Sequence[str]) -> list[TokenizedCandidate]:
-        """Every sentence tokenised from end to end."""
+    def _tokenize_whole(self, before: str, after: str, candidates: Sequence[str]) -> list[TokenizedCandidate]:
         encodings = self.encode([before + text + after for text in candidates])
         return [
             TokenizedCandidate(
                 tuple(encoding.ids),
-                *touching(encoding, len(before), len(before) + len(text)),
-                tuple(_joined(encoding)),
+                *token_span(encoding, len(before), len(before) + len(text)),
+                tuple(_continues_word(encoding)),
             )
             for text, encoding in zip(candidates, encodings, strict=True)
         ]
 
-    def _gathered(self, candidates: Sequence[str], windows: list[TokenizedCandidate]) -> CandidateWindows:
+    def _collect_windows(self, candidates: Sequence[str], windows: list[TokenizedCandidate]) -> CandidateWindows:
         first: dict[tuple[tuple[int, ...], int, int], int] = {}
-        same = {}
-        for number, one in enumerate(windows):
-            earlier = first.setdefault((one.ids, one.start, one.stop), number)
-            if earlier != number:
-                same[number] = earlier
-        return CandidateWindows(windows, self._problem(candidates, windows), same)
+        duplicates = {}
+        for index, window in enumerate(windows):
+            earlier = first.setdefault((window.ids, window.start, window.stop), index)
+            if earlier != index:
+                duplicates[index] = earlier
+        return CandidateWindows(windows, self._find_problem(candidates, windows), duplicates)
 
-    def _problem(self, candidates: Sequence[str], windows: Sequence[TokenizedCandidate]) -> str | None:
-        for text, one in zip(candidates, windows, strict=True):
-            if one.start == one.stop:
+    def _find_problem(self, candidates: Sequence[str], windows: Sequence[TokenizedCandidate]) -> str | None:
+        for text, window in zip(candidates, windows, strict=True):
+            tokens = window.ids[window.start : window.stop]
+            if window.start == window.stop:
                 return f"the candidate {text!r} has no token in this model's vocabulary"
-            if self.unknown is not None and self.unknown in one.ids[one.start : one.stop]:
+            if self.unknown is not None and self.unknown in tokens:
                 return f"the candidate {text!r} holds a token that this model does not know"
-            if not self.unwritten.isdisjoint(one.ids[one.start : one.stop]):
+            if not self.input_only.isdisjoint(tokens):
                 return f"the candidate {text!r} holds a word that this model reads and never writes"
         return None
 
-    def _apart(
-        self, before: str, after: str, candidates: tuple[str, ...], mask: str, backend: Any
+    def _tokenize_apart(
+        self, before: str, after: str, candidates: tuple[str, ...], slot_text: str, backend: Any
     ) -> TokenizedCandidates:
-        """Every candidate as it is alone, in the place of a mask in the sentence."""
         if ((), candidates) not in self._lists:
-            self._make_room()
+            self._limit_cache()
             encodings = self.backend.encode_batch(list(candidates), add_special_tokens=False)
-            alone = [TokenizedCandidate(tuple(one.ids), 0, len(one.ids), tuple(_joined(one))) for one in encodings]
-            self._lists[(), candidates] = self._gathered(candidates, alone)
-        encoding = backend.encode(before + mask + after, add_special_tokens=self.special_tokens)
-        joined = tuple(_joined(encoding))
-        first, last = touching(encoding, len(before), len(before) + len(mask))
+            windows = [
+                TokenizedCandidate(tuple(encoding.ids), 0, len(encoding.ids), tuple(_continues_word(encoding)))
+                for encoding in encodings
+            ]
+            self._lists[(), candidates] = self._collect_windows(candidates, windows)
+        encoding = backend.encode(before + slot_text + after, add_special_tokens=self.special_tokens)
+        continues_word = tuple(_continues_word(encoding))
+        start, stop = token_span(encoding, len(before), len(before) + len(slot_text))
         return TokenizedCandidates(
-            tuple(encoding.ids[:first]),
+            tuple(encoding.ids[:start]),
             self._lists[(), candidates],
-            tuple(encoding.ids[last:]),
-            joined[:first],
-            joined[last:],
+            tuple(encoding.ids[stop:]),
+            continues_word[:start],
+            continues_word[stop:],
         )
 
-    def _by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> TokenizedCandidates | None:
-        """The same from one whole sentence and the windows of all candidates; None where that cannot be trusted."""
-        if len(candidates) <= _CHECKED + 1 or self.words is None or _ODD_BLANKS.search(before + SLOT + after):
+    def _tokenize_by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> TokenizedCandidates | None:
+        """Tokenize one whole sentence and the windows of all candidates; None where that may be inexact."""
+        few = len(candidates) <= _MAX_CHECKED + 1
+        if few or self.word_kind is None or _UNUSUAL_SPACE.search(before + SLOT + after):
             return None
-        windows = self._windows_for(before, after, candidates)
-        if windows.kept("ends in a blank", lambda: any(not text[-1:].strip() for text in candidates)):
-            return None  # It may share a token with a blank after the slot.
-        checked = windows.kept("checked", lambda: _spread(candidates))
-        sentences = self._whole(before, after, [candidates[number] for number in checked])
-        reference, own = sentences[0], windows.candidates[checked[0]]
-        left = reference.start - own.start
-        right = len(reference.ids) - (reference.stop + len(own.ids) - own.stop)
-        if left < 0 or right < 0 or own.start == own.stop:
+        windows = self._tokenize_windows(before, after, candidates)
+        if windows.cached("ends in a blank", lambda: any(not text[-1:].strip() for text in candidates)):
+            return None  # The candidate may share a token with a space after the slot.
+        checked = windows.cached("checked", lambda: _select_checked(candidates))
+        sentences = self._tokenize_whole(before, after, [candidates[index] for index in checked])
+        reference, window = sentences[0], windows.candidates[checked[0]]
+        left = reference.start - window.start
+        right = len(reference.ids) - (reference.stop + len(window.ids) - window.stop)
+        if left < 0 or right < 0 or window.start == window.stop:
             return None
         end = len(reference.ids) - right
-        placed = TokenizedCandidates(
-            reference.ids[:left], windows, reference.ids[end:], reference.joined[:left], reference.joined[end:]
+        tokenized = TokenizedCandidates(
+            reference.ids[:left],
+            windows,
+            reference.ids[end:],
+            reference.continues_word[:left],
+            reference.continues_word[end:],
         )
-        same = all(placed.sentence(n) == whole for n, whole in zip(checked, sentences, strict=True))
-        return placed if same else None
+        equal = all(tokenized.sentence(index) == sentence for index, sentence in zip(checked, sentences, strict=True))
+        return tokenized if equal else None
 
-    def _windows_for(self, before: str, after: str, candidates: tuple[str, ...]) -> CandidateWindows:
-        assert self.words is not None
-        if self.words == "characters" and self._stands_alone(candidates):
-            before = after = ""  # Whatever is around them does not change their tokens.
-        tail, head = _TAILS[self.words].search(before), _HEADS[self.words].match(after)
+    def _tokenize_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> CandidateWindows:
+        assert self.word_kind is not None
+        if self.word_kind == "characters" and self._is_context_free(candidates):
+            before = after = ""
+        tail, head = _TAILS[self.word_kind].search(before), _HEADS[self.word_kind].match(after)
         assert tail is not None and head is not None
-        surroundings = (tail[1], tail[2], head[1], head[2])
-        if (surroundings, candidates) not in self._lists:
-            self._make_room()
-            known = self._windows.setdefault(surroundings, {})
+        context = (tail[1], tail[2], head[1], head[2])
+        if (context, candidates) not in self._lists:
+            self._limit_cache()
+            known = self._windows.setdefault(context, {})
             missing = [text for text in dict.fromkeys(candidates) if text not in known]
             encodings = self.backend.encode_batch(
                 [tail[0] + text + head[0] for text in missing], add_special_tokens=False
             )
             for text, encoding in zip(missing, encodings, strict=True):
-                known[text] = _window(encoding, len(tail[1]), len(tail[0]), text, len(head[1]))
-            self._lists[surroundings, candidates] = self._gathered(candidates, [known[text] for text in candidates])
-        return self._lists[surroundings, candidates]
+                known[text] = _cut_window(encoding, len(tail[1]), len(tail[0]), text, len(head[1]))
+            self._lists[context, candidates] = self._collect_windows(candidates, [known[text] for text in candidates])
+        return self._lists[context, candidates]
 
-    def _stands_alone(self, candidates: tuple[str, ...]) -> bool:
-        """Whether all of these consist of characters that are words of their own."""
-        if candidates not in self._alone:
-            self._alone[candidates] = all(_ONLY_CHINESE.fullmatch(text) for text in candidates)
-        return self._alone[candidates]
+    def _is_context_free(self, candidates: tuple[str, ...]) -> bool:
+        """Whether all characters of the candidates are words of their own, so that no context changes their tokens."""
+        if candidates not in self._context_free:
+            self._context_free[candidates] = all(_ONLY_CHINESE.fullmatch(text) for text in candidates)
+        return self._context_free[candidates]
 
-    def _make_room(self) -> None:
-        if len(self._lists) >= _KEPT_LISTS or sum(map(len, self._windows.values())) > _KEPT_WINDOWS:
+    def _limit_cache(self) -> None:
+        if len(self._lists) >= _MAX_CACHED_LISTS or sum(map(len, self._windows.values())) > _MAX_CACHED_WINDOWS:
             self._windows.clear()
             self._lists.clear()
-            self._alone.clear()
+            self._context_free.clear()
 
 
-def refuse_too_long(tokens: int, longest: int) -> None:
-    """Refuse what the model does not take."""
-    if tokens > longest:
-        raise UnusableError(f"too long: {tokens} tokens, and the model takes {longest}")
+def check_length(tokens: int, max_tokens: int) -> None:
+    """Raise UnusableError if an input is longer than the model takes."""
+    if tokens > max_tokens:
+        raise UnusableError(f"too long: {tokens} tokens, and the model takes {max_tokens}")
 
 
-def _refuse_the_same(question: Question, windows: CandidateWindows) -> None:
-    """Refuse a question whose right answer has the very tokens of a wrong one: the model cannot tell them apart."""
-    for later, earlier in windows.same.items():
+def _check_duplicates(question: Question, windows: CandidateWindows) -> None:
+    """Raise UnusableError if a right and a wrong candidate have the same tokens: no model can tell them apart."""
+    for later, earlier in windows.duplicates.items():
         texts = question.candidates[earlier], question.candidates[later]
         if len({text in question.answers for text in texts}) > 1:
             raise UnusableError(
@@ -309,38 +330,43 @@ def _refuse_the_same(question: Question, windows: CandidateWindows) -> None:
             )
 
 
-def _window(encoding: Any, outer: int, first: int, text: str, head: int) -> TokenizedCandidate:
-    """The tokens of the words around the slot, without those of their surroundings."""
+def _cut_window(encoding: Any, context_end: int, first: int, text: str, head: int) -> TokenizedCandidate:
+    """Cut the tokens of the words around the slot out of those of their context."""
     offsets = encoding.offsets
     end = first + len(text) + head
-    own, past = touching(encoding, first, first + len(text))
-    if own == past:
+    candidate_start, candidate_stop = token_span(encoding, first, first + len(text))
+    if candidate_start == candidate_stop:
         return TokenizedCandidate((), 0, 0, ())
-    # What lies between is meant too: a blank may be a token without characters.
-    low = max((i + 1 for i, (start, stop) in enumerate(offsets) if start < stop <= outer), default=0)
+    # Tokens between the context and the words stay in: a space may be a token without characters.
+    low = max((i + 1 for i, (start, stop) in enumerate(offsets) if start < stop <= context_end), default=0)
     high = min((i for i, (start, stop) in enumerate(offsets) if end <= start < stop), default=len(offsets))
-    return TokenizedCandidate(tuple(encoding.ids[low:high]), own - low, past - low, tuple(_joined(encoding)[low:high]))
+    return TokenizedCandidate(
+        tuple(encoding.ids[low:high]),
+        candidate_start - low,
+        candidate_stop - low,
+        tuple(_continues_word(encoding)[low:high]),
+    )
 
 
-def _spread(candidates: Sequence[str]) -> list[int]:
-    """Some candidates to check by: the first, the last and the longest."""
-    longest = max(range(len(candidates)), key=lambda number: (len(candidates[number]), -number))
+def _select_checked(candidates: Sequence[str]) -> list[int]:
+    """Select the candidates to check by: the first, the longest and the last."""
+    longest = max(range(len(candidates)), key=lambda index: (len(candidates[index]), -index))
     return list(dict.fromkeys((0, longest, len(candidates) - 1)))
 
 
-def touching(encoding: Any, first: int, last: int) -> tuple[int, int]:
-    """The range of tokens that touch the characters from first to last; empty if none does."""
-    touching = [i for i, (start, stop) in enumerate(encoding.offsets) if start < last and stop > first and stop > start]
-    return (touching[0], touching[-1] + 1) if touching else (0, 0)
+def token_span(encoding: Any, first: int, last: int) -> tuple[int, int]:
+    """Return the range of tokens that touch the characters from first to last; (0, 0) if none does."""
+    tokens = [i for i, (start, stop) in enumerate(encoding.offsets) if start < last and stop > first and stop > start]
+    return (tokens[0], tokens[-1] + 1) if tokens else (0, 0)
 
 
-def _joined(encoding: Any) -> list[bool]:
+def _continues_word(encoding: Any) -> list[bool]:
     words = encoding.word_ids
-    return [word is not None and word == before for word, before in zip(words, [None, *words], strict=False)]
+    return [word is not None and word == previous for word, previous in zip(words, [None, *words], strict=False)]
 
 
-def _stand_in(tokenizer: Any, backend: Any) -> tuple[str, Any]:
-    """What stands in the slot while a sentence is tokenised: the model's mask, or a token that is added for it."""
+def _slot_token(tokenizer: Any, backend: Any) -> tuple[str, Any]:
+    """Return the text that fills the slot while a sentence is tokenized, and a backend that knows it as one token."""
     if tokenizer.mask_token is not None:
         return str(tokenizer.mask_token), backend
     from tokenizers import AddedToken
@@ -350,31 +376,35 @@ def _stand_in(tokenizer: Any, backend: Any) -> tuple[str, Any]:
     return SLOT, backend
 
 
-def _kind_of_word(backend: Any) -> str | None:
-    """What no token of this vocabulary reaches over: blanks, or Chinese characters too; None if nothing is sure."""
-    if any(_OVER_A_BLANK.search(piece) for piece in backend.get_vocab(False)):
+def _word_kind(backend: Any) -> str | None:
+    """Return what no token of the vocabulary spans: spaces, or also Chinese characters; None if neither is certain."""
+    if any(_SPANS_SPACE.search(token) for token in backend.get_vocab(False)):
         return None
     return "characters" if getattr(backend.normalizer, "handle_chinese_chars", False) else "blanks"
 
 
 def fast_backend(tokenizer: Any, name: str) -> Any:
-    """The tokenizer's fast backend, set to cut and pad nothing; refuses a tokenizer without character offsets."""
+    """Return the tokenizer's fast backend, without truncation and padding.
+
+    Raises:
+        InputError: The tokenizer has no character offsets.
+    """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise InputError(
-            f"{name}: its tokenizer gives no character offsets; a fast tokenizer (tokenizer.json) is needed"
+            f"{name}: its tokenizer gives no character offsets; use a model with a fast tokenizer (tokenizer.json)"
         )
     backend.no_truncation()
     backend.no_padding()
     return backend
 
 
-def longest_input(config: Any, tokenizer: Any) -> int:
-    """How many tokens the model takes: the smaller of what its positions and its tokenizer say."""
+def max_input_tokens(config: Any, tokenizer: Any) -> int:
+    """Return how many tokens the model takes: the minimum of what its configuration and its tokenizer declare."""
     limits = [getattr(config, "max_position_embeddings", None), getattr(config, "n_positions", None)]
     limits.append(getattr(tokenizer, "model_max_length", None))
     known = [int(limit) for limit in limits if isinstance(limit, int) and 0 < limit < 10**9]
-    longest = min(known, default=10**9)
+    maximum = min(known, default=10**9)
     if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer"):
-        longest = min(longest, int(config.max_position_embeddings) - int(config.pad_token_id) - 1)
-    return longest
+        maximum = min(maximum, int(config.max_position_embeddings) - int(config.pad_token_id) - 1)
+    return maximum

@@ -1,4 +1,4 @@
-"""How a question is asked of a model: each probe turns questions into answers."""
+"""Probes: ways to ask questions of a model, each a function from questions to answers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The probe ``rank``: every candidate scored in its sentence, right answers ranked by expectation under ties.
+"""Probe ``rank``: candidates ranked by their score in the sentence, with expected ranks under ties.
 
-Questions that have as many candidates are ranked together, whatever the method; scores that several of them share are
+Questions with equally many candidates are ranked together for all methods. Scores that several questions share are
 ranked once.
 """
 
@@ -17,31 +17,30 @@ import numpy as np
 from merkhet.core.records import Answer, Question
 from merkhet.metrics.ranks import expected_ranks_by_row, top_columns
 from merkhet.models.protocol import CandidateScores, FloatArray, Model
-from merkhet.probes.probe_support import KEPT, compares_senses, known_methods, results_for
+from merkhet.probes.probe_support import TOP_K, ask_usable, find_slot_problem, select_methods
 
-_AT_ONCE = 2**19
-"""How many scores are ranked at once."""
+_SCORES_AT_ONCE = 2**19
 
 
 def rank_candidates(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
-    """Rank the candidates of each question by the model's scores; without methods, by the model's usual one.
+    """Rank the candidates of each question by the model's scores; without methods, by the model's default.
 
-    A question that the model cannot be asked gives an answer that says why (``unusable``), never none.
+    A question that the model cannot be asked gives an answer with the reason (``unusable``).
     """
-    # A model that scores in no way says so itself, whatever it is asked.
-    wanted = known_methods(model, methods, model.methods) if model.methods else tuple(methods) or ("rank",)
+    # A model without methods marks every question as unusable, whatever the method.
+    selected = select_methods(model, methods, model.methods) if model.methods else tuple(methods) or ("rank",)
     started = time.perf_counter()
-    scored = results_for(
+    scored = ask_usable(
         questions,
-        compares_senses,
-        lambda some: model.score_candidates(some, wanted),
+        find_slot_problem,
+        lambda usable: model.score_candidates(usable, selected),
         lambda index, reason: [CandidateScores(index, unusable=reason)],
     )
     seconds = (time.perf_counter() - started) / max(1, len(questions))
-    yield from ranked_answers(model, "rank", questions, scored, wanted, seconds)
+    yield from rank_answers(model, "rank", questions, scored, selected, seconds)
 
 
-def ranked_answers(
+def rank_answers(
     model: Model,
     probe: str,
     questions: Sequence[Question],
@@ -49,111 +48,112 @@ def ranked_answers(
     methods: Sequence[str],
     seconds: float,
 ) -> Iterator[Answer]:
-    """The answers that scores of candidates give, in the order of questions, repeats and methods."""
+    """Turn scores of candidates into ranked answers, in the order of questions, repeats and methods."""
     scored = sorted(scored, key=lambda result: (result.index, result.repeat or 0))
-    standings = _standings(questions, scored, methods)
-    for result, standing in zip((result for result in scored for _ in methods), standings, strict=True):
+    rankings = _rank_results(questions, scored, methods)
+    for result, ranking in zip((result for result in scored for _ in methods), rankings, strict=True):
         yield Answer(
             questions[result.index].question_id,
             model.name,
             probe,
             seconds=seconds,
             repeat=result.repeat,
-            **standing,
+            **ranking,
         )
 
 
-def _standings(
+def _rank_results(
     questions: Sequence[Question], scored: Sequence[CandidateScores], methods: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """What each answer says besides whose it is, in the order of results and methods."""
-    found: list[dict[str, Any]] = []
-    offered: dict[int, _Candidates] = {}
-    lines: dict[tuple[int, int], _Line] = {}
+    """Return the ranking fields of each answer, in the order of results and methods."""
+    rankings: list[dict[str, Any]] = []
+    candidate_lists: dict[int, _SortedCandidates] = {}
+    rows: dict[tuple[int, int], _ScoreRow] = {}
     for result in scored:
         question = questions[result.index]
-        same = id(question.candidates)
-        if same not in offered:
-            offered[same] = _Candidates(question.candidates)
-        golds = offered[same].golds(question.answers)
+        list_id = id(question.candidates)
+        if list_id not in candidate_lists:
+            candidate_lists[list_id] = _SortedCandidates(question.candidates)
+        golds = candidate_lists[list_id].gold_columns(question.answers)
         for method in methods:
-            standing = {"method": method, "unusable": result.unusable}
-            found.append(standing)
+            ranking = {"method": method, "unusable": result.unusable}
+            rankings.append(ranking)
             if result.by_method is not None and golds:
                 scores = result.by_method[method]
-                if (same, id(scores)) not in lines:
-                    lines[same, id(scores)] = _Line(scores, offered[same])
-                lines[same, id(scores)].asked[golds].append(standing)
+                if (list_id, id(scores)) not in rows:
+                    rows[list_id, id(scores)] = _ScoreRow(scores, candidate_lists[list_id])
+                rows[list_id, id(scores)].rankings[golds].append(ranking)
             elif result.by_method is not None:
-                standing["unusable"] = "no right answer among the candidates"
-    by_width: dict[int, list[_Line]] = defaultdict(list)
-    for line in lines.values():
-        by_width[len(line.scores)].append(line)
-    for width, own in by_width.items():
-        size = max(1, _AT_ONCE // width)
-        for start in range(0, len(own), size):
-            _rank(own[start : start + size], width)
-    return found
+                ranking["unusable"] = "no right answer among the candidates"
+    by_width: dict[int, list[_ScoreRow]] = defaultdict(list)
+    for row in rows.values():
+        by_width[len(row.scores)].append(row)
+    for width, same_width in by_width.items():
+        size = max(1, _SCORES_AT_ONCE // width)
+        for start in range(0, len(same_width), size):
+            _rank_rows(same_width[start : start + size], width)
+    return rankings
 
 
-class _Candidates:
-    """Candidates in the order of their texts: those that are tied then stand in it."""
+class _SortedCandidates:
+    """Candidates in alphabetical order, which is also the order of tied candidates."""
 
     def __init__(self, candidates: Sequence[str]) -> None:
-        self.numbers = sorted(range(len(candidates)), key=candidates.__getitem__)
-        self.order = np.array(self.numbers, dtype=np.int64)
-        self.texts = [candidates[number] for number in self.numbers]
+        self.indices = sorted(range(len(candidates)), key=candidates.__getitem__)
+        self.order = np.array(self.indices, dtype=np.int64)
+        self.texts = [candidates[index] for index in self.indices]
         self.columns: dict[str, list[int]] = defaultdict(list)
         for column, text in enumerate(self.texts):
             self.columns[text].append(column)
-        self._golds: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self._gold_columns: dict[tuple[str, ...], tuple[int, ...]] = {}
 
-    def golds(self, answers: tuple[str, ...]) -> tuple[int, ...]:
-        """The columns of the right answers, in the order in which the candidates were given."""
-        if answers not in self._golds:
-            found = [column for text in set(answers) & self.columns.keys() for column in self.columns[text]]
-            self._golds[answers] = tuple(sorted(found, key=self.numbers.__getitem__))
-        return self._golds[answers]
+    def gold_columns(self, answers: tuple[str, ...]) -> tuple[int, ...]:
+        """Return the columns of the right answers, in the original order of the candidates."""
+        if answers not in self._gold_columns:
+            columns = [column for text in set(answers) & self.columns.keys() for column in self.columns[text]]
+            self._gold_columns[answers] = tuple(sorted(columns, key=self.indices.__getitem__))
+        return self._gold_columns[answers]
 
 
 @dataclass
-class _Line:
-    """Scores of candidates; the columns of right answers that they were asked for, and the answers that ask so."""
+class _ScoreRow:
+    """One row of scores."""
 
     scores: FloatArray
-    offered: _Candidates
-    asked: dict[tuple[int, ...], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    candidates: _SortedCandidates
+    rankings: dict[tuple[int, ...], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    """For each set of gold columns the rankings to fill in."""
 
 
-def _rank(some: Sequence[_Line], width: int) -> None:
-    """Find where right answers stand in lines of scores, and what stands first there."""
-    scores = np.empty((len(some), width))
-    for row, line in zip(scores, some, strict=True):
-        row[:] = line.scores[line.offered.order]
+def _rank_rows(rows: Sequence[_ScoreRow], width: int) -> None:
+    """Fill in the rankings of rows with equally many scores."""
+    scores = np.empty((len(rows), width))
+    for values, row in zip(scores, rows, strict=True):
+        values[:] = row.scores[row.candidates.order]
     ordered = np.sort(scores, axis=1)
-    # What is no number, or not finite, is sorted to one of the ends.
+    # NaN and infinity are sorted to one of the ends.
     finite = np.isfinite(ordered[:, 0]) & np.isfinite(ordered[:, -1])
     scores[~finite] = ordered[~finite] = 0.0
-    best = top_columns(scores, ordered, KEPT)
-    values = np.take_along_axis(scores, best, axis=1).tolist()
-    asked = [(number, golds) for number, line in enumerate(some) for golds in line.asked]
-    columns = np.array([column for _, golds in asked for column in golds])
-    lines = np.repeat([number for number, _ in asked], [len(golds) for _, golds in asked])
-    ranks, ties = (found.tolist() for found in expected_ranks_by_row(ordered, lines, scores[lines, columns]))
+    top = top_columns(scores, ordered, TOP_K)
+    top_scores = np.take_along_axis(scores, top, axis=1).tolist()
+    gold_sets = [(index, golds) for index, row in enumerate(rows) for golds in row.rankings]
+    columns = np.array([column for _, golds in gold_sets for column in golds])
+    lines = np.repeat([index for index, _ in gold_sets], [len(golds) for _, golds in gold_sets])
+    ranks, ties = (array.tolist() for array in expected_ranks_by_row(ordered, lines, scores[lines, columns]))
     stop = 0
-    for line, good, places, own in zip(some, finite.tolist(), best.tolist(), values, strict=True):
-        texts = line.offered.texts
-        first = tuple(zip([texts[column] for column in places], own, strict=True))
-        for golds, standings in line.asked.items():
+    for row, is_finite, row_top, row_scores in zip(rows, finite.tolist(), top.tolist(), top_scores, strict=True):
+        texts = row.candidates.texts
+        ranked = tuple(zip([texts[column] for column in row_top], row_scores, strict=True))
+        for golds, rankings in row.rankings.items():
             start, stop = stop, stop + len(golds)
-            standing: dict[str, Any] = {"unusable": "a score is not a number"}
-            if good:
-                standing = {
-                    "prediction": first[0][0],
-                    "ranked": first,
+            fields: dict[str, Any] = {"unusable": "a score is not a number"}
+            if is_finite:
+                fields = {
+                    "prediction": ranked[0][0],
+                    "ranked": ranked,
                     "golds": tuple([texts[column] for column in golds]),
                     "gold_ranks": tuple(ranks[start:stop]),
                     "gold_ties": tuple(ties[start:stop]),
                 }
-            for one in standings:
-                one.update(standing)
+            for ranking in rankings:
+                ranking.update(fields)

@@ -1,4 +1,4 @@
-"""The probe ``write``: the model itself writes what stands in the slot, nothing is offered to it."""
+"""Probe ``write``: the model writes text into the slot."""
 
 from __future__ import annotations
 
@@ -8,39 +8,40 @@ from collections.abc import Iterator, Sequence
 
 from merkhet.core.records import Answer, Question
 from merkhet.models.protocol import Model, WritesAnswers, WrittenAnswer
-from merkhet.probes.probe_support import compares_senses, known_methods, results_for
+from merkhet.probes.probe_support import ask_usable, find_slot_problem, select_methods
 
 
 def write_answers(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
-    """Have each slot filled with what the model writes; without methods, in the model's usual way.
+    """Let the model write text into each slot; without methods, by the model's default.
 
-    Nothing is ranked: an answer has a prediction with its score, and no ranks of right answers. A question that the
-    model cannot be asked, or a model that cannot write, gives an answer that says so (``unusable``), never none.
+    An answer has a prediction with its score, and no ranks. A question that the model cannot be asked, or a model that
+    cannot write, gives an answer with the reason (``unusable``).
     """
     if not isinstance(model, WritesAnswers):
         for question in questions:
             for method in methods or ("write",):
-                reason = compares_senses(question) or f"a model of the kind {model.kind} writes no answers"
+                reason = find_slot_problem(question) or f"a model of the kind {model.kind} writes no answers"
                 yield Answer(question.question_id, model.name, "write", method, unusable=reason)
         return
-    wanted = known_methods(model, methods, model.writing_methods)
+    selected = select_methods(model, methods, model.writing_methods)
     started = time.perf_counter()
-    written = results_for(
+    written = ask_usable(
         questions,
-        compares_senses,
-        lambda some: model.write_answers(some, wanted),
-        lambda index, reason: [WrittenAnswer(index, method, unusable=reason) for method in wanted],
+        find_slot_problem,
+        lambda usable: model.write_answers(usable, selected),
+        lambda index, reason: [WrittenAnswer(index, method, unusable=reason) for method in selected],
     )
-    seconds = (time.perf_counter() - started) / max(1, len(questions) * len(wanted))
-    for one in sorted(written, key=lambda one: (one.index, wanted.index(one.method))):
-        unusable = one.unusable or (None if math.isfinite(one.score) else "a score is not a number")
+    seconds = (time.perf_counter() - started) / max(1, len(questions) * len(selected))
+    for answer in sorted(written, key=lambda answer: (answer.index, selected.index(answer.method))):
+        unusable = answer.unusable or (None if math.isfinite(answer.score) else "a score is not a number")
+        texts = (answer.text, *answer.alternatives)
         yield Answer(
-            question_id=questions[one.index].question_id,
+            question_id=questions[answer.index].question_id,
             model=model.name,
             probe="write",
-            method=one.method,
-            prediction=None if unusable else one.text,
-            ranked=() if unusable else tuple((text, one.score) for text in (one.text, *one.others)),
+            method=answer.method,
+            prediction=None if unusable else answer.text,
+            ranked=() if unusable else tuple((text, answer.score) for text in texts),
             unusable=unusable,
             seconds=seconds,
         )

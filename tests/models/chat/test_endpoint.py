@@ -12,8 +12,8 @@ import pytest
 from chat_servers import ScriptedServer, completion, running
 
 from merkhet.core.errors import InputError, MerkhetError
-from merkhet.models.chat._reply_cache import KeptReplies
-from merkhet.models.chat._response_errors import BudgetSpentError
+from merkhet.models.chat._rate_limits import BudgetExhaustedError
+from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import EndpointError, EndpointModel
@@ -31,7 +31,7 @@ def asked(count: int, first: int = 0) -> list[ChatRequest]:
 
 def model_at(server: ScriptedServer, folder: Path, **settings: Any) -> EndpointModel:
     given = read_settings("tester", server.endpoint, {"timeout": 5, **settings})
-    return EndpointModel("tester", given, KeptReplies(folder / "replies.sqlite"))
+    return EndpointModel("tester", given, ReplyCache(folder / "replies.sqlite"))
 
 
 def texts(replies: list[ChatReply]) -> list[str]:
@@ -54,7 +54,7 @@ def test_what_was_replied_is_not_asked_again_in_this_run_or_a_later_one(tmp_path
         first = model_at(server, tmp_path)
         assert texts(list(first.reply([*asked(10), *asked(10)]))) == 2 * [f"re: question {n}" for n in range(10)]
         assert len(server.requests) == 10
-        first.kept.close()
+        first.cache.close()
         again = model_at(server, tmp_path)
         assert texts(list(again.reply(asked(12)))) == [f"re: question {number}" for number in range(12)]
         assert len(server.requests) == 12
@@ -150,7 +150,7 @@ def test_an_endpoint_that_goes_on_failing_stops_the_run_and_keeps_what_came(tmp_
     with running(ScriptedServer(broken)) as server:
         model = model_at(server, tmp_path, tries=2, concurrency=2)
         with pytest.raises(
-            EndpointError, match=r"gave no reply 2 times: broken \(500\).*are kept; start again to go on"
+            EndpointError, match=r"gave no reply in 2 attempts: broken \(500\).*are cached; start again to continue"
         ):
             list(model.reply(asked(6)))
         server.respond = echo
@@ -162,7 +162,7 @@ def test_an_endpoint_that_goes_on_failing_stops_the_run_and_keeps_what_came(tmp_
 
 def test_one_who_wants_to_be_left_alone_for_long_is_not_waited_for(tmp_path: Path) -> None:
     with running(ScriptedServer(lambda body, headers: (429, {"Retry-After": "86400"}, b"{}"))) as server:
-        with pytest.raises(EndpointError, match="left alone for 86,400 s"):
+        with pytest.raises(EndpointError, match="asks to wait 86,400 s"):
             list(model_at(server, tmp_path).reply(asked(1)))
         assert len(server.requests) == 1
 
@@ -170,7 +170,9 @@ def test_one_who_wants_to_be_left_alone_for_long_is_not_waited_for(tmp_path: Pat
 def test_a_budget_of_requests_stops_cleanly_and_the_rest_is_asked_at_the_next_start(tmp_path: Path) -> None:
     with running(ScriptedServer(echo)) as server:
         for start in range(2):
-            with pytest.raises(BudgetSpentError, match=r"the budget of 8 requests is spent\. \d+ requests are left"):
+            with pytest.raises(
+                BudgetExhaustedError, match=r"the budget of 8 requests is exhausted\. \d+ requests are left"
+            ):
                 list(model_at(server, tmp_path, requests=8, concurrency=3).reply(asked(20)))
             assert len(server.requests) == 8 * (start + 1)
         assert len(list(model_at(server, tmp_path, requests=8).reply(asked(20)))) == 20
@@ -180,7 +182,7 @@ def test_a_budget_of_requests_stops_cleanly_and_the_rest_is_asked_at_the_next_st
 def test_a_budget_of_tokens_is_not_overdrawn(tmp_path: Path) -> None:
     with running(ScriptedServer(echo)) as server:
         model = model_at(server, tmp_path, tokens=100, concurrency=4)
-        with pytest.raises(BudgetSpentError, match="the budget of 100 tokens is spent"):
+        with pytest.raises(BudgetExhaustedError, match="the budget of 100 tokens is exhausted"):
             list(model.reply(asked(20)))
         # Each reply says that it took 12.
         assert model.work["tokens"] == 12 * len(server.requests) <= 100
@@ -217,22 +219,22 @@ def test_log_probabilities_of_letters_are_read_with_and_without_a_blank(tmp_path
     with running(ScriptedServer(likely)) as server:
         model = model_at(server, tmp_path)
         (reply,) = model.reply([ChatRequest((("user", "?"),), 8, ("A", "B", "C"))])
-        assert model.gives_letters()
+        assert model.has_letter_logprobs()
     assert reply.letters == pytest.approx({"A": -2.0, "B": -0.3068528})
 
 
 def test_an_endpoint_without_log_probabilities_is_seen_to_give_none(tmp_path: Path) -> None:
     with running(ScriptedServer(echo)) as server:
-        assert not model_at(server, tmp_path).gives_letters()
+        assert not model_at(server, tmp_path).has_letter_logprobs()
 
 
 @pytest.mark.parametrize(
     ("status", "message", "told"),
     [
-        (401, f"Incorrect API key provided: {SECRET}.", "does not take the key in MERKHET_TEST_KEY"),
-        (403, "forbidden", "does not take the key in MERKHET_TEST_KEY"),
+        (401, f"Incorrect API key provided: {SECRET}.", "rejects the key in MERKHET_TEST_KEY"),
+        (403, "forbidden", "rejects the key in MERKHET_TEST_KEY"),
         (404, "The model `tester` does not exist", "has no model 'tester': The model `tester` does not exist"),
-        (400, "strange things", r"refuses what it was sent: strange things \(400\)"),
+        (400, "strange things", r"rejects the request: strange things \(400\)"),
         (429, "You exceeded your current quota, check your plan and billing details", "billing"),
     ],
 )
@@ -253,7 +255,7 @@ def test_what_the_user_must_mend_is_said_at_once_and_without_the_key(
 def test_an_endpoint_that_wants_a_key_where_none_is_named(tmp_path: Path) -> None:
     with (
         running(ScriptedServer(lambda body, headers: (401, {}, b'{"error": "no key"}'))) as server,
-        pytest.raises(InputError, match=r"wants a key: put it into an environment variable.*\(key: VARIABLE\): no key"),
+        pytest.raises(InputError, match=r"needs a key: put it into an environment variable.*\(key: VARIABLE\): no key"),
     ):
         list(model_at(server, tmp_path).reply(asked(1)))
 

@@ -11,7 +11,7 @@ from chat_servers import FaultyProxy, running, transformers_server
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
-from merkhet.models.chat._reply_cache import KeptReplies
+from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.chat.endpoint import EndpointModel
 from merkhet.models.loading import load_model
@@ -42,12 +42,12 @@ def questions() -> list[Question]:
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    from merkhet.models._gguf import unpacked
+    from merkhet.models._gguf import unpack_gguf
 
     pytest.importorskip("uvicorn")
     found = resolve_model(ModelSpec("smollm2-135m")).path
     assert found is not None
-    return unpacked(found)
+    return unpack_gguf(found)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def judged_here(here: Model) -> dict[tuple[str, int | None], tuple[str, ...]]:
 
 def served(folder: Path, endpoint: str, kept: Path, **settings: object) -> EndpointModel:
     given = read_settings(str(folder), endpoint, {"timeout": 300, "concurrency": 4, **settings})
-    return EndpointModel("served", given, KeptReplies(kept))
+    return EndpointModel("served", given, ReplyCache(kept))
 
 
 def replies(answers: Iterator) -> dict[tuple[str, int | None], tuple[str, ...]]:
@@ -86,7 +86,7 @@ def test_the_same_model_says_the_same_here_and_behind_a_server(
     folder: Path, proxy: FaultyProxy, here: Model, judged_here: dict, tmp_path: Path
 ) -> None:
     there = served(folder, proxy.endpoint, tmp_path / "kept.sqlite")
-    assert not there.gives_letters()
+    assert not there.has_letter_logprobs()
     assert replies(judge(there, questions())) == judged_here
     assert replies(answer(there, questions())) == replies(answer(here, questions()))
     assert replies(choose(there, questions())) == replies(choose(here, questions(), ["text"]))

@@ -1,1 +1,1 @@
-"""Models that are talked to: an OpenAI-compatible endpoint, or a causal model with a chat template."""
+"""Chat models: an OpenAI-compatible endpoint, or a causal model with a chat template."""

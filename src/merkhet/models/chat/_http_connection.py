@@ -1,4 +1,4 @@
-"""HTTP to an endpoint: connections that are kept open, one for each thread."""
+"""HTTP connections to an endpoint, kept open, one per thread."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from merkhet.core.version import __version__
 
 
 class BrokenConnectionError(Exception):
-    """No whole response came: the connection was refused, dropped, cut off, or took too long.
+    """No complete response came: the connection was refused, dropped, cut off, or timed out.
 
-    ``stale``: it was one that had been kept open, and is closed by the other side after a while as a matter of course.
+    ``stale`` is True if the connection had been kept open: servers close idle connections as a matter of course.
     """
 
-    def __init__(self, said: str, stale: bool = False) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, stale: bool = False) -> None:
+        super().__init__(message)
         self.stale = stale
 
 
 @dataclass(frozen=True)
 class Response:
-    """What an endpoint sent; ``content`` is the JSON, or None if it is none."""
+    """The response of an endpoint."""
 
     status: int
     text: str
@@ -37,12 +37,12 @@ class Response:
 
     @property
     def content(self) -> Any:
-        """The JSON of the response; None where it is not valid."""
+        """The JSON of the response; None if it is invalid."""
         return parse_reply(self.text)
 
 
-class Connections:
-    """Connections to one address. Each thread has its own, which is opened when it is needed and anew after a fault."""
+class ConnectionPool:
+    """Connections to one address: each thread opens its own on first use and reopens it after an error."""
 
     def __init__(self, url: str, timeout: float) -> None:
         parts = urlsplit(url)
@@ -51,40 +51,40 @@ class Connections:
         self.port = parts.port or (443 if self.secure else 80)
         self.path = parts.path
         self.timeout = timeout
-        self.proxy = _proxy(parts.scheme, self.host)
-        self.own = threading.local()
+        self.proxy = _find_proxy(parts.scheme, self.host)
+        self.thread_local = threading.local()
         self.opened: list[http.client.HTTPConnection] = []
         self.lock = threading.Lock()
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> Response:
-        """Send a body and wait for the whole response; raises BrokenConnectionError where none comes."""
-        sent = {"Content-Type": "application/json", "User-Agent": f"merkhet/{__version__}", **headers}
-        kept = getattr(self.own, "connection", None)
+        """Send a body and wait for the complete response; raises BrokenConnectionError if none comes."""
+        all_headers = {"Content-Type": "application/json", "User-Agent": f"merkhet/{__version__}", **headers}
+        connection = getattr(self.thread_local, "connection", None)
         try:
-            return self._post(kept or self._open(), body, sent)
+            return self._post(connection or self._open(), body, all_headers)
         except (OSError, http.client.HTTPException, ValueError, OverflowError, MemoryError) as error:
-            # The last two where a response says that it has more bytes than any machine.
-            self._forget()
+            # The last two are for a response that declares more bytes than any machine has.
+            self._discard()
             dropped = isinstance(error, http.client.RemoteDisconnected | ConnectionResetError | BrokenPipeError)
-            raise BrokenConnectionError(_said(error), stale=dropped and kept is not None) from error
+            raise BrokenConnectionError(_describe(error), stale=dropped and connection is not None) from error
 
     def close(self) -> None:
-        """Close every connection, of whatever thread."""
+        """Close the connections of all threads."""
         with self.lock:
             for connection in self.opened:
                 connection.close()
             self.opened.clear()
-        self.own = threading.local()
+        self.thread_local = threading.local()
 
     def _post(self, connection: http.client.HTTPConnection, body: bytes, headers: Mapping[str, str]) -> Response:
         path = f"http://{self.host}:{self.port}{self.path}" if self.proxy and not self.secure else self.path
         connection.request("POST", path, body=body, headers=dict(headers))
         response = connection.getresponse()
         text = response.read().decode("utf-8", errors="replace")
-        found = {name.lower(): value for name, value in response.getheaders()}
+        response_headers = {name.lower(): value for name, value in response.getheaders()}
         if response.will_close:
-            self._forget()
-        return Response(response.status, text, found)
+            self._discard()
+        return Response(response.status, text, response_headers)
 
     def _open(self) -> http.client.HTTPConnection:
         host, port = self.proxy or (self.host, self.port)
@@ -98,16 +98,16 @@ class Connections:
         else:
             connection = http.client.HTTPConnection(host, port, timeout=self.timeout)
         connection.connect()
-        # Requests are small and go out at once.
+        # Requests are small: they must not wait to be sent together.
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.own.connection = connection
+        self.thread_local.connection = connection
         with self.lock:
             self.opened.append(connection)
         return connection
 
-    def _forget(self) -> None:
-        connection = getattr(self.own, "connection", None)
-        self.own.connection = None
+    def _discard(self) -> None:
+        connection = getattr(self.thread_local, "connection", None)
+        self.thread_local.connection = None
         if connection is not None:
             connection.close()
             with self.lock:
@@ -115,16 +115,16 @@ class Connections:
                     self.opened.remove(connection)
 
 
-def _proxy(scheme: str, host: str) -> tuple[str, int] | None:
-    """The proxy that the environment names for an address, if any."""
-    found = urllib.request.getproxies().get(scheme)
-    if not found or urllib.request.proxy_bypass(host) or host in ("localhost", "127.0.0.1", "::1"):
+def _find_proxy(scheme: str, host: str) -> tuple[str, int] | None:
+    """Return the proxy that the environment sets for an address, if any."""
+    proxy = urllib.request.getproxies().get(scheme)
+    if not proxy or urllib.request.proxy_bypass(host) or host in ("localhost", "127.0.0.1", "::1"):
         return None
-    parts = urlsplit(found if "://" in found else f"http://{found}")
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     return (parts.hostname, parts.port or 8080) if parts.hostname else None
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no reply in time"
     if isinstance(error, ConnectionRefusedError):

@@ -1,4 +1,4 @@
-"""Replies that were had once, kept on disk: nothing that was answered is asked again, whatever happened since."""
+"""Cache of replies on disk, so that no request is sent twice."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from merkhet.core.ids import digest
 FILE = "replies.sqlite"
 
 
-class KeptReplies:
-    """The replies of endpoints by what was asked: endpoint, model and the whole request.
+class ReplyCache:
+    """The replies of endpoints by endpoint, model and complete request.
 
-    Several processes may share the file. Each reply is on disk when :meth:`keep` returns, so that a process which is
-    killed loses none.
+    Several processes may share the file. A reply is on disk when :meth:`store` returns, so a killed process loses none.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -29,10 +28,10 @@ class KeptReplies:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.lock = threading.Lock()
         try:
-            self.store = sqlite3.connect(self.file, timeout=60.0, check_same_thread=False, isolation_level=None)
-            self.store.execute("pragma journal_mode = wal")
-            self.store.execute("pragma synchronous = normal")
-            self.store.execute(
+            self.database = sqlite3.connect(self.file, timeout=60.0, check_same_thread=False, isolation_level=None)
+            self.database.execute("pragma journal_mode = wal")
+            self.database.execute("pragma synchronous = normal")
+            self.database.execute(
                 "create table if not exists replies "
                 "(key text primary key, endpoint text, model text, request text, reply text, kept real)"
             )
@@ -40,7 +39,7 @@ class KeptReplies:
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> InputError:
-        """What a user can do about an error of SQLite."""
+        """Turn an error of SQLite into one with a remedy."""
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_FULL:
             return InputError(f"{self.file}: the disk is full. Free some space there, or set MERKHET_CACHE elsewhere.")
@@ -48,41 +47,41 @@ class KeptReplies:
             return InputError(
                 f"{self.file} cannot be written to ({first_line(error)}). Set MERKHET_CACHE to a folder that can."
             )
-        return InputError(f"{self.file} is damaged ({first_line(error)}). Remove it; replies are then asked for anew.")
+        return InputError(f"{self.file} is damaged ({first_line(error)}). Remove it; replies are then requested again.")
 
     def find(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The replies to these requests that are kept."""
-        found = {}
+        """Return the cached replies to these requests, by key."""
+        replies = {}
         try:
             with self.lock:
                 for start in range(0, len(keys), 500):
-                    some = list(keys[start : start + 500])
-                    marks = ", ".join("?" * len(some))
-                    rows = self.store.execute(f"select key, reply from replies where key in ({marks})", some)
-                    found.update({key: json.loads(reply) for key, reply in rows})
+                    chunk = list(keys[start : start + 500])
+                    marks = ", ".join("?" * len(chunk))
+                    rows = self.database.execute(f"select key, reply from replies where key in ({marks})", chunk)
+                    replies.update({key: json.loads(reply) for key, reply in rows})
         except (sqlite3.DatabaseError, ValueError, TypeError) as error:
             raise self._failure(error) from error
-        return found
+        return replies
 
-    def keep(self, key: str, endpoint: str, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        """Keep a reply; the first one stays if there are two."""
-        row = (key, endpoint, request["model"], _text(request), _text(reply), time.time())
+    def store(self, key: str, endpoint: str, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
+        """Store a reply, unless there is one already."""
+        row = (key, endpoint, request["model"], _to_json(request), _to_json(reply), time.time())
         try:
             with self.lock:
-                self.store.execute("insert or ignore into replies values (?, ?, ?, ?, ?, ?)", row)
+                self.database.execute("insert or ignore into replies values (?, ?, ?, ?, ?, ?)", row)
         except sqlite3.DatabaseError as error:
             raise self._failure(error) from error
 
     def close(self) -> None:
         """Close the file."""
         with self.lock:
-            self.store.close()
+            self.database.close()
 
 
-def key_of(endpoint: str, request: Mapping[str, Any]) -> str:
-    """What a reply is kept under: the endpoint and all that it was sent."""
+def reply_key(endpoint: str, request: Mapping[str, Any]) -> str:
+    """Return the cache key of a reply: a hash of the endpoint and the complete request."""
     return digest(["merkhet reply", 1, endpoint, dict(request)])
 
 
-def _text(content: Mapping[str, Any]) -> str:
+def _to_json(content: Mapping[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, sort_keys=True)

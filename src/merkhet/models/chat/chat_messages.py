@@ -1,4 +1,4 @@
-"""What is said to a chat model and what it replies, whoever it is."""
+"""Requests to chat models and their replies."""
 
 from __future__ import annotations
 
@@ -8,55 +8,53 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 Message = tuple[str, str]
-"""Who speaks (system, user, assistant) and what is said."""
+"""A role (system, user, assistant) and a text."""
 
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """What a model is told, and how many tokens its reply may have.
-
-    ``letters`` are what the reply may begin with: where the model gives log-probabilities, those of these.
-    """
+    """A request to a chat model."""
 
     messages: tuple[Message, ...]
-    length: int
+    max_tokens: int
+    """The maximum number of tokens of the reply."""
     letters: tuple[str, ...] = ()
+    """The letters whose log-probabilities as the beginning of the reply are requested."""
 
 
 @dataclass(frozen=True)
 class ChatReply:
-    """What a model replied to the request at a place (``index``), or the reason why it cannot be asked that.
-
-    ``letters`` are the natural logarithms of the probabilities that the reply begins with each letter, as far as the
-    model gives them; None where it gives none. ``refused``: the model or whoever serves it declined to answer.
-    ``cut``: the reply was longer than it may be.
-    """
+    """The reply to a request, or the reason why it cannot be sent."""
 
     index: int
+    """The index of the request."""
     text: str = ""
     letters: Mapping[str, float] | None = None
+    """The log-probability that the reply begins with each letter, as far as the model returns it; else None."""
     refused: bool = False
-    cut: bool = False
+    """Whether the model or its server declined to answer."""
+    truncated: bool = False
+    """Whether the reply reached the maximum number of tokens."""
     unusable: str | None = None
 
 
 @runtime_checkable
-class Converses(Protocol):
+class ChatModel(Protocol):
     """A model that replies to messages."""
 
     name: str
     kind: str
 
     def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:
-        """Reply to each request, in whatever order is fastest."""
+        """Reply to each request, in any order."""
 
-    def gives_letters(self) -> bool:
+    def has_letter_logprobs(self) -> bool:
         """Whether replies come with the log-probabilities of letters."""
 
 
-_THOUGHT = re.compile(r"^\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_REASONING = re.compile(r"^\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
-def without_thoughts(text: str) -> str:
-    """A reply without what a model wrote to itself before it."""
-    return _THOUGHT.sub("", text, count=1).strip()
+def strip_reasoning(text: str) -> str:
+    """Strip the reasoning that a model wrote before its reply."""
+    return _REASONING.sub("", text, count=1).strip()

@@ -1,4 +1,4 @@
-"""How an endpoint is asked: where it is, how fast, how often again, and what that may cost."""
+"""Settings of chat models: address, key, rate, retries and budget."""
 
 from __future__ import annotations
 
@@ -11,105 +11,116 @@ from urllib.parse import urlsplit
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import digest
-from merkhet.models.protocol import ENDPOINT, LOCAL_CHAT
+from merkhet.models.protocol import ENDPOINT_PREFIX, LOCAL_CHAT_SETTINGS
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_USUAL_KEYS = {"api.openai.com": "OPENAI_API_KEY"}
+_DEFAULT_KEYS = {"api.openai.com": "OPENAI_API_KEY"}
 
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """Settings of a model that is talked to.
-
-    ``key`` is the name of the environment variable that holds the key, never the key itself; it is sent as a bearer
-    token, or in the header ``key_header``. ``system`` is said before all else. ``length`` is how many tokens a reply
-    may have, where that is to be more than a probe allows (models that think aloud). ``extra`` goes into every request
-    as it is. So many requests are in flight (``concurrency``), no more than ``rate`` a minute are begun, one that fails
-    for a passing reason is tried ``tries`` times, one without a reply is given up after ``timeout`` seconds.
-    ``requests`` and ``tokens`` are what one start of a run may use: it stops there, and goes on when started again.
-    """
+    """Settings of a chat model."""
 
     endpoint: str = ""
     name: str = ""
+    """The model's name at the endpoint."""
     key: str | None = None
+    """The environment variable that holds the key; never the key itself."""
     key_header: str = "Authorization"
+    """The header of the key; in ``Authorization`` it is sent as a bearer token."""
     system: str | None = None
+    """The system message."""
     temperature: float = 0.0
     seed: int | None = 0
     length: int | None = None
+    """The maximum number of tokens of a reply, where it must exceed the probe's own (reasoning models)."""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of every request."""
     concurrency: int = 8
+    """How many requests are in flight."""
     rate: float | None = None
+    """The maximum number of requests per minute."""
     tries: int = 6
+    """How often a request is tried that fails for a transient reason."""
     timeout: float = 120.0
+    """The deadline of a reply in seconds."""
     requests: int | None = None
+    """The maximum number of requests of one start of a run; the next start continues."""
     tokens: int | None = None
+    """The maximum number of tokens of one start of a run; the next start continues."""
 
     @property
     def identity(self) -> str:
-        """A hash of all that decides what is replied; how fast it is asked does not."""
-        decides = [self.endpoint, self.name, self.system, self.temperature, self.seed, self.length, dict(self.extra)]
-        return digest(["merkhet chat", 1, *decides])
+        """A hash of the settings that decide replies; rate, retries and budget do not."""
+        deciding = [self.endpoint, self.name, self.system, self.temperature, self.seed, self.length, dict(self.extra)]
+        return digest(["merkhet chat", 1, *deciding])
 
     @property
     def url(self) -> str:
-        """Where requests are sent."""
+        """The address that requests are sent to."""
         return f"{self.endpoint}/chat/completions"
 
     @property
     def key_variable(self) -> str | None:
-        """The environment variable with the key: the one that is named, or that of a well-known endpoint."""
-        return self.key or _USUAL_KEYS.get(urlsplit(self.endpoint).hostname or "")
+        """The environment variable with the key: the one in the settings, or that of a well-known endpoint."""
+        return self.key or _DEFAULT_KEYS.get(urlsplit(self.endpoint).hostname or "")
 
-    def secret(self) -> str | None:
-        """The key; refuses if a variable is named that is not set."""
+    def read_key(self) -> str | None:
+        """Read the key from its environment variable; raises InputError if the variable is not set."""
         variable = self.key_variable
         if variable is None:
             return None
-        found = os.environ.get(variable, "").strip()
-        if not found:
+        key = os.environ.get(variable, "").strip()
+        if not key:
             raise InputError(
-                f"the key of {self.endpoint} should be in the environment variable {variable}, which is not set: "
-                f"export {variable}=…"
+                f"the environment variable {variable} with the key of {self.endpoint} is not set: export {variable}=…"
             )
-        if not found.isascii() or not found.isprintable():
-            raise InputError(f"the environment variable {variable} holds no key: it has letters that no key has")
-        return found
+        if not key.isascii() or not key.isprintable():
+            raise InputError(f"the environment variable {variable} holds no key: it has characters that no key has")
+        return key
 
 
-def read_settings(model: str, endpoint: str | None, given: Mapping[str, Any] | None) -> ChatSettings:
-    """The settings of the model that is called so at an endpoint; refuses what is no setting, and a key in the open."""
-    known = {one.name for one in fields(ChatSettings)} - {"endpoint", "name"}
-    given = dict(given or {})
+def read_settings(model: str, endpoint: str | None, options: Mapping[str, Any] | None) -> ChatSettings:
+    """Validate the chat settings of a model.
+
+    Args:
+        model: The model's name.
+        endpoint: The address of its endpoint; None for a model on this machine.
+        options: The settings by name.
+
+    Raises:
+        InputError: A setting is unknown or invalid, or a key is written out.
+    """
+    known = {setting.name for setting in fields(ChatSettings)} - {"endpoint", "name"}
+    options = dict(options or {})
     if not model.isprintable():
-        raise InputError(f"{model!a} is no name of a model behind an endpoint: it has characters that no name has")
-    for name in given:
+        raise InputError(f"{model!a} is not a name of a model behind an endpoint: it has characters that no name has")
+    for name in options:
         if name not in known:
             raise InputError(f"{model}: there is no chat setting {name!r}; {did_you_mean(str(name), known)}")
     if endpoint is None:
-        for name in given:
-            if name not in LOCAL_CHAT:
+        for name in options:
+            if name not in LOCAL_CHAT_SETTINGS:
                 raise InputError(
-                    f"{model}: {name!r} is a setting of models behind an endpoint; one that runs here has "
-                    f"{' and '.join(LOCAL_CHAT)}"
+                    f"{model}: {name!r} is a setting of models behind an endpoint; a model on this machine has "
+                    f"{' and '.join(LOCAL_CHAT_SETTINGS)}"
                 )
-        return _checked(model, ChatSettings(name=model, **given))
-    _refuse_keys(model, given.get("key"))
-    return _checked(model, ChatSettings(endpoint=_address(model, endpoint), name=model, **given))
+        return _validate(model, ChatSettings(name=model, **options))
+    _check_key_name(model, options.get("key"))
+    return _validate(model, ChatSettings(endpoint=_normalize_address(model, endpoint), name=model, **options))
 
 
-def from_short_form(model: str) -> tuple[str, str]:
-    """The name and the endpoint of ``chat:NAME@URL``."""
-    name, found, endpoint = model.removeprefix(ENDPOINT).rpartition("@")
-    if not found or not name or "://" not in endpoint:
+def parse_endpoint(model: str) -> tuple[str, str]:
+    """Split ``chat:NAME@URL`` into the name and the endpoint."""
+    name, separator, endpoint = model.removeprefix(ENDPOINT_PREFIX).rpartition("@")
+    if not separator or not name or "://" not in endpoint:
         raise InputError(
             f"{model} names no endpoint; write chat:NAME@URL, as in chat:llama3.2@http://localhost:11434/v1"
         )
     return name, endpoint
 
 
-def _address(model: str, endpoint: str) -> str:
+def _normalize_address(model: str, endpoint: str) -> str:
     if not endpoint.strip().isprintable():
         raise InputError(f"{model}: the endpoint {endpoint!a} is no address: it has characters that no address has")
     try:
@@ -121,51 +132,52 @@ def _address(model: str, endpoint: str) -> str:
         raise InputError(f"{model}: the endpoint {endpoint!r} is no address; write it as http://localhost:8000/v1")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InputError(
-            f"{model}: the endpoint has a user, a password or a query in it; put a key into an environment variable, "
-            "and name that (key: VARIABLE)"
+            f"{model}: the endpoint contains a user, a password or a query; put a key into an environment variable, "
+            "and name that variable (key: VARIABLE)"
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return f"{parts.scheme}://{host}{f':{port}' if port else ''}{path}"
 
 
-def is_loopback(endpoint: str) -> bool:
-    """Whether an endpoint is on this machine."""
-    return (urlsplit(endpoint).hostname or "") in _LOOPBACK
-
-
-def _refuse_keys(model: str, key: Any) -> None:
-    # The value is not repeated: it may be the key.
+def _check_key_name(model: str, key: Any) -> None:
+    # The message does not repeat the value: it may be the key.
     if key is not None and not (isinstance(key, str) and _VARIABLE.fullmatch(key) and not key.startswith("sk_")):
         raise InputError(
-            f"{model}: 'key' is the name of an environment variable that holds the key, as in key: OPENAI_API_KEY; a "
-            "key itself never stands in a study"
+            f"{model}: 'key' must be the name of an environment variable that holds the key, as in "
+            "key: OPENAI_API_KEY; never write a key into a study"
         )
 
 
-_WHOLE = {"concurrency": (1, 1024), "tries": (1, 100), "length": (1, None), "requests": (1, None), "tokens": (1, None)}
+_INTEGERS = {
+    "concurrency": (1, 1024),
+    "tries": (1, 100),
+    "length": (1, None),
+    "requests": (1, None),
+    "tokens": (1, None),
+}
 _NUMBERS = {"temperature": (0.0, 2.0), "rate": (0.01, None), "timeout": (0.1, 3600.0)}
 
 
-def _checked(model: str, settings: ChatSettings) -> ChatSettings:
-    for table, kind in ((_WHOLE, int), (_NUMBERS, (int, float))):
+def _validate(model: str, settings: ChatSettings) -> ChatSettings:
+    for table, kind in ((_INTEGERS, int), (_NUMBERS, (int, float))):
         for name, (low, high) in table.items():
             value = getattr(settings, name)
             if value is None and name in ("length", "requests", "tokens", "rate"):
                 continue
-            within = isinstance(value, kind) and not isinstance(value, bool) and value >= low
-            if not within or (high is not None and value > high):
-                what = "a whole number" if table is _WHOLE else "a number"
-                bound = f" to {high}" if high is not None else " or more"
-                raise InputError(f"{model}: {name} is {value!r}, and should be {what}, {low}{bound}")
+            valid = isinstance(value, kind) and not isinstance(value, bool) and value >= low
+            if not valid or (high is not None and value > high):
+                noun = "an integer" if table is _INTEGERS else "a number"
+                bounds = f"from {low} to {high}" if high is not None else f"≥ {low}"
+                raise InputError(f"{model}: {name} must be {noun} {bounds}, got {value!r}")
     if settings.seed is not None and not isinstance(settings.seed, int):
-        raise InputError(f"{model}: seed is {settings.seed!r}, and should be a whole number, or null for none")
+        raise InputError(f"{model}: seed must be an integer, or null for none, got {settings.seed!r}")
     for name in ("system", "key_header"):
-        given = getattr(settings, name)
-        if not isinstance(given, str) and (given is not None or name == "key_header"):
-            raise InputError(f"{model}: {name} should be text")
+        text = getattr(settings, name)
+        if not isinstance(text, str) and (text is not None or name == "key_header"):
+            raise InputError(f"{model}: {name} must be text")
     if not isinstance(settings.extra, Mapping):
-        raise InputError(f"{model}: extra should hold keys that go into every request")
+        raise InputError(f"{model}: extra must be a mapping of fields for every request")
     if re.search(r"[^A-Za-z0-9-]", settings.key_header):
-        raise InputError(f"{model}: key_header is {settings.key_header!r}, which is no name of a header")
+        raise InputError(f"{model}: key_header must be the name of a header, got {settings.key_header!r}")
     return replace(settings, extra=dict(settings.extra))

@@ -1,1 +1,1 @@
-"""Probes that talk to a model: it chooses by letter, answers in its own words, or judges a statement."""
+"""Chat probes: the model chooses by letter, answers in its own words, or judges a statement."""

@@ -1,4 +1,4 @@
-"""The words in which a chat model is asked, in the question's language."""
+"""Prompts of chat probes, in the question's language."""
 
 from __future__ import annotations
 
@@ -15,21 +15,26 @@ BLANK = "____"
 
 
 @dataclass(frozen=True)
-class Words:
-    """How one asks in a language; ``true`` and ``false`` are what a statement is judged to be."""
+class PromptTexts:
+    """The prompts in one language."""
 
     choose: str
     answer: str
     judge: str
     decide: str
     true: str
+    """The verdict on a true statement."""
     false: str
+    """The verdict on a false statement."""
     also_true: tuple[str, ...]
+    """Further replies that mean ``true``."""
     also_false: tuple[str, ...]
-    between: str
+    """Further replies that mean ``false``."""
+    separator: str
+    """Between the two words of :attr:`decide`."""
 
 
-ENGLISH = Words(
+ENGLISH = PromptTexts(
     choose="Which of the choices belongs in the blank?\n\n{sentence}\n\n{choices}\n\nReply with the letter alone.",
     answer="Fill in the blank. Reply with the missing words alone.\n\n{sentence}",
     judge="Is this statement true or false?\n\n{sentence}\n\nReply with one word, true or false.",
@@ -38,9 +43,9 @@ ENGLISH = Words(
     false="false",
     also_true=("yes", "correct", "right", "t"),
     also_false=("no", "incorrect", "wrong", "f"),
-    between=" or ",
+    separator=" or ",
 )
-CHINESE = Words(
+CHINESE = PromptTexts(
     choose="下列哪一个选项应填入空白处？\n\n{sentence}\n\n{choices}\n\n只回答选项的字母。",
     answer="请填写空白处缺少的词语，只回答缺少的词语。\n\n{sentence}",
     judge="下面的陈述是否正确？\n\n{sentence}\n\n只回答“正确”或“错误”。",
@@ -49,43 +54,43 @@ CHINESE = Words(
     false="错误",
     also_true=("对", "是", "真", "是的", "对的", "true", "yes"),
     also_false=("错", "否", "假", "不是", "不对", "不正确", "false", "no"),
-    between="、",
+    separator="、",
 )
 
 
-def words_for(question: Question) -> Words:
-    """The words of a question's language: Chinese for Chinese questions, English for all others."""
+def prompt_texts(question: Question) -> PromptTexts:
+    """Return the prompts for a question: Chinese for Chinese questions, English for all others."""
     return CHINESE if question.language.lower().startswith("zh") else ENGLISH
 
 
-def sentence_of(question: Question, filled: str = BLANK) -> str:
-    """A question's sentence with something in its slot, read as a person writes it."""
-    return question.prompt.replace(SLOT, filled, 1).replace(" .", ".").replace(" ,", ",").strip()
+def fill_sentence(question: Question, filler: str = BLANK) -> str:
+    """Fill the slot of a question's sentence, without spaces before punctuation."""
+    return question.prompt.replace(SLOT, filler, 1).replace(" .", ".").replace(" ,", ",").strip()
 
 
-def choose_text(question: Question, choices: Sequence[str], letters: Sequence[str] = LETTERS) -> str:
-    """The sentence with a blank and the choices by letter."""
+def choose_prompt(question: Question, choices: Sequence[str], letters: Sequence[str] = LETTERS) -> str:
+    """Ask which of the lettered choices belongs in the blank."""
     listed = "\n".join(f"{letter}. {choice}" for letter, choice in zip(letters, choices, strict=False))
-    return words_for(question).choose.format(sentence=sentence_of(question), choices=listed)
+    return prompt_texts(question).choose.format(sentence=fill_sentence(question), choices=listed)
 
 
-def answer_text(question: Question) -> str:
-    """The sentence with a blank that is to be filled."""
-    return words_for(question).answer.format(sentence=sentence_of(question))
+def answer_prompt(question: Question) -> str:
+    """Ask to fill the blank."""
+    return prompt_texts(question).answer.format(sentence=fill_sentence(question))
 
 
-def judge_text(question: Question, filled: str) -> str:
-    """A statement that is to be judged."""
-    return words_for(question).judge.format(sentence=sentence_of(question, filled))
+def judge_prompt(question: Question, filler: str) -> str:
+    """Ask whether a statement is true."""
+    return prompt_texts(question).judge.format(sentence=fill_sentence(question, filler))
 
 
-def decide_text(question: Question) -> str:
-    """A sentence with a blank for one of two words."""
-    words = words_for(question)
-    return words.decide.format(sentence=sentence_of(question), choices=words.between.join(question.candidates))
+def decide_prompt(question: Question) -> str:
+    """Ask which of two words fills the blank."""
+    texts = prompt_texts(question)
+    return texts.decide.format(sentence=fill_sentence(question), choices=texts.separator.join(question.candidates))
 
 
-def conversation(shown: Sequence[tuple[str, str]], asked: str) -> tuple[Message, ...]:
-    """Examples with their answers, as if they had been asked and answered, and then what is asked."""
-    before = [message for text, reply in shown for message in (("user", text), ("assistant", reply))]
-    return (*before, ("user", asked))
+def build_messages(examples: Sequence[tuple[str, str]], prompt: str) -> tuple[Message, ...]:
+    """Build a conversation of few-shot examples, each a prompt and its reply, and the prompt."""
+    turns = [message for text, reply in examples for message in (("user", text), ("assistant", reply))]
+    return (*turns, ("user", prompt))

@@ -1,4 +1,4 @@
-"""Questions with their answers that are shown before the one that is asked."""
+"""Few-shot examples."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 
-Shown = Sequence[tuple[str, str]]
+ExampleTurns = Sequence[tuple[str, str]]
+"""Pairs of a prompt and the right reply."""
 
 
-class Examples:
-    """So many examples for each task, drawn by the seed: the same for all questions of a task.
+class FewShotExamples:
+    """Few-shot examples of each task, drawn by the seed: the same for all questions of a task.
 
-    Of each relation of the task one is shown before a second one is.
+    Every relation of the task has one example before any has a second one.
+
+    Args:
+        questions: The questions to draw from.
+        shots: How many examples a prompt has.
+        seed: The seed of the draw.
+        format_example: Turns a question into its prompt and the right reply.
     """
 
     def __init__(
@@ -24,37 +31,36 @@ class Examples:
         questions: Sequence[Question],
         shots: int,
         seed: int,
-        told: Callable[[Question], tuple[str, str]],
+        format_example: Callable[[Question], tuple[str, str]],
     ) -> None:
         if shots < 0:
-            raise InputError(f"shots is {shots}, and should be 0 or more")
-        self.shots, self.seed, self.told = shots, seed, told
+            raise InputError(f"shots must be an integer ≥ 0, got {shots}")
+        self.shots, self.seed, self.format_example = shots, seed, format_example
         self.by_task: dict[str, list[Question]] = defaultdict(list)
         for question in questions if shots else ():
             self.by_task[question.task].append(question)
-        self.shown: dict[str, Shown] = {}
+        self._turns: dict[str, ExampleTurns] = {}
 
-    def of(self, task: str) -> Shown:
-        """The examples of a task, each as what is asked and the right reply; refuses if there are too few."""
+    def for_task(self, task: str) -> ExampleTurns:
+        """Return the examples of a task; raises InputError if there are too few."""
         if not self.shots:
             return ()
-        if task not in self.shown:
-            found = self.by_task[task]
-            if len(found) < self.shots:
+        if task not in self._turns:
+            questions = self.by_task[task]
+            if len(questions) < self.shots:
                 raise InputError(
-                    f"shots is {self.shots}, and there are {len(found)} training questions of the task {task}; ask "
-                    "with fewer, or without"
+                    f"shots is {self.shots}, but the task {task} has {len(questions)} training questions; set shots to "
+                    f"{len(questions)} or less"
                 )
-            self.shown[task] = [self.told(question) for question in self._drawn(found, task)]
-        return self.shown[task]
+            self._turns[task] = [self.format_example(question) for question in self._draw(questions, task)]
+        return self._turns[task]
 
-    def _drawn(self, questions: Sequence[Question], task: str) -> list[Question]:
-        draw = random.Random(derived_seed("examples", self.seed, task))
-        rows = sorted(questions, key=lambda question: question.question_id)
-        draw.shuffle(rows)
-        turn: dict[str, int] = defaultdict(int)
-        numbered = []
-        for question in rows:
-            numbered.append((turn[question.relation], question))
-            turn[question.relation] += 1
-        return [question for _, question in sorted(numbered, key=lambda one: one[0])[: self.shots]]
+    def _draw(self, questions: Sequence[Question], task: str) -> list[Question]:
+        shuffled = sorted(questions, key=lambda question: question.question_id)
+        random.Random(derived_seed("examples", self.seed, task)).shuffle(shuffled)
+        counts: dict[str, int] = defaultdict(int)
+        rounds = []
+        for question in shuffled:
+            rounds.append((counts[question.relation], question))
+            counts[question.relation] += 1
+        return [question for _, question in sorted(rounds, key=lambda pair: pair[0])[: self.shots]]

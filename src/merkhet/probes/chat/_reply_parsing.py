@@ -1,4 +1,4 @@
-"""What a reply says: strictly, so that a reply which does not answer counts as none, and a refusal as such."""
+"""Strict parsing of replies into answers, refusals and replies without an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _LETTER = re.compile(r"^[\s*_`\"'“‘(\[（【]*([A-Z])[*_`\"'”’)\]）】]*\s*(?:$|[.:)、，,：．。\n])")
-_SAID = re.compile(
+_LETTER_IN_SENTENCE = re.compile(
     r"(?:answer|choice|option|letter|答案|选项)(?:\s+(?:is|would be|to choose is))?\s*(?:是|为|应为|选)?\s*[:：]?\s*"
     r"[*_`\"'“‘(\[（【]*([A-Z])\b",
     re.IGNORECASE,
@@ -31,111 +31,123 @@ _OPENING = re.compile(
     r"|^(?:答案|空白处)(?:是|为)?\s*[:：]?\s*",
     re.IGNORECASE,
 )
-_LONGEST = 200
-_ENOUGH_AROUND = 5
+_MAX_CHARACTERS = 200
+_MIN_CONTEXT = 5
+"""How many characters around the blank are needed to recognize a repeated sentence."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a reply comes to: an outcome, and where it answered, what it says."""
+class ParsedReply:
+    """The outcome of a reply, and its answer if it has one."""
 
     outcome: str
     text: str | None = None
 
 
 def is_refusal(reply: ChatReply) -> bool:
-    """Whether a model declines: whoever serves it says so, or it does in words."""
+    """Whether a model declines to answer: its server says so, or its text does."""
     return reply.refused or bool(_REFUSAL.search(reply.text.strip()))
 
 
-def chosen(reply: ChatReply, letters: Sequence[str], choices: Sequence[str]) -> Said:
-    """The choice that a reply names, by its letter or in its own words; both must agree where both are there.
+def parse_choice(reply: ChatReply, letters: Sequence[str], choices: Sequence[str]) -> ParsedReply:
+    """Parse the choice that a reply names, by its letter or its text; the two must agree.
 
-    A letter stands alone, before a mark ("B.", "(B)", "B: Paris") or after "answer" ("The answer is B"). A reply that
-    names none, or two, gives no answer.
+    A letter is alone, before punctuation ("B.", "(B)", "B: Paris") or after "answer" ("The answer is B"). A reply that
+    names no choice, or two, has no answer.
     """
     text = reply.text.strip()
-    by_text = {_plain(choice): choice for choice in choices}
-    whole = by_text.get(_plain(_OPENING.sub("", text)))
-    if whole is not None:
-        return Said(ANSWERED, whole)
-    named = _LETTER.match(text)
-    if named and named[1] in letters:
-        choice = choices[list(letters).index(named[1])]
-        rest = _plain(text[named.end() :].splitlines()[0] if text[named.end() :].strip() else "")
+    by_text = {_normalize(choice): choice for choice in choices}
+    named_choice = by_text.get(_normalize(_OPENING.sub("", text)))
+    if named_choice is not None:
+        return ParsedReply(ANSWERED, named_choice)
+    letter = _LETTER.match(text)
+    if letter and letter[1] in letters:
+        choice = choices[list(letters).index(letter[1])]
+        rest = _normalize(text[letter.end() :].splitlines()[0] if text[letter.end() :].strip() else "")
         if rest in by_text and by_text[rest] != choice:
-            return Said(NO_ANSWER)
-        return Said(ANSWERED, choice)
+            return ParsedReply(NO_ANSWER)
+        return ParsedReply(ANSWERED, choice)
     if is_refusal(reply):
-        return Said(REFUSED)
-    # Of blanks one stands for all: over many, a pattern that may take them in several places tries every way.
-    said = {found[1].upper() for found in _SAID.finditer(" ".join(text.split()))} & set(letters)
-    if len(said) == 1:
-        return Said(ANSWERED, choices[list(letters).index(said.pop())])
-    return Said(NO_ANSWER)
+        return ParsedReply(REFUSED)
+    # Whitespace is collapsed first: the pattern would backtrack quadratically over long runs of it.
+    matches = _LETTER_IN_SENTENCE.finditer(" ".join(text.split()))
+    named_letters = {match[1].upper() for match in matches} & set(letters)
+    if len(named_letters) == 1:
+        return ParsedReply(ANSWERED, choices[list(letters).index(named_letters.pop())])
+    return ParsedReply(NO_ANSWER)
 
 
-def written(reply: ChatReply, before: str = "", after: str = "") -> Said:
-    """The words that a reply answers with: its first line without "The answer is" and marks around it.
+def parse_answer(reply: ChatReply, before: str = "", after: str = "") -> ParsedReply:
+    """Parse the answer of a reply: its first line without "The answer is" and punctuation around it.
 
-    ``before`` and ``after`` stand around the blank: of a reply that is the whole sentence, what fills the blank counts.
+    If the reply repeats the sentence, only the text in the blank counts.
+
+    Args:
+        reply: The reply.
+        before: The text before the blank.
+        after: The text after the blank.
     """
     text = reply.text.strip()
     if is_refusal(reply):
-        return Said(REFUSED)
-    lines = [line.strip() for line in text.splitlines() if any(letter.isalnum() for letter in line)]
+        return ParsedReply(REFUSED)
+    lines = [line.strip() for line in text.splitlines() if any(character.isalnum() for character in line)]
     if not lines:
-        return Said(NO_ANSWER)
+        return ParsedReply(NO_ANSWER)
     line = _OPENING.sub("", lines[0]) or (lines[1] if len(lines) > 1 else "")
-    line = _unmarked(_filled(_unmarked(line), before, after))
-    if not any(letter.isalnum() for letter in line) or len(line) > _LONGEST:
-        return Said(NO_ANSWER)
-    return Said(ANSWERED, line)
+    line = _strip_marks(_extract_blank(_strip_marks(line), before, after))
+    if not any(character.isalnum() for character in line) or len(line) > _MAX_CHARACTERS:
+        return ParsedReply(NO_ANSWER)
+    return ParsedReply(ANSWERED, line)
 
 
-def _filled(line: str, before: str, after: str) -> str:
-    """What fills the blank, where the line is the sentence with the blank filled; else the line."""
+def _extract_blank(line: str, before: str, after: str) -> str:
+    """Return the text in the blank if the line repeats the sentence; else the line."""
     head, tail = (" ".join(part.split()).rstrip(".。") for part in (before, after))
-    if len(head) + len(tail) < _ENOUGH_AROUND:
+    if len(head) + len(tail) < _MIN_CONTEXT:
         return line
-    begins = re.match(re.escape(head), line, re.IGNORECASE)
-    rest = line[begins.end() :] if begins else ""
+    head_match = re.match(re.escape(head), line, re.IGNORECASE)
+    rest = line[head_match.end() :] if head_match else ""
     if not rest:
         return line
-    # What comes after the tail holds no word. Sought from there: one pattern for all would try every pair of places.
+    # No word follows the tail. The search starts near the end: one pattern for all would try every pair of positions.
     words_end = len(rest)
     while words_end and not (rest[words_end - 1].isalnum() or rest[words_end - 1] == "_"):
         words_end -= 1
     if not tail:
         return rest[: max(1, words_end)].strip()
-    ends = re.compile(re.escape(tail), re.IGNORECASE).search(rest, max(1, words_end - len(tail)))
-    return rest[: ends.start()].strip() if ends else line
+    tail_match = re.compile(re.escape(tail), re.IGNORECASE).search(rest, max(1, words_end - len(tail)))
+    return rest[: tail_match.start()].strip() if tail_match else line
 
 
-def _unmarked(line: str) -> str:
+def _strip_marks(line: str) -> str:
     return line.strip().strip("*_`\"'“”‘’「」《》 ").rstrip(".。").strip()
 
 
-def decided(reply: ChatReply, names: Sequence[Sequence[str]]) -> Said:
-    """Which of a few things a reply says first: each has its names, the first of which is returned."""
-    text = _plain(_OPENING.sub("", reply.text.strip()))
-    for own in names:
-        if text in {_plain(name) for name in own}:
-            return Said(ANSWERED, own[0])
+def parse_verdict(reply: ChatReply, verdicts: Sequence[Sequence[str]]) -> ParsedReply:
+    """Parse which verdict a reply begins with.
+
+    Args:
+        reply: The reply.
+        verdicts: The names of each verdict; the first is returned.
+    """
+    text = _normalize(_OPENING.sub("", reply.text.strip()))
+    for names in verdicts:
+        if text in {_normalize(name) for name in names}:
+            return ParsedReply(ANSWERED, names[0])
     if is_refusal(reply):
-        return Said(REFUSED)
-    found = [own[0] for own in names if any(_begins(text, _plain(name)) for name in own)]
-    return Said(ANSWERED, found[0]) if len(found) == 1 else Said(NO_ANSWER)
+        return ParsedReply(REFUSED)
+    matches = [names[0] for names in verdicts if any(_begins_with(text, _normalize(name)) for name in names)]
+    return ParsedReply(ANSWERED, matches[0]) if len(matches) == 1 else ParsedReply(NO_ANSWER)
 
 
-def _begins(text: str, name: str) -> bool:
-    """Whether the text begins with a name that ends there; Chinese words are not set apart by blanks."""
-    after = text[len(name) : len(name) + 1]
-    return text.startswith(name) and not (after.isalnum() and name[-1:].isascii())
+def _begins_with(text: str, name: str) -> bool:
+    """Whether the text begins with a name that ends at a word boundary; Chinese has no spaces between words."""
+    next_character = text[len(name) : len(name) + 1]
+    return text.startswith(name) and not (next_character.isalnum() and name[-1:].isascii())
 
 
-def _plain(text: str) -> str:
-    """A text without case, marks around it and doubled blanks."""
+def _normalize(text: str) -> str:
+    """Normalize case and whitespace, and strip punctuation around a text."""
     text = unicodedata.normalize("NFKC", text).casefold()
     text = " ".join(text.split())
     return text.strip(" \t.,;:!?\"'*_`()[]{}“”‘’。，；：！？、（）【】《》「」")

@@ -1,4 +1,4 @@
-"""The probe ``choose``: lettered choices in a drawn order, one of which the model names."""
+"""Probe ``choose``: the model names one of lettered choices in a random order."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import numpy as np
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Answer, Question
-from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, Converses
+from merkhet.models.chat.chat_messages import ChatModel, ChatReply, ChatRequest
 from merkhet.models.protocol import CandidateScores, FloatArray, Model
-from merkhet.probes.chat._chat_prompts import LETTERS, choose_text, conversation
-from merkhet.probes.chat._few_shot import Examples
-from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, REFUSED, chosen
-from merkhet.probes.probe_support import compares_senses, known_methods
-from merkhet.probes.rank import ranked_answers
+from merkhet.probes.chat._chat_prompts import LETTERS, build_messages, choose_prompt
+from merkhet.probes.chat._few_shot import FewShotExamples
+from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, REFUSED, parse_choice
+from merkhet.probes.probe_support import find_slot_problem, select_methods
+from merkhet.probes.rank import rank_answers
 
 PROBE = "choose"
 BY_LETTERS, BY_TEXT = "letters", "text"
 METHODS = (BY_LETTERS, BY_TEXT)
-MOST = 20
-LENGTH = 24
-"""How many tokens a reply may have: enough for a letter with its choice."""
+DEFAULT_MAX_CHOICES = 20
+MAX_TOKENS = 24
+"""Enough for a letter with its choice."""
 
 
 def choose(
@@ -35,7 +35,7 @@ def choose(
     methods: Sequence[str] = (),
     *,
     orders: int = 1,
-    most: int = MOST,
+    most: int = DEFAULT_MAX_CHOICES,
     mixed_letters: bool = False,
     shots: int = 0,
     seed: int = 0,
@@ -43,111 +43,123 @@ def choose(
 ) -> Iterator[Answer]:
     """Let the model choose one of the lettered candidates of each question.
 
-    By ``letters`` the choices are ranked by the log-probabilities of their letters, where the model gives these; by
-    ``text`` the reply is read. Without methods it is by letters if it can be. Each question is asked in so many
-    ``orders``, all drawn by the ``seed``; the right choice moves evenly through the places, and a choice counts by its
-    mean over the orders. Of more than ``most`` candidates the one that was left out and drawn wrong ones are shown.
-    With ``mixed_letters`` the letters are drawn too, so that a liking for a letter can be told from one for a place.
-    ``shots`` of the ``examples`` are shown before.
+    By ``letters`` the choices are ranked by the log-probabilities of their letters; by ``text`` the reply is parsed.
+    The default is ``letters`` if the model returns log-probabilities.
+
+    Args:
+        model: A chat model.
+        questions: The questions.
+        methods: ``letters``, ``text`` or both.
+        orders: In how many orders each question is asked. The right choice moves evenly through the positions, and a
+            choice's score is its mean over the orders.
+        most: The maximum number of choices; of more candidates the target and a sample of wrong ones are shown.
+        mixed_letters: Whether letters are drawn too, to tell a preference for a letter from one for a position.
+        shots: How many few-shot examples precede a question.
+        seed: The seed of all draws.
+        examples: The questions that examples are drawn from.
     """
-    _check(orders, most)
-    if not isinstance(model, Converses):
+    _check_options(orders, most)
+    if not isinstance(model, ChatModel):
         reason = f"a model of the kind {model.kind} cannot be talked to"
         for question in questions:
             for method in methods or (BY_TEXT,):
                 yield Answer(question.question_id, model.name, PROBE, method, unusable=reason)
         return
-    known = METHODS if model.gives_letters() else (BY_TEXT,)
-    wanted = known_methods(model, methods, known)
-    shown = Examples(examples, shots, seed, lambda one: _example(one, most, seed))
+    known = METHODS if model.has_letter_logprobs() else (BY_TEXT,)
+    selected = select_methods(model, methods, known)
+    few_shot = FewShotExamples(examples, shots, seed, lambda example: _format_example(example, most, seed))
     started = time.perf_counter()
-    asked: list[_Asked] = []
+    tasks: list[_ChoiceTask] = []
     for question in questions:
-        problem = _problem(question)
+        problem = _find_problem(question)
         if problem is not None:
-            for method in wanted:
+            for method in selected:
                 yield Answer(question.question_id, model.name, PROBE, method, unusable=problem)
             continue
-        choices = drawn_choices(question, most, seed)
+        choices = sample_choices(question, most, seed)
         lists = [
-            _List(
-                order_of(question, choices, number, orders, seed),
-                letters_of(question, len(choices), number, seed) if mixed_letters else LETTERS[: len(choices)],
+            _ChoiceList(
+                order_choices(question, choices, number, orders, seed),
+                draw_letters(question, len(choices), number, seed) if mixed_letters else LETTERS[: len(choices)],
             )
             for number in range(orders)
         ]
-        asked.append(_Asked(question, choices, lists))
+        tasks.append(_ChoiceTask(question, choices, lists))
     requests = [
         ChatRequest(
-            conversation(shown.of(one.question.task), choose_text(one.question, own.choices, own.letters)),
-            LENGTH if BY_TEXT in wanted else 1,
-            LETTERS[: len(own.choices)] if BY_LETTERS in wanted else (),
+            build_messages(
+                few_shot.for_task(task.question.task),
+                choose_prompt(task.question, choice_list.choices, choice_list.letters),
+            ),
+            MAX_TOKENS if BY_TEXT in selected else 1,
+            LETTERS[: len(choice_list.choices)] if BY_LETTERS in selected else (),
         )
-        for one in asked
-        for own in one.lists
+        for task in tasks
+        for choice_list in task.lists
     ]
-    for place, replies in _together(model.reply(requests), orders):
+    for index, replies in _group_replies(model.reply(requests), orders):
         seconds = (time.perf_counter() - started) / max(1, len(questions))
-        for method in wanted:
-            yield _answer(model, asked[place], replies, method, seconds)
+        for method in selected:
+            yield _make_answer(model, tasks[index], replies, method, seconds)
 
 
 choose.needs_chat = True  # type: ignore[attr-defined]
 
 
-def drawn_choices(question: Question, most: int, seed: int) -> tuple[str, ...]:
-    """The candidates that are shown: all if they are few; else what was left out and wrong ones that are drawn."""
+def sample_choices(question: Question, maximum: int, seed: int) -> tuple[str, ...]:
+    """Return all candidates, or the target and a sample of wrong ones if there are more than ``maximum``."""
     candidates = tuple(dict.fromkeys(question.candidates))
-    if len(candidates) <= most:
+    if len(candidates) <= maximum:
         return candidates
     right = set(question.answers)
     target = question.target if question.target in candidates else next(c for c in candidates if c in right)
     wrong = sorted(set(candidates) - right)
-    drawn = random.Random(derived_seed("choices", seed, question.question_id)).sample(wrong, min(most - 1, len(wrong)))
-    return (target, *drawn)
+    count = min(maximum - 1, len(wrong))
+    sample = random.Random(derived_seed("choices", seed, question.question_id)).sample(wrong, count)
+    return (target, *sample)
 
 
-def order_of(question: Question, choices: Sequence[str], number: int, orders: int, seed: int) -> tuple[str, ...]:
-    """The order in which choices are shown for the so-many-eth time: one that is drawn, turned on evenly."""
-    drawn = sorted(choices)
-    random.Random(derived_seed("order of choices", seed, question.question_id)).shuffle(drawn)
-    turned = number * len(drawn) // orders
-    return (*drawn[turned:], *drawn[:turned])
+def order_choices(question: Question, choices: Sequence[str], number: int, orders: int, seed: int) -> tuple[str, ...]:
+    """Return the choices in one of several orders: a random order, rotated by equal steps."""
+    shuffled = sorted(choices)
+    random.Random(derived_seed("order of choices", seed, question.question_id)).shuffle(shuffled)
+    offset = number * len(shuffled) // orders
+    return (*shuffled[offset:], *shuffled[:offset])
 
 
-def letters_of(question: Question, count: int, number: int, seed: int) -> tuple[str, ...]:
-    """The letters before the choices of one order, drawn."""
+def draw_letters(question: Question, count: int, number: int, seed: int) -> tuple[str, ...]:
+    """Draw the letters of the choices in one order."""
     letters = list(LETTERS[:count])
     random.Random(derived_seed("letters of choices", seed, question.question_id, number)).shuffle(letters)
     return tuple(letters)
 
 
 @dataclass(frozen=True)
-class _List:
-    """The choices in one order, and the letters before them."""
+class _ChoiceList:
+    """The choices in one order, with their letters."""
 
     choices: tuple[str, ...]
     letters: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A question with the choices that are shown, and the lists in which they are."""
+class _ChoiceTask:
+    """A question with its choices, and the lists that show them."""
 
     question: Question
     choices: tuple[str, ...]
-    lists: list[_List]
+    lists: list[_ChoiceList]
 
 
-def _check(orders: int, most: int) -> None:
+def _check_options(orders: int, most: int) -> None:
     if orders < 1:
-        raise InputError(f"orders is {orders}, and should be 1 or more")
+        raise InputError(f"orders must be an integer ≥ 1, got {orders}")
     if not 2 <= most <= len(LETTERS):
-        raise InputError(f"most is {most}, and there are letters for 2 to {len(LETTERS)} choices")
+        raise InputError(f"most must be an integer from 2 to {len(LETTERS)} (the number of letters), got {most}")
 
 
-def _problem(question: Question) -> str | None:
-    reason = compares_senses(question)
+def _find_problem(question: Question) -> str | None:
+    reason = find_slot_problem(question)
     if reason is None and not set(question.answers) & set(question.candidates):
         return "no right answer among the candidates"
     if reason is None and len(set(question.candidates)) < 2:
@@ -155,79 +167,85 @@ def _problem(question: Question) -> str | None:
     return reason
 
 
-def _example(question: Question, most: int, seed: int) -> tuple[str, str]:
-    choices = order_of(question, drawn_choices(question, most, seed), 0, 1, seed)
-    place = next(place for place, choice in enumerate(choices) if choice in question.answers)
-    return choose_text(question, choices), LETTERS[place]
+def _format_example(question: Question, most: int, seed: int) -> tuple[str, str]:
+    choices = order_choices(question, sample_choices(question, most, seed), 0, 1, seed)
+    position = next(position for position, choice in enumerate(choices) if choice in question.answers)
+    return choose_prompt(question, choices), LETTERS[position]
 
 
-def _together(replies: Iterable[ChatReply], orders: int) -> Iterator[tuple[int, list[ChatReply]]]:
-    """The replies to a question's orders, as soon as the last of them is there."""
-    found: dict[int, list[ChatReply]] = {}
-    for one in replies:
-        own = found.setdefault(one.index // orders, [])
-        own.append(one)
-        if len(own) == orders:
-            place = one.index // orders
-            yield place, sorted(found.pop(place), key=lambda reply: reply.index)
+def _group_replies(replies: Iterable[ChatReply], orders: int) -> Iterator[tuple[int, list[ChatReply]]]:
+    """Group the replies by question; yield a group when its last reply arrives."""
+    incomplete: dict[int, list[ChatReply]] = {}
+    for reply in replies:
+        index = reply.index // orders
+        group = incomplete.setdefault(index, [])
+        group.append(reply)
+        if len(group) == orders:
+            yield index, sorted(incomplete.pop(index), key=lambda reply: reply.index)
 
 
-def _answer(model: Model, one: _Asked, replies: Sequence[ChatReply], method: str, seconds: float) -> Answer:
+def _make_answer(model: Model, task: _ChoiceTask, replies: Sequence[ChatReply], method: str, seconds: float) -> Answer:
     unusable = next((reply.unusable for reply in replies if reply.unusable is not None), None)
-    plain = Answer(one.question.question_id, model.name, PROBE, method, seconds=seconds)
+    answer = Answer(task.question.question_id, model.name, PROBE, method, seconds=seconds)
     if unusable is not None:
-        return replace(plain, unusable=unusable)
-    scored = [_scores(one, own, reply, method) for own, reply in zip(one.lists, replies, strict=True)]
-    count = len(one.choices)
-    plain = replace(
-        plain,
-        among=None if count == len(one.question.candidates) else count,
+        return replace(answer, unusable=unusable)
+    scored = [
+        _score_reply(task, choice_list, reply, method) for choice_list, reply in zip(task.lists, replies, strict=True)
+    ]
+    count = len(task.choices)
+    answer = replace(
+        answer,
+        among=None if count == len(task.question.candidates) else count,
         replies=tuple(reply.text for reply in replies),
-        **_places(one, [place for _, place, _ in scored]),
+        **_positions(task, [position for _, position, _ in scored]),
     )
-    heard = [scores for scores, _, _ in scored if scores is not None]
-    golds = tuple(choice for choice in one.choices if choice in one.question.answers)
-    if not heard:
+    scores = [choice_scores for choice_scores, _, _ in scored if choice_scores is not None]
+    golds = tuple(choice for choice in task.choices if choice in task.question.answers)
+    if not scores:
         outcome = REFUSED if all(outcome == REFUSED for _, _, outcome in scored) else NO_ANSWER
-        last = tuple(float(count - place) for place in range(len(golds)))
-        return replace(plain, outcome=outcome, golds=golds, gold_ranks=last, gold_ties=(1,) * len(golds))
-    shown = replace(one.question, candidates=one.choices)
-    means = np.sum(heard, axis=0) / len(one.lists)
-    (found,) = ranked_answers(model, PROBE, [shown], [CandidateScores(0, {method: means})], [method], seconds)
-    kept = ("among", "replies", "positions", "right_positions", "letters", "right_letters")
-    return replace(found, outcome=ANSWERED, **{name: getattr(plain, name) for name in kept})
+        last_ranks = tuple(float(count - position) for position in range(len(golds)))
+        return replace(answer, outcome=outcome, golds=golds, gold_ranks=last_ranks, gold_ties=(1,) * len(golds))
+    shown_question = replace(task.question, candidates=task.choices)
+    means = np.sum(scores, axis=0) / len(task.lists)
+    (ranked,) = rank_answers(model, PROBE, [shown_question], [CandidateScores(0, {method: means})], [method], seconds)
+    copied = ("among", "replies", "positions", "right_positions", "letters", "right_letters")
+    return replace(ranked, outcome=ANSWERED, **{name: getattr(answer, name) for name in copied})
 
 
-def _places(one: _Asked, chosen_at: Sequence[int | None]) -> dict[str, Any]:
-    """Where what was chosen and what is right stood in each list, and by which letters."""
-    right = [own.choices.index(_right(one)) for own in one.lists]
+def _positions(task: _ChoiceTask, chosen_positions: Sequence[int | None]) -> dict[str, Any]:
+    """Return the positions and letters of the chosen and the right choice in each list."""
+    right_positions = [choice_list.choices.index(_right_choice(task)) for choice_list in task.lists]
     return {
-        "positions": tuple(chosen_at),
-        "right_positions": tuple(right),
+        "positions": tuple(chosen_positions),
+        "right_positions": tuple(right_positions),
         "letters": tuple(
-            None if place is None else own.letters[place] for own, place in zip(one.lists, chosen_at, strict=True)
+            None if position is None else choice_list.letters[position]
+            for choice_list, position in zip(task.lists, chosen_positions, strict=True)
         ),
-        "right_letters": tuple(own.letters[place] for own, place in zip(one.lists, right, strict=True)),
+        "right_letters": tuple(
+            choice_list.letters[position] for choice_list, position in zip(task.lists, right_positions, strict=True)
+        ),
     }
 
 
-def _right(one: _Asked) -> str:
-    """The right choice: what was left out, or the first that is right."""
-    golds = [choice for choice in one.choices if choice in one.question.answers]
-    return one.question.target if one.question.target in golds else golds[0]
+def _right_choice(task: _ChoiceTask) -> str:
+    golds = [choice for choice in task.choices if choice in task.question.answers]
+    return task.question.target if task.question.target in golds else golds[0]
 
 
-def _scores(one: _Asked, shown: _List, reply: ChatReply, method: str) -> tuple[FloatArray | None, int | None, str]:
-    """The score of each choice by one reply, the place of the one that was chosen, and what the reply comes to."""
-    choices, letters = shown.choices, shown.letters
+def _score_reply(
+    task: _ChoiceTask, choice_list: _ChoiceList, reply: ChatReply, method: str
+) -> tuple[FloatArray | None, int | None, str]:
+    """Return the score of each choice by one reply, the position of the chosen one, and the outcome."""
+    choices, letters = choice_list.choices, choice_list.letters
     if method == BY_LETTERS and reply.letters:
-        least = min(reply.letters.values())
-        shares = np.array([reply.letters.get(letter, least - 1.0) for letter in letters])
-        shares = np.exp(shares - np.max(shares))
-        by_choice = dict(zip(choices, shares / shares.sum(), strict=True))
-        return np.array([by_choice[choice] for choice in one.choices]), int(np.argmax(shares)), ANSWERED
-    said = chosen(reply, letters, choices)
-    if said.text is None:
-        return None, None, said.outcome
-    votes = np.array([float(choice == said.text) for choice in one.choices])
-    return votes, choices.index(said.text), ANSWERED
+        minimum = min(reply.letters.values())
+        logprobs = np.array([reply.letters.get(letter, minimum - 1.0) for letter in letters])
+        weights = np.exp(logprobs - np.max(logprobs))
+        by_choice = dict(zip(choices, weights / weights.sum(), strict=True))
+        return np.array([by_choice[choice] for choice in task.choices]), int(np.argmax(weights)), ANSWERED
+    parsed = parse_choice(reply, letters, choices)
+    if parsed.text is None:
+        return None, None, parsed.outcome
+    votes = np.array([float(choice == parsed.text) for choice in task.choices])
+    return votes, choices.index(parsed.text), ANSWERED

@@ -1,4 +1,4 @@
-"""The probe ``judge``: the model says whether a statement is true."""
+"""Probe ``judge``: the model says whether a statement is true."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from dataclasses import dataclass, replace
 
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Answer, Question
-from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, Converses
+from merkhet.models.chat.chat_messages import ChatModel, ChatReply, ChatRequest
 from merkhet.models.protocol import Model
-from merkhet.probes.chat._chat_prompts import conversation, decide_text, judge_text, words_for
-from merkhet.probes.chat._few_shot import Examples
-from merkhet.probes.chat._reply_parsing import ANSWERED, decided
-from merkhet.probes.probe_support import compares_senses, known_methods
+from merkhet.probes.chat._chat_prompts import build_messages, decide_prompt, judge_prompt, prompt_texts
+from merkhet.probes.chat._few_shot import FewShotExamples
+from merkhet.probes.chat._reply_parsing import ANSWERED, parse_verdict
+from merkhet.probes.probe_support import find_slot_problem, select_methods
 
 PROBE = METHOD = "judge"
-LENGTH = 16
+MAX_TOKENS = 16
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """What is judged: ``names`` are the verdicts with their other names, the first of each is its own."""
+    """A statement to judge."""
 
     question: Question
     repeat: int | None
-    text: str
+    prompt: str
     right: str
-    names: tuple[tuple[str, ...], tuple[str, ...]]
+    """The right verdict."""
+    verdicts: tuple[tuple[str, ...], tuple[str, ...]]
+    """The two verdicts, each with its names; the first name is recorded."""
 
 
 def judge(
@@ -40,73 +42,85 @@ def judge(
     seed: int = 0,
     examples: Sequence[Question] = (),
 ) -> Iterator[Answer]:
-    """Let the model judge statements; ``shots`` of the ``examples`` are shown before.
+    """Let the model judge statements.
 
-    A question with two candidates (true and false, yes and no) is asked as it is. Every other one is judged twice: with
-    the right answer in its slot, and with a wrong candidate that is drawn by the ``seed``; its score is the mean.
-    A reply that judges nothing, or declines, is wrong and has its own ``outcome``.
+    A question with two candidates (true and false, yes and no) is asked as it is. Any other is judged twice: with the
+    right answer in its slot, and with a wrong candidate that is drawn; its score is the mean. A reply without a
+    verdict, or a refusal, is wrong and has its own ``outcome``.
+
+    Args:
+        model: A chat model.
+        questions: The questions.
+        methods: ``judge`` or nothing.
+        shots: How many few-shot examples precede a statement.
+        seed: The seed of their draw, and of the draw of wrong candidates.
+        examples: The questions that examples are drawn from.
     """
-    known_methods(model, methods, (METHOD,))
-    shown = Examples(examples, shots, seed, lambda one: _example(one, seed))
-    asked: list[_Statement] = []
+    select_methods(model, methods, (METHOD,))
+    few_shot = FewShotExamples(examples, shots, seed, lambda example: _format_example(example, seed))
+    statements: list[_Statement] = []
     for question in questions:
-        reason = compares_senses(question)
-        if not isinstance(model, Converses):
+        reason = find_slot_problem(question)
+        if not isinstance(model, ChatModel):
             reason = f"a model of the kind {model.kind} cannot be talked to"
-        made = [] if reason else statements(question, seed)
-        asked += made
-        if not made:
+        question_statements = [] if reason else make_statements(question, seed)
+        statements += question_statements
+        if not question_statements:
             reason = reason or "there is no wrong candidate to make a false statement of"
             yield Answer(question.question_id, model.name, PROBE, METHOD, unusable=reason)
-    if not asked or not isinstance(model, Converses):
+    if not statements or not isinstance(model, ChatModel):
         return
     started = time.perf_counter()
-    requests = [ChatRequest(conversation(shown.of(one.question.task), one.text), LENGTH) for one in asked]
+    requests = [
+        ChatRequest(build_messages(few_shot.for_task(statement.question.task), statement.prompt), MAX_TOKENS)
+        for statement in statements
+    ]
     for reply in model.reply(requests):
-        yield _answer(model.name, asked[reply.index], reply, (time.perf_counter() - started) / len(asked))
+        seconds = (time.perf_counter() - started) / len(statements)
+        yield _make_answer(model.name, statements[reply.index], reply, seconds)
 
 
 judge.needs_chat = True  # type: ignore[attr-defined]
 
 
-def statements(question: Question, seed: int) -> list[_Statement]:
-    """What is judged of a question: itself where it has two candidates, else a true and a false statement."""
+def make_statements(question: Question, seed: int) -> list[_Statement]:
+    """Make the statements of a question: itself if it has two candidates, else a true and a false one."""
     candidates = tuple(dict.fromkeys(question.candidates))
-    words = words_for(question)
+    texts = prompt_texts(question)
     if len(candidates) == 2:
         first, second = ((name,) for name in candidates)
-        return [_Statement(question, None, decide_text(question), question.target, (first, second))]
+        return [_Statement(question, None, decide_prompt(question), question.target, (first, second))]
     wrong = sorted(set(candidates) - set(question.answers))
     if not wrong:
         return []
     drawn = random.Random(derived_seed("false statement", seed, question.question_id)).choice(wrong)
-    names = ((words.true, *words.also_true), (words.false, *words.also_false))
+    verdicts = ((texts.true, *texts.also_true), (texts.false, *texts.also_false))
     return [
-        _Statement(question, 0, judge_text(question, question.target), words.true, names),
-        _Statement(question, 1, judge_text(question, drawn), words.false, names),
+        _Statement(question, 0, judge_prompt(question, question.target), texts.true, verdicts),
+        _Statement(question, 1, judge_prompt(question, drawn), texts.false, verdicts),
     ]
 
 
-def _example(question: Question, seed: int) -> tuple[str, str]:
-    made = statements(question, seed)
-    # As many true statements as false ones are shown, more or less.
-    one = made[derived_seed("true or false", seed, question.question_id) % len(made)]
-    return one.text, one.right
+def _format_example(question: Question, seed: int) -> tuple[str, str]:
+    statements = make_statements(question, seed)
+    # The hash balances true and false examples approximately.
+    statement = statements[derived_seed("true or false", seed, question.question_id) % len(statements)]
+    return statement.prompt, statement.right
 
 
-def _answer(name: str, one: _Statement, reply: ChatReply, seconds: float) -> Answer:
-    plain = Answer(one.question.question_id, name, PROBE, METHOD, repeat=one.repeat, seconds=seconds)
+def _make_answer(model_name: str, statement: _Statement, reply: ChatReply, seconds: float) -> Answer:
+    answer = Answer(statement.question.question_id, model_name, PROBE, METHOD, repeat=statement.repeat, seconds=seconds)
     if reply.unusable is not None:
-        return replace(plain, unusable=reply.unusable)
-    said = decided(reply, one.names)
-    right = said.outcome == ANSWERED and said.text == one.right
+        return replace(answer, unusable=reply.unusable)
+    parsed = parse_verdict(reply, statement.verdicts)
+    is_right = parsed.outcome == ANSWERED and parsed.text == statement.right
     return replace(
-        plain,
-        prediction=said.text,
-        golds=(one.right,),
-        gold_ranks=(1.0 if right else 2.0,),
+        answer,
+        prediction=parsed.text,
+        golds=(statement.right,),
+        gold_ranks=(1.0 if is_right else 2.0,),
         gold_ties=(1,),
         among=2,
-        outcome=said.outcome,
+        outcome=parsed.outcome,
         replies=(reply.text,),
     )

@@ -68,7 +68,7 @@ def test_an_encoder_without_a_head(folder: Path) -> None:
     message = refuse(str(folder))
     assert "names BertForTokenClassification" in message and "kind: encoder" in message
     assert resolve_model(ModelSpec(str(folder), kind="encoder")).kind == "encoder"
-    assert "should be 'masked', 'causal' or 'encoder'" in refuse(str(folder), kind="decoder")
+    assert "must be 'masked', 'causal' or 'encoder', got 'decoder'" in refuse(str(folder), kind="decoder")
 
 
 def test_cut_off_weights(folder: Path) -> None:

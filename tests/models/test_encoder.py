@@ -62,7 +62,7 @@ def check_network(name: str, model_folders: dict[str, Path], tmp_path: Path) -> 
     model = load_model(str(folder))
     assert isinstance(model, Model) and isinstance(model, EncoderModel)
     assert model.describe()["architecture"] == name
-    assert model.states.looks_back == (name in ("GPT2Model", "LlamaModel"))
+    assert model.word_embeddings.is_causal == (name in ("GPT2Model", "LlamaModel"))
     network = hf.AutoModel.from_pretrained(folder).eval()
     found = similarities(model, ENGLISH, "word@all")
     for index, question in enumerate(ENGLISH):
@@ -112,6 +112,6 @@ def test_an_encoder_with_a_decoder_is_refused(name: str, model_folders: dict[str
     network.save_pretrained(tmp_path)
     hf.AutoTokenizer.from_pretrained(model_folders["roberta"]).save_pretrained(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [name]
-    with pytest.raises(InputError, match="is an encoder with a decoder") as caught:
+    with pytest.raises(InputError, match="is an encoder-decoder model") as caught:
         load_model(str(tmp_path))
     assert "\n" not in str(caught.value)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from merkhet.core.errors import InputError
-from merkhet.models.chat.chat_settings import from_short_form, read_settings
+from merkhet.models.chat.chat_settings import parse_endpoint, read_settings
 
 HERE = "http://localhost:8000/v1"
 
@@ -46,31 +46,31 @@ def test_a_key_in_a_study_is_refused_and_not_repeated(given: Any) -> None:
 
 def test_a_variable_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MERKHET_TEST_KEY", raising=False)
-    with pytest.raises(InputError, match="MERKHET_TEST_KEY, which is not set: export MERKHET_TEST_KEY=…"):
-        read_settings("m", HERE, {"key": "MERKHET_TEST_KEY"}).secret()
+    with pytest.raises(InputError, match=r"MERKHET_TEST_KEY with the key of .* is not set: export MERKHET_TEST_KEY=…"):
+        read_settings("m", HERE, {"key": "MERKHET_TEST_KEY"}).read_key()
 
 
 def test_a_key_goes_only_to_the_endpoint_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert read_settings("m", "https://api.openai.com/v1", {}).secret() == "k"
-    assert read_settings("m", HERE, {}).secret() is None
-    assert read_settings("m", "https://api.openai.com.example.org/v1", {}).secret() is None
+    assert read_settings("m", "https://api.openai.com/v1", {}).read_key() == "k"
+    assert read_settings("m", HERE, {}).read_key() is None
+    assert read_settings("m", "https://api.openai.com.example.org/v1", {}).read_key() is None
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"concurency": 3}, "did you mean 'concurrency'"),
-        ({"concurrency": 0}, "should be a whole number, 1 to 1024"),
-        ({"concurrency": True}, "should be a whole number"),
-        ({"tries": 1.5}, "should be a whole number"),
-        ({"rate": 0}, "should be a number, 0.01 or more"),
-        ({"temperature": 3}, "should be a number, 0.0 to 2.0"),
-        ({"requests": 0}, "should be a whole number, 1 or more"),
-        ({"system": 3}, "should be text"),
-        ({"extra": 3}, "keys that go into every request"),
-        ({"key_header": "a: b"}, "no name of a header"),
-        ({"seed": "x"}, "a whole number, or null"),
+        ({"concurrency": 0}, "must be an integer from 1 to 1024, got 0"),
+        ({"concurrency": True}, "must be an integer"),
+        ({"tries": 1.5}, "must be an integer"),
+        ({"rate": 0}, "must be a number ≥ 0.01"),
+        ({"temperature": 3}, "must be a number from 0.0 to 2.0"),
+        ({"requests": 0}, "must be an integer ≥ 1"),
+        ({"system": 3}, "must be text"),
+        ({"extra": 3}, "fields for every request"),
+        ({"key_header": "a: b"}, "must be the name of a header"),
+        ({"seed": "x"}, "an integer, or null"),
     ],
 )
 def test_what_is_no_setting_is_refused(settings: dict[str, Any], told: str) -> None:
@@ -85,11 +85,11 @@ def test_a_model_here_has_few_settings() -> None:
 
 
 def test_the_short_form() -> None:
-    assert from_short_form("chat:llama3.1:8b@http://localhost:11434/v1") == ("llama3.1:8b", "http://localhost:11434/v1")
-    assert from_short_form("chat:org/model@v2@http://h/v1") == ("org/model@v2", "http://h/v1")
+    assert parse_endpoint("chat:llama3.1:8b@http://localhost:11434/v1") == ("llama3.1:8b", "http://localhost:11434/v1")
+    assert parse_endpoint("chat:org/model@v2@http://h/v1") == ("org/model@v2", "http://h/v1")
     for given in ("chat:gpt", "chat:gpt@nowhere", "chat:@http://h/v1"):
         with pytest.raises(InputError, match="write chat:NAME@URL"):
-            from_short_form(given)
+            parse_endpoint(given)
 
 
 def test_what_decides_replies_decides_the_identity() -> None:

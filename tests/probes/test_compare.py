@@ -21,7 +21,7 @@ from merkhet.metrics.score_table import score_answers
 from merkhet.models.baselines import RandomBaseline
 from merkhet.models.loading import load_model
 from merkhet.models.protocol import CandidateScores
-from merkhet.models.word_overlap import overlap, words_of
+from merkhet.models.word_overlap import overlap, split_words
 from merkhet.probes import PROBES
 from merkhet.probes.compare import compare_senses
 from merkhet.probes.fill import fill_slots
@@ -209,9 +209,9 @@ def test_the_overlap_of_words() -> None:
 
 
 def test_words_of_several_scripts() -> None:
-    assert words_of("The Bank's 2 口，Ｂank日本のビル!") == ["the", "bank", "s", "2", "口", "ｂank", *"日本のビル"]
-    assert words_of("हिन्दी में") == ["हिन्दी", "में"]
-    assert words_of("—, 。") == []
+    assert split_words("The Bank's 2 口，Ｂank日本のビル!") == ["the", "bank", "s", "2", "口", "ｂank", *"日本のビル"]
+    assert split_words("हिन्दी में") == ["हिन्दी", "में"]
+    assert split_words("—, 。") == []
 
 
 @settings(deadline=None)

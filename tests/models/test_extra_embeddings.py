@@ -19,7 +19,6 @@ from merkhet.models.extra_embeddings import (
     ExtraEmbeddings,
     get_base_embedding,
     get_extra_embeddings,
-    missing_words,
     with_extra_words,
 )
 from merkhet.models.loading import load_model
@@ -220,7 +219,7 @@ def causal_by_hand(model, prompt: str, candidate: str, part: str) -> list[float]
     with torch.no_grad():
         logits = model.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
     scored = range(max(1, start), len(ids)) if part != "sentence" else range(1, len(ids))
-    return [logits[i - 1, ids[i]].item() for i in scored if ids[i] not in model.unwritten]
+    return [logits[i - 1, ids[i]].item() for i in scored if ids[i] not in model.input_only]
 
 
 def test_made_words_have_no_part_in_a_causal_score(folders: dict[str, Path]) -> None:
@@ -293,9 +292,9 @@ def test_words_that_cannot_be_made_are_refused(folders: dict[str, Path]) -> None
         with pytest.raises(InputError, match=r"\[X:0\] has an embedding of \(3,\), not"):
             with_extra_words(model, {"[X:0]": torch.zeros(3)})
         known = next(iter(model.tokenizer.get_vocab()))
-        with pytest.raises(InputError, match="knows some of these as tokens already"):
+        with pytest.raises(InputError, match="already has some of these as tokens"):
             with_extra_words(model, {"[X:0]": torch.zeros(width), known: torch.zeros(width)})
-        with pytest.raises(InputError, match="has no made words"):
+        with pytest.raises(InputError, match="has no extra words"):
             get_extra_embeddings(model)
         assert not isinstance(model.model.get_input_embeddings(), ExtraEmbeddings)
 
@@ -344,10 +343,6 @@ def test_words_can_be_learned(folders: dict[str, Path]) -> None:
         dressed.model(input_ids=ids).logits.log_softmax(-1)[0, -1, 0].backward()
         assert table.grad is not None and table.grad[0].abs().sum() > 0
         assert table.grad[1].abs().sum() == 0
-
-
-def test_which_words_are_missing() -> None:
-    assert missing_words(["<s4> is [X]", "<s5>"], ["<s4>", "<s5>", "<s6>"], ["<s5>"]) == ["<s4>"]
 
 
 def test_all_families_are_tried() -> None:

@@ -17,8 +17,8 @@ from tiny_models import CAUSAL, FAMILIES, MASKED
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
 from merkhet.models import _word_embeddings as states
-from merkhet.models._word_embeddings import WordStates, cosines
-from merkhet.models.layer_methods import expanded, layered_methods
+from merkhet.models._word_embeddings import WordEmbeddings, cosines
+from merkhet.models.layer_methods import expand_layers, list_layer_methods
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec
 from merkhet.models.protocol import ComparesSenses
@@ -43,7 +43,7 @@ class Passes:
             self.rows += [tuple(row[own.bool()].tolist()) for row, own in zip(input_ids, seen, strict=True)]
             return forward(input_ids=input_ids, **others)
 
-        assert model.states.looks_back in (True, False)  # Tried before anything is counted.
+        assert model.word_embeddings.is_causal in (True, False)  # Tried before anything is counted.
         monkeypatch.setattr(base, "forward", counted)
 
 
@@ -58,7 +58,7 @@ def test_every_layer_equals_one_sentence_at_a_time(model_folders: dict[str, Path
         for kind in (None, "encoder"):
             model = load_model(ModelSpec(str(model_folders[family]), kind=kind))
             assert isinstance(model, ComparesSenses)
-            assert model.comparing_methods == layered_methods(ways, LAYERS)
+            assert model.comparing_methods == list_layer_methods(ways, LAYERS)
             assert model.comparing_methods[0] == "word"
             expected = expected or [layers_one_by_one(network, model.tokenizer, one, names) for one in asked(family)]
             found = similarities(model, asked(family), *(f"{way}@all" for way in ways))
@@ -153,7 +153,7 @@ def test_a_masked_model_reads_on(model_folders: dict[str, Path]) -> None:
 
     def check(family: str) -> None:
         model = load_model(str(model_folders[family]))
-        assert not model.states.looks_back
+        assert not model.word_embeddings.is_causal
         (scores,) = similarities(model, [question], "word").values()
         assert scores["word"][0] != scores["word"][1]
 
@@ -183,9 +183,9 @@ def check_batches_and_order(model: Any, family: str, monkeypatch: pytest.MonkeyP
     last = len(questions) - 1
     backwards = similarities(model, questions[::-1], *methods)
     check({last - index: scores for index, scores in backwards.items()})
-    monkeypatch.setattr(states, "AT_ONCE", 2)
+    monkeypatch.setattr(states, "QUESTIONS_AT_ONCE", 2)
     check(similarities(model, questions, *methods))
-    monkeypatch.setattr(states, "AT_ONCE", 512)
+    monkeypatch.setattr(states, "QUESTIONS_AT_ONCE", 512)
     model.token_budget = 10**6
     passes = Passes(model, monkeypatch, fits=2)
     check(similarities(model, questions, *methods))
@@ -261,16 +261,23 @@ def test_an_encoder_with_a_decoder_is_refused_in_one_line(model_folders: dict[st
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     network = transformers.BartForConditionalGeneration(transformers.BartConfig(**settings, **heads))
     candidate_tokenizer = load_model(str(model_folders["roberta"])).candidate_tokenizer
-    reader = WordStates("bart", network, tokenizer, candidate_tokenizer, {"rows": 0, "rows_one_by_one": 0, "tokens": 0})
-    with pytest.raises(InputError, match="bart is an encoder with a decoder") as caught:
+    reader = WordEmbeddings(
+        "bart", network, tokenizer, candidate_tokenizer, {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
+    )
+    with pytest.raises(InputError, match="bart is an encoder-decoder model") as caught:
         reader.compare(ENGLISH, ("word",), 100)
     assert "\n" not in str(caught.value)
 
 
 def test_methods_for_all_layers_are_written_out() -> None:
-    known = layered_methods(("word", "masked"), 12)
+    known = list_layer_methods(("word", "masked"), 12)
     assert len(known) == 2 * 15 and known[:3] == ("word", "word@0", "word@1")
-    every = expanded(("word@all",), known)
+    every = expand_layers(("word@all",), known)
     assert every == (*(f"word@{layer}" for layer in range(12)), "word")
-    assert expanded(("word", "masked@3", "word@all", "word@12"), known) == ("word", "masked@3", *every[:-1], "word@12")
-    assert expanded(("own@all", "own"), ("own", "own@all")) == ("own@all", "own")
+    assert expand_layers(("word", "masked@3", "word@all", "word@12"), known) == (
+        "word",
+        "masked@3",
+        *every[:-1],
+        "word@12",
+    )
+    assert expand_layers(("own@all", "own"), ("own", "own@all")) == ("own@all", "own")

@@ -18,7 +18,7 @@ from merkhet.probes import rank as ranking
 from merkhet.probes.rank import rank_candidates
 
 METHODS = ("one", "two", "three")
-KEPT = 25
+TOP_K = 25
 
 
 @dataclass
@@ -55,7 +55,7 @@ def standing(question: Question, scores: np.ndarray) -> dict[str, Any]:
     if not len(golds) or not np.all(np.isfinite(scores)):
         return {"unusable": "a score is not a number" if len(golds) else "no right answer among the candidates"}
     ranks, ties = expected_ranks(scores, golds)
-    order = sorted(range(len(scores)), key=lambda i: (-scores[i], question.candidates[i]))[:KEPT]
+    order = sorted(range(len(scores)), key=lambda i: (-scores[i], question.candidates[i]))[:TOP_K]
     return {
         "prediction": question.candidates[order[0]],
         "ranked": tuple((question.candidates[i], float(scores[i])) for i in order),
@@ -111,13 +111,13 @@ def asked(draw: st.DrawFn) -> tuple[Given, list[Question]]:
 @settings(max_examples=150, deadline=None)
 @given(case=asked(), at_once=st.sampled_from((1, 100, 2**19)))
 def test_answers_equal_those_of_one_by_one(case: tuple[Given, list[Question]], at_once: int) -> None:
-    before = ranking._AT_ONCE
-    ranking._AT_ONCE = at_once
+    before = ranking._SCORES_AT_ONCE
+    ranking._SCORES_AT_ONCE = at_once
     try:
         check(*case)
         check(*case, methods=("two",))
     finally:
-        ranking._AT_ONCE = before
+        ranking._SCORES_AT_ONCE = before
 
 
 def test_many_candidates() -> None:

@@ -273,13 +273,13 @@ def test_candidates_that_end_in_a_blank(families: dict[str, Tokenised]) -> None:
 
 
 def test_windows_are_used_and_shared(families: dict[str, Tokenised], monkeypatch: pytest.MonkeyPatch) -> None:
-    original, whole_sentences = CandidateTokenizer._whole, []
+    original, whole_sentences = CandidateTokenizer._tokenize_whole, []
 
     def counted(self, before, after, candidates):
         whole_sentences.append(len(candidates))
         return original(self, before, after, candidates)
 
-    monkeypatch.setattr(CandidateTokenizer, "_whole", counted)
+    monkeypatch.setattr(CandidateTokenizer, "_tokenize_whole", counted)
     prompts = (
         "The capital of Germany is [MASK].",
         "Berlin in Germany is [MASK].",
@@ -310,13 +310,13 @@ def test_windows_are_used_and_shared(families: dict[str, Tokenised], monkeypatch
 def test_windows_that_are_found_wrong_are_not_used(
     families: dict[str, Tokenised], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = placing._window
+    original = placing._cut_window
 
-    def wrong(encoding, outer, first, text, head):
-        one = original(encoding, outer, first, text, head)
+    def wrong(encoding, context_end, first, text, head):
+        one = original(encoding, context_end, first, text, head)
         return replace(one, start=one.start + 1, stop=one.stop + 1) if text == PLAIN[-1] else one
 
-    monkeypatch.setattr(placing, "_window", wrong)
+    monkeypatch.setattr(placing, "_cut_window", wrong)
 
     def check(family: Tokenised) -> None:
         check_equals_whole(family, family.candidate_tokenizer(), "The capital of Germany is ", ", a city.", list(PLAIN))
@@ -327,7 +327,7 @@ def test_windows_that_are_found_wrong_are_not_used(
 def test_windows_are_forgotten_when_there_are_many(
     families: dict[str, Tokenised], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placing, "_KEPT_LISTS", 2)
+    monkeypatch.setattr(placing, "_MAX_CACHED_LISTS", 2)
 
     def check(family: Tokenised) -> None:
         candidate_tokenizer = family.candidate_tokenizer()
@@ -344,7 +344,7 @@ def test_the_kind_of_word(families: dict[str, Tokenised]) -> None:
         reaching = [piece for piece in vocabulary if "▁" in piece.lstrip("▁")]
         assert bool(reaching) == (family.name == OVER_BLANKS)
         kind = "characters" if family.name.startswith("bert") else "blanks"
-        assert family.candidate_tokenizer().words == (None if reaching else kind)
+        assert family.candidate_tokenizer().word_kind == (None if reaching else kind)
 
     check_all(check, families.values())
 

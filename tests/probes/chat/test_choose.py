@@ -12,7 +12,7 @@ from talkers import Talker, capital, city, knows, shown
 from merkhet.core.errors import InputError
 from merkhet.core.records import Answer
 from merkhet.models.chat.chat_messages import ChatRequest
-from merkhet.probes.chat.choose import choose, drawn_choices, order_of
+from merkhet.probes.chat.choose import choose, order_choices, sample_choices
 
 
 def by_question(answers: list[Answer]) -> dict[str, Answer]:
@@ -44,18 +44,18 @@ def test_the_right_choice_moves_evenly_through_the_places() -> None:
 
 def test_orders_are_drawn_by_the_seed_and_the_question_alone() -> None:
     question = capital(3, 8)
-    orders = [order_of(question, question.candidates, number, 8, 1) for number in range(8)]
+    orders = [order_choices(question, question.candidates, number, 8, 1) for number in range(8)]
     assert len(set(orders)) == 8 and all(sorted(one) == sorted(question.candidates) for one in orders)
     backwards = capital(3, 8, candidates=question.candidates[::-1])
-    assert order_of(backwards, backwards.candidates, 2, 8, 1) == orders[2]
-    firsts = Counter(order_of(capital(n, 8), capital(n, 8).candidates, 0, 1, 0)[0] for n in range(400))
+    assert order_choices(backwards, backwards.candidates, 2, 8, 1) == orders[2]
+    firsts = Counter(order_choices(capital(n, 8), capital(n, 8).candidates, 0, 1, 0)[0] for n in range(400))
     assert min(firsts.values()) > 20
-    assert order_of(question, question.candidates, 0, 1, 2) != orders[0]
+    assert order_choices(question, question.candidates, 0, 1, 2) != orders[0]
 
 
 def test_of_many_candidates_the_right_one_and_wrong_ones_are_shown() -> None:
     question = capital(5, 300, answers=("city 5", "city 6", "city 7"), target="city 5")
-    drawn = drawn_choices(question, 20, 0)
+    drawn = sample_choices(question, 20, 0)
     assert len(drawn) == len(set(drawn)) == 20 and "city 5" in drawn
     assert not {"city 6", "city 7"} & set(drawn)
     model = Talker(knows(lambda _: "city 5"))
@@ -63,7 +63,7 @@ def test_of_many_candidates_the_right_one_and_wrong_ones_are_shown() -> None:
     assert len(shown(model.heard[0])) == 20
     assert answer.among == 20 and answer.golds == ("city 5",) and answer.gold_ranks == (1.0,)
     few = capital(5, 300, answers=tuple(f"city {n}" for n in range(295)), target="city 5")
-    assert len(drawn_choices(few, 20, 0)) == 6
+    assert len(sample_choices(few, 20, 0)) == 6
 
 
 def test_where_all_are_shown_the_candidates_are_the_questions_own() -> None:
@@ -146,7 +146,14 @@ def test_bad_options() -> None:
         with pytest.raises(InputError, match=told):
             list(choose(Talker(lambda _: "A"), [capital(0)], **options))
 
-    check_all(check, [({"orders": 0}, "orders is 0"), ({"most": 1}, "most is 1"), ({"most": 27}, "2 to 26 choices")])
+    check_all(
+        check,
+        [
+            ({"orders": 0}, "orders .* got 0$"),
+            ({"most": 1}, "most .* got 1$"),
+            ({"most": 27}, "from 2 to 26 .* got 27"),
+        ],
+    )
 
 
 def test_examples_are_shown_with_their_letters() -> None:
@@ -162,7 +169,7 @@ def test_examples_are_shown_with_their_letters() -> None:
     # One of each relation.
     numbers = [int(text.partition("country ")[2].split()[0]) % 3 for _, text in messages[0:6:2]]
     assert len(set(numbers)) == 3
-    with pytest.raises(InputError, match="shots is 10, and there are 9 training questions of the task completion"):
+    with pytest.raises(InputError, match="shots is 10, but the task completion has 9 training questions"):
         list(choose(model, [capital(1)], shots=10, examples=training))
 
 

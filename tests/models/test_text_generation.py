@@ -13,7 +13,7 @@ from writing_models import CAUSAL_WRITERS, MASKED_WRITERS, WRITERS, questions
 
 from merkhet.core.records import Question
 from merkhet.metrics.text_overlap import normalised_words
-from merkhet.models._text_generation import cut_answer, rejoined
+from merkhet.models._text_generation import cut_answer, rejoin_punctuation
 from merkhet.models.lm_head import logits_at
 from merkhet.models.loading import load_model
 from merkhet.models.protocol import WritesAnswers
@@ -48,7 +48,7 @@ def masks_one_by_one(model, prompt: str, length: int = 8) -> tuple[str, float]:
 
 def rejoined_if_needed(model, text: str) -> str:
     words = type(model.tokenizer.backend_tokenizer.pre_tokenizer).__name__ == "BertPreTokenizer"
-    return rejoined(text) if words else text
+    return rejoin_punctuation(text) if words else text
 
 
 def tokens_one_by_one(model, row: tuple[int, ...], mark: str, length: int = 8) -> str:
@@ -106,7 +106,11 @@ def test_a_text_goes_on_as_one_by_one(writer_folders: dict[str, Path]) -> None:
         prompts = model.writer.prompts
         methods = ("continue", "chat") if family == "chat" else ("continue",)
         expected = [
-            (way, i, tokens_one_by_one(model, prompts.prompt_tokens(question, way, 8), prompts.cut_at(question, way)))
+            (
+                way,
+                i,
+                tokens_one_by_one(model, prompts.prompt_tokens(question, way, 8), prompts.closing_mark(question, way)),
+            )
             for way in methods
             for i, question in enumerate(ASKED)
         ]
@@ -218,7 +222,7 @@ def test_words_and_numbers_are_whole_again() -> None:
         tokenizer = Tokenizer(models.WordPiece({word: i for i, word in enumerate(["[UNK]", *dict.fromkeys(words)])}))
         tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
         apart = tokenizer.decode(tokenizer.encode(text).ids)
-        assert normalised_words(rejoined(apart)) == normalised_words(text)
+        assert normalised_words(rejoin_punctuation(apart)) == normalised_words(text)
 
     cases = (
         *("Jean-Luc Picard", "rock-and-roll", "O'Brien", "the 1,000,000 people", "November 20, 1942", "3.14", "12:30"),

@@ -46,7 +46,7 @@ def test_causal_models_leave_them_out_too(model_folders: dict[str, Path]) -> Non
     """Here one of the candidates is taken for unknown: the others are scored as if it had not been there."""
     model = load_model(str(model_folders["llama-sentencepiece"]))
     question = replace(QUESTION, candidates=(*KNOWN, "Rome or Paris"))
-    model.candidate_tokenizer.kept_places[question.candidates] = np.arange(len(KNOWN))
+    model.candidate_tokenizer.writable_indices[question.candidates] = np.arange(len(KNOWN))
     methods = ("sum", "per-character", "sentence-mean")
     plain, more = (next(iter(model.score_candidates([one], methods))) for one in (QUESTION, question))
     for method in methods:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from all_cases import check_all
 
-from merkhet.models.chat.chat_messages import ChatReply, without_thoughts
-from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, REFUSED, Said, chosen, decided, written
+from merkhet.models.chat.chat_messages import ChatReply, strip_reasoning
+from merkhet.probes.chat._reply_parsing import (
+    ANSWERED,
+    NO_ANSWER,
+    REFUSED,
+    ParsedReply,
+    parse_answer,
+    parse_choice,
+    parse_verdict,
+)
 
 LETTERS = ("A", "B", "C", "D")
 CHOICES = ("Berlin", "Paris", "Rome", "I")
@@ -68,74 +76,74 @@ def said(text: str) -> ChatReply:
 
 def test_a_choice_that_is_named() -> None:
     def check(text: str) -> None:
-        assert chosen(said(text), LETTERS, CHOICES) == Said(ANSWERED, "Paris")
+        assert parse_choice(said(text), LETTERS, CHOICES) == ParsedReply(ANSWERED, "Paris")
 
     check_all(check, NAMED)
 
 
 def test_a_reply_that_names_no_choice_or_two() -> None:
     def check(text: str) -> None:
-        assert chosen(said(text), LETTERS, CHOICES) == Said(NO_ANSWER)
+        assert parse_choice(said(text), LETTERS, CHOICES) == ParsedReply(NO_ANSWER)
 
     check_all(check, NOT_NAMED)
 
 
 def test_a_refusal() -> None:
     def check(text: str) -> None:
-        assert chosen(said(text), LETTERS, CHOICES) == Said(REFUSED)
-        assert written(said(text)) == Said(REFUSED)
-        assert decided(said(text), (("true",), ("false",))) == Said(REFUSED)
+        assert parse_choice(said(text), LETTERS, CHOICES) == ParsedReply(REFUSED)
+        assert parse_answer(said(text)) == ParsedReply(REFUSED)
+        assert parse_verdict(said(text), (("true",), ("false",))) == ParsedReply(REFUSED)
 
     check_all(check, REFUSALS)
 
 
 def test_a_choice_that_looks_like_the_beginning_of_a_refusal() -> None:
-    assert chosen(said("I"), LETTERS, CHOICES) == Said(ANSWERED, "I")
-    assert chosen(said("D. I"), LETTERS, CHOICES) == Said(ANSWERED, "I")
-    assert chosen(ChatReply(0, "B", refused=False), LETTERS, CHOICES).outcome == ANSWERED
+    assert parse_choice(said("I"), LETTERS, CHOICES) == ParsedReply(ANSWERED, "I")
+    assert parse_choice(said("D. I"), LETTERS, CHOICES) == ParsedReply(ANSWERED, "I")
+    assert parse_choice(ChatReply(0, "B", refused=False), LETTERS, CHOICES).outcome == ANSWERED
 
 
 def test_whoever_serves_the_model_may_refuse() -> None:
-    assert written(ChatReply(0, "", refused=True)) == Said(REFUSED)
+    assert parse_answer(ChatReply(0, "", refused=True)) == ParsedReply(REFUSED)
 
 
 def test_an_answer_in_words() -> None:
     def check(text: str, answer: str) -> None:
-        assert written(said(text), "The capital of France is ", ".") == Said(ANSWERED, answer)
+        assert parse_answer(said(text), "The capital of France is ", ".") == ParsedReply(ANSWERED, answer)
 
     check_all(check, WRITTEN)
 
 
 def test_no_words() -> None:
     def check(text: str) -> None:
-        assert written(said(text)) == Said(NO_ANSWER)
+        assert parse_answer(said(text)) == ParsedReply(NO_ANSWER)
 
     check_all(check, ("", " \n ", "...", "____", "?!", "x" * 300))
 
 
 def test_a_verdict() -> None:
     def check(text: str, verdict: str) -> None:
-        assert decided(said(text), NAMES) == Said(ANSWERED, verdict)
+        assert parse_verdict(said(text), NAMES) == ParsedReply(ANSWERED, verdict)
 
     check_all(check, VERDICTS)
 
 
 def test_no_verdict() -> None:
     def check(text: str) -> None:
-        assert decided(said(text), NAMES) == Said(NO_ANSWER)
+        assert parse_verdict(said(text), NAMES) == ParsedReply(NO_ANSWER)
 
     check_all(check, NO_VERDICTS)
 
 
 def test_chinese_verdicts_need_no_blank() -> None:
     names = (("正确", "对"), ("错误", "错", "不对"))
-    assert decided(said("正确。"), names).text == "正确"
-    assert decided(said("错误的说法"), names).text == "错误"
-    assert decided(said("不对，应该是北京"), names).text == "错误"
+    assert parse_verdict(said("正确。"), names).text == "正确"
+    assert parse_verdict(said("错误的说法"), names).text == "错误"
+    assert parse_verdict(said("不对，应该是北京"), names).text == "错误"
 
 
 def test_thoughts_are_left_out() -> None:
     def check(text: str, rest: str) -> None:
-        assert without_thoughts(text) == rest
+        assert strip_reasoning(text) == rest
 
     check_all(check, THOUGHTS)

@@ -1,0 +1,155 @@
+"""Chat with a causal model on this machine, by its chat template or as plain text."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from merkhet.models._text_generation import GenerationBatch, TextWriter
+from merkhet.models.batching import run_batches
+from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, Message, strip_reasoning
+from merkhet.models.chat.chat_settings import ChatSettings
+from merkhet.models.row_scheduler import Row
+from merkhet.models.tokenize_candidates import UnusableError, check_length
+
+_ANSWER = "\nAnswer:"
+_END_TOKEN = re.compile(r"end|eot|eos|</s>|eom", re.IGNORECASE)
+_SYSTEM_ERROR = re.compile(r"system", re.IGNORECASE)
+
+_TokenizedRequest = tuple[Row, int, tuple[str, ...]]
+"""The tokens of a request, the maximum number of tokens of its reply, and the letters."""
+
+
+class LocalChat:
+    """Chats with a causal model, greedily; replies come with exact log-probabilities of letters.
+
+    A model without a chat template continues a text in which every question is followed by "Answer:"; its reply ends
+    with the line.
+    """
+
+    def __init__(self, writer: TextWriter, tokenizer: Any, settings: ChatSettings) -> None:
+        self.writer, self.tokenizer, self.settings = writer, tokenizer, settings
+        self.has_template = bool(getattr(tokenizer, "chat_template", None))
+        self.backend = writer.prompts.candidate_tokenizer.backend
+        self.end_tokens = self._find_end_tokens()
+
+    def reply(self, requests: Sequence[ChatRequest], budget: int) -> Iterator[tuple[ChatReply, int]]:
+        """Yield each reply with the token budget that fits into memory; equal requests are computed once."""
+        indices_of: dict[_TokenizedRequest, list[int]] = defaultdict(list)
+        for index, request in enumerate(requests):
+            try:
+                length = max(request.max_tokens, self.settings.length or 0)
+                row = self._tokenize(request.messages)
+                check_length(len(row) + length, self.writer.prompts.candidate_tokenizer.max_tokens)
+                indices_of[row, length, request.letters].append(index)
+            except UnusableError as reason:
+                yield ChatReply(index, unusable=str(reason)), budget
+        groups: dict[tuple[int, int], list[_TokenizedRequest]] = defaultdict(list)
+        for tokenized in sorted(indices_of, key=lambda tokenized: (-len(tokenized[0]), tokenized)):
+            row, length, _ = tokenized
+            groups[length, 0 if self.writer.padding_is_exact else len(row)].append(tokenized)
+        for (length, _), group in groups.items():
+            replies: dict[int, ChatReply] = {}
+
+            def forward(batch: list[int], group: Any = group, length: int = length, replies: Any = replies) -> None:
+                replies.update(zip(batch, self._generate([group[i] for i in batch], length), strict=True))
+
+            budget = run_batches([len(row) + length for row, _, _ in group], budget, forward)
+            for number, tokenized in enumerate(group):
+                reply = replies[number]
+                for index in indices_of[tokenized]:
+                    yield ChatReply(index, reply.text, reply.letters, truncated=reply.truncated), budget
+
+    def _generate(self, requests: Sequence[_TokenizedRequest], length: int) -> list[ChatReply]:
+        tokens: list[list[int]] = [[] for _ in requests]
+        letter_logprobs: list[dict[str, float] | None] = [None] * len(requests)
+        ended = [False] * len(requests)
+        with torch.inference_mode():
+            batch = GenerationBatch(self.writer, [row for row, _, _ in requests])
+            for step in range(length):
+                logits = batch.step()
+                if step == 0:
+                    logprobs = torch.log_softmax(logits.double(), dim=1).cpu()
+                    letter_logprobs = [
+                        self._letter_logprobs(logprobs[line], letters) for line, (_, _, letters) in enumerate(requests)
+                    ]
+                best = logits.argmax(dim=1)
+                batch.append(best[:, None])
+                for line, token in enumerate(best.tolist()):
+                    if ended[line]:
+                        continue
+                    if token in self.end_tokens:
+                        ended[line] = True
+                        continue
+                    tokens[line].append(token)
+                    ended[line] = not self.has_template and "\n" in self._decode(tokens[line]).lstrip()
+                if all(ended):
+                    break
+        return [
+            ChatReply(line, self._strip(self._decode(reply_tokens)), letter_logprobs[line], truncated=not ended[line])
+            for line, reply_tokens in enumerate(tokens)
+        ]
+
+    def _strip(self, text: str) -> str:
+        return strip_reasoning(text) if self.has_template else text.strip().partition("\n")[0].strip()
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
+
+    def _letter_logprobs(self, logprobs: torch.Tensor, letters: Sequence[str]) -> dict[str, float] | None:
+        """Return the log-probability that the reply begins with each letter, with or without a space before it."""
+        if not letters:
+            return None
+        return {letter: float(torch.logsumexp(logprobs[self._letter_tokens(letter)], dim=0)) for letter in letters}
+
+    def _letter_tokens(self, letter: str) -> list[int]:
+        tokens = set()
+        for text in (letter, f" {letter}"):
+            ids = self.backend.encode(text, add_special_tokens=False).ids
+            if len(ids) == 1:
+                tokens.add(int(ids[0]))
+        return sorted(tokens) or [int(self.backend.encode(letter, add_special_tokens=False).ids[0])]
+
+    def _tokenize(self, messages: Sequence[Message]) -> Row:
+        system = [("system", self.settings.system)] if self.settings.system else []
+        conversation: list[Message] = [*system, *messages]
+        if not self.has_template:
+            return self.writer.prompts.tokenize_text(_plain_text(conversation))
+        text = self._apply_template(conversation)
+        return tuple(self.backend.encode(text, add_special_tokens=False).ids)
+
+    def _apply_template(self, messages: Sequence[Message]) -> str:
+        options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        try:
+            return str(self.tokenizer.apply_chat_template(_as_dicts(messages), **options))
+        except Exception as error:  # Templates raise anything; many take no system message.
+            if messages[0][0] == "system" and _SYSTEM_ERROR.search(str(error)):
+                (_, system), (role, first), *rest = messages
+                return str(
+                    self.tokenizer.apply_chat_template(_as_dicts([(role, f"{system}\n\n{first}"), *rest]), **options)
+                )
+            raise UnusableError(f"its chat template fails: {error}") from error
+
+    def _find_end_tokens(self) -> frozenset[int]:
+        """Find the tokens that end a reply."""
+        special = {token: str(self.tokenizer.decode([token])) for token in self.writer.decoder.special}
+        tokens = {token for token, text in special.items() if _END_TOKEN.search(text)}
+        for source in (self.tokenizer, getattr(self.writer.model, "generation_config", None)):
+            eos = getattr(source, "eos_token_id", None)
+            tokens.update(eos if isinstance(eos, list | tuple) else [eos] if eos is not None else [])
+        return frozenset(int(token) for token in tokens)
+
+
+def _plain_text(messages: Sequence[Message]) -> str:
+    texts = []
+    for role, text in messages:
+        texts.append({"user": f"{text}{_ANSWER}", "assistant": f" {text}\n\n"}.get(role, f"{text}\n\n"))
+    return "".join(texts)
+
+
+def _as_dicts(messages: Sequence[Message]) -> list[dict[str, str]]:
+    return [{"role": role, "content": text} for role, text in messages]

@@ -1,0 +1,79 @@
+"""Limits on requests to an endpoint: rate, back-off and budget."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+from merkhet.core.errors import MerkhetError
+
+
+class BudgetExhaustedError(MerkhetError):
+    """The budget of one start of a run is exhausted; cached replies are kept."""
+
+
+class RateLimiter:
+    """Spaces the starts of requests evenly, and pauses them when the endpoint asks for it.
+
+    Args:
+        rate: The maximum number of requests per minute; None for no limit.
+    """
+
+    def __init__(self, rate: float | None) -> None:
+        self.interval = 60.0 / rate if rate else 0.0
+        self.next_start = 0.0
+        self.paused_until = 0.0
+        self.lock = threading.Lock()
+
+    def wait(self, stopped: threading.Event) -> None:
+        """Wait until a request may start, or until ``stopped`` is set."""
+        with self.lock:
+            now = time.monotonic()
+            start = max(now, self.next_start, self.paused_until)
+            self.next_start = start + self.interval
+        while start > now and not stopped.is_set():
+            stopped.wait(start - now)
+            with self.lock:
+                start = max(start, self.paused_until)
+            now = time.monotonic()
+
+    def pause(self, seconds: float) -> None:
+        """Let no request start for ``seconds``."""
+        with self.lock:
+            self.paused_until = max(self.paused_until, time.monotonic() + seconds)
+
+
+def backoff_seconds(attempt: int) -> float:
+    """Return the wait after a failed attempt: doubled each time, at most a minute, with random jitter."""
+    return float(min(60.0, 0.5 * 2.0 ** (attempt - 1)) * random.uniform(0.75, 1.25))
+
+
+class Budget:
+    """The requests and tokens that may be used; requests in flight count with their expected tokens."""
+
+    def __init__(self, requests: int | None, tokens: int | None) -> None:
+        self.max_requests, self.max_tokens = requests, tokens
+        self.requests = 0
+        self.tokens = 0
+        self.reserved = 0
+        self.lock = threading.Lock()
+
+    def reserve(self, expected: int) -> None:
+        """Reserve a request of ``expected`` tokens; raises BudgetExhaustedError if the budget does not allow it."""
+        with self.lock:
+            if self.max_requests is not None and self.requests >= self.max_requests:
+                raise BudgetExhaustedError(f"the budget of {self.max_requests:,} requests is exhausted")
+            if self.max_tokens is not None and self.tokens + self.reserved + expected > self.max_tokens:
+                raise BudgetExhaustedError(
+                    f"the budget of {self.max_tokens:,} tokens is exhausted ({self.tokens:,} used, the next request "
+                    f"needs {expected:,})"
+                )
+            self.requests += 1
+            self.reserved += expected
+
+    def settle(self, expected: int, tokens: int | None) -> None:
+        """Replace a reservation by the tokens used: 0 for a failed request, None if the endpoint does not say."""
+        with self.lock:
+            self.reserved -= expected
+            self.tokens += expected if tokens is None else tokens
