@@ -168,7 +168,7 @@ def test_what_is_refused_when_importing(refuse, merkhet, tmp_path: Path) -> None
     assert "no option 'map.sbject'; did you mean 'map.subject'?" in line
     assert "--set 'retries' should have the form NAME=VALUE" in refuse("import", "a.csv", "--set", "retries", *into)
     assert "did you mean 'elements'?" in refuse("import", "elments", *into)
-    assert "a knowledge base is a file that ends in .duckdb" in refuse("import", "a.csv", "--into", "kb.db")
+    assert "the file name of a knowledge base must end in .duckdb" in refuse("import", "a.csv", "--into", "kb.db")
     with socket.socket() as held:  # A port that is bound and does not listen refuses everybody.
         held.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{held.getsockname()[1]}/sparql"
@@ -184,11 +184,11 @@ def test_what_is_refused_of_a_store(refuse, kb: Path) -> None:
     for command in ("info", "infer", ["explain", "x"], ["export", "--out", "o"]):
         name, *rest = [command] if isinstance(command, str) else command
         line = refuse(name, "absent.duckdb", *rest)
-        assert "there is no knowledge base absent.duckdb; make one with: merkhet knowledge import" in line
+        assert "there is no knowledge base absent.duckdb; create one with: merkhet knowledge import" in line
     assert "there is no rule called 'transitiv'; did you mean 'transitive'?" in refuse(
         "infer", kb.name, "--rule", "transitiv"
     )
-    assert "nothing is said of 'Bronx'" in refuse("explain", kb.name, "Bronx", "part of", "New York")
-    assert "facts are exported to" in refuse("export", kb.name, "--out", "out.xlsx")
+    assert "there is no fact about 'Bronx'" in refuse("explain", kb.name, "Bronx", "part of", "New York")
+    assert "unknown suffix; use .parquet" in refuse("export", kb.name, "--out", "out.xlsx")
     (kb.parent / "text.duckdb").write_text("no database\n" * 500)
-    assert "text.duckdb is no knowledge base of merkhet" in refuse("info", "text.duckdb")
+    assert "text.duckdb is not a merkhet knowledge base" in refuse("info", "text.duckdb")

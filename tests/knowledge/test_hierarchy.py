@@ -45,7 +45,7 @@ def test_drawn_members_are_in_and_others_are_out_also_in_circles(triples, seed, 
     found = categories(triples, "is-a", "type")
     nodes = {node for low, _, high in triples for node in (low, high)}
     above = {node: plainly_above(triples, node) for node in nodes}
-    assert {node: set(highs) for node, highs in found.above.items()} == {n: a for n, a in above.items() if a}
+    assert {node: set(highs) for node, highs in found.ancestors.items()} == {n: a for n, a in above.items() if a}
     assert set(found.members) == {high for highs in above.values() for high in highs}
     assert set(found.leaves) == {n for n in nodes if above[n] and not any(n in highs for highs in above.values())}
     for category in found.members:

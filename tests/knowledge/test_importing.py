@@ -190,18 +190,18 @@ def test_a_place_to_write_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "folder.duckdb").mkdir()
     assert "is a folder" in refusal([file], tmp_path / "folder.duckdb")
     assert "ends in .duckdb" in refusal([file], tmp_path / "kb.db")
-    assert "cannot be made" in refusal([file], tmp_path / "a.csv" / "kb.duckdb")
+    assert "cannot be created" in refusal([file], tmp_path / "a.csv" / "kb.duckdb")
     write(tmp_path / "text.duckdb", "this is no database " * 1000)
     assert "is no knowledge base" in refusal([file], tmp_path / "text.duckdb")
     duckdb.connect(str(tmp_path / "other.duckdb")).execute("create table mine (x int)").close()
-    assert "no knowledge base of merkhet" in refusal([file], tmp_path / "other.duckdb")
+    assert "not a merkhet knowledge base" in refusal([file], tmp_path / "other.duckdb")
     import_knowledge([file], tmp_path / "old.duckdb")
     assert "into itself" in refusal([tmp_path / "old.duckdb"], tmp_path / "old.duckdb")
     with duckdb.connect(str(tmp_path / "old.duckdb")) as connection:
         connection.execute("update meta set value = '99' where key = 'format'")
-    assert "has the format 99" in refusal([file], tmp_path / "old.duckdb")
-    assert "has the format 99" in refusal([tmp_path / "old.duckdb"], tmp_path / "new.duckdb")
-    assert "say what to import" in refusal([], tmp_path / "new.duckdb")
+    assert "has format 99" in refusal([file], tmp_path / "old.duckdb")
+    assert "has format 99" in refusal([tmp_path / "old.duckdb"], tmp_path / "new.duckdb")
+    assert "nothing to import: name a file" in refusal([], tmp_path / "new.duckdb")
     with pytest.raises(InputError, match="there is no knowledge base"):
         KnowledgeBase.open(tmp_path / "nowhere.duckdb")
 

@@ -10,7 +10,7 @@ from all_cases import check_all
 from ontology_files import LOW, knowledge_of, names, told, turtle
 
 from merkhet.core.errors import InputError
-from merkhet.knowledge._term_labels import instance_name, term_name, words_of
+from merkhet.knowledge._ontology_terms import instance_name, split_identifier, term_name
 from merkhet.knowledge.ontology import PREDICATES, read_ontology
 from merkhet.knowledge.store import KnowledgeBase
 
@@ -141,7 +141,7 @@ def test_only_everything_above_is_no_hierarchy():
 
 def test_identifiers_as_words():
     def check(identifier, words):
-        assert words_of(identifier) == words
+        assert split_identifier(identifier) == words
 
     check_all(
         check,

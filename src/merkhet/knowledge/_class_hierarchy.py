@@ -1,56 +1,58 @@
-"""What stands above what, nearest first, in hierarchies that may run in circles."""
+"""Ancestors by distance in class and property hierarchies that may contain cycles."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
 Parents = Mapping[str, Collection[str]]
-"""Each class or property, and those directly above it."""
+"""The direct parents of each class or property."""
 
 
-def steps_above(starts: Iterable[str], parents: Parents) -> dict[str, int]:
-    """How many steps it takes from the nearest of the starts to each of them (0) and to all that stands above."""
-    steps = dict.fromkeys(starts, 0)
-    waiting = list(steps)
-    for node in waiting:
+def ancestor_distances(starts: Iterable[str], parents: Parents) -> dict[str, int]:
+    """Count the steps from the nearest start node to each start node (0) and each of its ancestors."""
+    distances = dict.fromkeys(starts, 0)
+    queue = list(distances)
+    for node in queue:
         for parent in parents.get(node, ()):
-            if parent not in steps:
-                steps[parent] = steps[node] + 1
-                waiting.append(parent)
-    return steps
+            if parent not in distances:
+                distances[parent] = distances[node] + 1
+                queue.append(parent)
+    return distances
 
 
 class Ancestry:
     """The ancestors of every node with their distances.
 
-    A node is never its own ancestor, and nodes in a circle (each stands above the other: they mean the same) are not
-    ancestors of each other. Whatever stands above one of them stands above all.
+    A node is never its own ancestor. Nodes of a cycle are equivalent: none of them is an ancestor of another, and
+    all of them share their ancestors outside the cycle.
     """
 
     def __init__(self, nodes: Iterable[str], parents: Parents) -> None:
         self.parents = parents
-        self.above: dict[str, dict[str, int]] = {}
-        self.circles: dict[str, frozenset[str]] = {}
+        self.ancestors: dict[str, dict[str, int]] = {}
+        self.cycles: dict[str, frozenset[str]] = {}
         for node in nodes:
-            steps = steps_above([node], parents)
-            if any(node in parents.get(other, ()) for other in steps if other != node):
-                self._find_circle(node, steps)
-                steps = {other: step for other, step in steps.items() if other not in self.circles[node]}
-            steps.pop(node, None)
-            self.above[node] = steps
+            distances = ancestor_distances([node], parents)
+            if any(node in parents.get(ancestor, ()) for ancestor in distances if ancestor != node):
+                self._find_cycle(node, distances)
+                distances = {
+                    ancestor: distance for ancestor, distance in distances.items() if ancestor not in self.cycles[node]
+                }
+            distances.pop(node, None)
+            self.ancestors[node] = distances
 
-    def _find_circle(self, node: str, steps: Mapping[str, int]) -> None:
-        """What is reached from the node and reaches it, for all of the circle at once."""
-        if node in self.circles:
+    def _find_cycle(self, node: str, distances: Mapping[str, int]) -> None:
+        """Find the nodes that the node reaches and that reach it, once for all of them."""
+        if node in self.cycles:
             return
         children: dict[str, list[str]] = {}
-        for other in steps:
-            for parent in self.parents.get(other, ()):
-                children.setdefault(parent, []).append(other)
-        circle = frozenset(steps_above([node], children))
-        self.circles.update(dict.fromkeys(circle, circle))
+        for member in distances:
+            for parent in self.parents.get(member, ()):
+                children.setdefault(parent, []).append(member)
+        cycle = frozenset(ancestor_distances([node], children))
+        self.cycles.update(dict.fromkeys(cycle, cycle))
 
-    def lowest(self, nodes: Collection[str]) -> set[str]:
-        """Those of the nodes that stand above no other one of them."""
-        above = {high for node in nodes for high in self.above[node]}
-        return {node for node in nodes if node not in above}
+    def most_specific(self, nodes: Collection[str]) -> set[str]:
+        """Return the nodes that are no ancestor of another one of them."""
+        ancestors = {ancestor for node in nodes for ancestor in self.ancestors[node]}
+        return {node for node in nodes if node not in ancestors}

@@ -1,4 +1,4 @@
-"""Short names for IRIs, the same on every machine: ``rdf:type``, ``dbo:Person``, ``Q42``."""
+"""Short names for IRIs: ``rdf:type``, ``dbo:Person``, ``Q42``."""
 
 from __future__ import annotations
 
@@ -25,45 +25,49 @@ PREFIXES = {
     "obo": "http://purl.obolibrary.org/obo/",
     "wikibase": "http://wikiba.se/ontology#",
 }
-# Wikidata's dump says Q42 and P31: the same thing has the same name when it comes from the query service.
-_BARE = ("http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/")
-OWN_NAMES = "urn:merkhet:"
-"""The beginning of an IRI for what is no IRI itself (``capital``), so that it can be written as RDF and read again."""
-_ALSO = {"http://schema.org/": "schema"}
-_NAMESPACES = {**{iri: prefix for prefix, iri in PREFIXES.items()}, **_ALSO, **dict.fromkeys(_BARE, "")}
-_WIKIDATA = re.compile(r"[QPL][1-9]\d*")
+# Without prefix, so that ids from the query service equal those of the dump (Q42, P31).
+_UNPREFIXED_NAMESPACES = ("http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/")
+LOCAL_NAMESPACE = "urn:merkhet:"
+"""Namespace for names that are no IRI (``capital``), so that they survive an RDF round trip."""
+_ALTERNATIVE_NAMESPACES = {"http://schema.org/": "schema"}
+_NAMESPACES = {
+    **{iri: prefix for prefix, iri in PREFIXES.items()},
+    **_ALTERNATIVE_NAMESPACES,
+    **dict.fromkeys(_UNPREFIXED_NAMESPACES, ""),
+}
+_WIKIDATA_ID = re.compile(r"[QPL][1-9]\d*")
 _CURIE = re.compile(r"([a-z]+):(\S+)")
 
 
 def short_name(iri: str) -> str:
-    """The name by which merkhet knows an IRI: with a well-known prefix if there is one, else the IRI itself."""
+    """Return the short name of an IRI: with a well-known prefix if there is one, else the IRI itself."""
     cut = max(iri.rfind("/"), iri.rfind("#")) + 1
     prefix = _NAMESPACES.get(iri[:cut])
     local = iri[cut:]
     if prefix is None or not local:
-        return _own_name(iri) if not cut and iri.startswith(OWN_NAMES) else iri
+        return _local_name(iri) if not cut and iri.startswith(LOCAL_NAMESPACE) else iri
     if prefix:
         return f"{prefix}:{local}"
-    return local if _WIKIDATA.fullmatch(local) else iri
+    return local if _WIKIDATA_ID.fullmatch(local) else iri
 
 
-def _own_name(iri: str) -> str:
-    """What was written as an IRI with all its signs encoded; but for what would be taken for a blank node."""
-    name = unquote(iri[len(OWN_NAMES) :])
+def _local_name(iri: str) -> str:
+    """Decode a name in LOCAL_NAMESPACE, unless it would read as a blank node."""
+    name = unquote(iri[len(LOCAL_NAMESPACE) :])
     return iri if not name or name.startswith("_") else name
 
 
 def full_iri(name: str) -> str | None:
-    """The IRI that a short name stands for; None for a name that is no IRI (``capital``)."""
-    if _WIKIDATA.fullmatch(name):
-        return _BARE[0] + name
-    found = _CURIE.fullmatch(name)
-    if found and found[1] in PREFIXES:
-        return PREFIXES[found[1]] + found[2]
+    """Return the IRI of a short name; None for a name that is no IRI (``capital``)."""
+    if _WIKIDATA_ID.fullmatch(name):
+        return _UNPREFIXED_NAMESPACES[0] + name
+    match = _CURIE.fullmatch(name)
+    if match and match[1] in PREFIXES:
+        return PREFIXES[match[1]] + match[2]
     return name if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://\S+$|urn:\S+$", name) else None
 
 
-# What the rules and the ontology readers speak of.
+# Vocabulary of the rules and the ontology readers.
 TYPE = "rdf:type"
 SUBCLASS = "rdfs:subClassOf"
 SUBPROPERTY = "rdfs:subPropertyOf"

@@ -1,31 +1,35 @@
-"""The classes or the properties of an ontology as candidates: one name each, and what stands above by name."""
+"""The classes or properties of an ontology as answer candidates with unique names."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from merkhet.knowledge._class_hierarchy import Ancestry
-from merkhet.knowledge._term_labels import term_name
 
-_SHOWN = 3
+_EXAMPLES = 3
+# A new word begins at a capital: soccerPlayer, TVSeries, 3DModel.
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=\d+[A-Z])|[_\s]+")
+_CODE = re.compile(r"[A-Za-z]{0,6}[_-]?\d+(-[a-z])?|.*\d{5,}")
 
 
 class Noun(NamedTuple):
-    """What is counted in a remark: class, classes."""
+    """Singular and plural of what a remark counts."""
 
-    one: str
-    several: str
+    singular: str
+    plural: str
 
     def are(self, count: int) -> str:
-        """1 class is, 2 classes are."""
-        return f"1 {self.one} is" if count == 1 else f"{count:,} {self.several} are"
+        """Return ``1 class is``, ``2 classes are``."""
+        return f"1 {self.singular} is" if count == 1 else f"{count:,} {self.plural} are"
 
     def have(self, count: int) -> str:
-        """1 class has, 2 classes have."""
-        return f"1 {self.one} has" if count == 1 else f"{count:,} {self.several} have"
+        """Return ``1 class has``, ``2 classes have``."""
+        return f"1 {self.singular} has" if count == 1 else f"{count:,} {self.plural} have"
 
 
 CLASS = Noun("class", "classes")
@@ -35,26 +39,27 @@ INSTANCE = Noun("instance", "instances")
 
 @dataclass(frozen=True)
 class Terms:
-    """Classes or properties with names of their own.
-
-    ``kept`` leads from every one that can be named to the one that stands for its name; ``above`` and ``equivalents``
-    hold such ones alone.
-    """
+    """Classes or properties, each with a unique name."""
 
     names: Mapping[str, str]
-    above: Mapping[str, tuple[str, ...]]
+    """Id to name, of the representatives alone."""
+    ancestors: Mapping[str, tuple[str, ...]]
+    """The nearest first, then by name; representatives alone."""
     equivalents: Mapping[str, tuple[str, ...]]
-    kept: Mapping[str, str]
+    """Representatives of the same cycle."""
+    representatives: Mapping[str, str]
+    """Each term that can be named, and the term that represents its name."""
     ambiguous: frozenset[str]
+    """Representatives of names that several terms share."""
     remarks: tuple[str, ...]
 
-    def order(self, one: str) -> tuple[str, str]:
-        """By name, whatever the case of its letters, then by id."""
-        return self.names[one].casefold(), one
+    def sort_key(self, entity: str) -> tuple[str, str]:
+        """Sort by name regardless of case, then by id."""
+        return self.names[entity].casefold(), entity
 
-    def nearest_first(self, steps: Mapping[str, int]) -> tuple[str, ...]:
-        """Those that stand for what lies at these distances, the nearest first, then by name."""
-        return _nearest_first(steps, self.kept, self.names)
+    def nearest_first(self, distances: Mapping[str, int]) -> tuple[str, ...]:
+        """Return the representatives of terms at these distances, the nearest first, then by name."""
+        return _nearest_first(distances, self.representatives, self.names)
 
 
 def make_terms(
@@ -63,90 +68,154 @@ def make_terms(
     labels: Mapping[str, str],
     language: str,
     identifiers: bool,
-    used: Mapping[str, int],
+    uses: Mapping[str, int],
     declared: Collection[str],
 ) -> Terms:
-    """Name everything in an ancestry; ``used`` says how often each is a superclass or a type.
+    """Name every term of a hierarchy.
 
-    Where some are ``declared``, one that is neither declared nor has a label is another ontology's, and is left out.
-    A name that several have is one candidate: as an answer it is right if any of them is. It stands for the one with a
-    label of its own, then the one with most above it, then the one used most; the others are not asked about, and
-    what is said of the kept one is said of it alone.
+    A name that several terms share is one candidate: as an answer it is right if any of them is right. The term with a
+    label represents it, then the one with most ancestors, then the one most used. The other terms are not asked about,
+    and facts of the representative are not said of them.
+
+    Args:
+        noun: What the terms are called in remarks.
+        ancestry: The hierarchy.
+        labels: Labels by id.
+        language: The language of the labels.
+        identifiers: Whether a term without a label may be named by its identifier.
+        uses: How often each term is a superclass or a type.
+        declared: Declared terms. If there are any, a term that has neither declaration nor label belongs to another
+            ontology and is left out.
     """
-    own = [one for one in ancestry.above if not declared or one in declared or one in labels]
-    named, remarks = _named(noun, own, labels, language, identifiers)
-    foreign = sorted(ancestry.above.keys() - set(own))
+    local = [entity for entity in ancestry.ancestors if not declared or entity in declared or entity in labels]
+    named, remarks = _name_entities(noun, local, labels, language, identifiers)
+    foreign = sorted(ancestry.ancestors.keys() - set(local))
     if foreign:
         remarks.append(f"{noun.are(len(foreign))} neither declared nor named here: left out ({examples(foreign)}).")
 
     owners: dict[str, list[str]] = defaultdict(list)
     for entity, name in named.items():
         owners[name.casefold()].append(entity)
-    kept: dict[str, str] = {}
-    shared = []
-    for sharing in owners.values():
-        best = min(sharing, key=lambda one: (one not in labels, -len(ancestry.above[one]), -used.get(one, 0), one))
-        kept.update(dict.fromkeys(sharing, best))
-        if len(sharing) > 1:
-            shared.append(best)
-    names = {entity: named[entity] for entity in named if kept[entity] == entity}
-    if shared:
-        shown = examples([names[entity] for entity in shared])
+    representatives: dict[str, str] = {}
+    ambiguous = []
+    for entities in owners.values():
+        best = min(
+            entities,
+            key=lambda entity: (entity not in labels, -len(ancestry.ancestors[entity]), -uses.get(entity, 0), entity),
+        )
+        representatives.update(dict.fromkeys(entities, best))
+        if len(entities) > 1:
+            ambiguous.append(best)
+    names = {entity: named[entity] for entity in named if representatives[entity] == entity}
+    if ambiguous:
+        example = examples([names[entity] for entity in ambiguous])
         remarks.append(
             f"{noun.are(len(named) - len(names))} called as others: a name is one candidate, and what has such a name "
-            f"is not to be asked about ({shown})."
+            f"is not to be asked about ({example})."
         )
-    circles = {frozenset(one for one in circle if one in named) for circle in set(ancestry.circles.values())}
-    circles = {circle for circle in circles if len(circle) > 1}
-    if circles:
-        shown = examples(sorted(min(circle) for circle in circles))
+    cycles = {frozenset(entity for entity in cycle if entity in named) for cycle in set(ancestry.cycles.values())}
+    cycles = {cycle for cycle in cycles if len(cycle) > 1}
+    if cycles:
+        example = examples(sorted(min(cycle) for cycle in cycles))
         remarks.append(
-            f"{noun.are(sum(map(len, circles)))} in {counted(len(circles), 'circle')}: they mean the same, and none of "
-            f"them is above the others ({shown})."
+            f"{noun.are(sum(map(len, cycles)))} in {with_count(len(cycles), 'circle')}: they mean the same, and none "
+            f"of them is above the others ({example})."
         )
     equivalents = {}
     for entity in names:
-        others = {kept[other] for other in ancestry.circles.get(entity, ()) if other in kept} - {entity}
-        if others:
-            equivalents[entity] = tuple(sorted(others, key=lambda other: (names[other].casefold(), other)))
-    above = {
-        entity: tuple(high for high in _nearest_first(ancestry.above[entity], kept, names) if high != entity)
+        equivalent = {
+            representatives[member] for member in ancestry.cycles.get(entity, ()) if member in representatives
+        } - {entity}
+        if equivalent:
+            equivalents[entity] = tuple(sorted(equivalent, key=lambda member: (names[member].casefold(), member)))
+    ancestors = {
+        entity: tuple(
+            ancestor
+            for ancestor in _nearest_first(ancestry.ancestors[entity], representatives, names)
+            if ancestor != entity
+        )
         for entity in names
     }
-    return Terms(names, above, equivalents, kept, frozenset(shared), tuple(remarks))
+    return Terms(names, ancestors, equivalents, representatives, frozenset(ambiguous), tuple(remarks))
 
 
-def _named(
+def _name_entities(
     noun: Noun, entities: Sequence[str], labels: Mapping[str, str], language: str, identifiers: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """What has a name, and remarks on what has only an identifier."""
-    found = {one: term_name(one, labels.get(one), language) for one in entities if identifiers or one in labels}
-    named = {one: name for one, name in found.items() if name is not None}
-    read = [one for one, name in named.items() if labels.get(one) != name]
-    nameless = [one for one in entities if one not in named]
+    """Return the names of what can be named, and remarks on missing labels."""
+    candidates = {
+        entity: term_name(entity, labels.get(entity), language)
+        for entity in entities
+        if identifiers or entity in labels
+    }
+    named = {entity: name for entity, name in candidates.items() if name is not None}
+    from_identifier = [entity for entity, name in named.items() if labels.get(entity) != name]
+    nameless = [entity for entity in entities if entity not in named]
     remarks = []
-    if read:
-        called = f"{read[0]} is {named[read[0]]!r}"
-        remarks.append(f"{noun.have(len(read))} no name in {language!r} but an identifier, read as words ({called}).")
+    if from_identifier:
+        example = f"{from_identifier[0]} is {named[from_identifier[0]]!r}"
+        remarks.append(
+            f"{noun.have(len(from_identifier))} no name in {language!r} but an identifier, read as words ({example})."
+        )
     if nameless:
         remarks.append(f"{noun.have(len(nameless))} no name and cannot be asked about ({examples(nameless)}).")
     return named, remarks
 
 
-def counted(count: int, noun: str) -> str:
-    """A number with its noun: 1 circle, 2 circles."""
+def with_count(count: int, noun: str) -> str:
+    """Format a count with its noun: ``1 circle``, ``2 circles``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def examples(found: Sequence[str]) -> str:
-    """The first few, and dots if there are more."""
-    return ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+def examples(names: Sequence[str]) -> str:
+    """Join the first few names, with dots if there are more."""
+    return ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
 
 
-def _nearest_first(steps: Mapping[str, int], kept: Mapping[str, str], names: Mapping[str, str]) -> tuple[str, ...]:
+def _nearest_first(
+    distances: Mapping[str, int], representatives: Mapping[str, str], names: Mapping[str, str]
+) -> tuple[str, ...]:
     nearest: dict[str, int] = {}
-    for entity, step in steps.items():
-        if entity in kept:
-            stands = kept[entity]
-            nearest[stands] = min(step, nearest.get(stands, step))
+    for entity, distance in distances.items():
+        if entity in representatives:
+            representative = representatives[entity]
+            nearest[representative] = min(distance, nearest.get(representative, distance))
     return tuple(sorted(nearest, key=lambda entity: (nearest[entity], names[entity].casefold(), entity)))
+
+
+def local_name(entity: str) -> str:
+    """Return the last part of an identifier: SoccerPlayer of ``dbo:SoccerPlayer`` and ``http://e.org/x#SoccerPlayer``."""
+    return unquote(re.split(r"[/#:]", entity.rstrip("/#:"))[-1])
+
+
+def split_identifier(identifier: str) -> str:
+    """Split an identifier into words, in lower case except for abbreviations: ``TV series`` for TVSeries."""
+    words = [word for word in _WORD_BOUNDARY.split(identifier.replace("-", " ")) if word]
+    # A single capital is an article or an initial; an abbreviation has several.
+    return " ".join(
+        word if sum(map(str.isupper, word)) > 1 or re.match(r"\d", word) else word.lower() for word in words
+    )
+
+
+def term_name(entity: str, label: str | None, language: str) -> str | None:
+    """Name a class or a property; None if neither label nor identifier gives a name.
+
+    An English label that only repeats the identifier (``CreativeWork`` in schema.org) is split like one.
+    """
+    label = " ".join((label or "").split())
+    local = local_name(entity)
+    if label and not (label == local and language.startswith("en")):
+        return label
+    return None if not label and _is_code(local) else split_identifier(local) or None
+
+
+def instance_name(entity: str, label: str | None) -> str | None:
+    """Name an instance by its label, or by its identifier with spaces for underscores, as in DBpedia."""
+    label = " ".join((label or "").split())
+    local = local_name(entity)
+    return label or (None if _is_code(local) else " ".join(local.replace("_", " ").split()) or None)
+
+
+def _is_code(local: str) -> bool:
+    """Check for an identifier that is a code rather than a name: Q42, IAO_0000115, 00001740-n."""
+    return _CODE.fullmatch(local) is not None

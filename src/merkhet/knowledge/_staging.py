@@ -1,4 +1,4 @@
-"""From chunks of a source to the tables of a knowledge base: checked, staged aside, then merged in one transaction."""
+"""Staging of chunks: rows are checked and staged aside, then merged in one transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate
 from merkhet.knowledge.database import CONTENT_COLUMNS, KEY_COLUMNS, fact_id_sql
 from merkhet.knowledge.source_reader import ReadContext
 
-# What is wrong with a row, in the order in which it is said.
+# The first problem of a row.
 _PROBLEM = r"""
 case when coalesce(subject, '') = '' then 'the subject is empty'
      when coalesce(predicate, '') = '' then 'the predicate is empty'
@@ -30,24 +30,29 @@ case when coalesce(subject, '') = '' then 'the subject is empty'
         then 'end ' || "end" || ' is before start ' || "start" || ' for "' || subject || ' ' || predicate || ' '
              || coalesce(object, value::varchar) || '"'
 end"""
-# Ids of knowledge bases are no names: nobody would ask about Q42 by that word.
+# Ids of knowledge bases are no names: a question would not call an entity Q42.
 _IS_NAME = r"""not regexp_full_match({}, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|urn:.*|_:.*|".*', 's')"""
 
 
 @dataclass
 class Staged:
-    """What came of a source: how many facts and names it gave, and how many of them were new."""
+    """Counts and predicates of a source that was staged."""
 
     facts: int = 0
+    """Facts that the source gave."""
     repeated: int = 0
+    """Duplicates among them."""
     added: int = 0
-    stated_now: int = 0
+    """Facts that were new to the store."""
     names: int = 0
+    """Names that were new to the store."""
     predicates: dict[str, Predicate] = field(default_factory=dict)
 
 
-def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Chunk], context: ReadContext) -> Staged:
-    """Take all chunks into a staging area (a schema), each row checked; a bad row is refused or counted."""
+def stage_chunks(
+    connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Chunk], context: ReadContext
+) -> Staged:
+    """Check all rows and copy them into a staging area (a schema); a bad row is rejected or counted."""
     connection.execute(f"create or replace schema {area}")
     connection.execute(
         f"create or replace table {area}.facts as "
@@ -55,30 +60,30 @@ def stage(connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Chu
     )
     connection.execute(f"create or replace table {area}.names as select * from names limit 0")
     connection.execute(f"create or replace table {area}.details as select * from details limit 0")
-    taken = Staged()
-    # What is staged is read once: compressing it would cost more than it saves.
+    staged = Staged()
+    # Staged rows are read once: compressing them would cost more than it saves.
     connection.execute("set force_compression = 'uncompressed'")
     connection.execute("begin")
     with ThreadPoolExecutor(1) as worker:
-        # While one chunk is taken in, the next is read: the one is DuckDB's work, the other Python's.
-        waiting: list[Future[int]] = []
-        for chunk in _after(chunks, waiting):
-            taken.predicates.update(chunk.predicates)
-            taken.facts += sum(one.result() for one in waiting)
-            waiting[:] = [worker.submit(_stage_chunk, connection, area, chunk, context)]
-        taken.facts += sum(one.result() for one in waiting)
+        # DuckDB stages one chunk while Python reads the next.
+        pending: list[Future[int]] = []
+        for chunk in _finish_pending_first(chunks, pending):
+            staged.predicates.update(chunk.predicates)
+            staged.facts += sum(future.result() for future in pending)
+            pending[:] = [worker.submit(_stage_chunk, connection, area, chunk, context)]
+        staged.facts += sum(future.result() for future in pending)
     connection.execute("commit")
     connection.execute("set force_compression = 'auto'")
-    return taken
+    return staged
 
 
-def _after(chunks: Iterable[Chunk], waiting: Sequence[Future[int]]) -> Iterator[Chunk]:
-    """The chunks; where reading fails, what was read before is taken in first, so that the first bad row is told."""
+def _finish_pending_first(chunks: Iterable[Chunk], pending: Sequence[Future[int]]) -> Iterator[Chunk]:
+    """Yield the chunks; if reading fails, finish the pending ones first, so that the first bad row is reported."""
     try:
         yield from chunks
     except Exception:
-        for one in waiting:
-            one.result()
+        for future in pending:
+            future.result()
         raise
 
 
@@ -91,73 +96,74 @@ def _stage_chunk(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk,
     return facts
 
 
-def merge(connection: duckdb.DuckDBPyConnection, area: str, taken: Staged) -> None:
-    """Bring what was staged into the tables. A fact that was inferred and is now stated becomes a stated one."""
-    identified = f"select {fact_id_sql(*KEY_COLUMNS)} as fact_id, {CONTENT_COLUMNS} from {area}.facts"
-    # Of the same fact twice, the stated one is kept, then the first by source: not what happened to come first.
+def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Staged) -> None:
+    """Merge a staging area into the tables. A fact that was inferred and is now stated becomes a stated one."""
+    with_ids = f"select {fact_id_sql(*KEY_COLUMNS)} as fact_id, {CONTENT_COLUMNS} from {area}.facts"
+    # Among duplicates, prefer a stated fact, then the first by source, whatever the order of rows.
     firsts = "select arg_min(rowid, (rule is not null, source, rowid)) from {} group by fact_id"
     if not _count(connection, "facts"):
-        connection.execute(f"insert into facts {identified}")
-        if _has_repeats(connection, "facts"):
+        connection.execute(f"insert into facts {with_ids}")
+        if _has_duplicates(connection, "facts"):
             connection.execute(f"delete from facts where rowid not in ({firsts.format('facts')})")
-        taken.added = _count(connection, "facts")
-        taken.repeated = taken.facts - taken.added
+        staged.added = _count(connection, "facts")
+        staged.repeated = staged.facts - staged.added
     else:
-        connection.execute(f"create or replace temp table fresh as {identified}")
-        if _has_repeats(connection, "fresh"):
+        connection.execute(f"create or replace temp table fresh as {with_ids}")
+        if _has_duplicates(connection, "fresh"):
             connection.execute(f"delete from fresh where rowid not in ({firsts.format('fresh')})")
-        taken.repeated = taken.facts - _count(connection, "fresh")
-        stated_now = _changed(
+        staged.repeated = staged.facts - _count(connection, "fresh")
+        replaced = _affected_rows(
             connection,
-            # Inferred before, or declared by the last inference's file of rules; stated now.
+            # Facts that were inferred, or declared by the rules file of the last inference, and are stated now.
             "delete from facts where (rule is not null or source in (select declared from inferences)) "
             "and fact_id in (select fact_id from fresh where rule is null)",
         )
-        added = _changed(connection, "insert into facts select * from fresh anti join facts using (fact_id)")
-        taken.added = added - stated_now
+        added = _affected_rows(connection, "insert into facts select * from fresh anti join facts using (fact_id)")
+        staged.added = added - replaced
         connection.execute("drop table fresh")
-    taken.names = _merge_names(connection, area)
+    staged.names = _merge_names(connection, area)
     _merge_details(connection, area)
-    for one in taken.predicates.values():
-        connection.execute("delete from predicates where name = ?", [one.name])
+    for predicate in staged.predicates.values():
+        connection.execute("delete from predicates where name = ?", [predicate.name])
         connection.execute(
-            "insert into predicates values (?, ?, ?, ?)", [one.name, one.label, one.functional, one.symmetric]
+            "insert into predicates values (?, ?, ?, ?)",
+            [predicate.name, predicate.label, predicate.functional, predicate.symmetric],
         )
 
 
 def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> int:
     named = ",".join(chunk.named_by_id) if context.wants_language(chunk.language) else ""
-    given = _conformed(chunk.facts, FACTS.schema)
-    with _given(connection, given):
-        good = _changed(
+    facts = _conform(chunk.facts, FACTS.schema)
+    with _registered(connection, facts):
+        good = _affected_rows(
             connection,
             f"insert into {area}.facts select {CONTENT_COLUMNS}, $named, $language from chunk "
             f"where ({_PROBLEM}) is null",
             {"named": named, "language": chunk.language},
         )
-    if good < given.num_rows:
-        with _given(connection, given.append_column("place", pa.array(range(given.num_rows)))):
+    if good < facts.num_rows:
+        with _registered(connection, facts.append_column("row_number", pa.array(range(facts.num_rows)))):
             bad = connection.execute(
-                f"select place, problem from (select place, {_PROBLEM} as problem from chunk) "
-                "where problem is not null order by place"
+                f"select row_number, problem from (select row_number, {_PROBLEM} as problem from chunk) "
+                "where problem is not null order by row_number"
             ).fetchall()
-        for place, problem in bad:
-            context.reject(chunk.where(place) if chunk.where else f"row {place + 1}", problem)
+        for row, problem in bad:
+            context.reject(chunk.where(row) if chunk.where else f"row {row + 1}", problem)
     return good
 
 
 def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, context: ReadContext) -> None:
-    wanted = "and list_contains($languages, lower(spoken))" if context.languages else ""
-    with _given(connection, _conformed(names, NAMES.schema)):
+    condition = "and list_contains($languages, lower(spoken))" if context.languages else ""
+    with _registered(connection, _conform(names, NAMES.schema)):
         connection.execute(
             f"insert into {area}.names select entity, coalesce(language, 'en') as spoken, nullif(trim(label), ''), "
-            f"aliases, kind, 0 from chunk where entity != '' {wanted}",
-            {"languages": [language.lower() for language in context.languages]} if wanted else None,
+            f"aliases, kind, 0 from chunk where entity != '' {condition}",
+            {"languages": [language.lower() for language in context.languages]} if condition else None,
         )
 
 
 def _stage_details(connection: duckdb.DuckDBPyConnection, area: str, details: pa.Table) -> None:
-    with _given(connection, _conformed(details, DETAILS_SCHEMA)):
+    with _registered(connection, _conform(details, DETAILS_SCHEMA)):
         connection.execute(
             f"insert into {area}.details "
             f"select {fact_id_sql(*KEY_COLUMNS)}, name, text from chunk where text is not null"
@@ -165,33 +171,33 @@ def _stage_details(connection: duckdb.DuckDBPyConnection, area: str, details: pa
 
 
 @contextmanager
-def _given(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
-    """A table that SQL knows as ``chunk``."""
+def _registered(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
+    """Register a table as ``chunk`` for SQL."""
     connection.register("chunk", table)
     yield
-    # Not after an error: it would hide it, and the connection is closed then.
+    # Not in a finally clause: it would hide an error, after which the connection is closed anyway.
     connection.unregister("chunk")
 
 
 def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
-    """One row an entity and language, other names as its aliases.
+    """Merge to one row for each entity and language, with further names as aliases.
 
-    What it was called before stays its label, unless that was but an id or an alias and now there is a label.
+    An existing label stays, unless it is only an id or an alias and the source gives a label.
     """
-    before = _count(connection, "names")
+    count_before = _count(connection, "names")
     if _count(connection, f"{area}.names"):
-        _merge_given_names(connection, area)
-    for end in ("subject", "object"):
+        _merge_source_names(connection, area)
+    for column in ("subject", "object"):
         connection.execute(
-            f"insert into names select {end}, language, {end}, [], null, 1 from ("
-            f"  select distinct {end}, language from {area}.facts where contains(named_by_id, '{end}')"
-            f") called anti join names on names.entity = called.{end} and names.language = called.language "
-            f"where {end} is not null and {_IS_NAME.format(end)}"
+            f"insert into names select {column}, language, {column}, [], null, 1 from ("
+            f"  select distinct {column}, language from {area}.facts where contains(named_by_id, '{column}')"
+            f") called anti join names on names.entity = called.{column} and names.language = called.language "
+            f"where {column} is not null and {_IS_NAME.format(column)}"
         )
-    return _count(connection, "names") - before
+    return _count(connection, "names") - count_before
 
 
-def _merge_given_names(connection: duckdb.DuckDBPyConnection, area: str) -> None:
+def _merge_source_names(connection: duckdb.DuckDBPyConnection, area: str) -> None:
     connection.execute(
         f"""create or replace temp table merged as
         with given as (
@@ -233,22 +239,26 @@ def _merge_details(connection: duckdb.DuckDBPyConnection, area: str) -> None:
     )
 
 
-def _has_repeats(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
+def _has_duplicates(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
     [(rows, distinct)] = connection.execute(f"select count(*), count(distinct fact_id) from {table}").fetchall()
     return bool(rows != distinct)
 
 
-def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = [
-        table[one.name].cast(one.type) if one.name in table.column_names else pa.nulls(table.num_rows, one.type)
-        for one in schema
+        table[column.name].cast(column.type)
+        if column.name in table.column_names
+        else pa.nulls(table.num_rows, column.type)
+        for column in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _count(connection: duckdb.DuckDBPyConnection, what: str) -> int:
-    return int(connection.execute(f"select count(*) from {what}").fetchall()[0][0])
+def _count(connection: duckdb.DuckDBPyConnection, source: str) -> int:
+    return int(connection.execute(f"select count(*) from {source}").fetchall()[0][0])
 
 
-def _changed(connection: duckdb.DuckDBPyConnection, statement: str, values: Mapping[str, str] | None = None) -> int:
+def _affected_rows(
+    connection: duckdb.DuckDBPyConnection, statement: str, values: Mapping[str, str] | None = None
+) -> int:
     return int(connection.execute(statement, values).fetchall()[0][0])

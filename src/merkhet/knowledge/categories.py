@@ -1,4 +1,4 @@
-"""Categories: trees by any is-a-like predicates, and members drawn from the same or another category."""
+"""Category trees from is-a-like predicates, and sampling of members and non-members."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from merkhet.knowledge.store import KnowledgeBase
 
 
 class Categories:
-    """Who belongs to what, by the closure of one or several predicates (occupation, group, is-a).
+    """Membership by the transitive closure of one or several predicates (occupation, group, is-a).
 
-    The first predicate may lead from things to categories (``rdf:type``) and another one upwards (``rdfs:subClassOf``);
-    one predicate that does both (``is-a``) is enough.
+    One predicate may lead from entities to categories (``rdf:type``) and another one upwards (``rdfs:subClassOf``); one
+    predicate that does both (``is-a``) is enough.
     """
 
     def __init__(self, knowledge: KnowledgeBase, *predicates: str) -> None:
@@ -23,90 +23,96 @@ class Categories:
         for predicate in predicates:
             if predicate not in counts:
                 raise InputError(f"no fact has the predicate {predicate!r}; {did_you_mean(predicate, counts)}")
-        above: dict[str, set[str]] = {}
+        ancestors: dict[str, set[str]] = {}
         table = knowledge.ancestors(*predicates)
-        for low, high in zip(table["subject"].to_pylist(), table["ancestor"].to_pylist(), strict=True):
-            if low != high:
-                above.setdefault(low, set()).add(high)
-        self.above: Mapping[str, frozenset[str]] = {low: frozenset(highs) for low, highs in above.items()}
+        for child, parent in zip(table["subject"].to_pylist(), table["ancestor"].to_pylist(), strict=True):
+            if child != parent:
+                ancestors.setdefault(child, set()).add(parent)
+        self.ancestors: Mapping[str, frozenset[str]] = {
+            child: frozenset(parents) for child, parents in ancestors.items()
+        }
         members: dict[str, list[str]] = {}
-        for low, highs in above.items():
-            for high in highs:
-                members.setdefault(high, []).append(low)
+        for child, parents in ancestors.items():
+            for parent in parents:
+                members.setdefault(parent, []).append(child)
         self.members: Mapping[str, tuple[str, ...]] = {
-            high: tuple(sorted(lows)) for high, lows in sorted(members.items())
+            parent: tuple(sorted(children)) for parent, children in sorted(members.items())
         }
         direct: dict[str, set[str]] = {}
         for predicate in predicates:
             rows = knowledge.facts(predicate)
-            for low, high in zip(rows["subject"].to_pylist(), rows["object"].to_pylist(), strict=True):
-                if high is not None and low != high:
-                    direct.setdefault(low, set()).add(high)
-        self.direct: Mapping[str, frozenset[str]] = {low: frozenset(highs) for low, highs in direct.items()}
+            for child, parent in zip(rows["subject"].to_pylist(), rows["object"].to_pylist(), strict=True):
+                if parent is not None and child != parent:
+                    direct.setdefault(child, set()).add(parent)
+        self.direct: Mapping[str, frozenset[str]] = {child: frozenset(parents) for child, parents in direct.items()}
 
     @property
     def leaves(self) -> tuple[str, ...]:
-        """What has a category and is none itself."""
-        return tuple(sorted(set(self.above) - set(self.members)))
+        """Entities that have a category and are none themselves."""
+        return tuple(sorted(set(self.ancestors) - set(self.members)))
 
     def belongs(self, entity: str, category: str) -> bool:
-        """Whether an entity is in a category, however far below."""
-        return category in self.above.get(entity, ())
+        """Check whether an entity is in a category, directly or not."""
+        return category in self.ancestors.get(entity, ())
 
     def sample_members(self, category: str, count: int, seed: int, among: Collection[str] | None = None) -> list[str]:
-        """So many members of a category, drawn by the seed; all there are if they are fewer."""
-        self._refuse_unknown(category)
-        return self._drawn(self.members[category], count, seed, ("same", category), among)
+        """Draw up to ``count`` members of a category, optionally from among some entities."""
+        self._require_category(category)
+        return self._draw(self.members[category], count, seed, ("same", category), among)
 
     def sample_nonmembers(
         self, category: str, count: int, seed: int, among: Collection[str] | None = None
     ) -> list[str]:
-        """So many that are certainly not in a category: not below it, not it, and not above it either.
+        """Draw up to ``count`` entities that are certainly not in a category.
 
-        What stands above is left out too, since an animal may well be a dog.
+        The ancestors of the category are left out too: an animal may well be a dog.
         """
-        self._refuse_unknown(category)
-        higher = self.above.get(category, frozenset())
-        everybody = [
-            one
-            for one in sorted(self.above)
-            if one != category and one not in higher and not self.belongs(one, category)
+        self._require_category(category)
+        broader = self.ancestors.get(category, frozenset())
+        outsiders = [
+            entity
+            for entity in sorted(self.ancestors)
+            if entity != category and entity not in broader and not self.belongs(entity, category)
         ]
-        return self._drawn(everybody, count, seed, ("different", category), among)
+        return self._draw(outsiders, count, seed, ("different", category), among)
 
     def siblings(self, category: str) -> tuple[str, ...]:
-        """Categories under the same next category: where a near miss is drawn from."""
+        """Return the categories that share a parent, as a pool for near misses."""
         parents = self.direct.get(category, frozenset())
         return tuple(
-            sorted(one for one in self.members if one != category and self.direct.get(one, frozenset()) & parents)
+            sorted(
+                other for other in self.members if other != category and self.direct.get(other, frozenset()) & parents
+            )
         )
 
-    def _drawn(
-        self, given: Sequence[str], count: int, seed: int, purpose: tuple[str, ...], among: Collection[str] | None
+    def _draw(
+        self, pool: Sequence[str], count: int, seed: int, purpose: tuple[str, ...], among: Collection[str] | None
     ) -> list[str]:
-        wanted = None if among is None else set(among)
-        kept = given if wanted is None else [one for one in given if one in wanted]
-        return sorted(kept, key=lambda one: derived_seed(seed, *purpose, one))[:count]
+        allowed = None if among is None else set(among)
+        eligible = pool if allowed is None else [entity for entity in pool if entity in allowed]
+        return sorted(eligible, key=lambda entity: derived_seed(seed, *purpose, entity))[:count]
 
-    def _refuse_unknown(self, category: str) -> None:
+    def _require_category(self, category: str) -> None:
         if category not in self.members:
             raise InputError(f"nothing is in a category {category!r}; {did_you_mean(category, self.members)}")
 
 
 def lowest_common_categories(categories: Categories, entities: Iterable[str]) -> tuple[str, ...]:
-    """The lowest categories that all entities share: none of them stands above another one, but for circles.
+    """Return the lowest categories that all entities share.
 
-    Categories in a circle stand each above the other, and together where one of them would.
+    None of them is an ancestor of another, except within a cycle, whose categories are returned together.
     """
     shared: frozenset[str] | None = None
     for entity in entities:
-        above = categories.above.get(entity, frozenset())
-        shared = above if shared is None else shared & above
+        ancestors = categories.ancestors.get(entity, frozenset())
+        shared = ancestors if shared is None else shared & ancestors
     shared = shared or frozenset()
     return tuple(
         sorted(
-            one
-            for one in shared
-            if not any(categories.belongs(other, one) and not categories.belongs(one, other) for other in shared)
+            category
+            for category in shared
+            if not any(
+                categories.belongs(other, category) and not categories.belongs(category, other) for other in shared
+            )
         )
     )

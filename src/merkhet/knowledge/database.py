@@ -1,4 +1,4 @@
-"""The tables of a knowledge base in DuckDB, and the SQL that the store, the import and the rules share."""
+"""The DuckDB tables of a knowledge base, its connections, and the SQL that store, import and rules share."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ FORMAT = "1"
 CONTENT_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'
 FACT_COLUMNS = f"fact_id, {CONTENT_COLUMNS}"  # As FACTS.
 NAME_COLUMNS = "entity, language, label, aliases, kind"
-"""As NAMES. Besides, ``worth`` is 0 for a label that a source gave, 1 for an id taken as a name, 2 for an alias."""
+"""As NAMES. The table also has ``worth``: 0 for a label from a source, 1 for an id used as a label, 2 for an alias."""
 KEY_COLUMNS = ("subject", "predicate", "object", "value", "unit", '"start"', '"end"')
-_ESCAPED = r"[\x0b\x0e\x0f\x1a-\x1f]"
-_SPECIAL = r'[\x00-\x1f"\\]'
+_ESCAPED_DIFFERENTLY = r"[\x0b\x0e\x0f\x1a-\x1f]"
+_NEEDS_ESCAPING = r'[\x00-\x1f"\\]'
 _QUOTED = "'\"' || {} || '\"'"
-_VALUE = 3  # A number needs no quotes.
+_VALUE_POSITION = 3  # In KEY_COLUMNS. A number needs no quotes.
 
 TIME_KEY = r"""(case when t is null then null else
     regexp_extract(t, '^[+]?(-?\d{1,9})', 1)::bigint * 10000
     + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-(\d\d)', 1), '')::bigint, missing) * 100
     + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-\d\d-(\d\d)', 1), '')::bigint, missing) end)"""
-"""A number of a year, a month or a day; see :func:`define_macros`."""
+"""SQL that turns a year, a month or a day into a number; see :func:`define_macros`."""
 
 TABLES = {
     "meta": "key varchar, value varchar",
@@ -49,31 +49,34 @@ TABLES = {
 
 
 def fact_id_sql(*columns: str) -> str:
-    """SQL for a fact's id from expressions for subject, predicate, object, value, unit, start and end.
+    """Return SQL for the id of a fact: the hash of the JSON list of its key columns, as in ``core.schemas.fact_id``.
 
-    It is ``foundation.tables.fact_id`` to the letter: the hash of the JSON list of these.
+    Args:
+        columns: Expressions for subject, predicate, object, value, unit, start and end.
     """
-    texts = [column for place, column in enumerate(columns) if place != _VALUE]
+    texts = [column for position, column in enumerate(columns) if position != _VALUE_POSITION]
 
     def json_list(text: str) -> str:
         parts = [
-            f"coalesce({column}::varchar, 'null')" if place == _VALUE else f"coalesce({text.format(column)}, 'null')"
-            for place, column in enumerate(columns)
+            f"coalesce({column}::varchar, 'null')"
+            if position == _VALUE_POSITION
+            else f"coalesce({text.format(column)}, 'null')"
+            for position, column in enumerate(columns)
         ]
         return "concat('[', " + ", ',', ".join(parts) + ", ']')"
 
     # Most texts need no escaping, and those that DuckDB and Python escape differently are rarer still.
-    together = f"concat({', '.join(texts)})"
+    joined = f"concat({', '.join(texts)})"
     content = (
-        f"case when not regexp_matches({together}, '{_SPECIAL}') then {json_list(_QUOTED)} "
-        f"when not regexp_matches({together}, '{_ESCAPED}') then {json_list('to_json({})::varchar')} "
+        f"case when not regexp_matches({joined}, '{_NEEDS_ESCAPING}') then {json_list(_QUOTED)} "
+        f"when not regexp_matches({joined}, '{_ESCAPED_DIFFERENTLY}') then {json_list('to_json({})::varchar')} "
         f"else {json_list('json_text({})')} end"
     )
     return f"'f_' || left(sha256({content}), 20)"
 
 
-def prepare(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables that are not there yet."""
+def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the tables that do not exist yet."""
     for table, columns in TABLES.items():
         connection.execute(f"create table if not exists {table} ({columns})")
     if not connection.execute("select count(*) from meta").fetchall()[0][0]:
@@ -81,18 +84,18 @@ def prepare(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
-    """What SQL needs to know of merkhet's texts and times; temporary, so that read-only stores can have it too.
+    """Define SQL macros for texts and times. They are temporary, so read-only stores can have them too.
 
-    ``time_key`` makes a number of a year, a month or a day (1957-03 is 19570300) with a filling for what is not
-    said: 0 for a start and 99 for an end, so that numbers compare as times do. ``time_text`` is the way back.
+    ``time_key`` turns a year, a month or a day into a number (1957-03 is 19570300). Missing parts are filled with
+    0 for a start and 99 for an end, so that numbers compare as times do.
     """
     # DuckDB writes \u001F where Python writes \u001f.
     connection.execute(
         f"""create or replace temp macro json_text(t) as
-        case when t is null then null when not regexp_matches(t, '{_SPECIAL}') then '"' || t || '"'
-             when not regexp_matches(t, '{_ESCAPED}') then to_json(t)::varchar
+        case when t is null then null when not regexp_matches(t, '{_NEEDS_ESCAPING}') then '"' || t || '"'
+             when not regexp_matches(t, '{_ESCAPED_DIFFERENTLY}') then to_json(t)::varchar
              else '"' || array_to_string(list_transform(string_split(t, ''), lambda c:
-                case when regexp_matches(c, '{_ESCAPED}') then lower((to_json(c)::varchar)[2:-2])
+                case when regexp_matches(c, '{_ESCAPED_DIFFERENTLY}') then lower((to_json(c)::varchar)[2:-2])
                      else (to_json(c)::varchar)[2:-2] end), '') || '"' end"""
     )
     connection.execute("create or replace temp macro json_list(l) as to_json(l)::varchar")
@@ -105,8 +108,12 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 @contextmanager
 def open_database(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to a knowledge base's file, closed at the end; refuses what is not there, is none, or is in use."""
-    _refuse_absent(path)
+    """Open the file of a knowledge base, and close it at the end.
+
+    Raises:
+        InputError: The file is missing, is no knowledge base, or is in use.
+    """
+    _require_file(path)
     connection = connect(path, read_only=read_only)
     try:
         yield connection
@@ -117,19 +124,19 @@ def open_database(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyCon
 
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    """Open a knowledge base's file; for writing, it is made if it is not there."""
+    """Connect to the file of a knowledge base; for writing, create it if it is missing."""
     if read_only:
-        _refuse_absent(path)
+        _require_file(path)
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
     except duckdb.Error as error:
         raise explain_error(error, path) from error
     try:
         define_macros(connection)
-        connection.execute("set preserve_insertion_order = false")  # Nothing is asked for without an order.
+        connection.execute("set preserve_insertion_order = false")  # Every query that needs an order states it.
         if not read_only and not connection.execute("select count(*) from duckdb_tables()").fetchall()[0][0]:
-            prepare(connection)
-        _refuse_other_formats(connection, path)
+            create_tables(connection)
+        _require_format(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -137,24 +144,23 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
 
 
 def explain_error(error: duckdb.Error, path: Path) -> Exception:
-    """What a user can do about a database's error; errors that are nobody's fault but ours stay as they are."""
+    """Turn a database error that a user can fix into an InputError; return any other error unchanged."""
     text = str(error)
     if "Could not set lock" in text or "Conflicting lock" in text:
         return in_use_error(path)
     if isinstance(error, duckdb.OutOfMemoryException):
         return InputError(
-            f"{path}: this needs more memory than it may use ({first_line(error)}). Give it more with --memory, or use "
-            "--engine spark."
+            f"{path}: out of memory ({first_line(error)}). Raise the limit with --memory, or use --engine spark."
         )
     if "different configuration" in text:
         return InputError(f"{path} is open in this program already. Close it first.")
     if "not a valid DuckDB database" in text or isinstance(error, duckdb.SerializationException):
-        return InputError(f"{path} is no knowledge base of merkhet ({first_line(error)})")
+        return InputError(f"{path} is not a merkhet knowledge base ({first_line(error)})")
     if "WAL file" in text and ("Corrupt" in text or "Failure while replaying" in text):
-        log = path.with_name(f"{path.name}.wal")
+        wal_path = path.with_name(f"{path.name}.wal")
         return InputError(
-            f"{log}, which a process that was stopped has left, is damaged ({first_line(error)}). Remove it: what that "
-            "process was about to add is lost, and the same command adds it again."
+            f"{wal_path}, left by a stopped process, is damaged ({first_line(error)}). Remove it, and run the command "
+            "of that process again."
         )
     if "Corrupt database file" in text:
         return InputError(f"{path} is damaged ({first_line(error)}). Remove it, and import its sources anew.")
@@ -162,28 +168,30 @@ def explain_error(error: duckdb.Error, path: Path) -> Exception:
         return disk_full_error(path)
     if isinstance(error, duckdb.IOException):
         return InputError(f"{path} cannot be opened: {first_line(error)}")
-    own: Exception = error
-    return own
+    unchanged: Exception = error
+    return unchanged
 
 
 def in_use_error(path: Path) -> InputError:
-    """The error for a knowledge base that somebody else reads or writes."""
+    """Return the error for a knowledge base that another process reads or writes."""
     return InputError(f"{path} is in use by another process. Wait until it is done, or end it.")
 
 
-def _refuse_absent(path: Path) -> None:
+def _require_file(path: Path) -> None:
     if not path.is_file():
         raise InputError(
-            f"there is no knowledge base {path}; make one with: merkhet knowledge import PLACE --into {path}"
+            f"there is no knowledge base {path}; create one with: merkhet knowledge import SOURCE --into {path}"
         )
 
 
-def _refuse_other_formats(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _require_format(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     try:
-        found = connection.execute("select value from meta where key = 'format'").fetchall()
+        formats = connection.execute("select value from meta where key = 'format'").fetchall()
     except duckdb.CatalogException:
-        found = []
-    if not found:
-        raise InputError(f"{path} is a DuckDB file, but no knowledge base of merkhet")
-    if found[0][0] != FORMAT:
-        raise InputError(f"{path} has the format {found[0][0]}, and this merkhet reads {FORMAT}. Import it anew.")
+        formats = []
+    if not formats:
+        raise InputError(f"{path} is a DuckDB file, but not a merkhet knowledge base")
+    if formats[0][0] != FORMAT:
+        raise InputError(
+            f"{path} has format {formats[0][0]}, and this merkhet reads format {FORMAT}. Import its sources anew."
+        )

@@ -1,4 +1,4 @@
-"""A knowledge base read as an ontology: classes, instances and properties with names, and what stands above what."""
+"""The ontology view of a knowledge base: named classes, instances and properties with their hierarchies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.knowledge._class_hierarchy import Ancestry, steps_above
-from merkhet.knowledge._ontology_terms import CLASS, INSTANCE, PROPERTY, Noun, Terms, examples, make_terms
-from merkhet.knowledge._term_labels import instance_name
+from merkhet.knowledge._class_hierarchy import Ancestry, ancestor_distances
+from merkhet.knowledge._ontology_terms import (
+    CLASS,
+    INSTANCE,
+    PROPERTY,
+    Noun,
+    Terms,
+    examples,
+    instance_name,
+    make_terms,
+)
 from merkhet.knowledge.rules.rulebook import ROLES
 from merkhet.knowledge.store import KnowledgeBase
 
@@ -22,49 +30,55 @@ PREDICATES: Mapping[str, tuple[str, ...]] = {
     "domain": (*ROLES["domain"], "schema:domainIncludes"),
     "range": (*ROLES["range"], "schema:rangeIncludes"),
 }
-"""Which predicates say what of an ontology: those of RDFS and OWL, schema.org, Wikidata, WordNet and the packs."""
+"""The predicates of each role in an ontology: those of RDFS and OWL, schema.org, Wikidata, WordNet and the packs."""
 
 _VOCABULARY = ("rdf:", "rdfs:", "owl:", "xsd:")
-# What everything belongs to is no answer: entity in Wikidata and WordNet.
-_EVERYTHING = {"schema:Thing", "Q35120", "wordnet:00001740-n"}
+# Root classes hold everything, so they are no answer: entity in Wikidata and WordNet.
+_ROOT_CLASSES = {"schema:Thing", "Q35120", "wordnet:00001740-n"}
 _DATATYPES = {"rdfs:Datatype", "schema:DataType"}
-_ANNOTATING = {"owl:AnnotationProperty", "owl:OntologyProperty"}
-# The verbs of WordNet stand in a hierarchy too, but nothing is a breathe.
+_ANNOTATION_PROPERTIES = {"owl:AnnotationProperty", "owl:OntologyProperty"}
+# WordNet's verbs form a hierarchy too, but nothing is an instance of a verb.
 _VERB = re.compile(r"wordnet:\d{8}-v")
-_ANY_OF = ("schema:domainIncludes", "schema:rangeIncludes")
+_ALTERNATIVE_PREDICATES = ("schema:domainIncludes", "schema:rangeIncludes")
 
 _NAME = Noun("name", "names")
 _TERM = Noun("class or property", "classes or properties")
-_WORD = Noun("verb", "verbs")
+_VERB_NOUN = Noun("verb", "verbs")
 
 
 @dataclass(frozen=True)
 class Ontology:
-    """What questions about an ontology are made of. Ids are those of the knowledge base, orders depend on nothing else.
+    """Classes, instances and properties for questions about an ontology.
 
-    ``classes`` and ``properties`` have a name each, and no two of one sort the same one but for the case of letters:
-    names are what a model chooses from. ``superclasses`` and ``superproperties`` hold all that stands above, the
-    nearest first, then by name; every class and property has an entry. ``instances`` are the finest types that were
-    stated of each, ``types`` all that follow, the finest first. ``domains`` and ``ranges`` are the classes that were
-    stated, if any; where several were stated as alternatives (``schema:domainIncludes``), ("domain", property) is in
-    ``alternatives`` too. ``equivalents`` are the other classes or properties that mean the same, which are neither
-    above nor below: right where the one is right. ``ambiguous`` are classes and properties whose name others had too:
-    right as an answer, but not to be asked about. ``remarks`` say what is odd and what was left out.
+    Ids are those of the knowledge base. All orders depend on content alone.
     """
 
     classes: Mapping[str, str]
+    """Id to name. Names differ by more than case: a model chooses from them."""
     superclasses: Mapping[str, tuple[str, ...]]
+    """All superclasses of each class, the nearest first, then by name."""
     instances: Mapping[str, tuple[str, ...]]
+    """The most specific stated types of each instance."""
     types: Mapping[str, tuple[str, ...]]
+    """All types of each instance, the most specific first."""
     instance_names: Mapping[str, str]
+    """Id to name."""
     properties: Mapping[str, str]
+    """Id to name. Names differ by more than case."""
     superproperties: Mapping[str, tuple[str, ...]]
+    """All superproperties of each property, the nearest first, then by name."""
     domains: Mapping[str, tuple[str, ...]]
+    """The stated domain classes of each property that has any."""
     ranges: Mapping[str, tuple[str, ...]]
+    """The stated range classes of each property that has any."""
     equivalents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Other classes or properties with the same meaning: right as an answer wherever this one is."""
     alternatives: frozenset[tuple[str, str]] = frozenset()
+    """("domain" or "range", property) where any one of several classes may hold (``schema:domainIncludes``)."""
     ambiguous: frozenset[str] = frozenset()
+    """Classes and properties whose name others share: right as an answer, but not asked about."""
     remarks: tuple[str, ...] = ()
+    """Oddities, and counts of what is left out."""
 
 
 def read_ontology(
@@ -74,227 +88,248 @@ def read_ontology(
     predicates: Mapping[str, Sequence[str]] | None = None,
     identifiers: bool = True,
 ) -> Ontology:
-    """The ontology that a knowledge base holds, by what was stated in it; inferred facts are not looked at.
+    """Read the ontology of a knowledge base from its stated facts; inferred facts are ignored.
 
-    ``predicates`` names further ones for a key of ``PREDICATES`` ({"type": ["occupation"]}). A class or property
-    without a name in the language is called by its identifier where that can be read (``soccer player`` for
-    ``dbo:SoccerPlayer``) unless ``identifiers`` is false; one that cannot be named is left out, and what stands above
-    it still stands above what is below it. owl:Thing and its like, datatypes and the words of RDF and OWL are no
-    classes. Refuses a knowledge base in which no class stands above another one, and an unknown key.
+    A class or property that cannot be named is left out, but its subclasses keep its superclasses. Root classes
+    (owl:Thing), datatypes and the vocabulary of RDF and OWL are no classes.
+
+    Args:
+        knowledge: The knowledge base.
+        language: The language of names.
+        predicates: Additional predicates for roles of ``PREDICATES`` ({"type": ["occupation"]}).
+        identifiers: Whether a class or property without a name in the language is named by its identifier, where that
+            is readable (``soccer player`` for ``dbo:SoccerPlayer``).
+
+    Raises:
+        InputError: No class has a superclass, or a role is unknown.
     """
     return _Reader(knowledge, language, predicates or {}, identifiers).read()
 
 
 class _Reader:
-    """The facts of an ontology by what they say, and the steps from them to an ``Ontology``."""
+    """Steps from the facts of an ontology, by role, to an ``Ontology``."""
 
     def __init__(
         self, knowledge: KnowledgeBase, language: str, predicates: Mapping[str, Sequence[str]], identifiers: bool
     ) -> None:
-        self._roles = _roles(predicates)
+        self._roles = _merge_roles(predicates)
         self._language = language
         self._identifiers = identifiers
         self._remarks: list[str] = []
-        self._said, self._any_of = self._facts(knowledge)
-        self._labels = self._names(knowledge)
+        self._facts_by_role, self._alternative_ends = self._read_facts(knowledge)
+        self._labels = self._read_labels(knowledge)
 
     def read(self) -> Ontology:
-        """All steps in their order."""
-        class_ids, property_ids = self._sorted_out()
-        links = self._links("subclass", class_ids)
-        for low, highs in self._said["equivalent class"].items():
-            for high in highs & class_ids if low in class_ids else ():
-                links[low].add(high)
-                links[high].add(low)
-        ancestry = Ancestry(sorted(class_ids), links)
-        if not any(ancestry.above.values()):
-            looked_for = ", ".join(self._roles["subclass"])
+        class_ids, property_ids = self._classes_and_properties()
+        parents_of = self._direct_parents("subclass", class_ids)
+        for child, parents in self._facts_by_role["equivalent class"].items():
+            for parent in parents & class_ids if child in class_ids else ():
+                parents_of[child].add(parent)
+                parents_of[parent].add(child)
+        ancestry = Ancestry(sorted(class_ids), parents_of)
+        if not any(ancestry.ancestors.values()):
+            predicates = ", ".join(self._roles["subclass"])
             raise InputError(
                 "there is no class hierarchy in this knowledge: no class has a superclass "
-                f"({looked_for} were looked for). Import an ontology, or say which predicate of yours is 'subclass'"
+                f"(searched for {predicates}). Import an ontology, or name your own predicate for 'subclass'"
             )
-        used: dict[str, int] = defaultdict(int)
-        for highs in (*links.values(), *self._said["type"].values()):
-            for high in highs:
-                used[high] += 1
-        classes = self._terms(CLASS, ancestry, used, _is_class_kind)
-        lines = Ancestry(sorted(property_ids), self._links("subproperty", property_ids))
-        properties = self._terms(PROPERTY, lines, {}, _is_property_kind)
-        instances, types, names = self._instances(class_ids, property_ids, ancestry, classes)
-        domains = self._ends("domain", properties, classes)
-        ranges = self._ends("range", properties, classes)
+        uses: dict[str, int] = defaultdict(int)
+        for parents in (*parents_of.values(), *self._facts_by_role["type"].values()):
+            for parent in parents:
+                uses[parent] += 1
+        classes = self._make_terms(CLASS, ancestry, uses, _is_class_kind)
+        property_ancestry = Ancestry(sorted(property_ids), self._direct_parents("subproperty", property_ids))
+        properties = self._make_terms(PROPERTY, property_ancestry, {}, _is_property_kind)
+        instances, types, instance_names = self._read_instances(class_ids, property_ids, ancestry, classes)
+        domains = self._domains_or_ranges("domain", properties, classes)
+        ranges = self._domains_or_ranges("range", properties, classes)
         return Ontology(
             classes=classes.names,
-            superclasses=classes.above,
+            superclasses=classes.ancestors,
             instances=instances,
             types=types,
-            instance_names=names,
+            instance_names=instance_names,
             properties=properties.names,
-            superproperties=properties.above,
+            superproperties=properties.ancestors,
             domains=domains,
             ranges=ranges,
             equivalents={**classes.equivalents, **properties.equivalents},
-            alternatives=self._alternatives(domains, ranges),
+            alternatives=self._find_alternatives(domains, ranges),
             ambiguous=classes.ambiguous | properties.ambiguous,
             remarks=tuple(self._remarks),
         )
 
-    def _facts(self, knowledge: KnowledgeBase) -> tuple[dict[str, dict[str, set[str]]], set[tuple[str, str]]]:
-        """Role -> subject -> objects, and which domains and ranges (role, property) are alternatives."""
-        role_of = {predicate: role for role, found in self._roles.items() for predicate in found}
+    def _read_facts(self, knowledge: KnowledgeBase) -> tuple[dict[str, dict[str, set[str]]], set[tuple[str, str]]]:
+        """Return role -> subject -> objects, and the (role, property) pairs whose classes are alternatives."""
+        role_of = {predicate: role for role, predicates in self._roles.items() for predicate in predicates}
         rows = knowledge.query(
             "select distinct predicate, subject, object from facts where list_contains($predicates, predicate) "
             "and object is not null and rule is null and not starts_with(object, '\"')",
             {"predicates": list(role_of)},
         )
-        said: dict[str, dict[str, set[str]]] = {role: defaultdict(set) for role in PREDICATES}
-        any_of = set()
+        facts: dict[str, dict[str, set[str]]] = {role: defaultdict(set) for role in PREDICATES}
+        alternative_ends = set()
         columns = (rows[name].to_pylist() for name in ("predicate", "subject", "object"))
         for predicate, subject, object_ in zip(*columns, strict=True):
             role = role_of[predicate]
-            said[role][subject].add(object_)
-            if predicate in _ANY_OF:
-                any_of.add((role, subject))
-        return said, any_of
+            facts[role][subject].add(object_)
+            if predicate in _ALTERNATIVE_PREDICATES:
+                alternative_ends.add((role, subject))
+        return facts, alternative_ends
 
-    def _names(self, knowledge: KnowledgeBase) -> dict[str, str]:
-        chosen = "from facts where list_contains($predicates, predicate) and object is not null"
+    def _read_labels(self, knowledge: KnowledgeBase) -> dict[str, str]:
+        selected = "from facts where list_contains($predicates, predicate) and object is not null"
         rows = knowledge.query(
             "select entity, label from names where language = $language and entity in "
-            f"(select subject {chosen} union select object {chosen})",
-            {"language": self._language, "predicates": [one for found in self._roles.values() for one in found]},
+            f"(select subject {selected} union select object {selected})",
+            {
+                "language": self._language,
+                "predicates": [predicate for predicates in self._roles.values() for predicate in predicates],
+            },
         )
         return dict(zip(rows["entity"].to_pylist(), rows["label"].to_pylist(), strict=True))
 
-    def _sorted_out(self) -> tuple[set[str], set[str]]:
-        """The ids of classes and of properties, without the words of the vocabulary and without datatypes."""
-        types = self._said["type"]
-        subclasses, subproperties = self._said["subclass"], self._said["subproperty"]
-        stated = {one for low, highs in subproperties.items() for one in (low, *highs)}
-        stated |= {one for role in ("domain", "range") for one in self._said[role]}
-        declared = {one for one, kinds in types.items() if any(map(_is_property_kind, kinds))}
-        classes = {one for one, kinds in types.items() if any(map(_is_class_kind, kinds))}
-        # A declaration outweighs a use: a misspelt superproperty may well be the name of a class.
-        properties = {one for one in declared | (stated - classes) if not is_vocabulary(one)}
-        classes |= {one for low, highs in subclasses.items() for one in (low, *highs)}
-        # What only classes and properties are instances of (metaclasses) is no class of this ontology's things.
+    def _classes_and_properties(self) -> tuple[set[str], set[str]]:
+        """Return the ids of classes and of properties, without vocabulary terms and datatypes."""
+        types = self._facts_by_role["type"]
+        subclasses, subproperties = self._facts_by_role["subclass"], self._facts_by_role["subproperty"]
+        used = {entity for child, parents in subproperties.items() for entity in (child, *parents)}
+        used |= {entity for role in ("domain", "range") for entity in self._facts_by_role[role]}
+        declared = {entity for entity, kinds in types.items() if any(map(_is_property_kind, kinds))}
+        classes = {entity for entity, kinds in types.items() if any(map(_is_class_kind, kinds))}
+        # A declaration outweighs a use: a misspelt superproperty may be the id of a class.
+        properties = {entity for entity in declared | (used - classes) if not is_vocabulary(entity)}
+        classes |= {entity for child, parents in subclasses.items() for entity in (child, *parents)}
+        # A metaclass, whose instances are classes or properties, is no class of this ontology.
         classes |= {
-            kind for one, kinds in types.items() if one not in classes and one not in properties for kind in kinds
+            kind
+            for entity, kinds in types.items()
+            if entity not in classes and entity not in properties
+            for kind in kinds
         }
         datatypes = {
-            one
-            for one in classes | set(types)
-            if one in _DATATYPES
-            or types.get(one, set()) & _DATATYPES
-            or any(types.get(high, set()) & _DATATYPES for high in steps_above([one], subclasses))
+            entity
+            for entity in classes | set(types)
+            if entity in _DATATYPES
+            or types.get(entity, set()) & _DATATYPES
+            or any(types.get(parent, set()) & _DATATYPES for parent in ancestor_distances([entity], subclasses))
         }
-        classes = {one for one in classes - properties - datatypes if not is_vocabulary(one)}
-        verbs = sorted(one for one in classes if _VERB.fullmatch(one))
-        self._tell(verbs, _WORD.are, "no classes")
+        classes = {entity for entity in classes - properties - datatypes if not is_vocabulary(entity)}
+        verbs = sorted(entity for entity in classes if _VERB.fullmatch(entity))
+        self._add_remark(verbs, _VERB_NOUN.are, "no classes")
         return classes.difference(verbs), properties
 
-    def _links(self, role: str, among: set[str]) -> dict[str, set[str]]:
-        """Who stands directly above whom, among these alone; nobody stands above himself."""
+    def _direct_parents(self, role: str, entities: set[str]) -> dict[str, set[str]]:
+        """Return direct parent links within the set, without self-loops."""
         links: dict[str, set[str]] = defaultdict(set)
-        for low, highs in self._said[role].items():
-            if low in among:
-                links[low] |= {high for high in highs & among if high != low}
+        for child, parents in self._facts_by_role[role].items():
+            if child in entities:
+                links[child] |= {parent for parent in parents & entities if parent != child}
         return links
 
-    def _terms(self, noun: Noun, ancestry: Ancestry, used: Mapping[str, int], declares: Callable[[str], bool]) -> Terms:
-        declared = {entity for entity, kinds in self._said["type"].items() if any(map(declares, kinds))}
-        terms = make_terms(noun, ancestry, self._labels, self._language, self._identifiers, used, declared)
+    def _make_terms(
+        self, noun: Noun, ancestry: Ancestry, uses: Mapping[str, int], is_declaration: Callable[[str], bool]
+    ) -> Terms:
+        declared = {entity for entity, kinds in self._facts_by_role["type"].items() if any(map(is_declaration, kinds))}
+        terms = make_terms(noun, ancestry, self._labels, self._language, self._identifiers, uses, declared)
         self._remarks.extend(terms.remarks)
         return terms
 
-    def _instances(
+    def _read_instances(
         self, class_ids: set[str], property_ids: set[str], ancestry: Ancestry, classes: Terms
     ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], dict[str, str]]:
-        """Direct types, all types and names of what is an instance of a class with a name."""
-        given = {
-            one: frozenset(kinds & class_ids)
-            for one, kinds in self._said["type"].items()
-            if kinds & class_ids and not is_vocabulary(one)
+        """Return the direct types, all types and names of the instances of named classes."""
+        stated_types = {
+            entity: frozenset(kinds & class_ids)
+            for entity, kinds in self._facts_by_role["type"].items()
+            if kinds & class_ids and not is_vocabulary(entity)
         }
-        terms = sorted(one for one in given if one in class_ids or one in property_ids)
-        found = {kinds: _types(kinds, ancestry, classes) for kinds in set(given.values())}
+        terms = sorted(entity for entity in stated_types if entity in class_ids or entity in property_ids)
+        types = {kinds: _resolve_types(kinds, ancestry, classes) for kinds in set(stated_types.values())}
         named: dict[str, list[str]] = defaultdict(list)
         nameless, untyped = [], []
-        for one in sorted(given.keys() - set(terms)):
-            name = instance_name(one, self._labels.get(one)) if self._identifiers else self._labels.get(one)
+        for entity in sorted(stated_types.keys() - set(terms)):
+            name = instance_name(entity, self._labels.get(entity)) if self._identifiers else self._labels.get(entity)
             if not name:
-                nameless.append(one)
-            elif not found[given[one]][0]:
-                untyped.append(one)
+                nameless.append(entity)
+            elif not types[stated_types[entity]][0]:
+                untyped.append(entity)
             else:
-                named[name].append(one)
-        names, unclear = {}, []
+                named[name].append(entity)
+        names, ambiguous = {}, []
         for name, owners in named.items():
-            if len({found[given[owner]] for owner in owners}) == 1:
+            if len({types[stated_types[owner]] for owner in owners}) == 1:
                 names[owners[0]] = name
             else:
-                unclear.append(name)
-        same = sum(map(len, named.values())) - len(names) - sum(len(named[name]) for name in unclear)
-        self._tell(terms, _TERM.are, "typed like instances, and not taken for any")
-        self._tell(nameless, INSTANCE.have, "no name: left out")
-        self._tell(untyped, INSTANCE.have, "no type with a name: left out")
-        self._tell(unclear, _NAME.are, "of instances of different types: these are left out")
-        if same:
-            self._remarks.append(f"{INSTANCE.have(same)} the name and the types of another one: left out.")
+                ambiguous.append(name)
+        duplicates = sum(map(len, named.values())) - len(names) - sum(len(named[name]) for name in ambiguous)
+        self._add_remark(terms, _TERM.are, "typed like instances, and not taken for any")
+        self._add_remark(nameless, INSTANCE.have, "no name: left out")
+        self._add_remark(untyped, INSTANCE.have, "no type with a name: left out")
+        self._add_remark(ambiguous, _NAME.are, "of instances of different types: these are left out")
+        if duplicates:
+            self._remarks.append(f"{INSTANCE.have(duplicates)} the name and the types of another one: left out.")
         if not names:
             self._remarks.append("No class has an instance: nothing can be asked about types.")
-        names = {one: names[one] for one in sorted(names)}
-        direct = {one: found[given[one]][0] for one in names}
-        return direct, {one: found[given[one]][1] for one in names}, names
+        names = {entity: names[entity] for entity in sorted(names)}
+        direct = {entity: types[stated_types[entity]][0] for entity in names}
+        return direct, {entity: types[stated_types[entity]][1] for entity in names}, names
 
-    def _ends(self, role: str, properties: Terms, classes: Terms) -> dict[str, tuple[str, ...]]:
-        """The classes that are a domain or range of each property, by name; what is no class is counted."""
-        ends: dict[str, tuple[str, ...]] = {}
+    def _domains_or_ranges(self, role: str, properties: Terms, classes: Terms) -> dict[str, tuple[str, ...]]:
+        """Return the domain or range classes of each property, by name; count those that are no class."""
+        classes_of: dict[str, tuple[str, ...]] = {}
         foreign = []
-        for one in properties.names:
-            stated = self._said[role].get(one, set())
-            known = {classes.kept[high] for high in stated if high in classes.kept}
-            if known:
-                ends[one] = tuple(sorted(known, key=classes.order))
+        for entity in properties.names:
+            stated = self._facts_by_role[role].get(entity, set())
+            named = {classes.representatives[kind] for kind in stated if kind in classes.representatives}
+            if named:
+                classes_of[entity] = tuple(sorted(named, key=classes.sort_key))
             elif stated:
-                foreign.append(one)
-        without = len(properties.names) - len(ends) - len(foreign)
-        if without:
-            self._remarks.append(f"{PROPERTY.have(without)} no {role}.")
-        self._tell(foreign, PROPERTY.have, f"a {role} that is no class but a datatype, everything or unknown")
-        return ends
+                foreign.append(entity)
+        missing = len(properties.names) - len(classes_of) - len(foreign)
+        if missing:
+            self._remarks.append(f"{PROPERTY.have(missing)} no {role}.")
+        self._add_remark(foreign, PROPERTY.have, f"a {role} that is no class but a datatype, everything or unknown")
+        return classes_of
 
-    def _alternatives(self, *ends: Mapping[str, tuple[str, ...]]) -> frozenset[tuple[str, str]]:
-        found = frozenset(
-            (role, one)
-            for role, known in zip(("domain", "range"), ends, strict=True)
-            for one in known
-            if len(self._said[role][one]) > 1 and (role, one) in self._any_of
+    def _find_alternatives(self, *ends: Mapping[str, tuple[str, ...]]) -> frozenset[tuple[str, str]]:
+        alternatives = frozenset(
+            (role, entity)
+            for role, properties in zip(("domain", "range"), ends, strict=True)
+            for entity in properties
+            if len(self._facts_by_role[role][entity]) > 1 and (role, entity) in self._alternative_ends
         )
-        concerned = sorted({one for _, one in found})
-        self._tell(concerned, PROPERTY.have, "several domains or ranges of which any may hold")
-        return found
+        affected = sorted({entity for _, entity in alternatives})
+        self._add_remark(affected, PROPERTY.have, "several domains or ranges of which any may hold")
+        return alternatives
 
-    def _tell(self, found: Sequence[str], counted: Callable[[int], str], rest: str) -> None:
-        if found:
-            self._remarks.append(f"{counted(len(found))} {rest} ({examples(found)}).")
+    def _add_remark(self, entities: Sequence[str], count_phrase: Callable[[int], str], statement: str) -> None:
+        if entities:
+            self._remarks.append(f"{count_phrase(len(entities))} {statement} ({examples(entities)}).")
 
 
 def is_vocabulary(entity: str) -> bool:
-    """Whether an id is a word of RDF or OWL, a datatype of XML Schema, or the class of everything."""
-    return entity.startswith(_VOCABULARY) or entity in _EVERYTHING
+    """Check for a term of RDF, OWL or XML Schema, or a root class."""
+    return entity.startswith(_VOCABULARY) or entity in _ROOT_CLASSES
 
 
-def _roles(further: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    for role, given in further.items():
+def _merge_roles(additional: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    for role, names in additional.items():
         if role not in PREDICATES:
-            raise InputError(f"an ontology has no {role!r} to name predicates for; {did_you_mean(role, PREDICATES)}")
-        if isinstance(given, str):
-            raise InputError(f"the predicates for {role!r} should be a list, such as [{given!r}]")
-    taken = {predicate: role for role, given in further.items() for predicate in given}
+            raise InputError(f"an ontology has no role {role!r}; {did_you_mean(role, PREDICATES)}")
+        if isinstance(names, str):
+            raise InputError(f"the predicates for {role!r} must be a list, such as [{names!r}]")
+    claimed = {predicate: role for role, names in additional.items() for predicate in names}
     return {
-        role: tuple(dict.fromkeys([*(one for one in known if taken.get(one, role) == role), *further.get(role, ())]))
-        for role, known in PREDICATES.items()
+        role: tuple(
+            dict.fromkeys(
+                [
+                    *(predicate for predicate in standard if claimed.get(predicate, role) == role),
+                    *additional.get(role, ()),
+                ]
+            )
+        )
+        for role, standard in PREDICATES.items()
     }
 
 
@@ -303,17 +338,21 @@ def _is_class_kind(kind: str) -> bool:
 
 
 def _is_property_kind(kind: str) -> bool:
-    if kind in _ANNOTATING:
+    if kind in _ANNOTATION_PROPERTIES:
         return False
     return kind == "rdf:Property" or (kind.startswith("owl:") and kind.endswith("Property"))
 
 
-def _types(stated: Collection[str], ancestry: Ancestry, classes: Terms) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The finest of the stated types and all types that follow, as classes with names, the finest first."""
-    # From the finest ones: whatever else was stated stands above them.
-    steps = steps_above(ancestry.lowest(stated), ancestry.parents)
-    known = {one for one in steps if one in classes.kept}
-    direct = ancestry.lowest(known & set(stated)) or ancestry.lowest(known)
-    finest = sorted(direct, key=lambda one: (-len(ancestry.above[one]), classes.order(classes.kept[one])))
-    first = tuple(dict.fromkeys(classes.kept[one] for one in finest))
-    return first, tuple(dict.fromkeys((*first, *classes.nearest_first(steps))))
+def _resolve_types(
+    stated: Collection[str], ancestry: Ancestry, classes: Terms
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the most specific stated types and all types, as named classes, the most specific first."""
+    # All other stated types are ancestors of the most specific ones.
+    distances = ancestor_distances(ancestry.most_specific(stated), ancestry.parents)
+    named = {kind for kind in distances if kind in classes.representatives}
+    direct = ancestry.most_specific(named & set(stated)) or ancestry.most_specific(named)
+    by_depth = sorted(
+        direct, key=lambda kind: (-len(ancestry.ancestors[kind]), classes.sort_key(classes.representatives[kind]))
+    )
+    direct_names = tuple(dict.fromkeys(classes.representatives[kind] for kind in by_depth))
+    return direct_names, tuple(dict.fromkeys((*direct_names, *classes.nearest_first(distances))))

@@ -1,4 +1,4 @@
-"""Numeric facts with units: values made comparable, and pairs or groups that can be compared."""
+"""Numeric facts in comparable units, and groups of subjects to compare."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from merkhet.knowledge.store import KnowledgeBase
 
 @dataclass(frozen=True)
 class Unit:
-    """What a unit measures, and how to come to the base unit of it: value × factor + shift."""
+    """A unit: base value = value × factor + shift."""
 
     measures: str
+    """The quantity, such as length."""
     factor: float
     shift: float = 0.0
 
 
 def _units() -> dict[str, Unit]:
-    """Units by symbol, by the word a source may use, by Wikidata's item and by DBpedia's datatype."""
+    """Return units by symbol, word, Wikidata item and DBpedia datatype."""
     known: dict[str, Unit] = {}
 
     def add(measures: str, factor: float, *names: str, shift: float = 0.0) -> None:
@@ -58,27 +59,40 @@ def _units() -> dict[str, Unit]:
 UNITS = _units()
 
 
-def convert(value: float, given: str | None, wanted: str | None) -> float:
-    """A value in another unit; refuses units that measure different things, or that merkhet does not know."""
-    if given == wanted:
+def convert(value: float, unit: str | None, target: str | None) -> float:
+    """Convert a value to another unit.
+
+    Raises:
+        InputError: A unit is unknown, or the units measure different quantities.
+    """
+    if unit == target:
         return value
-    for unit in (given, wanted):
-        if unit is None:
-            raise InputError(f"a number without a unit cannot be compared with one in {given or wanted}")
-        if unit not in UNITS:
-            raise InputError(f"{given} cannot be told in {wanted}: merkhet does not know the unit {unit!r}")
-    one, other = UNITS[str(given)], UNITS[str(wanted)]
-    if one.measures != other.measures:
-        raise InputError(f"{given} measures {one.measures} and {wanted} {other.measures}: they cannot be compared")
-    # Twelve digits: what was 54.4 K less a shift is -218.75 °C, not -218.74999999999997.
-    return float(f"{(value * one.factor + one.shift - other.shift) / other.factor:.12g}")
+    for name in (unit, target):
+        if name is None:
+            raise InputError(f"a number without a unit cannot be compared with one in {unit or target}")
+        if name not in UNITS:
+            raise InputError(f"{unit} cannot be converted to {target}: unknown unit {name!r}")
+    source_unit, target_unit = UNITS[str(unit)], UNITS[str(target)]
+    if source_unit.measures != target_unit.measures:
+        raise InputError(
+            f"{unit} measures {source_unit.measures} and {target} {target_unit.measures}: they cannot be compared"
+        )
+    # Twelve digits hide float noise: 54.4 K is -218.75 °C, not -218.74999999999997.
+    return float(f"{(value * source_unit.factor + source_unit.shift - target_unit.shift) / target_unit.factor:.12g}")
 
 
 def read_quantities(knowledge: KnowledgeBase, predicate: str, unit: str | None = None) -> pa.Table:
-    """The values of a predicate in one unit (the most frequent one if none is named): subject, value, unit, fact_id.
+    """Read the values of a predicate in one unit: subject, value, unit, fact_id.
 
-    A subject with several values that differ is left out: it has no one place in an order. Refuses a predicate
-    without values, and units that cannot be brought together.
+    A subject with several different values is left out.
+
+    Args:
+        knowledge: The knowledge base.
+        predicate: The predicate.
+        unit: The unit of the values; the most frequent one by default.
+
+    Raises:
+        InputError: The predicate has no values, or a unit cannot be converted.
     """
     rows = knowledge.query(
         "select subject, value, unit, fact_id from facts where predicate = $p and value is not null order by fact_id",
@@ -89,22 +103,22 @@ def read_quantities(knowledge: KnowledgeBase, predicate: str, unit: str | None =
         raise InputError(f"{predicate!r} has no numbers; {did_you_mean(predicate, with_values.to_pylist())}")
     if unit is None:
         units = [row["unit"] for row in rows]
-        unit = max(sorted(set(units), key=lambda one: one or ""), key=units.count)
-    found: dict[str, list[tuple[float, str]]] = {}
+        unit = max(sorted(set(units), key=lambda name: name or ""), key=units.count)
+    values_of: dict[str, list[tuple[float, str]]] = {}
     for row in rows:
-        found.setdefault(row["subject"], []).append((convert(row["value"], row["unit"], unit), row["fact_id"]))
+        values_of.setdefault(row["subject"], []).append((convert(row["value"], row["unit"], unit), row["fact_id"]))
     single = {
         subject: values[0]
-        for subject, values in found.items()
+        for subject, values in values_of.items()
         if max(values)[0] - min(values)[0] <= 1e-9 * abs(values[0][0])
     }
     subjects = sorted(single)
     return pa.table(
         {
             "subject": pa.array(subjects, pa.string()),
-            "value": pa.array([single[one][0] for one in subjects], pa.float64()),
+            "value": pa.array([single[name][0] for name in subjects], pa.float64()),
             "unit": pa.array([unit] * len(subjects), pa.string()),
-            "fact_id": pa.array([single[one][1] for one in subjects], pa.string()),
+            "fact_id": pa.array([single[name][1] for name in subjects], pa.string()),
         }
     )
 
@@ -112,25 +126,30 @@ def read_quantities(knowledge: KnowledgeBase, predicate: str, unit: str | None =
 def draw_comparable_groups(
     table: pa.Table, size: int, count: int, seed: int, *, margin: float = 0.1
 ) -> list[list[tuple[str, float, str]]]:
-    """Groups of subjects with their values and fact ids, the largest first and ahead of the next by a margin.
+    """Draw groups of subjects with their values and fact ids, the largest value first.
 
-    ``margin`` is how far the largest is ahead, as a share of it: a comparison that hangs on the last digit is no
-    question. Drawn by the seed; a subject stands in one group at most.
+    Args:
+        table: Values, as ``read_quantities`` returns them.
+        size: Subjects in a group.
+        count: The number of groups, at most.
+        seed: The seed; a subject is in at most one group.
+        margin: The smallest difference of two values of a group, as a share of the larger: a comparison should not
+            depend on the last digit.
     """
     rows = list(zip(*[table[name].to_pylist() for name in ("subject", "value", "fact_id")], strict=True))
     rows.sort(key=lambda row: derived_seed(seed, "compare", row[0]))
     groups: list[list[tuple[str, float, str]]] = []
-    waiting: list[tuple[str, float, str]] = []
+    group: list[tuple[str, float, str]] = []
     for row in rows:
-        if all(_apart(row[1], other[1], margin) for other in waiting):
-            waiting.append(row)
-        if len(waiting) == size:
-            groups.append(sorted(waiting, key=lambda one: (-one[1], one[0])))
-            waiting = []
+        if all(_differ_by(row[1], member[1], margin) for member in group):
+            group.append(row)
+        if len(group) == size:
+            groups.append(sorted(group, key=lambda member: (-member[1], member[0])))
+            group = []
             if len(groups) == count:
                 break
     return groups
 
 
-def _apart(one: float, other: float, share: float) -> bool:
-    return abs(one - other) > share * max(abs(one), abs(other))
+def _differ_by(first: float, second: float, share: float) -> bool:
+    return abs(first - second) > share * max(abs(first), abs(second))

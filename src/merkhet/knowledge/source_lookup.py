@@ -1,4 +1,4 @@
-"""Where knowledge is: which source reads a place, and what a cache key holds of it."""
+"""Lookup of the source that reads a location, and the identity of a location in cache keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BY_SUFFIX = {
     ".json": "wikidata",
     ".rq": "sparql",
 }
-# A folder is known by a file in it.
+# A folder is recognized by a file in it.
 _BY_FILE = {
     "pack.yaml": "pack",
     "facts.parquet": "tables",
@@ -28,50 +28,59 @@ _BY_FILE = {
 }
 
 
-def resolve_source(place: str, folder: Path | None = None) -> tuple[str, Path | str]:
-    """The name of the source that reads a place, and the place: a path, or an address as it was given.
+def resolve_source(location: str, folder: Path | None = None) -> tuple[str, Path | str]:
+    """Return the name of the source that reads a location, and its path or address.
 
-    A place is an embedded pack, a folder, a file, the address of a SPARQL endpoint, or ``SOURCE=PLACE``.
+    Args:
+        location: An embedded pack, a folder, a file, the address of a SPARQL endpoint, or ``SOURCE=LOCATION``.
+        folder: The folder that relative paths refer to.
+
+    Raises:
+        InputError: The location does not exist, or its name does not tell the format.
     """
     from merkhet.knowledge.pack_catalog import embedded_packs
 
     if (
-        "=" in place
-        and not _is_address(place)
-        and not path_exists(Path(place))
-        and not (folder and (folder / place).exists())
+        "=" in location
+        and not _is_address(location)
+        and not path_exists(Path(location))
+        and not (folder and (folder / location).exists())
     ):
-        source, _, where = place.partition("=")
-        return source, where if _is_address(where) else _existing(where, folder)
-    if _is_address(place):
-        return "sparql", place
+        source, _, target = location.partition("=")
+        return source, target if _is_address(target) else _find_path(target, folder)
+    if _is_address(location):
+        return "sparql", location
     packs = embedded_packs()
-    if place in packs:
-        return "pack", packs[place]
-    path = _existing(place, folder, packs)
-    return _source_of_folder(path) if path.is_dir() else _source_of_file(path), path
+    if location in packs:
+        return "pack", packs[location]
+    path = _find_path(location, folder, packs)
+    return _folder_source(path) if path.is_dir() else _file_source(path), path
 
 
-def read_source(place: str, context: ReadContext, folder: Path | None = None) -> Iterator[Chunk]:
-    """What a place's source gives, chunk by chunk; refuses what is not there, with the nearest known name."""
+def read_source(location: str, context: ReadContext, folder: Path | None = None) -> Iterator[Chunk]:
+    """Yield the chunks of a location.
+
+    Raises:
+        InputError: The location or its source is unknown; the message names the nearest known one.
+    """
     from merkhet.knowledge import SOURCES
 
-    source, where = resolve_source(place, folder)
+    source, target = resolve_source(location, folder)
     read = SOURCES.get(source, folder)
-    # Somebody's own source may be a plain function of a path that gives all at once.
-    given: Any = read(where, context) if len(inspect.signature(read).parameters) > 1 else read(where)
-    chunks: Iterable[Any] = [given] if isinstance(given, Chunk) or not isinstance(given, Iterable) else given
+    # A user's source may be a plain function of a path that returns everything at once.
+    output: Any = read(target, context) if len(inspect.signature(read).parameters) > 1 else read(target)
+    chunks: Iterable[Any] = [output] if isinstance(output, Chunk) or not isinstance(output, Iterable) else output
     for chunk in chunks:
         if not isinstance(chunk, Chunk):
-            raise InputError(f"the source {source!r} gave {type(chunk).__name__}, and should give a Chunk")
+            raise InputError(f"the source {source!r} must give a Chunk, got {type(chunk).__name__}")
         yield chunk
 
 
-def source_identity(place: str, folder: Path | None = None) -> str:
-    """What a cache key holds of a place: the content of its files."""
+def source_identity(location: str, folder: Path | None = None) -> str:
+    """Return the identity of a location for cache keys: the content of its files."""
     from merkhet.core.registry import part_identity
 
-    source, path = resolve_source(place, folder)
+    source, path = resolve_source(location, folder)
     if isinstance(path, str):
         return f"{part_identity(source, folder)}={path}"
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
@@ -79,18 +88,18 @@ def source_identity(place: str, folder: Path | None = None) -> str:
     return f"{part_identity(source, folder)}={contents}"
 
 
-def _is_address(place: str) -> bool:
-    return place.startswith(("http://", "https://"))
+def _is_address(location: str) -> bool:
+    return location.startswith(("http://", "https://"))
 
 
-def _source_of_folder(path: Path) -> str:
+def _folder_source(path: Path) -> str:
     for file, source in _BY_FILE.items():
         if (path / file).exists():
             return source
     return "pack"
 
 
-def _source_of_file(path: Path) -> str:
+def _file_source(path: Path) -> str:
     if path.suffix == STORE_SUFFIX:
         return "store"
     if path.name.startswith("conceptnet-assertions"):
@@ -98,13 +107,15 @@ def _source_of_file(path: Path) -> str:
     source = _BY_SUFFIX.get(format_suffix(path))
     if source is None:
         known = ", ".join(sorted(_BY_SUFFIX))
-        raise InputError(f"{path}: the name does not tell what it holds ({known}); say SOURCE={path}")
+        raise InputError(f"{path}: the suffix does not tell the format (known: {known}); write SOURCE={path}")
     return source
 
 
-def _existing(place: str, folder: Path | None, packs: Mapping[str, Path] | None = None) -> Path:
-    for path in ((folder / place) if folder else Path(place), Path(place)):
+def _find_path(location: str, folder: Path | None, packs: Mapping[str, Path] | None = None) -> Path:
+    for path in ((folder / location) if folder else Path(location), Path(location)):
         if path_exists(path):
             return path
-    hint = did_you_mean(place, packs or ())
-    raise InputError(f"there is no knowledge pack, folder or file {place!r}; {hint}" if packs else f"no file {place}")
+    hint = did_you_mean(location, packs or ())
+    raise InputError(
+        f"there is no knowledge pack, folder or file {location!r}; {hint}" if packs else f"no file {location}"
+    )

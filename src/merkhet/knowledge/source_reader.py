@@ -1,4 +1,4 @@
-"""How a source reads: what was asked of it, bad rows counted or refused, compressed files, progress."""
+"""Reading of source files: filters, bad rows, compression and progress."""
 
 from __future__ import annotations
 
@@ -19,108 +19,117 @@ from merkhet.core.progress import Progress, SilentProgress
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 ROWS_IN_CHUNK = 50_000
 _BYTES_IN_BLOCK = 4 << 20
-_EXAMPLES = 5
-_SHOWN_FROM = 1_000_000
+_MAX_EXAMPLES = 5
+_MIN_BYTES_FOR_PROGRESS = 1_000_000
 
 
 @dataclass
 class ReadContext:
-    """One source being read: what was asked for, and what was found bad or left out.
-
-    ``languages`` and ``predicates`` are filters; empty means all. ``options`` are the source's own.
-    """
+    """Filters and options of a read, and counts of rejected and skipped rows."""
 
     languages: tuple[str, ...] = ()
+    """Languages of texts to read; empty for all."""
     predicates: tuple[str, ...] = ()
+    """Predicates to read; empty for all."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the source itself."""
     skip_bad: bool = False
+    """Whether a bad row is skipped and counted instead of ending the read."""
     remedy: str = "Mend the row."
+    """Advice at the end of the error for a bad row."""
     progress: Progress = field(default_factory=SilentProgress)
     bad: int = 0
+    """Rejected rows."""
     examples: list[str] = field(default_factory=list)
+    """The first rejected rows, with reasons."""
     left_out: Counter[str] = field(default_factory=Counter)
+    """Skipped rows by kind."""
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def check_options(self, *names: str) -> None:
-        """Say which options the source has; any other that was given is refused."""
-        for given in self.options:
-            if given not in names:
-                raise InputError(f"this source has no option {given!r}; {did_you_mean(given, names)}")
+        """Raise InputError for an option that the source does not have."""
+        for option in self.options:
+            if option not in names:
+                raise InputError(f"this source has no option {option!r}; {did_you_mean(option, names)}")
 
     def option(self, name: str, default: str = "") -> str:
-        """What was given for an option of the source."""
+        """Return the text of an option of the source."""
         return self.options.get(name, default)
 
     def reject(self, where: str, reason: str) -> None:
-        """A bad row: it ends the import, or is counted and left out if that was asked for."""
+        """Reject a bad row: raise InputError, or count it if bad rows are to be skipped."""
         if not self.skip_bad:
             raise InputError(f"{where}: {reason}. {self.remedy}")
-        with self._lock:  # Rows are read and taken in at the same time.
+        with self._lock:  # Reading and staging run in two threads.
             self.bad += 1
-            if len(self.examples) < _EXAMPLES:
+            if len(self.examples) < _MAX_EXAMPLES:
                 self.examples.append(f"{where}: {reason}")
 
-    def count_skipped(self, what: str, count: int = 1) -> None:
-        """Rows that are well-formed but of no use here: counted by what they are, and told at the end."""
+    def count_skipped(self, kind: str, count: int = 1) -> None:
+        """Count well-formed rows that are of no use here, by kind."""
         if count:
-            self.left_out[what] += count
+            self.left_out[kind] += count
 
     def wants_language(self, language: str) -> bool:
-        """Whether texts in a language were asked for."""
-        return not self.languages or language.lower() in (one.lower() for one in self.languages)
+        """Check a language against the filter."""
+        return not self.languages or language.lower() in (wanted.lower() for wanted in self.languages)
 
     def wants_predicate(self, predicate: str) -> bool:
-        """Whether facts of a predicate were asked for."""
+        """Check a predicate against the filter."""
         return not self.predicates or predicate in self.predicates
 
 
 def format_suffix(path: Path) -> str:
-    """The suffix that tells the format: ``.nt`` for ``facts.nt.gz``."""
+    """Return the suffix that tells the format: ``.nt`` for ``facts.nt.gz``."""
     return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower()
 
 
 def is_compressed(path: Path) -> bool:
-    """Whether the file's name says that it is compressed."""
+    """Check whether the file name has the suffix of a compressed format."""
     return path.suffix.lower() in COMPRESSED
 
 
 class DecompressedFile(io.RawIOBase):
-    """The unpacked bytes of a file; progress moves with the bytes taken from the disk."""
+    """The decompressed bytes of a file; progress follows the bytes read from disk."""
 
     def __init__(self, path: Path, progress: Progress) -> None:
         self.path = path
         if not path.is_file():
             raise InputError(f"there is no file {path}")
         self._disk = open(path, "rb")  # noqa: SIM115
-        self._stream = _unpacked(self._disk, path)
+        self._stream = _decompress(self._disk, path)
         size = path.stat().st_size
-        # What is read in an instant needs no bar.
-        self._progress = progress if size >= _SHOWN_FROM else SilentProgress()
+        # A small file is read in an instant and needs no progress bar.
+        self._progress = progress if size >= _MIN_BYTES_FOR_PROGRESS else SilentProgress()
         self._label = path.name
-        self._shown = 0
+        self._reported_kb = 0
         self._progress.start(self._label, size // 1000, "kB")
 
     def readable(self) -> bool:
-        """It is there to be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer; refuses a file that ends early or is not what its name says."""
+        """Fill the buffer.
+
+        Raises:
+            InputError: The compressed file is broken or ends early.
+        """
         try:
             data = self._stream.read(len(buffer))
         except (EOFError, zlib.error, OSError) as error:
             raise InputError(
-                f"{self.path}: the compressed file is broken or ends early ({error}). Fetch it anew."
+                f"{self.path}: the compressed file is broken or ends early ({error}). Download it again."
             ) from error
         buffer[: len(data)] = data
         done = self._disk.tell() // 1000
-        if done > self._shown:
-            self._progress.advance(self._label, done - self._shown)
-            self._shown = done
+        if done > self._reported_kb:
+            self._progress.advance(self._label, done - self._reported_kb)
+            self._reported_kb = done
         return len(data)
 
     def close(self) -> None:
-        """End the progress too."""
+        """Close the file and finish its progress."""
         if not self.closed:
             self._stream.close()
             self._disk.close()
@@ -129,12 +138,12 @@ class DecompressedFile(io.RawIOBase):
 
 
 def open_file(path: Path, context: ReadContext) -> io.BufferedReader:
-    """A file's bytes, unpacked if its name ends in .gz, .bz2 or .zst, with progress shown."""
+    """Open a file for reading, decompressed if its name ends in .gz, .bz2 or .zst, with progress."""
     return io.BufferedReader(DecompressedFile(path, context.progress), 1 << 20)
 
 
 def read_blocks(path: Path, context: ReadContext) -> Iterator[tuple[int, list[bytes]]]:
-    """Blocks of whole lines (without their ends), each with the number of its first line."""
+    """Yield blocks of complete lines without line ends, each with the number of its first line."""
     number, rest = 1, b""
     with open_file(path, context) as handle:
         while data := handle.read(_BYTES_IN_BLOCK):
@@ -147,10 +156,10 @@ def read_blocks(path: Path, context: ReadContext) -> Iterator[tuple[int, list[by
             yield number, [rest]
 
 
-def read_lines(path: Path, context: ReadContext, *, whole: bool = False) -> Iterator[tuple[int, str]]:
-    """Lines as text with their numbers, counted from 1; a line that is not UTF-8 is a bad row.
+def read_lines(path: Path, context: ReadContext, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield lines as text with their numbers, counted from 1; a line that is not UTF-8 is a bad row.
 
-    Without their ends, or ``whole``, for tables whose cells may hold line ends.
+    ``keep_ends`` keeps line ends, for tables whose cells may contain them.
     """
     for first, lines in read_blocks(path, context):
         for number, line in enumerate(lines, first):
@@ -159,10 +168,10 @@ def read_lines(path: Path, context: ReadContext, *, whole: bool = False) -> Iter
             except UnicodeDecodeError as error:
                 context.reject(f"{path}:{number}", f"the text is not UTF-8 (byte {error.start + 1} of the line)")
                 continue
-            yield number, text + "\n" if whole else text.rstrip("\r")
+            yield number, text + "\n" if keep_ends else text.rstrip("\r")
 
 
-def _unpacked(disk: IO[bytes], path: Path) -> IO[bytes]:
+def _decompress(disk: IO[bytes], path: Path) -> IO[bytes]:
     kind = COMPRESSED.get(path.suffix.lower())
     if kind == "gzip":
         return gzip.GzipFile(fileobj=disk, mode="rb")  # type: ignore[return-value]

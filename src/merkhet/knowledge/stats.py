@@ -1,4 +1,4 @@
-"""What a knowledge base holds, for people: counts, languages, origins, and what deserves a look."""
+"""Statistics of a knowledge base."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _AXIOMS = ("subclass", "subproperty", "domain", "range", "inverse", "equivalent"
 
 
 def describe(store: Path, *, top: int = 15) -> dict[str, Any]:
-    """Counts of all kinds, the most frequent predicates, the imports, and what is ambiguous, stale or circular."""
+    """Count facts, names and axioms; list imports, frequent predicates, shared labels, stale inferences and cycles."""
     with KnowledgeBase.open(store) as knowledge:
-        one = _one(knowledge)
         counts = knowledge.query(
             "select count(*) as facts, count(*) filter (rule is null) as stated, count(*) filter (rule is not null) as "
             'inferred, count(value) as numbers, count(*) filter ("start" is not null or "end" is not null) as timed, '
@@ -46,8 +45,9 @@ def describe(store: Path, *, top: int = 15) -> dict[str, Any]:
             "ontology": _ontology(knowledge),
             "top_predicates": predicates[:top],
             "languages": languages,
-            "shared_labels": one(
-                "select count(*) as n from (select label from names group by language, label having count(*) > 1)"
+            "shared_labels": _count(
+                knowledge,
+                "select count(*) as n from (select label from names group by language, label having count(*) > 1)",
             ),
             "imports": [row | {"left_out": json.loads(row["left_out"])} for row in knowledge.imports().to_pylist()],
             "inference": _inference(knowledge, counts["stated"]),
@@ -55,25 +55,25 @@ def describe(store: Path, *, top: int = 15) -> dict[str, Any]:
         }
 
 
-def _one(knowledge: KnowledgeBase) -> Any:
-    return lambda query: int(knowledge.query(query).to_pylist()[0]["n"])
+def _count(knowledge: KnowledgeBase, query: str, values: dict[str, Any] | None = None) -> int:
+    return int(knowledge.query(query, values).to_pylist()[0]["n"])
 
 
 def _ontology(knowledge: KnowledgeBase) -> dict[str, int]:
-    def typed(names: tuple[str, ...]) -> int:
-        found = knowledge.query(
+    def count_instances(types: tuple[str, ...]) -> int:
+        return _count(
+            knowledge,
             "select count(distinct subject) as n from facts where predicate = $t and list_contains($n, object)",
-            {"t": iris.TYPE, "n": list(names)},
+            {"t": iris.TYPE, "n": list(types)},
         )
-        return int(found.to_pylist()[0]["n"])
 
-    counts = {"classes": typed(_CLASSES), "properties": typed(_PROPERTIES)}
+    counts = {"classes": count_instances(_CLASSES), "properties": count_instances(_PROPERTIES)}
     for role in _AXIOMS:
-        found = knowledge.query(
+        counts[role] = _count(
+            knowledge,
             "select count(*) as n from facts where list_contains($p, predicate) and rule is null",
             {"p": list(ROLES[role])},
         )
-        counts[role] = int(found.to_pylist()[0]["n"])
     return {name: count for name, count in counts.items() if count}
 
 

@@ -1,4 +1,4 @@
-"""The knowledge base: facts, names and ontology of all sources in one DuckDB, asked relationally."""
+"""The knowledge base: facts, names and ontology of all sources in one DuckDB database."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import duckdb
 import pyarrow as pa
 
 from merkhet.core.schemas import FACTS, NAMES, validate
-from merkhet.knowledge._staging import merge, stage
+from merkhet.knowledge._staging import merge_staged, stage_chunks
 from merkhet.knowledge.chunk import Chunk, Predicate
-from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, define_macros, explain_error, prepare
+from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, create_tables, define_macros, explain_error
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source
 from merkhet.knowledge.source_reader import ReadContext
 
@@ -20,38 +20,47 @@ from merkhet.knowledge.source_reader import ReadContext
 class KnowledgeBase:
     """Facts and names, in memory or in a file. Methods return Arrow tables in a stable order."""
 
-    def __init__(self, materials: Iterable[Chunk] = (), *, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+    def __init__(self, chunks: Iterable[Chunk] = (), *, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         if connection is None:
             connection = duckdb.connect()
             define_macros(connection)
-            prepare(connection)
+            create_tables(connection)
             connection.execute("attach ':memory:' as staging")
             context = ReadContext()
-            merge(connection, "staging.given", stage(connection, "staging.given", materials, context))
+            merge_staged(connection, "staging.chunks", stage_chunks(connection, "staging.chunks", chunks, context))
             connection.execute("detach staging")
         self.connection = connection
         self.path: Path | None = None
 
     @classmethod
     def open(cls, path: Path | str) -> KnowledgeBase:
-        """The knowledge base in a file, for reading; refuses what is none."""
+        """Open the file of a knowledge base for reading."""
         opened = cls(connection=connect(Path(path), read_only=True))
         opened.path = Path(path)
         return opened
 
     @classmethod
-    def load(cls, places: Iterable[str], folder: Path | None = None, predicates: Sequence[str] = ()) -> KnowledgeBase:
-        """Load packs, folders, files and other knowledge bases together; of ``predicates`` alone where some are named.
+    def load(
+        cls, locations: Iterable[str], folder: Path | None = None, predicates: Sequence[str] = ()
+    ) -> KnowledgeBase:
+        """Load packs, folders, files and other knowledge bases into memory.
 
-        A single knowledge base is opened as it is, whatever the predicates.
+        A single knowledge base file is opened as it is.
+
+        Args:
+            locations: Pack names, paths or addresses.
+            folder: The folder that relative paths refer to.
+            predicates: The predicates to load; empty for all.
         """
-        given = list(places)
-        if len(given) == 1:
-            _, where = resolve_source(given[0], folder)
-            if isinstance(where, Path) and where.suffix == STORE_SUFFIX:
-                return cls.open(where)
-        wanted = tuple(predicates)
-        return cls(chunk for place in given for chunk in read_source(place, ReadContext(predicates=wanted), folder))
+        locations = list(locations)
+        if len(locations) == 1:
+            _, path = resolve_source(locations[0], folder)
+            if isinstance(path, Path) and path.suffix == STORE_SUFFIX:
+                return cls.open(path)
+        selected = tuple(predicates)
+        return cls(
+            chunk for location in locations for chunk in read_source(location, ReadContext(predicates=selected), folder)
+        )
 
     def __enter__(self) -> KnowledgeBase:
         return self
@@ -59,17 +68,17 @@ class KnowledgeBase:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         self.close()
         if isinstance(error, duckdb.Error) and self.path is not None:
-            told = explain_error(error, self.path)
-            if told is not error:
-                raise told from error
+            explained = explain_error(error, self.path)
+            if explained is not error:
+                raise explained from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the connection."""
         self.connection.close()
 
     @property
     def predicates(self) -> Mapping[str, Predicate]:
-        """What sources declared of predicates."""
+        """The predicates that sources declare, by name."""
         rows = self.connection.execute(
             'select name, label, functional, "symmetric" from predicates order by name'
         ).fetchall()
@@ -83,25 +92,25 @@ class KnowledgeBase:
         object: str | None = None,
         inferred: bool | None = None,
     ) -> pa.Table:
-        """Facts by id: all, or those of a predicate, a subject or an object; ``inferred`` asks for one kind alone."""
-        asked = {"predicate": predicate, "subject": subject, "object": object}
-        conditions = [f"{name} = ${name}" for name, value in asked.items() if value is not None]
+        """Return facts by id, filtered by predicate, subject or object, and by whether they are inferred."""
+        filters = {"predicate": predicate, "subject": subject, "object": object}
+        conditions = [f"{name} = ${name}" for name, value in filters.items() if value is not None]
         if inferred is not None:
             conditions.append("rule is not null" if inferred else "rule is null")
         where = "where " + " and ".join(conditions) if conditions else ""
-        values = {name: value for name, value in asked.items() if value is not None}
-        found = self._arrow(f"select {FACT_COLUMNS} from facts {where} order by fact_id", values)
-        return validate(FACTS, found)
+        values = {name: value for name, value in filters.items() if value is not None}
+        table = self._arrow(f"select {FACT_COLUMNS} from facts {where} order by fact_id", values)
+        return validate(FACTS, table)
 
     def fact(self, fact_id: str) -> dict[str, Any] | None:
-        """One fact by its id, or None."""
+        """Return the fact with an id, or None."""
         rows: list[dict[str, Any]] = self._arrow(
             f"select {FACT_COLUMNS} from facts where fact_id = $id", {"id": fact_id}
         ).to_pylist()
         return rows[0] if rows else None
 
     def objects(self, subject: str, predicate: str | None = None) -> pa.Table:
-        """What is said of a subject: predicate, object or value with its unit, and when."""
+        """Return the facts of a subject: predicate, object or value with its unit, and times."""
         condition = "" if predicate is None else "and predicate = $predicate"
         values = {"subject": subject} | ({} if predicate is None else {"predicate": predicate})
         return self._arrow(
@@ -111,7 +120,7 @@ class KnowledgeBase:
         )
 
     def neighbours(self, entity: str) -> pa.Table:
-        """Entities that share a fact with one: the other end, the predicate, and which way it points."""
+        """Return the entities that share a fact with one: entity, predicate and direction."""
         return self._arrow(
             "select object as entity, predicate, 'out' as direction, fact_id from facts "
             "where subject = $entity and object is not null "
@@ -121,18 +130,18 @@ class KnowledgeBase:
         )
 
     def names(self, language: str = "en") -> pa.Table:
-        """Names of entities in a language, by entity."""
+        """Return the names of entities in a language, by entity."""
         return validate(
             NAMES, self._arrow(f"select {NAME_COLUMNS} from names where language = $l order by entity", {"l": language})
         )
 
     def labels(self, language: str = "en") -> dict[str, str]:
-        """What each entity is called; an entity without a name is not in it."""
+        """Return the label of each entity that has one in a language."""
         table = self._arrow("select entity, label from names where language = $l order by entity", {"l": language})
         return dict(zip(table["entity"].to_pylist(), table["label"].to_pylist(), strict=True))
 
     def ancestors(self, *predicates: str) -> pa.Table:
-        """Every (subject, ancestor) pair that follows from a chain of facts of is-a-like predicates."""
+        """Return every (subject, ancestor) pair in the transitive closure of the predicates."""
         return self._arrow(
             "with recursive edges as (select distinct subject, object from facts "
             "  where list_contains($predicates, predicate) and object is not null"
@@ -145,7 +154,7 @@ class KnowledgeBase:
         )
 
     def details(self, name: str | None = None) -> pa.Table:
-        """Further things said of facts (a weight, a rank, a qualifier): fact_id, name and text."""
+        """Return the details of facts (a weight, a rank, a qualifier): fact_id, name and text."""
         condition = "" if name is None else "where name = $name"
         return self._arrow(
             f"select fact_id, name, text from details {condition} order by fact_id, name",
@@ -153,18 +162,18 @@ class KnowledgeBase:
         )
 
     def imports(self) -> pa.Table:
-        """Where the knowledge came from: one row an import, the first one first."""
+        """Return one row for each import, the oldest first."""
         return self._arrow("select * from imports order by done_at, import_id", {})
 
     def count(self) -> dict[str, int]:
-        """How many facts each predicate has, largest first."""
+        """Count the facts of each predicate, the largest first."""
         rows = self.connection.execute(
             "select predicate, count(*) as n from facts group by predicate order by n desc, predicate"
         ).fetchall()
         return {str(predicate): int(n) for predicate, n in rows}
 
     def query(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
-        """The answer to a query in SQL over the tables facts, names, details, predicates and imports."""
+        """Run an SQL query over the tables facts, names, details, predicates and imports."""
         return self._arrow(sql, dict(values or {}))
 
     def _arrow(self, query: str, values: Mapping[str, Any]) -> pa.Table:

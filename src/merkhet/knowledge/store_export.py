@@ -1,4 +1,4 @@
-"""Knowledge out of the store: tables for any tool, or N-Triples for others' stores."""
+"""Export of a knowledge base as tables or N-Triples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import duckdb
 
 from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import atomic_path, disk_full_error, explain_write_error, refuse_foreign_folder, temporary_path
-from merkhet.knowledge._iris import OWN_NAMES, PREFIXES, full_iri
+from merkhet.knowledge._iris import LOCAL_NAMESPACE, PREFIXES, full_iri
 from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, open_database
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK
 
@@ -28,15 +28,15 @@ _DETAILS = (
     'select subject, predicate, object, value, unit, "start", "end", details.name, details.text '
     "from details join ({facts}) using (fact_id) order by fact_id, details.name"
 )
-_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _LITERAL = re.compile(r'"(.*)"(?:@([^"]*))?', re.DOTALL)
-# What may not stand in an IRI as it is (RFC 3987), and a percent sign that begins no code.
+# Characters that an IRI may not contain (RFC 3987), and percent signs that start no escape.
 _PLANES = "".join(f"{chr(plane << 16)}-{chr(plane << 16 | 0xFFFD)}" for plane in range(1, 14))
-_NOT_IN_IRI = re.compile(
+_INVALID_IN_IRI = re.compile(
     rf"[^!#$%&-;=?-Z_a-z~\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef{_PLANES}\U000e1000-\U000efffd]|%(?![0-9A-Fa-f]{{2}})"
 )
-# An address whose host and port can be such; what is none is written as a name of its own.
-_SOUND = re.compile(
+# IRIs with a plausible host and port; anything else is written under LOCAL_NAMESPACE.
+_VALID_IRI = re.compile(
     r"urn:[A-Za-z0-9][A-Za-z0-9-]*:.+|[A-Za-z][A-Za-z0-9+.-]*://([^/?#@]*@)?[^/?#@:]*(:\d*)?([/?#].*)?", re.DOTALL
 )
 
@@ -44,11 +44,18 @@ _SOUND = re.compile(
 def export_knowledge(
     store: Path, out: Path, *, inferred: bool = True, predicates: tuple[str, ...] = ()
 ) -> dict[str, int]:
-    """Write a knowledge base; how many facts, names and details were written.
+    """Write a knowledge base to a file or folder.
 
-    A name without a suffix is a folder of Parquet tables that can be imported again; ``.parquet``, ``.csv``, ``.tsv``
-    and ``.jsonl`` hold the facts alone; ``.nt`` holds facts and names as N-Triples, without times, and without units
-    but those of DBpedia.
+    Args:
+        store: The file of the knowledge base.
+        out: A name without a suffix is a folder of Parquet tables that can be imported again. ``.parquet``, ``.csv``,
+            ``.tsv`` and ``.jsonl`` hold the facts alone. ``.nt`` holds facts and names as N-Triples, without times, and
+            without units except for DBpedia's.
+        inferred: Whether to export inferred facts.
+        predicates: The predicates to export; empty for all.
+
+    Returns:
+        How many facts, names and details were written.
     """
     conditions = ([] if inferred else ["rule is null"]) + (["list_contains($p, predicate)"] if predicates else [])
     where = "where " + " and ".join(conditions) if conditions else ""
@@ -56,13 +63,19 @@ def export_knowledge(
     if out.resolve() == store.resolve():
         raise InputError(f"{out} is the knowledge base itself; choose another name")
     if out.suffix and out.is_dir():
-        raise InputError(f"{out} is a folder, and a file is to be written; choose another name")
+        raise InputError(f"{out} is a folder, not a file; choose another name")
     with open_database(store, read_only=True) as connection:
         facts = f"select {FACT_COLUMNS} from facts {where} order by fact_id"
         count = int(connection.execute(f"select count(*) from ({facts})", values or None).fetchall()[0][0])
         if out.suffix in _FORMATS:
             with atomic_path(out) as path:
-                _copy(connection, _flat(facts) if out.suffix in (".csv", ".tsv") else facts, path, out.suffix, values)
+                _copy(
+                    connection,
+                    _with_joined_premises(facts) if out.suffix in (".csv", ".tsv") else facts,
+                    path,
+                    out.suffix,
+                    values,
+                )
             return {"facts": count}
         if out.suffix == ".nt":
             with atomic_path(out) as path, open(path, "w", encoding="utf-8") as handle:
@@ -73,22 +86,22 @@ def export_knowledge(
                     f"select {NAME_COLUMNS} from names order by entity, language"
                 ).to_arrow_reader(ROWS_IN_CHUNK):
                     for row in batch.to_pylist():
-                        lines = list(_labels(row))
+                        lines = list(_label_triples(row))
                         names += len(lines)
                         handle.writelines(lines)
             return {"facts": count, "names": names}
         if out.suffix:
             known = ", ".join([*_FORMATS, ".nt"])
-            raise InputError(f"{out}: facts are exported to {known}, or to a folder (a name without a suffix)")
+            raise InputError(f"{out}: unknown suffix; use {known}, or no suffix for a folder")
         return {"facts": count, **_export_folder(connection, facts, values, out)}
 
 
 def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Path) -> dict[str, int]:
     refuse_foreign_folder(out, "facts.parquet")
     out = out.resolve()
-    made = temporary_path(out)
+    unfinished = temporary_path(out)
     try:
-        made.mkdir(parents=True)
+        unfinished.mkdir(parents=True)
         tables = {
             "facts": facts,
             "names": f"select {NAME_COLUMNS} from names order by entity, language",
@@ -96,20 +109,20 @@ def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Pat
             "predicates": "select * from predicates order by name",
         }
         for name, query in tables.items():
-            _copy(connection, query, made / f"{name}.parquet", ".parquet", values if "$p" in query else {})
-        counted = connection.execute(
+            _copy(connection, query, unfinished / f"{name}.parquet", ".parquet", values if "$p" in query else {})
+        counts = connection.execute(
             f"select (select count(*) from names), count(*) from ({tables['details']})", values or None
         ).fetchall()[0]
         if not out.exists() or not any(out.iterdir()):
-            os.replace(made, out)
+            os.replace(unfinished, out)
         else:
-            for file in sorted(made.iterdir()):
+            for file in sorted(unfinished.iterdir()):
                 os.replace(file, out / file.name)
     except OSError as error:
         raise (explain_write_error(error, out) or error) from error
     finally:
-        shutil.rmtree(made, ignore_errors=True)
-    return {"names": int(counted[0]), "details": int(counted[1])}
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return {"names": int(counts[0]), "details": int(counts[1])}
 
 
 def _copy(connection: Any, query: str, path: Path, suffix: str, values: dict[str, Any]) -> None:
@@ -122,52 +135,54 @@ def _copy(connection: Any, query: str, path: Path, suffix: str, values: dict[str
         raise InputError(f"{path.parent} cannot be written to ({first_line(error)})") from error
 
 
-def _flat(query: str) -> str:
+def _with_joined_premises(query: str) -> str:
     return f"select * replace (array_to_string(premises, '|') as premises) from ({query})"
 
 
 def _triple(row: dict[str, Any]) -> str:
     if row["object"] is None:
-        # DBpedia's units are datatypes, and are read as such again.
+        # DBpedia's units are datatypes, which an import reads as units again.
         unit = full_iri(row["unit"] or "") or ""
         datatype = unit if unit.startswith(PREFIXES["dbt"]) else PREFIXES["xsd"] + "double"
-        end = f'"{row["value"]!r}"^^<{_iri(datatype)}>'
+        object_ = f'"{row["value"]!r}"^^<{_escape_iri(datatype)}>'
     elif row["object"].startswith('"'):
-        end = _literal(row["object"])
+        object_ = _literal(row["object"])
     else:
-        end = _node(row["object"])
-    return f"{_node(row['subject'])} {_node(row['predicate'])} {end} .\n"
+        object_ = _node(row["object"])
+    return f"{_node(row['subject'])} {_node(row['predicate'])} {object_} .\n"
 
 
-def _labels(row: dict[str, Any]) -> Iterator[str]:
-    if not _TAG.fullmatch(row["language"]):
-        return  # RDF has no way to say this language, and without it the name would count as another one's.
+def _label_triples(row: dict[str, Any]) -> Iterator[str]:
+    if not _LANGUAGE_TAG.fullmatch(row["language"]):
+        return  # RDF cannot express this language; without a tag, the name would get another one.
     entity = _node(row["entity"])
     for predicate, text in (
         ("rdfs:label", row["label"]),
         *(("skos:altLabel", alias) for alias in row["aliases"] or []),
     ):
-        yield f'{entity} {_node(predicate)} "{_escaped(text)}"@{row["language"]} .\n'
+        yield f'{entity} {_node(predicate)} "{_escape_text(text)}"@{row["language"]} .\n'
 
 
 def _node(name: str) -> str:
     iri = full_iri(name)
-    return f"<{_iri(iri)}>" if iri and _SOUND.fullmatch(iri) else f"<{OWN_NAMES}{quote(name, safe='')}>"
+    return (
+        f"<{_escape_iri(iri)}>" if iri and _VALID_IRI.fullmatch(iri) else f"<{LOCAL_NAMESPACE}{quote(name, safe='')}>"
+    )
 
 
-def _iri(iri: str) -> str:
-    before, mark, fragment = _NOT_IN_IRI.sub(lambda found: quote(found[0], safe=""), iri).partition("#")
-    return before + mark + fragment.replace("#", "%23")
+def _escape_iri(iri: str) -> str:
+    base, mark, fragment = _INVALID_IN_IRI.sub(lambda match: quote(match[0], safe=""), iri).partition("#")
+    return base + mark + fragment.replace("#", "%23")
 
 
 def _literal(text: str) -> str:
-    found = _LITERAL.fullmatch(text)
-    if found and (found[2] is None or _TAG.fullmatch(found[2])):
-        return f'"{_escaped(found[1])}"' + (f"@{found[2]}" if found[2] else "")
-    return f'"{_escaped(text)}"'
+    match = _LITERAL.fullmatch(text)
+    if match and (match[2] is None or _LANGUAGE_TAG.fullmatch(match[2])):
+        return f'"{_escape_text(match[1])}"' + (f"@{match[2]}" if match[2] else "")
+    return f'"{_escape_text(text)}"'
 
 
-def _escaped(text: str) -> str:
-    for given, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
-        text = text.replace(given, written)
+def _escape_text(text: str) -> str:
+    for character, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
+        text = text.replace(character, escape)
     return text

@@ -1,4 +1,4 @@
-"""Import of knowledge into a store's file: whole or not at all, and the same when it is done twice."""
+"""Atomic and idempotent import of knowledge into the file of a store."""
 
 from __future__ import annotations
 
@@ -20,42 +20,51 @@ from merkhet.core.ids import content_id
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.version import __version__
 from merkhet.knowledge._sparql_client import display_address
-from merkhet.knowledge._staging import Staged, merge, stage
+from merkhet.knowledge._staging import Staged, merge_staged, stage_chunks
 from merkhet.knowledge.database import connect, explain_error, in_use_error
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source
 from merkhet.knowledge.source_reader import ReadContext
 
 try:
     import fcntl
-except ImportError:  # Not a Unix system: two imports that make the same store cannot be kept apart there.
+except ImportError:  # Without Unix locks, two imports that create the same store are not kept apart.
     fcntl = None  # type: ignore[assignment]
 
 MEMORY = "800MB"
-_REMEDY = "Nothing was imported. Mend it, or pass --skip-bad to leave out such rows (they are counted)."
-_DIGESTED = 1 << 30  # Larger files are known by their size: reading a whole dump twice costs minutes.
+_REMEDY = "Nothing was imported. Mend it, or pass --skip-bad to skip and count such rows."
+_MAX_HASHED_BYTES = 1 << 30  # Larger files are identified by size: hashing a dump takes minutes.
 
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What an import of one place did."""
+    """The outcome of importing one source."""
 
     place: str
+    """The location, as it was passed."""
     source: str
+    """The registered name of the source."""
     facts: int
+    """Facts that the source gave."""
     added: int
+    """Facts that were new to the store."""
     repeated: int
+    """Duplicates within the source."""
     names: int
+    """Names that were new to the store."""
     bad: int
+    """Rejected rows."""
     examples: list[str] = field(default_factory=list)
+    """The first rejected rows, with reasons."""
     left_out: dict[str, int] = field(default_factory=dict)
+    """Skipped rows by kind."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the fields for JSON."""
         return asdict(self)
 
 
 def import_knowledge(
-    places: Sequence[str],
+    locations: Sequence[str],
     into: Path,
     *,
     languages: Sequence[str] = (),
@@ -65,57 +74,72 @@ def import_knowledge(
     memory: str = MEMORY,
     progress: Progress | None = None,
 ) -> list[ImportSummary]:
-    """Bring the facts and names of places into a knowledge base's file, which is made if it is not there.
+    """Import facts and names into the file of a knowledge base, which is created if it is missing.
 
-    All places or none: a bad row, a broken file or a killed process leaves the file as it was. Importing the same
-    again changes nothing. Refuses bad rows by file and line, unless they are to be skipped and counted.
+    All sources are imported or none: a bad row, a broken file or a killed process leaves the file unchanged.
+    Importing the same source again changes nothing.
+
+    Args:
+        locations: Files, folders, pack names or addresses of SPARQL endpoints.
+        into: The file of the knowledge base.
+        languages: Languages of names to import; empty for all.
+        predicates: Predicates to import; empty for all.
+        options: Options of the sources.
+        skip_bad: Whether to skip and count bad rows instead of rejecting the import.
+        memory: Memory limit of DuckDB.
+        progress: Receives progress and messages.
+
+    Raises:
+        InputError: A source cannot be read completely, or a row is bad (named by file and line).
     """
     if into.suffix != STORE_SUFFIX:
-        raise InputError(f"{into}: a knowledge base is a file that ends in {STORE_SUFFIX}")
+        raise InputError(f"{into}: the file name of a knowledge base must end in {STORE_SUFFIX}")
     if into.is_dir():
         raise InputError(f"{into} is a folder, and a knowledge base is a file. Choose another name with --into.")
-    if not places:
-        raise InputError("say what to import: a file, a folder, a pack's name or the address of a SPARQL endpoint")
-    for place in places:
-        _, where = resolve_source(place)
-        if isinstance(where, Path) and where.resolve() == into.resolve():
+    if not locations:
+        raise InputError("nothing to import: name a file, a folder, a pack or the address of a SPARQL endpoint")
+    for location in locations:
+        _, path = resolve_source(location)
+        if isinstance(path, Path) and path.resolve() == into.resolve():
             raise InputError(f"{into} cannot be imported into itself")
-    with _workshop(into) as connection:
+    with _staging_connection(into) as connection:
         connection.execute(f"set memory_limit = '{memory}'")
-        staged = []
-        for number, place in enumerate(places):
+        staged_sources = []
+        for index, location in enumerate(locations):
             context = ReadContext(
                 tuple(languages), tuple(predicates), options or {}, skip_bad, _REMEDY, progress or SilentProgress()
             )
-            area = f"staging.place_{number}"
-            staged.append((place, context, area, stage(connection, area, read_source(place, context), context)))
+            area = f"staging.source_{index}"
+            staged_sources.append(
+                (location, context, area, stage_chunks(connection, area, read_source(location, context), context))
+            )
         connection.execute("begin")
-        done = []
-        for place, context, area, taken in staged:
-            merge(connection, area, taken)
-            done.append(_record(connection, place, context, taken))
+        summaries = []
+        for location, context, area, staged in staged_sources:
+            merge_staged(connection, area, staged)
+            summaries.append(_record(connection, location, context, staged))
         connection.execute("commit")
-    return done
+    return summaries
 
 
 @contextmanager
-def _workshop(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the store, with a staging area in a folder beside it that goes away at the end.
+def _staging_connection(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connect to the store, with a staging database in a temporary folder next to it.
 
-    The store is touched by one transaction alone. A new one is made in that folder and takes its name at the end.
+    One transaction changes the store. A new store is written in the temporary folder and renamed at the end.
     """
-    with _folder_beside(into) as folder:
+    with _locked_staging_folder(into) as folder:
         target = into if into.exists() else folder / into.name
         connection: duckdb.DuckDBPyConnection | None = None
         try:
             connection = connect(target, read_only=False)
-            connection.execute(f"set temp_directory = '{_quoted(folder / 'spilled')}'")
-            connection.execute(f"attach '{_quoted(folder / 'staging.duckdb')}' as staging")
+            connection.execute(f"set temp_directory = '{_escape_quotes(folder / 'spilled')}'")
+            connection.execute(f"attach '{_escape_quotes(folder / 'staging.duckdb')}' as staging")
             yield connection
-            _drop_staged(connection)
+            _drop_staging(connection)
             connection.execute("detach staging")
             if target != into:
-                # A file of its own, without a log beside it, before it takes the name.
+                # Fold the write-ahead log into the file before it is renamed.
                 connection.execute("checkpoint")
             connection.close()
             if target != into:
@@ -129,10 +153,10 @@ def _workshop(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextmanager
-def _folder_beside(into: Path) -> Iterator[Path]:
-    """An empty folder beside the store, for one import at a time; gone at the end, with what a killed one left."""
+def _locked_staging_folder(into: Path) -> Iterator[Path]:
+    """Create an empty folder next to the store for one import at a time, and remove it and any leftovers at the end."""
     parent = into.parent
-    made = [one for one in (parent, *parent.parents) if not one.exists()]
+    created_parents = [ancestor for ancestor in (parent, *parent.parents) if not ancestor.exists()]
     folder = parent / f".{into.name}.importing"
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +167,7 @@ def _folder_beside(into: Path) -> Iterator[Path]:
             disk_full_error(into)
             if is_disk_full(error)
             else InputError(
-                f"{into} cannot be made: {error.strerror} ({error.filename}). Choose another place with --into."
+                f"{into} cannot be created: {error.strerror} ({error.filename}). Choose another path with --into."
             )
         ) from error
     with lock:
@@ -152,7 +176,7 @@ def _folder_beside(into: Path) -> Iterator[Path]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise in_use_error(into) from error
-        if not os.fstat(lock.fileno()).st_nlink:  # Whoever held it has just cleared it away.
+        if not os.fstat(lock.fileno()).st_nlink:  # Another import has just removed the folder.
             raise in_use_error(into)
         try:
             for leftover in folder.iterdir():
@@ -164,75 +188,78 @@ def _folder_beside(into: Path) -> Iterator[Path]:
                 raise disk_full_error(into) from error
             raise
         finally:
-            # While the lock is held, so that nobody else's folder is meant.
+            # While the lock is held: later, the folder may belong to another import.
             shutil.rmtree(folder, ignore_errors=True)
             with suppress(OSError):
-                for one in made:
-                    one.rmdir()
+                for ancestor in created_parents:
+                    ancestor.rmdir()
 
 
-def _drop_staged(connection: duckdb.DuckDBPyConnection) -> None:
-    """Empty the staging area: else it would be written out in full once more, only to be deleted."""
+def _drop_staging(connection: duckdb.DuckDBPyConnection) -> None:
+    """Empty the staging database, which would otherwise be written out in full before it is deleted."""
     areas = "select schema_name from duckdb_schemas() where database_name = 'staging' and schema_name != 'main'"
     for (area,) in connection.execute(f"{areas} and not internal").fetchall():
         connection.execute(f"drop schema staging.{area} cascade")
 
 
-def _record(connection: duckdb.DuckDBPyConnection, place: str, context: ReadContext, taken: Staged) -> ImportSummary:
-    source, where = resolve_source(place)
-    asked = {
+def _record(
+    connection: duckdb.DuckDBPyConnection, location: str, context: ReadContext, staged: Staged
+) -> ImportSummary:
+    source, path = resolve_source(location)
+    settings = {
         "languages": list(context.languages),
         "predicates": list(context.predicates),
         "skip_bad": context.skip_bad,
         **context.options,
     }
-    content = _content(where)
-    key = content_id("i", source, content, asked)
-    # The same again adds nothing, and does not unsay what the first time added.
-    before = connection.execute("delete from imports where import_id = ? returning added, names", [key]).fetchall() or [
-        (0, 0)
-    ]
+    content = _describe_content(path)
+    key = content_id("i", source, content, settings)
+    # A repeated import adds nothing, and keeps the counts of the first.
+    previous = connection.execute("delete from imports where import_id = ? returning added, names", [key]).fetchall()
+    added, names = previous[0] if previous else (0, 0)
     connection.execute(
         "insert into imports values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             key,
-            display_address(where) if isinstance(where, str) else where.name,
+            display_address(path) if isinstance(path, str) else path.name,
             source,
             content,
-            json.dumps(asked, ensure_ascii=False),
+            json.dumps(settings, ensure_ascii=False),
             __version__,
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            taken.facts,
-            taken.added + before[0][0],
-            taken.names + before[0][1],
+            staged.facts,
+            staged.added + added,
+            staged.names + names,
             context.bad,
             json.dumps(context.left_out, ensure_ascii=False),
         ],
     )
     return ImportSummary(
-        place=display_address(place) if isinstance(where, str) else place,
+        place=display_address(location) if isinstance(path, str) else location,
         source=source,
-        facts=taken.facts,
-        added=taken.added,
-        repeated=taken.repeated,
-        names=taken.names,
+        facts=staged.facts,
+        added=staged.added,
+        repeated=staged.repeated,
+        names=staged.names,
         bad=context.bad,
         examples=context.examples,
         left_out=dict(context.left_out),
     )
 
 
-def _content(where: Path | str) -> str:
-    """What was imported: hashes of files; large files and addresses by what can be said of them quickly."""
-    if isinstance(where, str):
-        return display_address(where)
-    files = sorted(file for file in where.rglob("*") if file.is_file()) if where.is_dir() else [where]
+def _describe_content(path: Path | str) -> str:
+    """Identify what is imported: hashes of files, sizes of large files, addresses."""
+    if isinstance(path, str):
+        return display_address(path)
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     parts = []
     for file in files:
         size = file.stat().st_size
-        parts.append(f"{file.name} sha256:{file_digest(file)}" if size <= _DIGESTED else f"{file.name} {size} bytes")
+        parts.append(
+            f"{file.name} sha256:{file_digest(file)}" if size <= _MAX_HASHED_BYTES else f"{file.name} {size} bytes"
+        )
     return ", ".join(parts)
 
 
-def _quoted(path: Path) -> str:
+def _escape_quotes(path: Path) -> str:
     return str(path).replace("'", "''")

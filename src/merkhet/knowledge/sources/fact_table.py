@@ -65,7 +65,7 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
     last = [0]
 
     def texts() -> Iterator[str]:
-        for number, text in read_lines(path, context, whole=True):
+        for number, text in read_lines(path, context, keep_ends=True):
             last[0] = number
             yield text
 
