@@ -19,7 +19,7 @@ from merkhet.core.errors import InputError
 from merkhet.knowledge.database import TIME_KEY
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
-from merkhet.knowledge.rules import _write_conclusions as rule_wording
+from merkhet.knowledge.rules import _write_conclusions as conclusions
 from merkhet.knowledge.rules.fixpoint import infer
 from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.store import KnowledgeBase
@@ -119,7 +119,7 @@ def test_lists_windows_and_joins_are_alike(duck, spark):
 
 @pytest.mark.cluster
 def test_rows_are_numbered_alike_over_many_parts(duck, spark, monkeypatch):
-    monkeypatch.setattr("merkhet.knowledge.engines._spark_engine._ONE_SORT", 100)
+    monkeypatch.setattr("merkhet.knowledge.engines._spark_engine._MAX_ROWS_IN_ONE_SORT", 100)
     names = [f"{number * 7919 % 1000:04d}" for number in range(1000)]
     both(duck, spark, "many", pa.table({"name": names}))
     spark.session.conf.set("spark.sql.adaptive.enabled", "false")  # It would put so few rows into one part.
@@ -164,7 +164,7 @@ def test_closure_finds_every_way_and_ends_in_circles(duck, spark):
 def test_rows_made_by_python_may_be_more_than_memory_should_hold(monkeypatch):
     from merkhet.knowledge.engines import _duckdb_engine as module
 
-    monkeypatch.setattr(module, "_PIECE", 2048)
+    monkeypatch.setattr(module, "_BATCH_ROWS", 2048)
     with KnowledgeBase() as knowledge:
         tables = DuckTables(knowledge.connection)
         knowledge.connection.execute("begin")  # Rows of an open transaction have other numbers than those on disk.
@@ -235,7 +235,7 @@ def test_conclusions_are_the_same_by_arrays_and_relationally(store, tmp_path, mo
     rules = read_rules(tmp_path / "rules.yaml")
     infer(store, declared=rules)
     quick = inferred(store)
-    monkeypatch.setattr(rule_wording, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(conclusions, "MAX_IN_MEMORY", 0)
     infer(store, declared=rules)
     assert inferred(store) == quick and any(row[10] for row in quick)
 
@@ -261,7 +261,7 @@ def test_a_machine_without_java_is_told_so(store, monkeypatch, tmp_path):
         infer(store, engine=Engine("spark"))
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match="there is none"):
+    with pytest.raises(InputError, match="none was found"):
         infer(store, engine=Engine("spark"))
     old = tmp_path / "java"
     old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")

@@ -289,7 +289,7 @@ def test_a_chain_that_cannot_be_read_is_refused_and_nothing_changes(tmp_path):
         store = Path(shutil.copy(good, tmp_path / "kb.duckdb"))
         import_facts(tmp_path, [("r", CHAIN, text)], name="broken.csv")
         before, content = table(store), store.read_bytes()
-        with pytest.raises(InputError, match=r"the property chain of 'r' is .* should be a list"):
+        with pytest.raises(InputError, match=r"the property chain of 'r' must be a list"):
             infer(store)
         assert table(store) == before
         assert store.read_bytes() == content

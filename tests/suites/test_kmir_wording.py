@@ -70,9 +70,9 @@ def test_paraphrases_are_many_and_differ():
 def test_all_six_axioms_conclude_and_all_conclusions_have_words(concluded):
     counts = Counter()
     for (rule, predicate), pairs in concluded.items():
-        counts[RULES[rule].also] += len(pairs)
+        counts[RULES[rule].alias] += len(pairs)
         assert predicate in WORDED, predicate
-    assert set(counts) == {rule.also for rule in RULES.values() if rule.also}
+    assert set(counts) == {rule.alias for rule in RULES.values() if rule.alias}
     assert min(counts.values()) >= 100, counts
 
 

@@ -59,7 +59,7 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
         table.add_column(justify="right")
         table.add_column()
         for name, count in sorted(result.by_rule.items(), key=lambda item: -item[1]):
-            table.add_row(name, f"{count:,}", RULES[name].says)
+            table.add_row(name, f"{count:,}", RULES[name].description)
         console.print(table)
     for cycle in result.cycles[:_SHOWN]:
         console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
@@ -179,7 +179,7 @@ def print_queries(*, as_json: bool) -> None:
 
 def print_rules(*, as_json: bool) -> None:
     """The rules, with what each says."""
-    says = {name: rule.says + (f"  ({rule.also})" if rule.also else "") for name, rule in RULES.items()}
+    says = {name: rule.description + (f"  ({rule.alias})" if rule.alias else "") for name, rule in RULES.items()}
     _print_pairs(says, as_json=as_json)
 
 

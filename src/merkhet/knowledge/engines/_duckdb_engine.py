@@ -1,4 +1,4 @@
-"""Tables in DuckDB: temporary ones of a connection, spilled to disk where memory does not hold them."""
+"""DuckDB engine: temporary tables of a connection, spilled to disk if they exceed memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 from merkhet.knowledge.engines.relational_engine import Tables
 
-_ONE_SORT = 5_000_000
-"""Rows up to which one order over all of them does."""
-_PIECE = 4 * 122_880
-"""Rows that are in Python's memory at once: whole row groups of DuckDB."""
+_MAX_ROWS_IN_ONE_SORT = 5_000_000
+"""More rows are numbered part by part."""
+_BATCH_ROWS = 4 * 122_880
+"""Rows in Python's memory at once: whole row groups of DuckDB."""
 
 
 class DuckTables(Tables):
-    """Temporary tables of a connection, beside those of its database."""
+    """Temporary tables of a connection, next to those of its database."""
 
     name = "duckdb"
 
@@ -30,33 +30,33 @@ class DuckTables(Tables):
         self.wide = wide
 
     def make(self, table: str, query: str, by: str | None = None) -> None:
-        """Make a table of a query's rows, in place of one of that name; rows with the same ``by`` stand together."""
+        """Create or replace a table from a query; rows with the same ``by`` are adjacent."""
         order = f" order by {by}" if by else ""
         self.connection.execute(f"create or replace temp table {table} as {query}{order}")
 
     def add(self, table: str, query: str) -> None:
-        """Add a query's rows to a table; its columns are matched by name."""
+        """Append the rows of a query to a table, columns matched by name."""
         self.connection.execute(f"insert into {table} by name {query}")
 
     def drop(self, table: str) -> None:
-        """Forget a table."""
+        """Drop a table."""
         self.connection.execute(f"drop table if exists {table}")
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query with few of them."""
-        found: list[tuple[Any, ...]] = self.connection.execute(query).fetchall()
-        return found
+        """Return the rows of a small query result."""
+        rows: list[tuple[Any, ...]] = self.connection.execute(query).fetchall()
+        return rows
 
     def arrow(self, query: str) -> pa.Table:
-        """A query's rows as a table in memory."""
+        """Return the rows of a query as an Arrow table."""
         return self.connection.sql(query).to_arrow_table()
 
     def batches(self, table: str) -> Iterator[pa.Table]:
-        """The rows of a table piece by piece, in no order; of an empty one, one piece without rows.
+        """Yield the rows of a table in batches, in no order; an empty table yields one empty batch.
 
-        Nothing else can be asked of the connection until all of them were taken.
+        The connection is busy until the last batch is taken.
         """
-        reader = self.connection.sql(f"select * from {table}").to_arrow_reader(_PIECE)
+        reader = self.connection.sql(f"select * from {table}").to_arrow_reader(_BATCH_ROWS)
         empty = True
         for batch in reader:
             empty = False
@@ -64,63 +64,63 @@ class DuckTables(Tables):
         if empty:
             yield reader.schema.empty_table()
 
-    def load_batches(self, table: str, pieces: Iterable[pa.Table]) -> None:
-        """Make a table of pieces in memory, of which there is at least one."""
-        spilled, given = self._spilled(), iter(pieces)
-        first, second = next(given), next(given, None)
+    def load_batches(self, table: str, batches: Iterable[pa.Table]) -> None:
+        """Create or replace a table from at least one batch in memory."""
+        spill_folder, remaining = self._spill_folder(), iter(batches)
+        first, second = next(remaining), next(remaining, None)
         if second is None:
-            self.connection.register("given_piece", first)
-            self.make(table, "select * from given_piece")
-            # Not after an error: it would hide it, and the connection is closed then.
-            self.connection.unregister("given_piece")
+            self.connection.register("loaded_batch", first)
+            self.make(table, "select * from loaded_batch")
+            # Not in a finally clause: it would hide an error, after which the connection is closed anyway.
+            self.connection.unregister("loaded_batch")
             return
-        with tempfile.TemporaryDirectory(prefix="merkhet-pieces-", dir=spilled) as folder:
-            file = Path(folder) / "pieces.parquet"
+        with tempfile.TemporaryDirectory(prefix="merkhet-batches-", dir=spill_folder) as folder:
+            file = Path(folder) / "batches.parquet"
             with pq.ParquetWriter(file, first.schema) as writer:
-                for piece in chain([first, second], given):
-                    writer.write_table(piece)
+                for batch in chain([first, second], remaining):
+                    writer.write_table(batch)
             self.make(table, f"select * from read_parquet('{str(file).replace(chr(39), chr(39) * 2)}')")
 
-    def _spilled(self) -> str | None:
-        """Where DuckDB has room for what memory does not hold, if it is a folder that is there."""
+    def _spill_folder(self) -> str | None:
+        """Return DuckDB's spill folder if it exists."""
         [(folder,)] = self.connection.execute("select current_setting('temp_directory')").fetchall()
         return folder if folder and Path(folder).is_dir() else None
 
     def define_function(self, function: str, parameters: Sequence[str], body: str) -> None:
-        """Give an expression over some parameters a name that queries may call."""
+        """Define an SQL function by an expression over its parameters."""
         self.connection.execute(f"create or replace temp macro {function}({', '.join(parameters)}) as {body}")
 
     def number_rows(
         self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
     ) -> None:
-        """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order.
+        """Create or replace a table from a query with row numbers ``n`` in a total order.
 
-        Many rows are numbered part by part, as one order over all of them would have to fit into memory.
+        Many rows are numbered part by part, since one sort over all of them would have to fit into memory.
         """
         by = f"order by {', '.join(order)}"
         if spread is None:
             self.make(table, f"select ({first - 1} + row_number() over ({by}))::{self.number} as n, * from ({query}) q")
             return
-        self.make("to_number", f"select *, {spread} as part_of from ({query}) q")
-        if self.count("to_number") <= _ONE_SORT:
+        self.make("to_number", f"select *, {spread} as number_part from ({query}) q")
+        if self.count("to_number") <= _MAX_ROWS_IN_ONE_SORT:
             numbered = f"({first - 1} + row_number() over ({by}))::{self.number} as n"
-            self.make(table, f"select {numbered}, * exclude (part_of) from to_number")
+            self.make(table, f"select {numbered}, * exclude (number_part) from to_number")
         else:
             self.make(
                 "part_starts",
-                f"""select part_of, {first - 1} + coalesce(sum(size) over (
-                    order by part_of rows between unbounded preceding and 1 preceding), 0) as before
-                from (select part_of, count(*) as size from to_number group by part_of) p""",
+                f"""select number_part, {first - 1} + coalesce(sum(size) over (
+                    order by number_part rows between unbounded preceding and 1 preceding), 0) as rows_before
+                from (select number_part, count(*) as size from to_number group by number_part) p""",
             )
-            numbered = f"(s.before + row_number() over (partition by t.part_of {by}))::{self.number} as n"
+            numbered = f"(s.rows_before + row_number() over (partition by t.number_part {by}))::{self.number} as n"
             self.make(
                 table,
-                f"select {numbered}, t.* exclude (part_of) from to_number t "
-                "join part_starts s on s.part_of = t.part_of",
+                f"select {numbered}, t.* exclude (number_part) from to_number t "
+                "join part_starts s on s.number_part = t.number_part",
             )
             self.drop("part_starts")
         self.drop("to_number")
 
     def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
-        """Execute a statement of the connection in which ``{rows}`` stands for a table's rows."""
+        """Execute a statement on the connection, with the rows of a table for ``{rows}``."""
         connection.execute(statement.format(rows=table))

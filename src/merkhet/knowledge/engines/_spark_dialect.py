@@ -1,4 +1,4 @@
-"""DuckDB's SQL as Spark's, so that both engines give the same rows: what sqlglot does not know of merkhet's queries."""
+"""Translation of DuckDB's SQL to Spark's, beyond what sqlglot translates."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-_KEPT = "kept_by_window"
+_WINDOW_FILTER = "kept_by_window"
 _BYTES = "(..)" * 8
-_BYTES_REVERSED = "".join(f"${place}" for place in range(8, 0, -1))
+_BYTES_REVERSED = "".join(f"${group}" for group in range(8, 0, -1))
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Macro:
 
 
 class Translator:
-    """Queries translated one by one; macros are put in where they are called."""
+    """Translates queries one by one; calls of macros are expanded."""
 
     def __init__(self) -> None:
         self.macros: dict[str, Macro] = {}
-        # A text alone is no JSON to Spark, and a list is; Java writes letters of escapes in capitals.
+        # Spark's to_json needs a list, not a text; Java writes the hex digits of escapes in capitals.
         escapes = [f"\\\\u00{code:02X}" for code in (0x0B, 0x0E, 0x0F, *range(0x1A, 0x20))]
         text = "substring(to_json(array(t)), 2, length(to_json(array(t))) - 2)"
         exact = text
@@ -43,75 +43,75 @@ class Translator:
         self.macros["json_list"] = Macro(("t",), sqlglot.parse_one("to_json(t)", read="spark"))
 
     def define(self, function: str, parameters: Sequence[str], body: str) -> None:
-        """Remember a macro."""
-        self.macros[function] = Macro(tuple(parameters), self._expanded(_parsed(body)))
+        """Define a macro."""
+        self.macros[function] = Macro(tuple(parameters), self._expand(_parse(body)))
 
     def query(self, text: str) -> str:
-        """A query in Spark's SQL."""
-        return str(_rewritten(self._expanded(_parsed(text)), _as_spark).sql("spark"))
+        """Translate a query to Spark's SQL."""
+        return str(_rewrite(self._expand(_parse(text)), _to_spark).sql("spark"))
 
-    def _expanded(self, tree: Any) -> Any:
-        return _rewritten(tree, self._put_in)
+    def _expand(self, tree: Any) -> Any:
+        return _rewrite(tree, self._expand_call)
 
-    def _put_in(self, node: Any) -> Any:
+    def _expand_call(self, node: Any) -> Any:
         macro = self.macros.get(str(node.this)) if isinstance(node, exp.Anonymous) else None
         if macro is None:
             return node
-        given = dict(zip(macro.parameters, node.expressions, strict=True))
-        return exp.paren(_rewritten(macro.body.copy(), lambda one: _argument(one, given)))
+        arguments = dict(zip(macro.parameters, node.expressions, strict=True))
+        return exp.paren(_rewrite(macro.body.copy(), lambda part: _substitute_argument(part, arguments)))
 
 
-def _rewritten(tree: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree whose nodes were changed from the leaves upwards, so that a change sees its arguments changed."""
+def _rewrite(tree: Any, change: Callable[[Any], Any]) -> Any:
+    """Change the nodes of a tree from the leaves upwards, so that each change sees changed arguments."""
     for node in reversed(list(tree.bfs())):
-        made = change(node)
-        if made is node:
+        changed = change(node)
+        if changed is node:
             continue
         if node is tree:
-            tree = made
+            tree = changed
         else:
-            node.replace(made)
+            node.replace(changed)
     return tree
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     return sqlglot.parse_one(text, read="duckdb")
 
 
-def _argument(node: Any, given: Mapping[str, Any]) -> Any:
-    if isinstance(node, exp.Column) and not node.table and node.name in given:
-        return exp.paren(given[node.name].copy())
+def _substitute_argument(node: Any, arguments: Mapping[str, Any]) -> Any:
+    if isinstance(node, exp.Column) and not node.table and node.name in arguments:
+        return exp.paren(arguments[node.name].copy())
     return node
 
 
-def _as_spark(node: Any) -> Any:
-    for kind, change in _CHANGES.items():
+def _to_spark(node: Any) -> Any:
+    for kind, change in _TRANSLATIONS.items():
         if isinstance(node, kind):
             return change(node)
     return node
 
 
-def _ordered_list(node: exp.ArrayAgg) -> Any:
-    """Lists in an order: Spark collects in none, so the keys are collected too and sorted by."""
+def _translate_ordered_list(node: exp.ArrayAgg) -> Any:
+    """Sort by collected keys: Spark collects lists in no order."""
     order = node.this
     if not isinstance(order, exp.Order):
-        raise ValueError(f"a list without an order has one in no engine: {node.sql('duckdb')}")
+        raise ValueError(f"a list needs an order: {node.sql('duckdb')}")
     keys = [key.this for key in order.expressions]
     if any(key.args.get("desc") for key in order.expressions):
-        raise ValueError(f"a list in descending order is not translated: {node.sql('duckdb')}")
+        raise ValueError(f"a list in descending order cannot be translated: {node.sql('duckdb')}")
     if isinstance(order.this, exp.Distinct):
         [value] = order.this.expressions
         if keys != [value]:
-            raise ValueError(f"a list of distinct values has their own order: {node.sql('duckdb')}")
+            raise ValueError(f"a list of distinct values must be ordered by them: {node.sql('duckdb')}")
         return _call("array_sort", _call("collect_set", value))
-    fields = [*(exp.alias_(key.copy(), f"k{place}") for place, key in enumerate(keys))]
+    fields = [*(exp.alias_(key.copy(), f"k{index}") for index, key in enumerate(keys))]
     fields.append(exp.alias_(order.this.copy(), "v"))
     rows = _call("array_sort", _call("collect_list", exp.Struct(expressions=fields)))
     return exp.Dot(this=exp.paren(rows), expression=exp.to_identifier("v"))
 
 
-def _qualified(node: exp.Select) -> Any:
-    """Rows kept by a window: it is a column of an inner query, of which the outer one asks."""
+def _translate_qualify(node: exp.Select) -> Any:
+    """Turn the window filter into a column of an inner query that the outer query filters by."""
     qualify = node.args.get("qualify")
     if qualify is None:
         return node
@@ -120,47 +120,47 @@ def _qualified(node: exp.Select) -> Any:
     outer_parts = {name: inner.args.get(name) for name in ("with_", "order", "limit") if inner.args.get(name)}
     for name in outer_parts:
         inner.set(name, None)
-    inner.append("expressions", exp.alias_(qualify.this.copy(), _KEPT))
-    star = exp.Star(**{"except_": [exp.to_identifier(_KEPT)]})
-    outer = exp.Select(expressions=[star]).from_(inner.subquery("qualified")).where(exp.column(_KEPT))
+    inner.append("expressions", exp.alias_(qualify.this.copy(), _WINDOW_FILTER))
+    star = exp.Star(**{"except_": [exp.to_identifier(_WINDOW_FILTER)]})
+    outer = exp.Select(expressions=[star]).from_(inner.subquery("qualified")).where(exp.column(_WINDOW_FILTER))
     for name, part in outer_parts.items():
         outer.set(name, part)
     return outer
 
 
-def _named_query(node: exp.CTE) -> Any:
-    """Spark plans a named query by itself."""
+def _translate_cte(node: exp.CTE) -> Any:
+    """Drop ``materialized``: Spark decides by itself."""
     node.set("materialized", None)
     return node
 
 
 def _call(function: str, *arguments: Any) -> Any:
-    return exp.Anonymous(this=function, expressions=[one.copy() for one in arguments])
+    return exp.Anonymous(this=function, expressions=[argument.copy() for argument in arguments])
 
 
-def _function(node: exp.Anonymous) -> Any:
+def _translate_function(node: exp.Anonymous) -> Any:
     if str(node.this).lower() == "md5_number_lower":
-        # The last eight bytes of the hash, the last one first, as DuckDB reads them.
+        # The last eight bytes of the hash, in reverse order, as DuckDB reads them.
         text = "substring(md5(x), 17, 16)"
         number = f"conv(regexp_replace({text}, '{_BYTES}', '{_BYTES_REVERSED}'), 16, 10)"
-        return _template(f"cast({number} as decimal(20, 0))", x=node.expressions[0])
+        return _fill_template(f"cast({number} as decimal(20, 0))", x=node.expressions[0])
     return node
 
 
-def _cast(node: exp.Cast) -> Any:
-    """A hexadecimal text as a number."""
+def _translate_cast(node: exp.Cast) -> Any:
+    """Translate the cast of a hexadecimal text to a number."""
     text = node.this.unnest()
     if isinstance(text, exp.DPipe) and isinstance(text.this, exp.Literal) and text.this.this == "0x":
-        return _template("cast(conv(x, 16, 10) as bigint)", x=text.expression)
+        return _fill_template("cast(conv(x, 16, 10) as bigint)", x=text.expression)
     return node
 
 
-def _template(text: str, **given: Any) -> Any:
-    return _rewritten(sqlglot.parse_one(text, read="spark"), lambda one: _argument(one, given))
+def _fill_template(text: str, **arguments: Any) -> Any:
+    return _rewrite(sqlglot.parse_one(text, read="spark"), lambda part: _substitute_argument(part, arguments))
 
 
-def _case(name: str) -> Callable[[Any], Any]:
-    """Letters of another case: Java knows other ones than DuckDB, and changes some by what stands beside them."""
+def _translate_case(name: str) -> Callable[[Any], Any]:
+    """Translate lower or upper by character: Java's mapping is another one and depends on context."""
 
     def change(node: Any) -> Any:
         return exp.Anonymous(
@@ -172,39 +172,43 @@ def _case(name: str) -> Callable[[Any], Any]:
 
 @cache
 def case_map(name: str) -> tuple[str, str]:
-    """The letters that DuckDB's lower or upper changes, and what into: one for one, whatever stands beside them."""
-    rows = _letters(f"select letter, {name}(letter) from letters where {name}(letter) != letter order by letter")
+    """Return the characters that DuckDB's lower or upper changes, and their replacements, one for one."""
+    rows = _query_characters(
+        f"select letter, {name}(letter) from letters where {name}(letter) != letter order by letter"
+    )
     return "".join(row[0] for row in rows), "".join(row[1] for row in rows)
 
 
 @cache
-def _spaces() -> str:
-    """What DuckDB trims."""
-    return "".join(row[0] for row in _letters("select letter from letters where trim(letter) = '' order by letter"))
+def _trimmed_characters() -> str:
+    """Return the characters that DuckDB trims."""
+    return "".join(
+        row[0] for row in _query_characters("select letter from letters where trim(letter) = '' order by letter")
+    )
 
 
-def _letters(query: str) -> list[tuple[str, ...]]:
-    """The rows of a query over all letters there are."""
+def _query_characters(query: str) -> list[tuple[str, ...]]:
+    """Return the rows of a query over a table of all characters."""
     codes = (code for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF)
     with duckdb.connect() as connection:
         connection.register("letters", pa.table({"letter": [chr(code) for code in codes]}))
-        found: list[tuple[str, ...]] = connection.execute(query).fetchall()
-    return found
+        rows: list[tuple[str, ...]] = connection.execute(query).fetchall()
+    return rows
 
 
-def _trim(node: exp.Trim) -> Any:
+def _translate_trim(node: exp.Trim) -> Any:
     if node.expression or node.args.get("position"):
         return node
-    return exp.Trim(this=node.this.copy(), expression=exp.Literal.string(_spaces()), position="BOTH")
+    return exp.Trim(this=node.this.copy(), expression=exp.Literal.string(_trimmed_characters()), position="BOTH")
 
 
-_CHANGES: Mapping[Any, Callable[[Any], Any]] = {
-    exp.CTE: _named_query,
-    exp.Select: _qualified,
-    exp.ArrayAgg: _ordered_list,
-    exp.Anonymous: _function,
-    exp.Cast: _cast,
-    exp.Lower: _case("lower"),
-    exp.Upper: _case("upper"),
-    exp.Trim: _trim,
+_TRANSLATIONS: Mapping[Any, Callable[[Any], Any]] = {
+    exp.CTE: _translate_cte,
+    exp.Select: _translate_qualify,
+    exp.ArrayAgg: _translate_ordered_list,
+    exp.Anonymous: _translate_function,
+    exp.Cast: _translate_cast,
+    exp.Lower: _translate_case("lower"),
+    exp.Upper: _translate_case("upper"),
+    exp.Trim: _translate_trim,
 }

@@ -1,4 +1,4 @@
-"""Spark sessions: started on this machine or at a cluster, with a clear word where that cannot be."""
+"""Spark sessions, local or on a cluster."""
 
 from __future__ import annotations
 
@@ -22,27 +22,32 @@ from merkhet.core.compute_engines import Engine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.files import disk_full_error
 
-_OLDEST_JAVA = 17
-_SECONDS = 10
+_MIN_JAVA = 17
+_CONNECT_TIMEOUT = 10
 _PARTS_PER_CORE = 4
 
 
 @contextmanager
 def open_spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]:
-    """Tables in Spark, in a folder that goes away at the end.
+    """Open Spark tables in a temporary folder.
 
-    ``work`` is a folder that all workers of a cluster see ($MERKHET_SPARK_WORK by default, else a temporary one).
-    Settings of Spark itself are Spark's own (spark-defaults.conf, $SPARK_CONF_DIR, $PYSPARK_SUBMIT_ARGS). Refuses a
-    machine without Java, and a cluster that does not answer.
+    Spark's own settings come from Spark (spark-defaults.conf, $SPARK_CONF_DIR, $PYSPARK_SUBMIT_ARGS).
+
+    Args:
+        engine: The engine, with its address and memory.
+        work: A folder that all workers of a cluster see; $MERKHET_SPARK_WORK by default, else a temporary folder.
+
+    Raises:
+        InputError: There is no Java, or the cluster does not answer.
     """
     from merkhet.knowledge.engines._spark_engine import SparkTables
 
-    given = work or (Path(os.environ["MERKHET_SPARK_WORK"]) if os.environ.get("MERKHET_SPARK_WORK") else None)
-    if given is not None:
-        given.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="merkhet-spark-", dir=given))
+    parent = work or (Path(os.environ["MERKHET_SPARK_WORK"]) if os.environ.get("MERKHET_SPARK_WORK") else None)
+    if parent is not None:
+        parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="merkhet-spark-", dir=parent))
     try:
-        session = _session(engine, folder)
+        session = _start_session(engine, folder)
         tables = SparkTables(session, folder / "tables")
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -50,20 +55,20 @@ def open_spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]
         try:
             yield tables
         except (PySparkException, Py4JError) as error:
-            raise _failure(error, folder) from error
+            raise _explain_failure(error, folder) from error
         finally:
-            with suppress(Exception):  # A Java that has died cannot be stopped.
+            with suppress(Exception):  # Stopping fails if Java has died.
                 session.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        # Java lives on, and spills for later sessions where it did for its first.
+        # Java outlives the session, and later sessions spill into this folder too.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
-def _session(engine: Engine, folder: Path) -> Any:
-    _refuse_without_java()
+def _start_session(engine: Engine, folder: Path) -> Any:
+    _require_java()
     master = engine.address
-    _refuse_silent_cluster(master)
+    _require_cluster(master)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
@@ -74,94 +79,98 @@ def _session(engine: Engine, folder: Path) -> Any:
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.ansi.enabled", "true")
     if master is None or master.startswith("local"):
-        own = {
+        local_settings = {
             "spark.ui.enabled": "false",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.memory": _memory(engine),
+            "spark.driver.memory": _driver_memory(engine),
             "spark.local.dir": str(folder / "spilled"),
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.sql.shuffle.partitions": str(_PARTS_PER_CORE * cores),
         }
-        for key, value in own.items():
+        for key, value in local_settings.items():
             builder = builder.config(key, value)
     log = folder / "spark.log"
     try:
-        with _chatter_into(log):
+        with _redirect_stderr(log):
             return builder.getOrCreate()
     except Exception as error:
-        raise InputError(f"Spark could not be started at {master or 'this machine'}: {_reason(log, error)}") from error
+        raise InputError(
+            f"Spark could not be started at {master or 'this machine'}: {_startup_error(log, error)}"
+        ) from error
 
 
-def _failure(error: Exception, folder: Path) -> Exception:
-    """What a user can do about an error of Spark; errors that are ours stay as they are."""
+def _explain_failure(error: Exception, folder: Path) -> Exception:
+    """Turn a Spark error that a user can fix into an InputError; return a programming error unchanged."""
     text = str(error)
     if "No space left on device" in text:
         return disk_full_error(folder)
     if "OutOfMemoryError" in text:
-        return InputError("Spark has run out of memory. Give it more with --memory, or a cluster with more machines.")
+        return InputError("Spark is out of memory. Raise the limit with --memory, or use a larger cluster.")
     if "AnalysisException" in type(error).__name__ or "ParseException" in type(error).__name__:
         return error
-    return MerkhetError(f"Spark has failed: {first_line(error)}. Nothing was changed; start the same command again.")
+    return MerkhetError(f"Spark failed: {first_line(error)}. Nothing was changed; run the same command again.")
 
 
-def _memory(engine: Engine) -> str:
-    """Memory for Spark on this machine, as Java writes it: what was said, or half of what there is."""
+def _driver_memory(engine: Engine) -> str:
+    """Return the memory of a local driver in Java's notation: the engine's setting, or half of the machine's."""
     if engine.memory:
-        found = re.match(r"([\d.]+)\s*([kKMGT])", engine.memory)
-        assert found is not None
+        match = re.match(r"([\d.]+)\s*([kKMGT])", engine.memory)
+        assert match is not None
         powers = {"K": 1, "M": 2, "G": 3, "T": 4}
-        size = float(found[1]) * 1024 ** powers[found[2].upper()]
+        size = float(match[1]) * 1024 ** powers[match[2].upper()]
     else:
         size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
     return f"{max(1024, int(size) // 2**20)}m"
 
 
-def _refuse_without_java() -> None:
+def _require_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    remedy = f"Install Java {_OLDEST_JAVA} or newer, or build without --engine spark."
+    remedy = f"Install Java {_MIN_JAVA} or newer, or build without --engine spark."
     if java is None or not Path(java).is_file():
         where = f" in JAVA_HOME ({home})" if home else ""
-        raise InputError(f"the engine spark needs Java, and there is none{where}. {remedy}")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(\d+)', told.stderr + told.stdout)
-    if told.returncode or not found:
+        raise InputError(f"the engine spark needs Java, and none was found{where}. {remedy}")
+    version_output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    match = re.search(r'version "(\d+)', version_output.stderr + version_output.stdout)
+    if version_output.returncode or not match:
         raise InputError(f"the engine spark needs Java, and {java} does not run. {remedy}")
-    if int(found[1]) < _OLDEST_JAVA:
-        raise InputError(f"the engine spark needs Java {_OLDEST_JAVA}, and {java} is Java {found[1]}. {remedy}")
+    if int(match[1]) < _MIN_JAVA:
+        raise InputError(f"the engine spark needs Java {_MIN_JAVA}, and {java} is Java {match[1]}. {remedy}")
 
 
-def _refuse_silent_cluster(master: str | None) -> None:
-    """Spark itself would try for a minute and then go on without a cluster."""
+def _require_cluster(master: str | None) -> None:
+    """Fail fast: Spark itself would retry for a minute and then go on without a cluster."""
     if master is None or not master.startswith("spark://"):
         return
-    for one in master.removeprefix("spark://").split(","):
-        place = urlsplit(f"spark://{one}")
+    for node in master.removeprefix("spark://").split(","):
+        address = urlsplit(f"spark://{node}")
         try:
-            host, port = place.hostname or "", place.port or 7077
-            socket.create_connection((host, port), _SECONDS).close()
+            host, port = address.hostname or "", address.port or 7077
+            socket.create_connection((host, port), _CONNECT_TIMEOUT).close()
             return
         except (OSError, ValueError) as error:
-            last = error
-    raise InputError(f"no Spark cluster answers at {master} ({last}). Start it, or check the address after --engine.")
+            last_error = error
+    raise InputError(
+        f"no Spark cluster answers at {master} ({last_error}). Start it, or check the address after --engine."
+    )
 
 
 @contextmanager
-def _chatter_into(log: Path) -> Iterator[None]:
-    """What Java says on starting goes to a file, and so does all it says later: it keeps what it was started with."""
+def _redirect_stderr(log: Path) -> Iterator[None]:
+    """Send stderr to a log while Java starts; Java inherits it for good."""
     sys.stderr.flush()
-    before = os.dup(2)
+    original = os.dup(2)
     with open(log, "ab") as handle:
         os.dup2(handle.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(before, 2)
-        os.close(before)
+        os.dup2(original, 2)
+        os.close(original)
 
 
-def _reason(log: Path, error: Exception) -> str:
+def _startup_error(log: Path, error: Exception) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
-    told = [line for line in lines if "Exception" in line or "Error" in line]
-    return " ".join((told[0] if told else str(error)).split())[:300]
+    errors = [line for line in lines if "Exception" in line or "Error" in line]
+    return " ".join((errors[0] if errors else str(error)).split())[:300]

@@ -1,4 +1,4 @@
-"""A knowledge base's tables in the engine that was asked for."""
+"""Selection of the engine that holds the tables of a knowledge base."""
 
 from __future__ import annotations
 
@@ -13,33 +13,37 @@ from merkhet.knowledge.database import TIME_KEY
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
 
-_MOST_NUMBERED = 2**30
-"""Facts up to which numbers of 32 bits do, with all that follows from them."""
+_MAX_FACTS_IN_32_BITS = 2**30
+"""Up to here, 32-bit numbers are enough for the facts and their conclusions."""
 
 
 @contextmanager
-def open_tables(
-    connection: duckdb.DuckDBPyConnection, engine: Engine | None, wanted: Sequence[str]
-) -> Iterator[Tables]:
-    """The engine's tables; another one than DuckDB gets the wanted tables of the knowledge base as Parquet."""
+def open_tables(connection: duckdb.DuckDBPyConnection, engine: Engine | None, names: Sequence[str]) -> Iterator[Tables]:
+    """Open the tables of a knowledge base in an engine.
+
+    Args:
+        connection: The knowledge base.
+        engine: The engine; DuckDB by default.
+        names: The tables that another engine than DuckDB gets, as Parquet.
+    """
     if engine is None or engine.name == "duckdb":
         if engine is not None and engine.memory:
             connection.execute(f"set memory_limit = '{engine.memory}'")
         [(facts,)] = connection.execute("select count(*) from facts").fetchall()
-        yield DuckTables(connection, wide=facts > _MOST_NUMBERED)
+        yield DuckTables(connection, wide=facts > _MAX_FACTS_IN_32_BITS)
         return
     from merkhet.knowledge.engines._spark_session import open_spark_tables
 
     with open_spark_tables(engine) as tables:
         tables.define_function("time_key", ["t", "missing"], TIME_KEY)
         tables.folder.mkdir(parents=True, exist_ok=True)
-        for name in wanted:
-            file = tables.folder / f"given-{name}.parquet"
+        for table in names:
+            file = tables.folder / f"input-{table}.parquet"
             try:
-                connection.execute(f"copy {name} to '{str(file).replace(chr(39), chr(39) * 2)}' (format parquet)")
+                connection.execute(f"copy {table} to '{str(file).replace(chr(39), chr(39) * 2)}' (format parquet)")
             except duckdb.IOException as error:
                 if "No space left" in str(error):
                     raise disk_full_error(file) from error
                 raise
-            tables.read(name, file)
+            tables.read(table, file)
         yield tables

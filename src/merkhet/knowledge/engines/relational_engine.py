@@ -1,4 +1,4 @@
-"""What every engine can do: tables by name, and queries over them, all in one dialect of SQL."""
+"""The interface of relational engines: named tables and queries in one dialect of SQL."""
 
 from __future__ import annotations
 
@@ -10,102 +10,107 @@ import pyarrow as pa
 
 
 class Tables(ABC):
-    """Tables by name that queries make, fill and read.
+    """Named tables that queries create, extend and read.
 
-    Queries are in DuckDB's SQL, of which an engine with another dialect translates what merkhet uses. Nothing may
-    depend on the order of rows: whatever is numbered or drawn has a total order.
+    Queries are in DuckDB's SQL; an engine with another dialect translates what merkhet uses. No result may depend on
+    the order of rows: whatever numbers or samples rows needs a total order.
     """
 
     name: str
     wide: bool
-    """Whether numbers of rows have 64 bits, and proofs are compared as rows of them."""
+    """Whether row numbers have 64 bits; proofs are then compared as structs instead of packed numbers."""
 
     @property
     def number(self) -> str:
-        """The type of a row's number."""
+        """The SQL type of a row number."""
         return "bigint" if self.wide else "integer"
 
     @abstractmethod
     def make(self, table: str, query: str, by: str | None = None) -> None:
-        """Make a table of a query's rows, in place of one of that name, which the query may still read.
+        """Create or replace a table from a query, which may still read the old table.
 
-        ``by`` is a column with few values, one of which later queries mostly ask for: its rows are kept together.
+        ``by`` is a column with few values that later queries filter by; its rows are stored together.
         """
 
     def define_view(self, table: str, query: str) -> None:
-        """Name a query that one later query reads: an engine that plans ahead does both at once."""
+        """Name a query that one later query reads; an engine may plan both together."""
         self.make(table, query)
 
     @abstractmethod
     def add(self, table: str, query: str) -> None:
-        """Add a query's rows to a table; its columns are matched by name."""
+        """Append the rows of a query to a table, columns matched by name."""
 
     @abstractmethod
     def drop(self, table: str) -> None:
-        """Forget a table."""
+        """Drop a table."""
 
     @abstractmethod
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query with few of them."""
+        """Return the rows of a small query result."""
 
     @abstractmethod
     def arrow(self, query: str) -> pa.Table:
-        """A query's rows as a table in memory."""
+        """Return the rows of a query as an Arrow table."""
 
     @abstractmethod
     def batches(self, table: str) -> Iterator[pa.Table]:
-        """The rows of a table piece by piece, in no order; of an empty one, one piece without rows."""
+        """Yield the rows of a table in batches, in no order; an empty table yields one empty batch."""
 
     @abstractmethod
-    def load_batches(self, table: str, pieces: Iterable[pa.Table]) -> None:
-        """Make a table of pieces in memory, of which there is at least one."""
+    def load_batches(self, table: str, batches: Iterable[pa.Table]) -> None:
+        """Create or replace a table from at least one batch in memory."""
 
     def load(self, table: str, rows: pa.Table) -> None:
-        """Make a table of rows in memory."""
+        """Create or replace a table from rows in memory."""
         self.load_batches(table, [rows])
 
-    def map_batches(self, table: str, query: str, shape: Callable[[pa.Table], pa.Table]) -> None:
-        """Make a table of a query's rows, changed by Python piece by piece."""
-        self.make("to_change", query)
-        self.load_batches(table, map(shape, self.batches("to_change")))
-        self.drop("to_change")
+    def map_batches(self, table: str, query: str, transform: Callable[[pa.Table], pa.Table]) -> None:
+        """Create or replace a table from the rows of a query, transformed by Python batch by batch."""
+        self.make("to_map", query)
+        self.load_batches(table, map(transform, self.batches("to_map")))
+        self.drop("to_map")
 
     @abstractmethod
     def define_function(self, function: str, parameters: Sequence[str], body: str) -> None:
-        """Give an expression over some parameters a name that queries may call."""
+        """Define an SQL function by an expression over its parameters."""
 
     @abstractmethod
     def number_rows(
         self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
     ) -> None:
-        """Make a table of a query's rows with their numbers ``n``, from the first on, in a total order.
+        """Create or replace a table from a query with row numbers ``n`` in a total order.
 
-        ``spread`` is an expression that divides many rows into some hundred parts and never falls in that order.
+        Args:
+            table: The table.
+            query: The query.
+            order: Expressions that order the rows totally.
+            first: The first number.
+            spread: An expression that divides many rows into some hundred parts and never decreases in that order.
         """
 
     @abstractmethod
     def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
-        """Execute a statement of a DuckDB connection in which ``{rows}`` stands for a table's rows."""
+        """Execute a statement on a DuckDB connection, with the rows of a table for ``{rows}``."""
 
-    def count(self, what: str) -> int:
-        """How many rows a table, or a table with a condition behind it, has."""
-        return int(self.rows(f"select count(*) from {what}")[0][0])
+    def count(self, source: str) -> int:
+        """Count the rows of a table, optionally followed by a condition."""
+        return int(self.rows(f"select count(*) from {source}")[0][0])
 
 
-def make_transitive_closure(tables: Tables, edges: str, into: str) -> None:
-    """Make a table (low, high) of all pairs that a way along the edges joins; a circle leads back to its start.
+def make_transitive_closure(tables: Tables, edges: str, table: str) -> None:
+    """Make a table (low, high) of the transitive closure; a node of a cycle reaches itself.
 
     ``edges`` is a query with the columns low and high.
     """
-    tables.make(f"{into}_edges", f"select distinct low, high from ({edges}) e")
-    tables.make(into, f"select low, high from {into}_edges")
-    tables.make(f"{into}_new", f"select low, high from {into}_edges")
-    while tables.count(f"{into}_new"):
+    tables.make(f"{table}_edges", f"select distinct low, high from ({edges}) e")
+    tables.make(table, f"select low, high from {table}_edges")
+    tables.make(f"{table}_new", f"select low, high from {table}_edges")
+    while tables.count(f"{table}_new"):
         tables.make(
-            f"{into}_new",
-            f"""select distinct n.low, e.high from {into}_new n join {into}_edges e on e.low = n.high
-            anti join {into} k on k.low = n.low and k.high = e.high""",
+            f"{table}_new",
+            f"""select distinct n.low, e.high from {table}_new n join {table}_edges e on e.low = n.high
+            anti join {table} k on k.low = n.low and k.high = e.high""",
         )
-        tables.add(into, f"select low, high from {into}_new")
+        tables.add(table, f"select low, high from {table}_new")
     for name in ("edges", "new"):
-        tables.drop(f"{into}_{name}")
+        tables.drop(f"{table}_{name}")

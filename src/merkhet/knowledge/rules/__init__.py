@@ -1,1 +1,1 @@
-"""What follows: rules declared in YAML or read from the ontology, run to a fixpoint in SQL, with proofs."""
+"""Rules from YAML or the ontology, applied to a fixpoint in SQL, with proofs."""

@@ -1,4 +1,4 @@
-"""Facts as rows of numbers for the rules, and the way back to facts of a knowledge base."""
+"""Encoding of facts as rows of numbers for the rules."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import pyarrow as pa
 from merkhet.knowledge.engines.relational_engine import Tables
 
 FIRST, LAST = -(10**15), 10**15
-"""Before every start and after every end: what a fact without times has."""
+"""Before every start and after every end, for facts without times."""
 
 
 def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[str]) -> bool:
-    """Make ``facts_now`` of the stated facts, with the dictionaries ``terms`` and ``literals``; whether any has a time.
+    """Encode the stated facts as ``facts_now``, with the dictionaries ``terms`` and ``literals``.
 
-    Numbers follow the order of ids and of texts' hashes, so that the same facts give the same proofs on every machine.
-    The dictionaries also hold each text as it stands in what is hashed for an id.
+    Numbers follow the order of ids and of hashed texts, so that the same facts give the same proofs on every machine.
+    The dictionaries also hold each text as it is hashed for fact ids.
+
+    Returns:
+        Whether any fact has a time.
     """
     _number_literals(tables)
     literals = tables.count("literals")
@@ -60,7 +63,7 @@ def _number_literals(tables: Tables) -> None:
     tables.map_batches(
         "number_texts",
         "select distinct value from facts where value is not null",
-        lambda piece: piece.append_column("text", pa.array(map(repr, piece["value"].to_pylist()), pa.string())),
+        lambda batch: batch.append_column("text", pa.array(map(repr, batch["value"].to_pylist()), pa.string())),
     )
     tables.number_rows(
         "numbered_literals",
@@ -78,20 +81,20 @@ def _number_literals(tables: Tables) -> None:
     tables.drop("numbered_literals")
 
 
-def numbers_of(tables: Tables, names: Iterable[str]) -> dict[str, int]:
-    """The numbers of terms, of which there are few."""
-    tables.load("wanted_terms", pa.table({"term": pa.array(sorted(set(names)), pa.string())}))
-    rows = tables.rows("select t.term, t.id from terms t join wanted_terms w on w.term = t.term")
+def term_numbers(tables: Tables, names: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of a few terms."""
+    tables.load("selected_terms", pa.table({"term": pa.array(sorted(set(names)), pa.string())}))
+    rows = tables.rows("select t.term, t.id from terms t join selected_terms w on w.term = t.term")
     return {str(term): int(number) for term, number in rows}
 
 
-def latest(start: str) -> str:
-    """SQL for the last moment at which something may have begun: a year alone may mean its last day."""
+def latest_start(start: str) -> str:
+    """Return SQL for the latest possible start: a year alone may mean its last day."""
     return f"{start} + case when {start} % 10000 = 0 then 9999 when {start} % 100 = 0 then 99 else 0 end"
 
 
-def earliest(end: str) -> str:
-    """SQL for the first moment at which something may have ended: a year alone may mean its first day."""
-    # Years before Christ are negative, and so would be their remainders.
+def earliest_end(end: str) -> str:
+    """Return SQL for the earliest possible end: a year alone may mean its first day."""
+    # Years BC are negative, and so would be their remainders.
     of_year, of_month = f"({end} % 10000 + 10000) % 10000", f"({end} % 100 + 100) % 100"
     return f"{end} - case when {of_year} = 9999 then 9999 when {of_month} = 99 then 99 else 0 end"

@@ -1,6 +1,6 @@
-"""Conclusions from numbers back to facts: texts, ids and proofs looked up by number and written into the store.
+"""Decoding of conclusions from numbers to facts, written into the store.
 
-Relationally in every engine; where DuckDB's numbers fit into memory, by arrays, which is several times faster.
+Every engine can do it relationally. If DuckDB's numbers fit into memory, arrays are several times faster.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
 
-MOST_IN_MEMORY = 8_000_000
-"""Facts and terms that are turned into texts by arrays: some 60 bytes each."""
+MAX_IN_MEMORY = 8_000_000
+"""Facts and terms up to which arrays are used: some 60 bytes each."""
 _ID_LENGTH = 22
-_ROWS_AT_ONCE = 983_040  # Whole row groups of DuckDB: else they are written a second time at the end.
-_BATCH = 61_440  # Several batches at once are written by several threads.
+_CHUNK_ROWS = 983_040  # Whole row groups of DuckDB; others would be written twice.
+_BATCH_ROWS = 61_440  # Several threads write several batches at once.
 Numbers = NDArray[np.int64]
 
 
@@ -34,20 +34,20 @@ def store_conclusions(
     *,
     timed: bool,
 ) -> None:
-    """Write what was inferred into the table of facts, with rule and premises; ``rules`` names the numbers."""
-    if isinstance(tables, DuckTables) and tables.count("facts_now") + tables.count("terms") <= MOST_IN_MEMORY:
-        _store_by_arrays(connection, rules, premises, timed=timed)
+    """Write the conclusions into the table of facts, with rule and premises; ``rules`` are in the order of codes."""
+    if isinstance(tables, DuckTables) and tables.count("facts_now") + tables.count("terms") <= MAX_IN_MEMORY:
+        _store_from_arrays(connection, rules, premises, timed=timed)
         return
     make_conclusions(tables, rules, premises, timed=timed)
     tables.run_in_duckdb("conclusions", connection, f"insert into facts select {FACT_COLUMNS} from {{rows}}")
 
 
 def make_conclusions(tables: Tables, rules: Sequence[str], premises: Sequence[str], *, timed: bool) -> None:
-    """Make a table of the conclusions as facts, and ``ids`` of all facts' ids."""
-    named = " ".join(f"when {code} then '{name}'" for code, name in enumerate(rules, 1))
+    """Make a table of the conclusions as facts, and extend ``ids`` by theirs."""
+    rule_cases = " ".join(f"when {code} then '{name}'" for code, name in enumerate(rules, 1))
     joins, times, starts, ends = "", "',null,null'", "cast(null as varchar)", "cast(null as varchar)"
     if timed:
-        # Texts as they stand in the premises: a conclusion's times are always some premise's.
+        # A time of a conclusion is always that of a premise, so its text is among theirs.
         for table, column, missing in (("start_texts", '"start"', 0), ("end_texts", '"end"', 99)):
             tables.make(
                 table,
@@ -59,64 +59,64 @@ def make_conclusions(tables: Tables, rules: Sequence[str], premises: Sequence[st
         times = "concat(',', coalesce(json_text(a.text), 'null'), ',', coalesce(json_text(b.text), 'null'))"
     object = "case when f.o > 0 then o.quoted || ',null,null' else l.quoted end"
     tables.make(
-        "worded_conclusions",
+        "decoded_conclusions",
         f"""select f.n, 'f_' || left(sha256(concat('[', s.quoted, ',', p.quoted, ',', {object}, {times}, ']')), 20)
             as fact_id, s.term as subject, p.term as predicate, coalesce(o.term, l.object) as object, l.value, l.unit,
-            {starts} as "start", {ends} as "end", d.domain, 'inferred' as source, case f.r {named} end as rule,
+            {starts} as "start", {ends} as "end", d.domain, 'inferred' as source, case f.r {rule_cases} end as rule,
             {", ".join(f"f.{name}" for name in premises)}
         from facts_now f join terms s on s.id = f.s join terms p on p.id = f.p left join terms o on o.id = f.o
         left join literals l on l.id = f.o left join domains d on d.id = f.d {joins} where f.r != 0""",
     )
-    tables.add("ids", "select n, fact_id from worded_conclusions")
-    known = " ".join(f"left join ids i_{name} on i_{name}.n = c.{name}" for name in premises)
-    listed = ", ".join(f"i_{name}.fact_id" for name in premises)
+    tables.add("ids", "select n, fact_id from decoded_conclusions")
+    premise_joins = " ".join(f"left join ids i_{name} on i_{name}.n = c.{name}" for name in premises)
+    premise_ids = ", ".join(f"i_{name}.fact_id" for name in premises)
     tables.make(
         "conclusions",
         f"""select c.fact_id, c.subject, c.predicate, c.object, c.value, c.unit, c."start", c."end", c.domain,
-            c.source, c.rule, list_filter([{listed}], lambda x: x is not null) as premises
-        from worded_conclusions c {known}""",
+            c.source, c.rule, list_filter([{premise_ids}], lambda x: x is not null) as premises
+        from decoded_conclusions c {premise_joins}""",
     )
-    tables.drop("worded_conclusions")
+    tables.drop("decoded_conclusions")
 
 
-def _store_by_arrays(
+def _store_from_arrays(
     connection: duckdb.DuckDBPyConnection, rules: Sequence[str], premises: Sequence[str], *, timed: bool
 ) -> None:
-    """The same from arrays. A premise comes before what follows from it, so ids are there when they are needed."""
-    texts = _Texts(connection, rules, timed)
+    """Store the same from arrays. Premises precede conclusions, so their ids exist when they are needed."""
+    texts = _TextLookup(connection, rules, timed)
     stated = connection.sql("select fact_id from ids order by n").to_arrow_table()["fact_id"]
     [(last,)] = connection.execute("select coalesce(max(n), 0) from facts_now").fetchall()
     ids = np.zeros(int(last) + 1, dtype=f"S{_ID_LENGTH}")
-    ids[1 : len(stated) + 1] = _fixed(stated)
+    ids[1 : len(stated) + 1] = _to_fixed_width(stated)
     times = ["a", "b"] if timed else []
-    wanted = ", ".join(["n", "s", "p", "o", "coalesce(d, 0) as d", "r", *times])
-    proofs = ", ".join(f"coalesce({name}, 0) as {name}" for name in premises)
-    for first in range(len(stated) + 1, int(last) + 1, _ROWS_AT_ONCE):
+    columns_sql = ", ".join(["n", "s", "p", "o", "coalesce(d, 0) as d", "r", *times])
+    premises_sql = ", ".join(f"coalesce({name}, 0) as {name}" for name in premises)
+    for first in range(len(stated) + 1, int(last) + 1, _CHUNK_ROWS):
         rows = connection.sql(
-            f"select {wanted}, {proofs} from facts_now where n between {first} and {first + _ROWS_AT_ONCE - 1} "
-            "and r != 0"
+            f"select {columns_sql}, {premises_sql} from facts_now "
+            f"where n between {first} and {first + _CHUNK_ROWS - 1} and r != 0"
         ).to_arrow_table()
-        found = {name: rows[name].to_numpy().astype(np.int64) for name in rows.column_names}
-        connection.register("chunk", pa.table(texts.hashed(found)))
-        named = connection.sql(f"select n, {texts.fact_id} as fact_id from chunk").to_arrow_table()
-        ids[named["n"].to_numpy()] = _fixed(named["fact_id"])
-        matrix = np.stack([found[name] for name in premises], axis=1)
-        columns = texts.worded(found) | {
-            "fact_id": _strings(ids[found["n"]]),
-            "premises": _lists(ids, matrix),
+        numbers = {name: rows[name].to_numpy().astype(np.int64) for name in rows.column_names}
+        connection.register("chunk", pa.table(texts.hash_columns(numbers)))
+        identified = connection.sql(f"select n, {texts.fact_id} as fact_id from chunk").to_arrow_table()
+        ids[identified["n"].to_numpy()] = _to_fixed_width(identified["fact_id"])
+        matrix = np.stack([numbers[name] for name in premises], axis=1)
+        columns = texts.fact_columns(numbers) | {
+            "fact_id": _to_strings(ids[numbers["n"]]),
+            "premises": _premise_lists(ids, matrix),
         }
         table = pa.table({name: columns[name] for name in FACT_COLUMNS.replace('"', "").split(", ")})
         connection.register("chunk", pa.Table.from_batches(list(_batches(table))))
         connection.execute(f"insert into facts select {FACT_COLUMNS} from chunk")
     connection.execute("create or replace temp table ids (n integer, fact_id varchar)")
-    everything = pa.table({"n": pa.array(np.arange(1, len(ids), dtype=np.int32)), "fact_id": _strings(ids[1:])})
-    connection.register("chunk", pa.Table.from_batches(list(_batches(everything))))
+    all_ids = pa.table({"n": pa.array(np.arange(1, len(ids), dtype=np.int32)), "fact_id": _to_strings(ids[1:])})
+    connection.register("chunk", pa.Table.from_batches(list(_batches(all_ids))))
     connection.execute("insert into ids select * from chunk where fact_id != ''")
     connection.unregister("chunk")
 
 
-class _Texts:
-    """The texts that numbers stand for: of terms and literals, domains, rules and times."""
+class _TextLookup:
+    """The texts of numbers: terms, literals, domains, rules and times."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, rules: Sequence[str], timed: bool) -> None:
         terms = connection.sql("select term, quoted from terms order by id").to_arrow_table().combine_chunks()
@@ -124,99 +124,99 @@ class _Texts:
         domains = connection.sql("select domain from domains order by id").to_arrow_table().combine_chunks()
         self.count = len(terms)
         self.literals = literals
-        self.terms, self.quoted = _one(terms["term"]), _one(terms["quoted"])
-        self.domains = _one(domains["domain"])
+        self.terms, self.quoted = _combine(terms["term"]), _combine(terms["quoted"])
+        self.domains = _combine(domains["domain"])
         self.rules = pa.array(rules, pa.string())
         self.timed = timed
         self.keys: dict[str, Numbers] = {}
         self.times: dict[str, pa.Array] = {}
         if timed:
-            # Texts as they stand in the premises: a conclusion's times are always some premise's.
+            # A time of a conclusion is always that of a premise, so its text is among theirs.
             for name, column, missing in (("a", '"start"', 0), ("b", '"end"', 99)):
-                found = connection.sql(
+                times = connection.sql(
                     f"select time_key({column}, {missing}) as key, min({column}) as text from facts "
                     f"where {column} is not null group by key order by key"
                 ).to_arrow_table()
-                self.keys[name] = found["key"].to_numpy().astype(np.int64)
-                self.times[name] = _one(found["text"])
+                self.keys[name] = times["key"].to_numpy().astype(np.int64)
+                self.times[name] = _combine(times["text"])
 
     @property
     def fact_id(self) -> str:
-        """SQL for the id of a hashed row: what foundation.tables.fact_id hashes, from texts that were quoted once."""
+        """SQL for the id of a row of ``hash_columns``, as ``core.schemas.fact_id`` hashes it."""
         times = "concat(',', coalesce(to_json(a)::varchar, 'null'), ',', coalesce(to_json(b)::varchar, 'null'), ']')"
         # Without literals an object has neither value nor unit.
         rest = ("" if len(self.literals) else "',null,null', ") + (times if self.timed else "',null,null]'")
         return f"'f_' || left(sha256(concat('[', s, ',', p, ',', o, {rest})), 20)"
 
-    def hashed(self, found: dict[str, Numbers]) -> dict[str, Any]:
-        """What is hashed for the ids of some conclusions."""
+    def hash_columns(self, numbers: dict[str, Numbers]) -> dict[str, Any]:
+        """Return the columns that are hashed for the ids of conclusions."""
         if len(self.literals):
             of_terms = pc.binary_join_element_wise(self.quoted, "null", "null", ",")
-            everything = pa.concat_arrays([of_terms, _one(self.literals["quoted"])])
-            objects = everything.take(pa.array(self._place(found["o"])))
+            all_objects = pa.concat_arrays([of_terms, _combine(self.literals["quoted"])])
+            objects = all_objects.take(pa.array(self._object_positions(numbers["o"])))
         else:
-            objects = _looked_up(found["o"], self.quoted)
+            objects = _dictionary_array(numbers["o"], self.quoted)
         columns: dict[str, Any] = {
-            "n": found["n"],
-            "s": _looked_up(found["s"], self.quoted),
-            "p": _looked_up(found["p"], self.quoted),
+            "n": numbers["n"],
+            "s": _dictionary_array(numbers["s"], self.quoted),
+            "p": _dictionary_array(numbers["p"], self.quoted),
             "o": objects,
         }
-        return columns | {name: self._time(name, found[name]) for name in self.times}
+        return columns | {name: self._time(name, numbers[name]) for name in self.times}
 
-    def worded(self, found: dict[str, Numbers]) -> dict[str, Any]:
-        """The columns of some conclusions but for ids and premises."""
-        size = len(found["n"])
-        nothing = pa.nulls(size, pa.string())
+    def fact_columns(self, numbers: dict[str, Numbers]) -> dict[str, Any]:
+        """Return the columns of conclusions except ids and premises."""
+        size = len(numbers["n"])
+        nulls = pa.nulls(size, pa.string())
         columns: dict[str, Any] = {
-            "subject": _looked_up(found["s"], self.terms),
-            "predicate": _looked_up(found["p"], self.terms),
-            "object": _looked_up(found["o"], self.terms),
+            "subject": _dictionary_array(numbers["s"], self.terms),
+            "predicate": _dictionary_array(numbers["p"], self.terms),
+            "object": _dictionary_array(numbers["o"], self.terms),
             "value": pa.nulls(size, pa.float64()),
-            "unit": nothing,
-            "start": self._time("a", found["a"]) if self.timed else nothing,
-            "end": self._time("b", found["b"]) if self.timed else nothing,
-            "domain": _looked_up(found["d"], self.domains),
+            "unit": nulls,
+            "start": self._time("a", numbers["a"]) if self.timed else nulls,
+            "end": self._time("b", numbers["b"]) if self.timed else nulls,
+            "domain": _dictionary_array(numbers["d"], self.domains),
             "source": pa.repeat(pa.scalar("inferred"), size),
-            "rule": _looked_up(found["r"], self.rules),
+            "rule": _dictionary_array(numbers["r"], self.rules),
         }
         if len(self.literals):
-            place = pa.array(self._place(found["o"]))
+            positions = pa.array(self._object_positions(numbers["o"]))
             for name, of_terms in (("object", self.terms), ("value", None), ("unit", None)):
-                own = _one(self.literals[name])
-                first = of_terms if of_terms is not None else pa.nulls(self.count, own.type)
-                columns[name] = pa.concat_arrays([first, own]).take(place)
+                literal_column = _combine(self.literals[name])
+                term_column = of_terms if of_terms is not None else pa.nulls(self.count, literal_column.type)
+                columns[name] = pa.concat_arrays([term_column, literal_column]).take(positions)
         return columns
 
-    def _place(self, objects: Numbers) -> Numbers:
-        """Where an object's text stands among those of all terms, then all literals."""
-        places: Numbers = np.where(objects > 0, objects, self.count - objects) - 1
-        return places
+    def _object_positions(self, objects: Numbers) -> Numbers:
+        """Return the positions of objects among all terms, then all literals."""
+        positions: Numbers = np.where(objects > 0, objects, self.count - objects) - 1
+        return positions
 
     def _time(self, name: str, keys: Numbers) -> pa.Array:
         known = self.keys[name]
         if not len(known):
             return pa.nulls(len(keys), pa.string())
-        place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        return self.times[name].take(pa.array(place, mask=known[place] != keys))
+        positions = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        return self.times[name].take(pa.array(positions, mask=known[positions] != keys))
 
 
-def _looked_up(numbers: Numbers, texts: pa.Array) -> pa.Array:
-    """Texts by numbers from 1 on, 0 for none, without copying them."""
+def _dictionary_array(numbers: Numbers, texts: pa.Array) -> pa.Array:
+    """Look up texts by numbers from 1 on (0 for null) without copying them."""
     if not len(texts):
         return pa.nulls(len(numbers), pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(np.maximum(numbers, 1) - 1, pa.int32(), mask=numbers < 1), texts)
 
 
-def _lists(ids: NDArray[np.bytes_], matrix: Numbers) -> pa.Array:
-    given = matrix > 0
-    offsets = np.concatenate([[0], np.cumsum(given.sum(axis=1))]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), _strings(ids[matrix[given]]))
+def _premise_lists(ids: NDArray[np.bytes_], matrix: Numbers) -> pa.Array:
+    present = matrix > 0
+    offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), _to_strings(ids[matrix[present]]))
 
 
-def _fixed(texts: pa.ChunkedArray) -> NDArray[np.bytes_]:
-    """Ids as an array of bytes of one width."""
-    array = _one(texts)
+def _to_fixed_width(texts: pa.ChunkedArray) -> NDArray[np.bytes_]:
+    """Convert ids to an array of bytes of one width."""
+    array = _combine(texts)
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset : array.offset + len(array) + 1]
     if not len(array):
         return np.empty(0, dtype=f"S{_ID_LENGTH}")
@@ -224,15 +224,15 @@ def _fixed(texts: pa.ChunkedArray) -> NDArray[np.bytes_]:
     return np.frombuffer(content, dtype=f"S{_ID_LENGTH}")
 
 
-def _strings(ids: NDArray[np.bytes_]) -> pa.Array:
+def _to_strings(ids: NDArray[np.bytes_]) -> pa.Array:
     offsets = np.arange(len(ids) + 1, dtype=np.int32) * _ID_LENGTH
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(ids)))
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _combine(column: pa.ChunkedArray) -> pa.Array:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
 
 
 def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from table.combine_chunks().to_batches(max_chunksize=_BATCH)
+    yield from table.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)

@@ -1,4 +1,4 @@
-"""Rules declared in a YAML file: what the predicates of a knowledge base are to each other."""
+"""Rules files: YAML declarations of how the predicates of a knowledge base relate."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from merkhet.core.files import read_yaml
 from merkhet.knowledge import _iris as iris
 from merkhet.knowledge.rules.rulebook import CHARACTERISTICS, ROLES
 
-_PAIRS = ("subproperty", "subclass", "domain", "range", "inverse", "equivalent", "equivalent class")
-_DISJOINT = ("disjoint properties", "disjoint classes")
-_KEYS = (*CHARACTERISTICS, *_PAIRS, *_DISJOINT, "chain", "vocabulary")
+_PAIR_ROLES = ("subproperty", "subclass", "domain", "range", "inverse", "equivalent", "equivalent class")
+_DISJOINT_ROLES = ("disjoint properties", "disjoint classes")
+_KEYS = (*CHARACTERISTICS, *_PAIR_ROLES, *_DISJOINT_ROLES, "chain", "vocabulary")
 
 
 @dataclass(frozen=True)
 class DeclaredRules:
-    """Axioms as triples, and further predicates that play a role (``subclass: [is-a]``)."""
+    """The content of a rules file."""
 
     axioms: tuple[tuple[str, str, str], ...] = ()
+    """Axioms as triples."""
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Additional predicates of roles (``subclass: [is-a]``)."""
     source: str = "rules"
+    """The source of the axioms as facts."""
 
     def roles(self) -> dict[str, tuple[str, ...]]:
-        """All predicates of each role: the usual ones and those declared."""
-        return {role: (*usual, *self.vocabulary.get(role, ())) for role, usual in ROLES.items()}
+        """Return all predicates of each role, standard and additional."""
+        return {role: (*standard, *self.vocabulary.get(role, ())) for role, standard in ROLES.items()}
 
 
 def read_rules(path: Path) -> DeclaredRules:
-    """The rules of a file; refuses an unknown key, with the nearest known one, and what has not the right form.
+    """Read a rules file.
 
     .. code-block:: yaml
 
@@ -45,60 +48,63 @@ def read_rules(path: Path) -> DeclaredRules:
           - {if: [country, continent], then: continent}
         functional: [capital]
         vocabulary: {subclass: [is a], type: [instance of]}
+
+    Raises:
+        InputError: A key is unknown, or a value has the wrong form.
     """
     content = read_yaml(path, "rules")
     if not isinstance(content, dict):
-        raise InputError(f"{path}: rules are a mapping such as 'symmetric: [opposite of]'")
+        raise InputError(f"{path}: rules must be a mapping, such as 'symmetric: [opposite of]'")
     axioms: list[tuple[str, str, str]] = []
     vocabulary: dict[str, tuple[str, ...]] = {}
-    for key, given in content.items():
+    for key, value in content.items():
         if key not in _KEYS:
-            raise InputError(f"{path}: there is no key {key!r} in a file of rules; {did_you_mean(str(key), _KEYS)}")
+            raise InputError(f"{path}: a rules file has no key {key!r}; {did_you_mean(str(key), _KEYS)}")
         if key == "vocabulary":
-            vocabulary = _vocabulary(path, given)
+            vocabulary = _read_vocabulary(path, value)
         elif key in CHARACTERISTICS:
-            axioms += [(name, iris.TYPE, CHARACTERISTICS[key]) for name in _names(path, key, given)]
+            axioms += [(name, iris.TYPE, CHARACTERISTICS[key]) for name in _read_names(path, key, value)]
         elif key == "chain":
-            axioms += [_chain(path, one) for one in _list(path, key, given)]
+            axioms += [_read_chain(path, entry) for entry in _read_list(path, key, value)]
         else:
-            axioms += [_pair(path, key, one) for one in _list(path, key, given)]
+            axioms += [_read_pair(path, key, entry) for entry in _read_list(path, key, value)]
     return DeclaredRules(tuple(dict.fromkeys(axioms)), vocabulary, f"rules/{path.name}")
 
 
-def _list(path: Path, key: str, given: Any) -> Sequence[Any]:
-    if not isinstance(given, list):
-        raise InputError(f"{path}: {key!r} should be a list, and is {given!r}")
-    return given
+def _read_list(path: Path, key: str, value: Any) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{path}: {key!r} must be a list, got {value!r}")
+    return value
 
 
-def _names(path: Path, key: str, given: Any) -> list[str]:
-    names = [given] if isinstance(given, str) else _list(path, key, given)
+def _read_names(path: Path, key: str, value: Any) -> list[str]:
+    names = [value] if isinstance(value, str) else _read_list(path, key, value)
     for name in names:
         if not isinstance(name, str) or not name:
-            raise InputError(f"{path}: {key!r} names predicates, and {name!r} is none")
+            raise InputError(f"{path}: {key!r} must name predicates, got {name!r}")
     return list(names)
 
 
-def _pair(path: Path, key: str, given: Any) -> tuple[str, str, str]:
-    if not isinstance(given, list) or len(given) != 2 or not all(isinstance(one, str) and one for one in given):
-        raise InputError(f"{path}: {key!r} holds pairs such as [a, b], and this is {given!r}")
-    return given[0], ROLES[key][0], given[1]
+def _read_pair(path: Path, key: str, value: Any) -> tuple[str, str, str]:
+    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(name, str) and name for name in value):
+        raise InputError(f"{path}: {key!r} must hold pairs such as [a, b], got {value!r}")
+    return value[0], ROLES[key][0], value[1]
 
 
-def _chain(path: Path, given: Any) -> tuple[str, str, str]:
-    head = given.get("then") if isinstance(given, dict) and set(given) == {"if", "then"} else None
+def _read_chain(path: Path, value: Any) -> tuple[str, str, str]:
+    head = value.get("then") if isinstance(value, dict) and set(value) == {"if", "then"} else None
     if not isinstance(head, str) or not head:
-        raise InputError(f"{path}: a chain is {{if: [country, continent], then: continent}}, and this is {given!r}")
-    steps = _names(path, "chain", given["if"])
+        raise InputError(f"{path}: a chain must be like {{if: [country, continent], then: continent}}, got {value!r}")
+    steps = _read_names(path, "chain", value["if"])
     if len(steps) < 2:
-        raise InputError(f"{path}: a chain has at least two steps, and this is {given['if']!r}")
+        raise InputError(f"{path}: a chain must have at least two steps, got {value['if']!r}")
     return head, iris.CHAIN, json.dumps(steps, ensure_ascii=False)
 
 
-def _vocabulary(path: Path, given: Any) -> dict[str, tuple[str, ...]]:
-    if not isinstance(given, dict):
-        raise InputError(f"{path}: the vocabulary is a mapping such as {{subclass: [is a]}}")
-    for role in given:
+def _read_vocabulary(path: Path, value: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: the vocabulary must be a mapping, such as {{subclass: [is a]}}")
+    for role in value:
         if role not in ROLES:
-            raise InputError(f"{path}: there is no role {role!r} in the vocabulary; {did_you_mean(str(role), ROLES)}")
-    return {role: tuple(_names(path, role, names)) for role, names in given.items()}
+            raise InputError(f"{path}: the vocabulary has no role {role!r}; {did_you_mean(str(role), ROLES)}")
+    return {role: tuple(_read_names(path, role, names)) for role, names in value.items()}

@@ -1,4 +1,4 @@
-"""The rules as data: what must hold, and what follows. The six OWL 2 axioms of KMIR, and RDFS 2, 3, 5, 7, 9 and 11."""
+"""The inference rules as data: the six OWL 2 axioms of KMIR, and RDFS 2, 3, 5, 7, 9 and 11."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "disjoint properties": (iris.DISJOINT_PROPERTIES,),
     "disjoint classes": (iris.DISJOINT_CLASSES,),
 }
-"""What a predicate may be to the rules, and the predicates that are it; a rules file may name further ones."""
+"""The predicates of each role in the rules; a rules file may name additional ones."""
 
 CHARACTERISTICS: Mapping[str, str] = {
     "symmetric": iris.SYMMETRIC,
@@ -31,21 +31,21 @@ CHARACTERISTICS: Mapping[str, str] = {
     "asymmetric": "owl:AsymmetricProperty",
     "irreflexive": "owl:IrreflexiveProperty",
 }
-"""What a property may be declared to be, and the class that says so."""
+"""Property characteristics, and the OWL class that declares each."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One way from facts to a fact. ``axiom`` is the role of the statement that licenses it; ``says`` puts it in words.
-
-    ``shape`` is how the conclusion follows from a fact (x p y): see ``compiling``.
-    """
+    """A way to infer a fact from facts."""
 
     name: str
     axiom: str
+    """The role or characteristic of the axiom that licenses the rule."""
     shape: str
-    says: str
-    also: str = ""
+    """How the conclusion follows from a fact (x p y); see ``_rule_compiler``."""
+    description: str
+    alias: str = ""
+    """The name of the rule in KMIR."""
 
 
 RULES: Mapping[str, Rule] = {
@@ -65,15 +65,19 @@ RULES: Mapping[str, Rule] = {
         Rule("equivalent class", "equivalent class", "swap type", "(x type c) ↔ (x type d), c equivalent to d"),
     )
 }
-_ALIASES = {rule.also.lower(): name for name, rule in RULES.items() if rule.also} | {"subproperty": "rdfs7"}
+_ALIASES = {rule.alias.lower(): name for name, rule in RULES.items() if rule.alias} | {"subproperty": "rdfs7"}
 
 
 def select_rules(names: Iterable[str]) -> tuple[Rule, ...]:
-    """The rules of these names (KMIR's names are understood too); all for none; refuses an unknown one."""
-    wanted = set()
+    """Return the rules with these names or KMIR aliases; all for none.
+
+    Raises:
+        InputError: A name is unknown.
+    """
+    selected = set()
     for name in names:
         key = _ALIASES.get(name.lower(), name.lower())
         if key not in RULES:
             raise InputError(f"there is no rule called {name!r}; {did_you_mean(name, RULES)}")
-        wanted.add(key)
-    return tuple(rule for rule in RULES.values() if not wanted or rule.name in wanted)
+        selected.add(key)
+    return tuple(rule for rule in RULES.values() if not selected or rule.name in selected)

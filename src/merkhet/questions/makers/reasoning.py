@@ -27,7 +27,7 @@ def make_reasoning(builder: QuestionBuilder) -> list[str]:
     are verified to be wrong.
     """
     kmir = "case rule " + " ".join(
-        f"when {sql_literal(name)} then {sql_literal(rule.also)}" for name, rule in RULES.items() if rule.also
+        f"when {sql_literal(name)} then {sql_literal(rule.alias)}" for name, rule in RULES.items() if rule.alias
     )
     builder.make(
         "concluded",
