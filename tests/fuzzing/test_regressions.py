@@ -172,7 +172,7 @@ def test_a_column_that_stands_twice_in_exported_names_is_refused(tmp_path):
         [pa.array(["e"]), pa.array(["en"]), pa.array(["fr"])], ["entity", "language", "language"]
     )
     pq.write_table(twice, tmp_path / "names.parquet")
-    assert "'language' stands twice" in refusal(lambda: list(read_source(str(tmp_path), ReadContext())))
+    assert "'language' is in the header twice" in refusal(lambda: list(read_source(str(tmp_path), ReadContext())))
 
 
 PACK = {"name": "mine", "title": "Mine", "description": "x", "licence": "CC0", "domain": "d"}

@@ -189,7 +189,7 @@ def test_a_place_to_write_that_is_none(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", HEADER + "a,p,b\n")
     (tmp_path / "folder.duckdb").mkdir()
     assert "is a folder" in refusal([file], tmp_path / "folder.duckdb")
-    assert "ends in .duckdb" in refusal([file], tmp_path / "kb.db")
+    assert "must end in .duckdb" in refusal([file], tmp_path / "kb.db")
     assert "cannot be created" in refusal([file], tmp_path / "a.csv" / "kb.duckdb")
     write(tmp_path / "text.duckdb", "this is no database " * 1000)
     assert "is no knowledge base" in refusal([file], tmp_path / "text.duckdb")

@@ -69,8 +69,8 @@ BAD_ROWS = [
     ("a,p,,,,", "a fact has either an object or a value"),
     ("a,p,,nan,,", "the value nan is no number"),
     ("a,p,,-inf,,", "the value -inf is no number"),
-    ("a,p,,1_000,,", "value is '1_000', and should be a number"),
-    ("a,p,,many,,", "value is 'many', and should be a number"),
+    ("a,p,,1_000,,", "value must be a number, got '1_000'"),
+    ("a,p,,many,,", "value must be a number, got 'many'"),
     ('"""text""@en",p,b,,,', 'the subject "text"@en is a literal'),
     (",p,b,,,", "the subject is empty"),
     ("  ,p,b,,,", "the subject is empty"),
@@ -118,20 +118,20 @@ def test_bad_rows_are_counted_exactly_and_all_others_kept(tmp_path: Path) -> Non
 
 
 BAD_JSON_ROWS = [
-    ('{"subject": "a", "predicate": "p", "value": true}', "value is true, and should be a number"),
+    ('{"subject": "a", "predicate": "p", "value": true}', "value must be a number, got true"),
     ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 400 + "}", "value is 1000"),
     ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 5000 + "}", "JSON that is too large"),
     ('{"subject": "a", "predicate": "p", "value": Infinity}', "the value inf is no number"),
-    ('{"subject": "a", "predicate": "p", "value": {}}', "value is {}, and should be a number"),
+    ('{"subject": "a", "predicate": "p", "value": {}}', "value must be a number, got {}"),
     (
         '{"subject": "\\ud800", "predicate": "p", "object": "o"}',
         "subject is '\\ud800', which has half of a char",
     ),
-    ('{"subject": ["a"], "predicate": "p", "object": "o"}', 'subject is ["a"], and should be a text'),
+    ('{"subject": ["a"], "predicate": "p", "object": "o"}', 'subject must be a text, got ["a"]'),
     ('{"subject": "a", "predicate": "p", "object": "o", "premises": [1, [2]]}', "premises is [2], and should"),
     ('{"subject": "a", "predicate": "p"}', "a fact has either an object or a value"),
     ("[" * 100_000, "JSON that is too large"),
-    ("[1]", "a row is a JSON object, and this is list"),
+    ("[1]", "a row must be a JSON object, got list"),
     ("{", "not valid JSON"),
 ]
 
@@ -201,11 +201,11 @@ def test_empty_files_and_headers_without_rows(kb, tmp_path: Path) -> None:
 
 
 def test_a_column_that_stands_twice_is_refused(kb, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a.csv:1: the column 'subject' stands twice"):
+    with pytest.raises(InputError, match=r"a.csv:1: the column 'subject' is in the header twice"):
         kb(write(tmp_path / "a.csv", "subject,subject,predicate,object\na,b,p,c\n"))
     table = pa.Table.from_arrays([pa.array(["a"])] * 4, names=["subject", "predicate", "object", "object"])
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="the column 'object' stands twice"):
+    with pytest.raises(InputError, match="the column 'object' is in the header twice"):
         kb(str(tmp_path / "a.parquet"))
 
 
@@ -248,7 +248,7 @@ def test_columns_are_mapped_and_filled_with_constants(kb, tmp_path: Path) -> Non
         kb(file, options={"map.subject": "persn"})
     with pytest.raises(InputError, match=r"no option 'map.subjct'; did you mean 'map.subject'"):
         kb(file, options={"map.subjct": "person"})
-    with pytest.raises(InputError, match="--constant value: value is 'x', and should be a number"):
+    with pytest.raises(InputError, match="--constant value: value must be a number, got 'x'"):
         kb(file, options={**options, "constant.value": "x"})
 
 

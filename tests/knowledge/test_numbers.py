@@ -76,8 +76,8 @@ def test_what_cannot_be_converted_is_refused():
             ("m", "kg", "m measures length and kg mass: they cannot be compared"),
             ("m", None, "a number without a unit cannot be compared with one in m"),
             (None, "kg", "a number without a unit cannot be compared with one in kg"),
-            ("m", "furlong", "m cannot be told in furlong: merkhet does not know the unit 'furlong'"),
-            ("furlong", "m", "merkhet does not know the unit 'furlong'"),
+            ("m", "furlong", "m cannot be converted to furlong: unknown unit 'furlong'"),
+            ("furlong", "m", "unknown unit 'furlong'"),
         ],
     )
 

@@ -130,7 +130,7 @@ def test_an_unknown_part_is_refused():
     knowledge = knowledge_of([("a", LOW, "b")])
     with pytest.raises(InputError, match="did you mean 'subclass'"):
         read_ontology(knowledge, predicates={"subclas": ["below"]})
-    with pytest.raises(InputError, match="should be a list"):
+    with pytest.raises(InputError, match="must be a list"):
         read_ontology(knowledge, predicates={"subclass": "below"})
 
 

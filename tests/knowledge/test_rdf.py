@@ -158,9 +158,9 @@ def test_where_names_the_line_or_the_triple(tmp_path: Path) -> None:
 
 def test_chunks_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("merkhet.knowledge.sources.rdf.ROWS_IN_CHUNK", 100)
-    monkeypatch.setattr(ntriples, "_LINES_AT_ONCE", 50)
-    monkeypatch.setattr(ntriples, "_KEPT", 30)
-    monkeypatch.setattr(triples, "_USES_KEPT", 5)
+    monkeypatch.setattr(ntriples, "_LINES_PER_BLOCK", 50)
+    monkeypatch.setattr(ntriples, "_MAX_CACHED", 30)
+    monkeypatch.setattr(triples, "_MAX_CACHED_USES", 5)
     text = "".join(f"<http://e.org/{n}> <http://e.org/p{n % 9}> <http://e.org/{n + 1}> .\r\n" for n in range(1000))
     _, chunks = read(written(tmp_path / "many.nt", text))
     assert max(chunk.facts.num_rows for chunk in chunks) <= 150
@@ -173,16 +173,16 @@ def test_relative_iris_do_not_depend_on_the_machine(tmp_path: Path) -> None:
     assert set(facts_of(chunks)) == {(root, f"{root}#p", f"{root}a"), (f"{root}x", f"{root}y", f"{root}b")}
     _, chunks = read(tmp_path / "my file.ttl", options={"base": "http://e.org/o"})
     assert ("http://e.org/o", "http://e.org/o#p", "http://e.org/a") in facts_of(chunks)
-    with pytest.raises(InputError, match="the option base is 'here', which is no absolute IRI"):
+    with pytest.raises(InputError, match="the option base must be an absolute IRI, got 'here'"):
         read(tmp_path / "my file.ttl", options={"base": "here"})
 
 
 def test_options(tmp_path: Path) -> None:
     path = written(tmp_path / "data.txt", SMALL)
     assert facts_of(read(path, options={"format": "turtle"})[1]) == Counter(SMALL_FACTS)
-    with pytest.raises(InputError, match=r"data\.txt: the name does not tell the RDF format"):
+    with pytest.raises(InputError, match=r"data\.txt: the suffix does not tell the RDF format"):
         read(path)
-    with pytest.raises(InputError, match="there is no RDF format 'turtel'; did you mean 'turtle'"):
+    with pytest.raises(InputError, match="unknown RDF format 'turtel'; did you mean 'turtle'"):
         read(path, options={"format": "turtel"})
     with pytest.raises(InputError, match="this source has no option 'lang'"):
         read(path, options={"lang": "de"})

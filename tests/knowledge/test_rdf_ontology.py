@@ -82,7 +82,7 @@ def test_lists_that_do_not_end_are_refused(tmp_path: Path) -> None:
     for tail in ("", "_:l rdf:rest _:l ."):
         text = ":r owl:propertyChainAxiom _:l . _:l rdf:first :p . " + tail
         with pytest.raises(
-            InputError, match=r"o\.ttl: the list in owl:propertyChainAxiom of http://e\.org/r is not whole"
+            InputError, match=r"o\.ttl: the list in owl:propertyChainAxiom of http://e\.org/r is incomplete"
         ):
             turtle_facts(tmp_path, text)
         reading, facts = turtle_facts(tmp_path, text, skip_bad=True)

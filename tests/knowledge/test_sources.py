@@ -88,15 +88,15 @@ def test_a_broken_table_is_refused_by_file_and_line(tmp_path):
     check_all(
         check,
         [
-            ("subject,object\na,b\n", ":1: the column 'predicate' is missing; say which it is: --map predicate=COLUMN"),
+            ("subject,object\na,b\n", ":1: the column 'predicate' is missing; map one: --map predicate=COLUMN"),
             ("subject,predicat,object\na,p,b\n", ":1: there is no column 'predicat'"),
-            ("", ":1: the column 'subject' is missing; say which it is: --map subject=COLUMN"),
+            ("", ":1: the column 'subject' is missing; map one: --map subject=COLUMN"),
             ("subject,predicate,object\na,p,b\na,p,b,c\n", ":3: 4 cells where the header has 3. Mend the row."),
             ("subject,predicate,object\na,p\n", ":2: 2 cells where the header has 3. Mend the row."),
             ("subject,predicate,object\na,,b\n", ":2: the predicate is empty. Mend the row."),
             (
                 "subject,predicate,value\na,p,3\n\nb,p,many\n",
-                ":4: value is 'many', and should be a number. Mend the row.",
+                ":4: value must be a number, got 'many'. Mend the row.",
             ),
             ("subject,predicate,object,value\na,p,b,3\n", ":2: a fact has either an object or a value"),
             ("subject,predicate,object,value\na,p,,\n", ":2: a fact has either an object or a value"),
@@ -161,7 +161,7 @@ def test_a_pack_that_is_not_utf8_or_no_pack(tmp_path):
     assert refusal(folder) == f"{folder} is no knowledge pack: it has no pack.yaml"
     make_pack(folder)
     (folder / "facts.csv").unlink()
-    assert refusal(folder) == f"there is no file {folder}/facts.csv; it should hold a table of facts"
+    assert refusal(folder) == f"there is no file {folder}/facts.csv; a pack needs a table of facts"
 
 
 def test_an_unknown_place_gets_the_nearest_pack():

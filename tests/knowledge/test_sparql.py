@@ -253,7 +253,7 @@ def test_a_server_without_offset_or_limit_is_refused(ask, proxy):
     proxy.behave = lambda query, number: ("rewrite", lambda text: re.sub(r"OFFSET \d+", "", text))
     assert "does not go on where the last one ended" in refusal(ask, page=50)
     proxy.behave = lambda query, number: ("rewrite", lambda text: re.sub(r"LIMIT \d+", "", text))
-    assert f"it gave {ROWS} rows, and was asked for 50" in refusal(ask, page=50, cache="no")
+    assert f"it returned {ROWS} rows instead of 50" in refusal(ask, page=50, cache="no")
 
 
 def test_virtuoso_sorts_inside_where_it_will_not_sort_and_cut(ask, proxy, store):

@@ -41,10 +41,10 @@ from merkhet.knowledge.sparql_queries import bundled_queries
         ("SELECT ?label { ?s ?p ?label }", "has no column ?entity;"),
         ("SELECT ?entity { ?entity ?p ?label }", "has no column ?label;"),
         ("SELECT ?x ?y { ?x ?p ?y }", "has no column ?subject;"),
-        ("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", "is a CONSTRUCT query; merkhet reads the rows of SELECT queries"),
+        ("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", "is a CONSTRUCT query; merkhet reads SELECT queries only"),
         ("PREFIX ask: <http://a> ASK { ?s ?p ?o }", "is a ASK query"),
-        ("SELECT ?subject ?predicate ?object { ?subject", "is no whole SELECT query"),
-        ("SELECT ?entity ?label { ?entity {{lable}} ?label }", "has a place {{lable}}, which nothing fills"),
+        ("SELECT ?subject ?predicate ?object { ?subject", "is no complete SELECT query"),
+        ("SELECT ?entity ?label { ?entity {{lable}} ?label }", "has an unknown placeholder {{lable}}"),
     ],
 )
 def test_queries_that_say_nothing_are_refused_unasked(ask, proxy, query, said):
@@ -121,33 +121,33 @@ def test_an_own_query_with_places(ask, proxy, store):
     assert len(triples(ask(query, predicates=["http://example.org/age"])[0])) == PEOPLE
     assert "VALUES ?predicate { <http://example.org/age> }" in proxy.asked[0]
     assert triples(ask(query)[0]) == expected(store)
-    assert "stands for no IRI" in refusal(ask, query, predicates=["> } DROP ALL {"])
+    assert "is no IRI" in refusal(ask, query, predicates=["> } DROP ALL {"])
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"quary": "x"}, "this source has no option 'quary'; did you mean 'query'?"),
-        ({"page": "1"}, "the option 'page' is '1', and should be a whole number of 2 or more"),
+        ({"page": "1"}, "the option 'page' must be an integer ≥ 2, got '1'"),
         ({"page": "many"}, "'page' is 'many'"),
         ({"retries": "-1"}, "'retries' is '-1'"),
         ({"timeout": "0"}, "'timeout' is '0'"),
         ({"cache": "refesh"}, "the option 'cache' cannot be 'refesh'; did you mean 'refresh'?"),
         ({"count": "maybe"}, "the option 'count' cannot be 'maybe'"),
         ({"user-agent": "a\nb"}, "'user-agent' should be a line"),
-        ({"endpoint": "http://x"}, "the place is an endpoint already"),
-        ({"class": "dbo:City"}, "has no place for the option 'class'"),
-        ({"class": "no such"}, "'no such' stands for no IRI"),
-        ({"single-value": "yes"}, "it can only be 'functional'"),
+        ({"endpoint": "http://x"}, "the location is already an endpoint"),
+        ({"class": "dbo:City"}, "has no placeholder for the option 'class'"),
+        ({"class": "no such"}, "'no such' is no IRI"),
+        ({"single-value": "yes"}, "the option 'single-value' must be 'functional', got 'yes'"),
         (
             {"query": "wikidata-fact"},
             "there is no ready query and no query file 'wikidata-fact'; did you mean 'wikidata-facts'?",
         ),
         ({"query": "gone.rq"}, "there is no query file gone.rq"),
-        ({"query": ""}, "say what to ask the endpoint: query=FILE.rq"),
-        ({"query": "wikidata-facts"}, "is asked for one property at a time; say which predicates"),
+        ({"query": ""}, "the endpoint needs exactly one of query=FILE.rq"),
+        ({"query": "wikidata-facts"}, "reads one property at a time; name the predicates"),
         ({"query": "dbpedia-instances"}, "dbpedia-instances needs the option 'class', such as class=dbo:City"),
-        ({"schema": "x.yaml"}, "say what to ask the endpoint"),
+        ({"schema": "x.yaml"}, "the endpoint needs exactly one of query="),
     ],
 )
 def test_options_are_checked_before_anything_is_asked(ask, proxy, tmp_path, options, said):
@@ -162,10 +162,10 @@ def test_options_are_checked_before_anything_is_asked(ask, proxy, tmp_path, opti
 def test_a_query_file_as_the_place(ask, proxy, store, tmp_path):
     file = tmp_path / "mine.rq"
     file.write_text("\ufeff" + ALL, encoding="utf-8")
-    assert "say whom to ask, with the option endpoint=https://" in refusal(ask, None, file)
+    assert "name the endpoint with the option endpoint=https://" in refusal(ask, None, file)
     assert triples(ask(None, file, endpoint=proxy.address)[0]) == expected(store)
     assert "leave out the option 'query'" in refusal(ask, "x", file, endpoint=proxy.address)
-    assert "should begin with http://" in refusal(ask, None, file, endpoint="ftp://example.org/")
+    assert "must begin with http://" in refusal(ask, None, file, endpoint="ftp://example.org/")
 
 
 def test_a_schema_builds_the_queries(ask, proxy, tmp_path):
@@ -190,10 +190,10 @@ def test_a_schema_builds_the_queries(ask, proxy, tmp_path):
     [
         ("propertys: [P39]", "a schema has no key 'propertys'; did you mean 'properties'?"),
         ("properties: []", "'properties' is missing or empty"),
-        ("properties: [P39]\nlanguages: [no]", "'languages' should be a list of texts (put quotes around no and on)"),
-        ("properties: [capital]", "'capital' stands for no IRI"),
-        ("properties: [P39]\nlimit: 0", "'limit' is 0"),
-        ("- P39", "a schema is a mapping"),
+        ("properties: [P39]\nlanguages: [no]", "'languages' must be a list of texts (put quotes around no and on)"),
+        ("properties: [capital]", "'capital' is no IRI"),
+        ("properties: [P39]\nlimit: 0", "'limit' must be an integer ≥ 1, got 0"),
+        ("- P39", "a schema must be a mapping"),
         ("properties: [P39", "is not valid YAML"),
     ],
 )

@@ -289,7 +289,10 @@ def test_a_bad_dictionary_is_refused(tmp_path_factory):
         check,
         [
             ({"entities": "10623\n<London>\t1\n"}, "entity2id.txt:1: a name, a tab and a number are expected"),
-            ({"entities": "<London>\t1\n<Paris>\t1\n"}, "entity2id.txt:2: 1 stands for 'London' already"),
+            (
+                {"entities": "<London>\t1\n<Paris>\t1\n"},
+                "entity2id.txt:2: 1 is the number of both 'London' and 'Paris'",
+            ),
             ({"relations": "<>\t1\n"}, "relation2id.txt:1: a name, a tab and a number are expected"),
         ],
     )

@@ -1,4 +1,4 @@
-"""Queries for an endpoint: ready ones, those in files, those built from a schema, and how they are cut into pages."""
+"""SPARQL queries: bundled ones, files, and those built from a schema, parsed for paging."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from merkhet.core.text_formats import parse_yaml
 from merkhet.knowledge._iris import full_iri, short_name
 
 COUNT = "merkhetCount"
-"""The column in which a count of rows comes back."""
+"""The column of a row count."""
 _FOLDER = Path(__file__).parent / "queries"
 _DIRECT = "http://www.wikidata.org/prop/direct/"
 _PLACEHOLDER = re.compile(r"\{\{([a-z-]+)(!?)\}\}")
@@ -39,25 +39,29 @@ _OTHER_FORMS = ("CONSTRUCT", "ASK", "DESCRIBE", "INSERT", "DELETE", "LOAD", "CLE
 
 @dataclass(frozen=True)
 class Query:
-    """A SELECT query: its name for messages, its text, how many rows are wanted, whether it asks for the predicates."""
+    """A SELECT query."""
 
     name: str
+    """The name in messages."""
     text: str
     limit: int | None = None
+    """The number of rows to read; None for all."""
     asks_predicates: bool = False
+    """Whether the query itself filters by predicate."""
 
     @cached_property
     def parts(self) -> SelectParts:
-        """The query taken apart; refuses what is no SELECT query."""
+        """The parts of the query.
+
+        Raises:
+            InputError: The text is no SELECT query.
+        """
         return parse_select(self.text, self.name)
 
 
 @dataclass(frozen=True)
 class SelectParts:
-    """A SELECT query taken apart, so that it can be asked page by page and its rows counted.
-
-    ``variables`` are the selected ones; for ``SELECT *`` all that stand in the query.
-    """
+    """The parts of a SELECT query, from which page and count queries are built."""
 
     prologue: str
     head: str
@@ -65,23 +69,26 @@ class SelectParts:
     rest: str
     values: str
     variables: tuple[str, ...]
+    """The selected variables; all variables of the query for ``SELECT *``."""
     ordered: bool
+    """Whether the query has ORDER BY."""
     sliced: bool
+    """Whether the query has LIMIT or OFFSET."""
 
     def page(self, limit: int, offset: int, nested: bool = False) -> str:
-        """The query for some of its rows in an order that is the same each time.
+        """Return the query for a page of rows in a stable order.
 
-        ``nested`` sorts inside and cuts outside: Virtuoso sorts no more than 10,000 rows if it has to cut them too.
+        ``nested`` sorts in a subquery and slices outside it: Virtuoso sorts at most 10,000 rows if it also slices them.
         """
         slice_ = f"LIMIT {limit} OFFSET {offset}"
         if nested:
-            return self._around("SELECT *", self._order(), slice_)
+            return self._wrap("SELECT *", self._order(), slice_)
         body = f"{self.head} {self.dataset} {self.rest}".strip()
         return f"{self.prologue}{body}\n{self._order()}\n{slice_}\n{self.values}"
 
     def count(self) -> str:
-        """A query that counts the rows of this one."""
-        return self._around(f"SELECT (COUNT(*) AS ?{COUNT})", "", "")
+        """Return the query that counts the rows of this one."""
+        return self._wrap(f"SELECT (COUNT(*) AS ?{COUNT})", "", "")
 
     def _order(self) -> str:
         keys = " ".join(f"?{name}" for name in self.variables)
@@ -89,131 +96,145 @@ class SelectParts:
             return ""
         return keys if self.ordered else f"ORDER BY {keys}"
 
-    def _around(self, select: str, order: str, slice_: str) -> str:
-        # A subquery cannot say FROM: the outer query says it for both.
+    def _wrap(self, select: str, order: str, slice_: str) -> str:
+        # FROM is not allowed in a subquery, so the outer query has it for both.
         inner = f"{self.head} {self.rest}\n{order}\n{self.values}"
         return f"{self.prologue}{select} {self.dataset}\nWHERE {{ {{\n{inner}\n}} }}\n{slice_}"
 
 
 def parse_select(text: str, name: str) -> SelectParts:
-    """Find the parts of a SELECT query; what stands in strings, comments, IRIs and braces is not taken for them."""
+    """Find the parts of a SELECT query, ignoring strings, comments, IRIs and nested braces."""
     depth = 0
     start = end = -1
-    marks: dict[str, int] = {}
+    clause_starts: dict[str, int] = {}
     selected: list[str] = []
-    everywhere: dict[str, None] = {}
-    clause, star = False, False
+    all_variables: dict[str, None] = {}
+    in_select_clause, selects_all = False, False
     dataset: list[tuple[int, int]] = []
     previous = ""
     for token in _TOKEN.finditer(text):
-        kind, found = token.lastgroup, token.group()
-        word = found.upper() if kind == "word" else ""
-        if kind == "skip" or found.isspace():
+        kind, matched = token.lastgroup, token.group()
+        word = matched.upper() if kind == "word" else ""
+        if kind == "skip" or matched.isspace():
             continue
         if start < 0:
             if word in _OTHER_FORMS:
-                raise InputError(f"{name} is a {word} query; merkhet reads the rows of SELECT queries")
+                raise InputError(f"{name} is a {word} query; merkhet reads SELECT queries only")
             if word == "SELECT":
-                start, clause = token.start(), True
+                start, in_select_clause = token.start(), True
         elif kind == "open":
-            clause = clause and found != "{"
+            in_select_clause = in_select_clause and matched != "{"
             depth += 1
         elif kind == "close":
             depth -= 1
         elif kind == "variable":
-            everywhere[token["variable"]] = None
-            if clause and (depth == 0 or previous == "AS"):
+            all_variables[token["variable"]] = None
+            if in_select_clause and (depth == 0 or previous == "AS"):
                 selected.append(token["variable"])
         elif depth == 0:
-            star = star or (clause and kind == "star")
-            clause = clause and word not in ("FROM", "WHERE", "WITH")
+            selects_all = selects_all or (in_select_clause and kind == "star")
+            in_select_clause = in_select_clause and word not in ("FROM", "WHERE", "WITH")
             if kind == "iri" and dataset and dataset[-1][1] < 0:
                 dataset[-1] = (dataset[-1][0], token.end())
             elif word == "FROM":
                 dataset.append((token.start(), -1))
             elif word in ("ORDER", "LIMIT", "OFFSET", "VALUES"):
-                marks.setdefault(word, token.start())
+                clause_starts.setdefault(word, token.start())
         previous = word
         end = token.end()
-    if start < 0 or depth != 0 or not everywhere:
-        raise InputError(f"{name} is no whole SELECT query; look at its braces and at its first word")
-    cut = marks.get("VALUES", end)
-    first, after = (dataset[0][0], dataset[-1][1]) if dataset else (cut, cut)
+    if start < 0 or depth != 0 or not all_variables:
+        raise InputError(f"{name} is no complete SELECT query; check its braces and its first word")
+    values_start = clause_starts.get("VALUES", end)
+    dataset_start, dataset_end = (dataset[0][0], dataset[-1][1]) if dataset else (values_start, values_start)
     return SelectParts(
         prologue=text[:start],
-        head=text[start:first],
-        dataset=text[first:after],
-        rest=text[after:cut],
-        values=text[cut:end],
-        variables=tuple(dict.fromkeys(everywhere if star else selected)),
-        ordered="ORDER" in marks,
-        sliced="LIMIT" in marks or "OFFSET" in marks,
+        head=text[start:dataset_start],
+        dataset=text[dataset_start:dataset_end],
+        rest=text[dataset_end:values_start],
+        values=text[values_start:end],
+        variables=tuple(dict.fromkeys(all_variables if selects_all else selected)),
+        ordered="ORDER" in clause_starts,
+        sliced="LIMIT" in clause_starts or "OFFSET" in clause_starts,
     )
 
 
 def bundled_queries() -> dict[str, str]:
-    """Name and one line about each ready query."""
+    """Return the name and the first line of each bundled query."""
     return {path.stem: _first_line(path) for path in sorted(_FOLDER.glob("*.rq"))}
 
 
-def find_query(given: str) -> tuple[str, str]:
-    """Name and text of a query: that of a file, or the ready one called so; refuses what is neither."""
-    path = Path(given)
-    known = {file.stem: file for file in _FOLDER.glob("*.rq")}
-    if given not in known and not path.is_file():
+def find_query(name: str) -> tuple[str, str]:
+    """Return the name and text of a query file or a bundled query.
+
+    Raises:
+        InputError: There is neither.
+    """
+    path = Path(name)
+    bundled = {file.stem: file for file in _FOLDER.glob("*.rq")}
+    if name not in bundled and not path.is_file():
         if path.suffix == ".rq":
             raise InputError(f"there is no query file {path}")
-        raise InputError(f"there is no ready query and no query file {given!r}; {did_you_mean(given, known)}")
-    return given, _read_text(known.get(given, path))
+        raise InputError(f"there is no ready query and no query file {name!r}; {did_you_mean(name, bundled)}")
+    return name, _read_text(bundled.get(name, path))
 
 
-def fill_query(name: str, text: str, values: Mapping[str, str], predicates: Sequence[str]) -> Iterator[Query]:
-    """The query with what was chosen put in its places, once for each predicate if it has a place for one.
+def fill_template(name: str, text: str, values: Mapping[str, str], predicates: Sequence[str]) -> Iterator[Query]:
+    """Yield the query with its placeholders filled, once for each predicate if it has the placeholder ``property``.
 
-    A line with a place for which nothing was chosen is left out; ``{{name!}}`` must be filled, and is refused else.
+    A line with an unfilled placeholder is left out; ``{{name!}}`` must be filled.
+
+    Raises:
+        InputError: A placeholder is unknown, or a required one is not filled.
     """
-    places = {place for line in text.splitlines() for place, _ in _places(line)}
+    placeholders = {placeholder for line in text.splitlines() for placeholder, _ in _placeholders(line)}
     known = ("property", "predicates", "languages", "class", "functional")
-    for place in places:
-        if place not in known:
-            raise InputError(f"{name} has a place {{{{{place}}}}}, which nothing fills; {did_you_mean(place, known)}")
-    for option, place in (("class", "class"), ("single-value", "functional")):
-        if values.get(place) and place not in places:
-            raise InputError(f"{name} has no place for the option {option!r}; leave it out")
-    values = {**values, "predicates": " ".join(f"<{iri_of(predicate)}>" for predicate in predicates)}
-    if "property" not in places:
-        yield Query(name, _fill(name, text, values), asks_predicates="predicates" in places)
+    for placeholder in placeholders:
+        if placeholder not in known:
+            raise InputError(
+                f"{name} has an unknown placeholder {{{{{placeholder}}}}}; {did_you_mean(placeholder, known)}"
+            )
+    for option, placeholder in (("class", "class"), ("single-value", "functional")):
+        if values.get(placeholder) and placeholder not in placeholders:
+            raise InputError(f"{name} has no placeholder for the option {option!r}; omit the option")
+    values = {**values, "predicates": " ".join(f"<{require_iri(predicate)}>" for predicate in predicates)}
+    if "property" not in placeholders:
+        yield Query(name, _fill_lines(name, text, values), asks_predicates="predicates" in placeholders)
         return
     if not predicates:
-        raise InputError(f"{name} is asked for one property at a time; say which predicates to import, such as P39")
+        raise InputError(f"{name} reads one property at a time; name the predicates to import, such as P39")
     for predicate in predicates:
-        short = short_name(iri_of(predicate))
+        short = short_name(require_iri(predicate))
         if not re.fullmatch(r"P[1-9]\d*", short):
-            raise InputError(f"{name} is about Wikidata, and {predicate!r} is no property of it; write one such as P39")
-        yield Query(f"{name} {short}", _fill(name, text, {**values, "property": short}), asks_predicates=True)
+            raise InputError(f"{name} reads Wikidata, and {predicate!r} is no Wikidata property; write one such as P39")
+        yield Query(f"{name} {short}", _fill_lines(name, text, {**values, "property": short}), asks_predicates=True)
 
 
 def schema_queries(file: Path, predicates: Sequence[str], languages: Sequence[str]) -> Iterator[Query]:
-    """The queries for a schema: facts of each property, and names of what they join if languages are chosen.
+    """Yield the queries of a schema: facts of each property, and names of their entities if languages are chosen.
 
-    A schema is YAML with ``properties``, and if wanted ``classes`` (of the subjects), ``limit`` (facts of a property)
-    and ``languages`` (of names). Chosen predicates narrow the properties; chosen languages go before the schema's.
+    A schema is YAML with ``properties``, and optionally ``classes`` (of the subjects), ``limit`` (facts of a property)
+    and ``languages`` (of names).
+
+    Args:
+        file: The schema.
+        predicates: The properties to read; empty for all.
+        languages: The languages of names, instead of the schema's.
     """
     schema = _read_schema(file)
-    classes = [iri_of(text, str(file)) for text in schema["classes"]]
-    chosen = {short_name(iri_of(predicate)) for predicate in predicates}
+    classes = [require_iri(text, str(file)) for text in schema["classes"]]
+    selected = {short_name(require_iri(predicate)) for predicate in predicates}
     quoted = ", ".join(f'"{language}"' for language in check_languages(languages or schema["languages"]))
     limit = schema["limit"]
-    for given in schema["properties"]:
-        iri = iri_of(given, str(file))
+    for property_name in schema["properties"]:
+        iri = require_iri(property_name, str(file))
         short = short_name(iri)
-        if chosen and short not in chosen:
+        if selected and short not in selected:
             continue
         wikidata = re.fullmatch(r"P[1-9]\d*", short)
         step = f"<{_DIRECT}{short}>" if wikidata else f"<{iri}>"
         body = f"?subject {step} ?object ."
         if classes:
-            # Wikidata says what a thing is by P31, all others by rdf:type.
+            # Wikidata states types by P31, all others by rdf:type.
             kind = f"<{_DIRECT}P31>" if wikidata else "a"
             body += f" ?subject {kind} ?class . VALUES ?class {{ {' '.join(f'<{each}>' for each in classes)} }}"
         name = f"{file.name} {short}"
@@ -222,23 +243,31 @@ def schema_queries(file: Path, predicates: Sequence[str], languages: Sequence[st
         if quoted:
             cut = f" ORDER BY ?subject ?object LIMIT {limit}" if limit else ""
             joined = f"{{ SELECT DISTINCT ?subject ?object WHERE {{ {body} }}{cut} }}"
-            yield Query(f"{name} names", _names_query(joined, iri_of(short), quoted), asks_predicates=True)
+            yield Query(f"{name} names", _names_query(joined, require_iri(short), quoted), asks_predicates=True)
 
 
-def iri_of(name: str, where: str = "") -> str:
-    """The IRI of a name that goes into a query; refuses a name that stands for none."""
+def require_iri(name: str, where: str = "") -> str:
+    """Return the IRI of a name for a query.
+
+    Raises:
+        InputError: The name stands for no IRI.
+    """
     iri = full_iri(name)
     if iri is None or re.search(r'[<>"{}|^`\\\x00-\x20]', iri):
-        place = f"{where}: " if where else ""
-        raise InputError(f"{place}{name!r} stands for no IRI; write P39, Q515, dbo:birthPlace or a whole IRI")
+        location = f"{where}: " if where else ""
+        raise InputError(f"{location}{name!r} is no IRI; write P39, Q515, dbo:birthPlace or a full IRI")
     return iri
 
 
 def check_languages(languages: Sequence[str]) -> Sequence[str]:
-    """The languages as they are; refuses what is no language tag, as it would go into a query."""
+    """Return the languages.
+
+    Raises:
+        InputError: One of them is no language tag.
+    """
     for language in languages:
         if not re.fullmatch(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*", language):
-            raise InputError(f"{language!r} is no language; write a tag such as en or zh-hans")
+            raise InputError(f"{language!r} is no language tag; write one such as en or zh-hans")
     return languages
 
 
@@ -258,19 +287,19 @@ SELECT DISTINCT ?entity ?label ?alias ?language WHERE {{
 """
 
 
-def _fill(name: str, text: str, values: Mapping[str, str]) -> str:
+def _fill_lines(name: str, text: str, values: Mapping[str, str]) -> str:
     lines = []
     for line in text.splitlines():
-        places = _places(line)
-        for place, needed in places:
-            if needed and not values.get(place):
-                raise InputError(f"{name} needs the option {place!r}, such as {place}=dbo:City")
-        if all(values.get(place) for place, _ in places):
-            lines.append(_PLACEHOLDER.sub(lambda found: values[found[1]], line) if places else line)
+        placeholders = _placeholders(line)
+        for placeholder, needed in placeholders:
+            if needed and not values.get(placeholder):
+                raise InputError(f"{name} needs the option {placeholder!r}, such as {placeholder}=dbo:City")
+        if all(values.get(placeholder) for placeholder, _ in placeholders):
+            lines.append(_PLACEHOLDER.sub(lambda match: values[match[1]], line) if placeholders else line)
     return "\n".join(lines)
 
 
-def _places(line: str) -> list[tuple[str, str]]:
+def _placeholders(line: str) -> list[tuple[str, str]]:
     return [] if line.lstrip().startswith("#") else _PLACEHOLDER.findall(line)
 
 
@@ -286,22 +315,22 @@ def _read_text(path: Path) -> str:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
 
 
-def _read_schema(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        raise InputError(f"there is no file {file}; it should hold a schema with 'properties'")
-    given = parse_yaml(_read_text(file), str(file))
-    if not isinstance(given, dict):
-        raise InputError(f"{file}: a schema is a mapping with the key 'properties', and this is none")
-    for key in given:
+def _read_schema(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError(f"there is no schema file {path}")
+    content = parse_yaml(_read_text(path), str(path))
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: a schema must be a mapping with the key 'properties'")
+    for key in content:
         if key not in _SCHEMA_KEYS:
-            raise InputError(f"{file}: a schema has no key {str(key)!r}; {did_you_mean(str(key), _SCHEMA_KEYS)}")
-    schema: dict[str, Any] = {key: given.get(key) or [] for key in ("properties", "classes", "languages")}
+            raise InputError(f"{path}: a schema has no key {str(key)!r}; {did_you_mean(str(key), _SCHEMA_KEYS)}")
+    schema: dict[str, Any] = {key: content.get(key) or [] for key in ("properties", "classes", "languages")}
     for key, names in schema.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InputError(f"{file}: {key!r} should be a list of texts (put quotes around no and on)")
+            raise InputError(f"{path}: {key!r} must be a list of texts (put quotes around no and on)")
     if not schema["properties"]:
-        raise InputError(f"{file}: 'properties' is missing or empty; name at least one, such as P39 or dbo:birthPlace")
-    limit = schema["limit"] = given.get("limit")
+        raise InputError(f"{path}: 'properties' is missing or empty; name at least one, such as P39 or dbo:birthPlace")
+    limit = schema["limit"] = content.get("limit")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise InputError(f"{file}: 'limit' is {limit!r}, and should be a whole number above 0")
+        raise InputError(f"{path}: 'limit' must be an integer ≥ 1, got {limit!r}")
     return schema

@@ -1,1 +1,1 @@
-"""One module a format: each reads a place and gives a Chunk."""
+"""Readers of knowledge, one module for each format; each yields chunks."""

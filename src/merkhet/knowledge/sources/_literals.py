@@ -1,4 +1,4 @@
-"""RDF literals as merkhet keeps them: numbers with a unit, days without a time, everything else as quoted text."""
+"""RDF literals as objects, values and units."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NUMBERS = frozenset(
         *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
     )
 )
-_UNITS = PREFIXES["dbt"]
+_UNIT_NAMESPACE = PREFIXES["dbt"]
 _YEAR, _MONTH, _DAY = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})", r"-(?:0[1-9]|1[0-2])", r"-(?:0[1-9]|[12][0-9]|3[01])"
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
 _TIME = r"T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
-# What is kept of a time is the first group.
+# The first group is the stored part of a time.
 _TIMES = {
     XSD + name: re.compile(pattern)
     for name, pattern in {
@@ -38,9 +38,10 @@ Literal = tuple[str, str, "str | None"]
 
 
 def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None]:
-    """The object, the value and the unit that stand for a literal; either the object or the value is None.
+    """Return the object, value and unit of a literal; either the object or the value is None.
 
-    Raises ValueError, with the reason, for a number that is none or is not finite, and for a date that is none.
+    Raises:
+        ValueError: A number is invalid or infinite, or a date is invalid.
     """
     text, datatype, language = literal
     if language:
@@ -50,15 +51,15 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
     if datatype in _NUMBERS:
         return None, _number(text, datatype), None
     if datatype in _TIMES:
-        found = _TIMES[datatype].fullmatch(text.strip())
-        if not found:
-            raise ValueError(f"{_shown(text)} is no {short_name(datatype)}")
-        return f'"{found[1]}"', None, None
-    if datatype.startswith(_UNITS):
+        match = _TIMES[datatype].fullmatch(text.strip())
+        if not match:
+            raise ValueError(f"{_quote(text)} is no {short_name(datatype)}")
+        return f'"{match[1]}"', None, None
+    if datatype.startswith(_UNIT_NAMESPACE):
         try:
             return None, _number(text, datatype), short_name(datatype)
         except ValueError:
-            # Some of DBpedia's datatypes are lists of words: "OHC"^^dbt:valvetrain.
+            # Some of DBpedia's datatypes are enumerations: "OHC"^^dbt:valvetrain.
             return f'"{text}"', None, None
     return f'"{text}"', None, None
 
@@ -68,11 +69,11 @@ def _number(text: str, datatype: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    # Python also reads 1_000 and digits of other scripts, which RDF does not.
+    # Python also accepts 1_000 and digits of other scripts, which RDF does not.
     if not math.isfinite(value) or "_" in text or not text.isascii():
-        raise ValueError(f"{_shown(text)} is no finite number ({short_name(datatype)})")
+        raise ValueError(f"{_quote(text)} is no finite number ({short_name(datatype)})")
     return value
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'

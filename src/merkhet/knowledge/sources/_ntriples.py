@@ -1,7 +1,7 @@
-"""N-Triples and N-Quads, line by line: plain lines are split here, every other line is pyoxigraph's.
+"""N-Triples and N-Quads by line: plain lines are split here, others are parsed by pyoxigraph.
 
-Most lines of a large file are ``<subject> <predicate> <object> .`` with single spaces, and their IRIs come again and
-again: a split and three look-ups are some four times faster than a parser, and each IRI is checked by pyoxigraph once.
+Most lines of a large file are ``<subject> <predicate> <object> .`` with single spaces, and their IRIs recur: a split
+and three look-ups are some four times faster than a parser. Pyoxigraph checks each IRI once.
 """
 
 from __future__ import annotations
@@ -15,57 +15,59 @@ from merkhet.core.errors import InputError
 from merkhet.knowledge._iris import PREFIXES, short_name
 from merkhet.knowledge.source_reader import ReadContext, read_blocks
 from merkhet.knowledge.sources._literals import STRING, Literal
-from merkhet.knowledge.sources._oxigraph_terms import Quads, said_by
-from merkhet.knowledge.sources._triple_classifier import Triples
+from merkhet.knowledge.sources._oxigraph_terms import QuadClassifier, syntax_error_reason
+from merkhet.knowledge.sources._triple_classifier import TripleClassifier
 
 BOM_8 = b"\xef\xbb\xbf"
 BOM_16 = (b"\xff\xfe", b"\xfe\xff")
-_LINES_AT_ONCE = 10_000
-_KEPT = 400_000
-# Fewer language tags than there are: those that are surely well-formed.
+_LINES_PER_BLOCK = 10_000
+_MAX_CACHED = 400_000
+# Only the language tags that are surely well-formed.
 _TAG = rb"[A-Za-z]{2,3}(?:-[A-Za-z]{4})?(?:-[A-Za-z]{2})?"
 _LITERAL = re.compile(rb'"([^"\\\r]*)"(?:@(%b)|\^\^(<[^ <>"]+>))?' % _TAG)
 _LANGUAGE_DATATYPES = (PREFIXES["rdf"] + "langString", PREFIXES["rdf"] + "dirLangString")
 
 
-def read_line_format(ox: Any, form: Any, path: Path, context: ReadContext, triples: Triples) -> Iterator[None]:
-    """Sort the triples of a file of lines, pausing after each piece of it.
+def read_line_format(
+    ox: Any, rdf_format: Any, path: Path, context: ReadContext, triples: TripleClassifier
+) -> Iterator[None]:
+    """Classify the triples of a file of lines, yielding after each block.
 
-    A malformed line is refused with its number, or left out and counted.
+    A malformed line is rejected by number, or skipped and counted.
     """
-    lines = _Lines(ox, form, path, context, triples)
+    lines = _LineReader(ox, rdf_format, path, context, triples)
     for first, block in read_blocks(path, context):
         if first == 1:
             if block[0].startswith(BOM_16):
                 raise InputError(f"{path}:1: the text is UTF-16. Save the file as UTF-8.")
             block[0] = block[0].removeprefix(BOM_8)
-        for start in range(0, len(block), _LINES_AT_ONCE):
-            lines.add(block[start : start + _LINES_AT_ONCE], first + start)
+        for start in range(0, len(block), _LINES_PER_BLOCK):
+            lines.add(block[start : start + _LINES_PER_BLOCK], first + start)
             yield
 
 
-class _Lines:
-    """Lines being read, with what was seen before: tokens that are known to be good, and what they stand for."""
+class _LineReader:
+    """Reads lines, with a cache of checked tokens."""
 
-    def __init__(self, ox: Any, form: Any, path: Path, context: ReadContext, triples: Triples) -> None:
+    def __init__(self, ox: Any, rdf_format: Any, path: Path, context: ReadContext, triples: TripleClassifier) -> None:
         self._ox = ox
-        self._form = form
+        self._format = rdf_format
         self._check = ox.NamedNode
-        self._with_graphs = form == ox.RdfFormat.N_QUADS
+        self._with_graphs = rdf_format == ox.RdfFormat.N_QUADS
         self._path = path
         self._context = context
         self._triples = triples
-        self._quads = Quads(ox, triples, context)
+        self._quads = QuadClassifier(ox, triples, context)
         self._entities: dict[bytes, str] = {}
         self._plain: dict[bytes, str] = {}
         self._datatypes: dict[bytes, str] = {}
 
     def add(self, lines: list[bytes], first: int) -> None:
-        """Sort the triples of some lines; those that are not plain come after those that are."""
+        """Classify the triples of some lines; plain lines come first."""
         entities, plain, add, facts = self._entities, self._plain, self._triples.add, self._triples.facts
         graph = None
         with_graphs = self._with_graphs
-        if len(entities) > _KEPT:
+        if len(entities) > _MAX_CACHED:
             entities.clear()
             plain.clear()
         if lines[0].endswith(b"\r"):
@@ -115,8 +117,8 @@ class _Lines:
             raise ValueError("no plain IRI")
         iri = token[1:-1].decode()
         self._check(iri)
-        found = self._entities[token] = short_name(iri)
-        return found
+        name = self._entities[token] = short_name(iri)
+        return name
 
     def _read_literal(self, token: bytes) -> Literal:
         match = _LITERAL.fullmatch(token)
@@ -128,14 +130,14 @@ class _Lines:
         return text.decode(), (self._datatypes.get(datatype) or self._datatype(datatype)) if datatype else STRING, None
 
     def _datatype(self, token: bytes) -> str:
-        found: str = self._check(token[1:-1].decode()).value
-        if found in _LANGUAGE_DATATYPES:
+        datatype: str = self._check(token[1:-1].decode()).value
+        if datatype in _LANGUAGE_DATATYPES:
             raise ValueError("a text in a language without the language")
-        self._datatypes[token] = found
-        return found
+        self._datatypes[token] = datatype
+        return datatype
 
     def _parse(self, text: bytes) -> list[Any]:
-        return list(self._ox.parse(text, format=self._form))
+        return list(self._ox.parse(text, format=self._format))
 
     def _add_odd(self, odd: list[tuple[int, bytes]]) -> None:
         odd = [(number, line) for number, line in odd if line.strip() and not line.lstrip().startswith(b"#")]
@@ -160,6 +162,6 @@ class _Lines:
 def _reason(line: bytes, error: SyntaxError) -> str:
     try:
         line.decode()
-    except UnicodeDecodeError as wrong:
-        return f"the text is not UTF-8 (byte {wrong.start + 1} of the line)"
-    return said_by(error)
+    except UnicodeDecodeError as decode_error:
+        return f"the text is not UTF-8 (byte {decode_error.start + 1} of the line)"
+    return syntax_error_reason(error)

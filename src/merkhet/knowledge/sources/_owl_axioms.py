@@ -1,4 +1,4 @@
-"""What OWL says with blank nodes: chains, unions, intersections and disjoint sets, as plain facts."""
+"""OWL axioms in blank nodes (chains, unions, intersections, disjoint sets) as plain facts."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ BLANK = "blank nodes"
 _FIRST, _REST, _NIL = "rdf:first", "rdf:rest", "rdf:nil"
 _UNION, _INTERSECTION, _DISJOINT_UNION = "owl:unionOf", "owl:intersectionOf", "owl:disjointUnionOf"
 _DISJOINT = {"owl:AllDisjointClasses": DISJOINT_CLASSES, "owl:AllDisjointProperties": DISJOINT_PROPERTIES}
-# A union of domains does not say that each of them is one, and schema.org has the word for it.
+# A class of a union is not by itself a domain; schema.org has a predicate for alternatives.
 _INCLUDES = {DOMAIN: "schema:domainIncludes", RANGE: "schema:rangeIncludes"}
 _AXIOMS = {CHAIN, DOMAIN, RANGE, SUBCLASS, EQUIVALENT_CLASS, _UNION, _INTERSECTION, _DISJOINT_UNION}
 
 
 def is_blank(name: str) -> bool:
-    """Whether a name is that of a blank node; no IRI starts so."""
+    """Check whether a name is that of a blank node."""
     return name.startswith("_:")
 
 
-class Structures:
-    """The triples with blank nodes that an ontology needs, kept until the whole file is read.
+class BlankNodeAxioms:
+    """Triples with blank nodes that state axioms, collected until the end of the file.
 
-    What is said within a class expression is part of it: only the statement that uses the expression is counted.
+    Triples within a class expression are part of it: only the statement that uses the expression is counted.
     """
 
     def __init__(self, context: ReadContext) -> None:
@@ -53,7 +53,7 @@ class Structures:
         self._axioms: list[Triple] = []
 
     def add(self, subject: str, predicate: str, object: str | Literal) -> None:
-        """Take a triple whose subject or object is a blank node; one of no use here is counted and left out."""
+        """Add a triple whose subject or object is a blank node; one of no use is skipped and counted."""
         if not isinstance(object, str):
             if not predicate.startswith("owl:"):
                 self._context.count_skipped(BLANK)
@@ -65,8 +65,8 @@ class Structures:
             ontological = predicate == TYPE or predicate.startswith(("owl:", "rdfs:"))
             self._context.count_skipped(EXPRESSIONS if ontological else BLANK)
 
-    def facts(self, place: str) -> Iterator[Triple]:
-        """The facts that the structures say; refuses a list that does not end, naming the place."""
+    def facts(self, location: str) -> Iterator[Triple]:
+        """Yield the facts of the axioms; an incomplete list is rejected."""
         for subject, predicate, object in self._axioms:
             if predicate in (CHAIN, _DISJOINT_UNION, _UNION, _INTERSECTION):
                 kind, items = predicate, self._list(object)
@@ -76,17 +76,17 @@ class Structures:
                 self._context.count_skipped(EXPRESSIONS)
                 continue
             if items is None:
-                self._context.reject(place, f"the list in {predicate} of {subject} is not whole")
+                self._context.reject(location, f"the list in {predicate} of {subject} is incomplete")
                 continue
             named = [item for item in items if not is_blank(item)]
-            given = list(_said(subject, predicate, kind, items, named))
-            if not given or len(named) < len(items):
+            expanded = list(_expand_axiom(subject, predicate, kind, items, named))
+            if not expanded or len(named) < len(items):
                 self._context.count_skipped(EXPRESSIONS)
-            yield from given
+            yield from expanded
         for node, predicate in self._disjoint.items():
             items = self._list(self._members.get(node, ""))
             if items is None:
-                self._context.reject(place, f"the members of a set for {predicate} are not whole")
+                self._context.reject(location, f"the members of a set for {predicate} are incomplete")
                 continue
             yield from _pairs(predicate, items)
 
@@ -107,22 +107,22 @@ class Structures:
             self._context.count_skipped(BLANK)
 
     def _list(self, head: str) -> list[str] | None:
-        """The items of a list; None if it breaks off or runs in a circle."""
+        """Return the items of a list; None if it is incomplete or cyclic."""
         items: list[str] = []
-        seen: set[str] = set()
+        visited: set[str] = set()
         while head != _NIL:
-            if head in seen or head not in self._first or head not in self._rest:
+            if head in visited or head not in self._first or head not in self._rest:
                 return None
-            seen.add(head)
+            visited.add(head)
             items.append(self._first[head])
             head = self._rest[head]
         return items
 
 
-def _said(subject: str, predicate: str, kind: str, items: list[str], named: list[str]) -> Iterator[Triple]:
-    """What one statement about a list of classes or properties says of those that have names."""
+def _expand_axiom(subject: str, predicate: str, kind: str, items: list[str], named: list[str]) -> Iterator[Triple]:
+    """Yield the facts of an axiom about a list of classes or properties, for those that have names."""
     if predicate == CHAIN:
-        # A chain is one statement: without one of its links it says nothing.
+        # A chain with a nameless link states nothing.
         if len(named) == len(items) == 1:
             yield named[0], SUBPROPERTY, subject
         elif items and len(named) == len(items):
@@ -133,7 +133,7 @@ def _said(subject: str, predicate: str, kind: str, items: list[str], named: list
     elif kind == _INTERSECTION or (predicate == SUBCLASS and len(items) == 1):
         yield from ((subject, SUBCLASS, item) for item in named)
     elif predicate != SUBCLASS:
-        # A class that equals a union holds each of its members.
+        # Each member of a union is a subclass of it.
         yield from ((item, SUBCLASS, subject) for item in named)
         if predicate == _DISJOINT_UNION:
             yield from _pairs(DISJOINT_CLASSES, named)
@@ -141,5 +141,5 @@ def _said(subject: str, predicate: str, kind: str, items: list[str], named: list
 
 def _pairs(predicate: str, items: list[str]) -> Iterator[Triple]:
     named = sorted({item for item in items if not is_blank(item)})
-    for row, left in enumerate(named):
-        yield from ((left, predicate, right) for right in named[row + 1 :])
+    for index, left in enumerate(named):
+        yield from ((left, predicate, right) for right in named[index + 1 :])

@@ -1,4 +1,4 @@
-"""What pyoxigraph parses, as merkhet writes it: short names, literals, errors in one line."""
+"""Conversion of pyoxigraph's terms and errors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from merkhet.core.errors import InputError, first_line
 from merkhet.knowledge._iris import short_name
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import Literal
-from merkhet.knowledge.sources._triple_classifier import Triples
+from merkhet.knowledge.sources._triple_classifier import TripleClassifier
 
-_NAMES_KEPT = 200_000
-_LONGEST_REASON = 300
+_MAX_CACHED = 200_000
+_MAX_REASON_LENGTH = 300
 _POSITION = re.compile(r"Parser error (?:at|between) (?:line|column)[^:]*: ")
 
 
 def load_pyoxigraph() -> Any:
-    """The package that parses RDF; one line says how to get it where it is missing."""
+    """Import pyoxigraph.
+
+    Raises:
+        InputError: It is not installed.
+    """
     try:
         import pyoxigraph
     except ImportError as error:
@@ -25,17 +29,17 @@ def load_pyoxigraph() -> Any:
     return pyoxigraph
 
 
-class Quads:
-    """Takes pyoxigraph's quads and gives them to be sorted; short names are remembered, up to a bound."""
+class QuadClassifier:
+    """Passes pyoxigraph's quads to a triple classifier, with a bounded cache of short names."""
 
-    def __init__(self, ox: Any, triples: Triples, context: ReadContext) -> None:
+    def __init__(self, ox: Any, triples: TripleClassifier, context: ReadContext) -> None:
         self._named, self._blank, self._literal = ox.NamedNode, ox.BlankNode, ox.Literal
         self._triples = triples
         self._context = context
         self._short: dict[str, str] = {}
 
     def add(self, quad: Any, line: int = 0) -> None:
-        """Sort one quad; a triple that stands as a term is of no use here and counted."""
+        """Classify a quad; a quoted triple is skipped and counted."""
         subject, object = self._term(quad.subject), self._term(quad.object)
         if not isinstance(subject, str) or object is None:
             self._context.count_skipped("statements about statements")
@@ -45,12 +49,12 @@ class Quads:
         self._triples.add(subject, self._name(quad.predicate.value), object, graph_name, line)
 
     def _name(self, iri: str) -> str:
-        found = self._short.get(iri)
-        if found is None:
-            if len(self._short) >= _NAMES_KEPT:
+        name = self._short.get(iri)
+        if name is None:
+            if len(self._short) >= _MAX_CACHED:
                 self._short.clear()
-            found = self._short[iri] = short_name(iri)
-        return found
+            name = self._short[iri] = short_name(iri)
+        return name
 
     def _term(self, node: Any) -> str | Literal | None:
         kind = type(node)
@@ -61,8 +65,8 @@ class Quads:
         return str(node) if kind is self._blank else None
 
 
-def said_by(error: SyntaxError) -> str:
-    """The reason in a syntax error of pyoxigraph, without the position, as part of a sentence."""
+def syntax_error_reason(error: SyntaxError) -> str:
+    """Return the reason of a syntax error of pyoxigraph, without its position, as part of a sentence."""
     text = _POSITION.sub("", first_line(ValueError(error.msg or "")), count=1).rstrip(". ")
-    text = text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
+    text = text if len(text) <= _MAX_REASON_LENGTH else f"{text[:_MAX_REASON_LENGTH]}..."
     return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,4 +1,4 @@
-"""Triples sorted into facts, names and what is of no use here, whatever file or endpoint they come from."""
+"""Classification of triples as facts, names, ontology axioms or unused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from merkhet.knowledge import _iris as iris
 from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, columns_table
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
 from merkhet.knowledge.sources._literals import Literal, read_literal
-from merkhet.knowledge.sources._owl_axioms import Structures
+from merkhet.knowledge.sources._owl_axioms import BlankNodeAxioms
 
 _NAMES = {"rdfs:label", "skos:prefLabel", "schema:name", "foaf:name"}
 _ALIASES = {"skos:altLabel", "schema:alternateName", "foaf:nick"}
@@ -42,49 +42,56 @@ _NEEDS_ENTITY = {
 }
 _SCHEMA_INVERSE = "schema:inverseOf"
 _OTHER_LANGUAGES = "texts in other languages"
-_USES_KEPT = 100_000
+_MAX_CACHED_USES = 100_000
 _FACT_ROW = ("subject", "predicate", "object", "graph", "line")
 _NUMBER_ROW = ("subject", "predicate", "value", "unit", "graph", "line")
 _NAME_ROW = ("entity", "language", "label", "aliases")
 
-# What a predicate's triples are; what is in neither group is counted under its own name and left out.
+# The use of a predicate's triples; any other text names a kind that is skipped and counted.
 _FACT, _ENTITY, _TYPE, _INVERSE = "fact", "fact between entities", "type", "inverse"
 _NAME, _ALIAS, _IMPORTS = "name", "alias", "imports"
 
 
-class Triples:
-    """Triples being sorted; ``take`` gives a chunk, ``finish`` the rest and what the blank nodes said."""
+class TripleClassifier:
+    """Collects triples; ``flush`` returns a chunk, ``finish`` the rest and the axioms in blank nodes."""
 
     def __init__(self, path: Path, context: ReadContext) -> None:
         self._path = path
         self._context = context
         self._language = context.option("language", "en").lower()
         self._languages = {language.lower() for language in context.languages}
-        self._wanted = {iris.short_name(predicate) for predicate in context.predicates}
-        self._structures = Structures(context)
+        self._selected_predicates = {iris.short_name(predicate) for predicate in context.predicates}
+        self._axioms = BlankNodeAxioms(context)
         self._headers: set[str] = set()
         self._object_properties: set[str] = set()
         self._uses: dict[str, str] = {}
-        self._start()
+        self._reset()
 
-    def _start(self) -> None:
-        # Rows lie flat in a list, one after the other, which is the fastest way to gather and to take apart.
+    def _reset(self) -> None:
+        # Rows are concatenated in flat lists, which are the fastest to fill and to slice.
         self.facts: list[Any] = []
         self._numbers: list[Any] = []
         self._names: list[Any] = []
 
     def __len__(self) -> int:
-        gathered = ((self.facts, _FACT_ROW), (self._numbers, _NUMBER_ROW), (self._names, _NAME_ROW))
-        return sum(len(flat) // len(row) for flat, row in gathered)
+        collected = ((self.facts, _FACT_ROW), (self._numbers, _NUMBER_ROW), (self._names, _NAME_ROW))
+        return sum(len(flat) // len(row) for flat, row in collected)
 
     def add(self, subject: str, predicate: str, object: str | Literal, graph: str | None = None, line: int = 0) -> None:
-        """Sort one triple; entities are short names or blank nodes, ``line`` is 0 where lines are not known.
+        """Classify a triple.
 
-        Refuses a literal where an entity is expected, a number that is none and a date that is none.
+        A literal where an entity is expected, an invalid number and an invalid date are rejected.
+
+        Args:
+            subject: A short name or blank node.
+            predicate: A short name.
+            object: A short name, a blank node or a literal.
+            graph: The short name of the graph.
+            line: The line number; 0 if unknown.
         """
         is_entity = type(object) is str
         if subject[0] == "_" or (is_entity and object[0] == "_"):
-            self._structures.add(subject, predicate, object)
+            self._axioms.add(subject, predicate, object)
             return
         use = self._uses.get(predicate) or self._use_of(predicate)
         if use is _FACT and is_entity:
@@ -95,13 +102,13 @@ class Triples:
             self._add_literal(subject, predicate, object, graph, line)  # type: ignore[arg-type]
         elif use is _TYPE or use is _ENTITY or use is _INVERSE:
             if not isinstance(object, str):
-                place = self._place(subject, predicate, f'"{object[0]}"', line)
-                self._context.reject(place, f"a literal where an entity is expected ({predicate})")
+                location = self._describe_location(subject, predicate, f'"{object[0]}"', line)
+                self._context.reject(location, f"a literal where an entity is expected ({predicate})")
                 return
             if use is _TYPE:
                 self._declare(subject, object)
             predicate = iris.INVERSE if use is _INVERSE else predicate
-            if self._wanted and predicate not in self._wanted:
+            if self._selected_predicates and predicate not in self._selected_predicates:
                 self._context.count_skipped("other predicates")
             else:
                 self.facts.extend((subject, predicate, object, graph, line))
@@ -111,41 +118,44 @@ class Triples:
             self._context.count_skipped("annotations" if use is _IMPORTS else use)
 
     def is_plain(self, predicate: str) -> bool:
-        """Whether each triple of a predicate with an entity as object is a fact: a row for ``facts`` as it stands."""
+        """Check whether triples of a predicate with an entity as object can be appended to ``facts`` as they are."""
         return (self._uses.get(predicate) or self._use_of(predicate)) is _FACT
 
-    def take(self) -> Chunk:
-        """The chunk so far, without what is said of an ontology's header."""
+    def flush(self) -> Chunk:
+        """Return the collected rows as a chunk, without annotations of ontology headers."""
         facts, graphs, lines = self._fact_columns()
         names = columns_table(NAMES.schema, _columns(_NAME_ROW, self._names))
         if self._headers:
             headers = pa.array(sorted(self._headers), pa.string())
-            kept = pc.invert(pc.is_in(facts["subject"], headers)).combine_chunks()
-            named = pc.invert(pc.is_in(names["entity"], headers))
+            fact_mask = pc.invert(pc.is_in(facts["subject"], headers)).combine_chunks()
+            name_mask = pc.invert(pc.is_in(names["entity"], headers))
             dropped = (
-                facts.num_rows + names.num_rows - pc.sum(kept, min_count=0).as_py() - pc.sum(named, min_count=0).as_py()
+                facts.num_rows
+                + names.num_rows
+                - pc.sum(fact_mask, min_count=0).as_py()
+                - pc.sum(name_mask, min_count=0).as_py()
             )
             if dropped:
                 self._context.count_skipped("annotations", dropped)
-                lines = [line for line, keep in zip(lines, kept.to_pylist(), strict=True) if keep]
-                facts, graphs, names = facts.filter(kept), graphs.filter(kept), names.filter(named)
-        self._start()
-        return Chunk(facts, names, details=_graph_details(facts, graphs), where=self._places(facts, lines))
+                lines = [line for line, keep in zip(lines, fact_mask.to_pylist(), strict=True) if keep]
+                facts, graphs, names = facts.filter(fact_mask), graphs.filter(fact_mask), names.filter(name_mask)
+        self._reset()
+        return Chunk(facts, names, details=_graph_details(facts, graphs), where=self._locations(facts, lines))
 
     def finish(self) -> Iterator[Chunk]:
-        """What is left at the end of the file, with the facts that the blank nodes of an ontology say."""
-        for subject, predicate, object in self._structures.facts(str(self._path)):
-            if self._wanted and predicate not in self._wanted:
+        """Yield the remaining rows, with the axioms in blank nodes."""
+        for subject, predicate, object in self._axioms.facts(str(self._path)):
+            if self._selected_predicates and predicate not in self._selected_predicates:
                 self._context.count_skipped("other predicates")
                 continue
             self.facts.extend((subject, predicate, object, None, 0))
             if len(self) >= ROWS_IN_CHUNK:
-                yield self.take()
+                yield self.flush()
         if len(self):
-            yield self.take()
+            yield self.flush()
 
     def _fact_columns(self) -> tuple[pa.Table, pa.Array, list[int]]:
-        """The facts, the graphs they stand in and their lines; numbers come after the others."""
+        """Return the facts, their graphs and their lines; numbers come last."""
         facts = _columns(_FACT_ROW, self.facts)
         numbers = _columns(_NUMBER_ROW, self._numbers)
         graphs = facts.pop("graph") + numbers.pop("graph")
@@ -178,7 +188,7 @@ class Triples:
         try:
             object, value, unit = read_literal(literal)
         except ValueError as error:
-            self._context.reject(self._place(subject, predicate, f'"{literal[0]}"', line), str(error))
+            self._context.reject(self._describe_location(subject, predicate, f'"{literal[0]}"', line), str(error))
             return
         if object is not None:
             self.facts.extend((subject, predicate, object, graph, line))
@@ -193,7 +203,7 @@ class Triples:
             self._uses.pop(subject, None)
 
     def _use_of(self, predicate: str) -> str:
-        if len(self._uses) >= _USES_KEPT:
+        if len(self._uses) >= _MAX_CACHED_USES:
             self._uses.clear()
         self._uses[predicate] = use = self._find_use(predicate)
         return use
@@ -203,27 +213,27 @@ class Triples:
             return _NAME if predicate in _NAMES else _ALIAS
         if predicate in (iris.TYPE, "owl:imports", _SCHEMA_INVERSE):
             return {iris.TYPE: _TYPE, _SCHEMA_INVERSE: _INVERSE}.get(predicate, _IMPORTS)
-        if predicate in self._wanted:
+        if predicate in self._selected_predicates:
             return _ENTITY if predicate in _NEEDS_ENTITY or predicate in self._object_properties else _FACT
         if predicate in _DESCRIPTIONS:
             return "descriptions"
         if predicate in _ANNOTATIONS or predicate.startswith(_ANNOTATION_PREFIXES):
             return "annotations"
-        if self._wanted:
+        if self._selected_predicates:
             return "other predicates"
         return _ENTITY if predicate in _NEEDS_ENTITY or predicate in self._object_properties else _FACT
 
-    def _place(self, subject: str, predicate: str, object: str | None, line: int) -> str:
+    def _describe_location(self, subject: str, predicate: str, object: str | None, line: int) -> str:
         if line:
             return f"{self._path}:{line}"
         text = " ".join(f"{subject} {predicate} {object}".split())
         return f"{self._path}: {text if len(text) <= 200 else text[:197] + '...'}"
 
-    def _places(self, facts: pa.Table, lines: list[int]) -> Callable[[int], str]:
+    def _locations(self, facts: pa.Table, lines: list[int]) -> Callable[[int], str]:
         def where(row: int) -> str:
             columns = ("subject", "predicate", "object")
             subject, predicate, object = (facts[name][row].as_py() for name in columns)
-            return self._place(subject, predicate, object or facts["value"][row].as_py(), lines[row])
+            return self._describe_location(subject, predicate, object or facts["value"][row].as_py(), lines[row])
 
         return where
 
@@ -233,7 +243,7 @@ def _columns(names: tuple[str, ...], flat: list[Any]) -> dict[str, list[Any]]:
 
 
 def _graph_details(facts: pa.Table, graphs: pa.Array) -> pa.Table:
-    """The graph that a fact stands in, said of the fact; it does not change which fact it is."""
+    """Return the graph of each fact as a detail; it is not part of the fact's identity."""
     if graphs.null_count == len(graphs):
         return DETAILS_SCHEMA.empty_table()
     has_graph = pc.is_valid(graphs)

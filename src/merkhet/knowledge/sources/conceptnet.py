@@ -1,4 +1,4 @@
-"""ConceptNet's assertions: the tab-separated file of ConceptNet 5, with a weight and a licence for every edge."""
+"""ConceptNet's assertions (5.7 CSV) as a source, with weight and licence."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ _CONCEPT = "/c/"
 _RELATION = "/r/"
 
 
-def read_assertions(place: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Assertions of conceptnet-assertions-5.7.0.csv.gz: assertion, relation, start and end as URIs, then JSON.
+def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
+    """Yield the assertions of conceptnet-assertions-5.7.0.csv.gz: assertion, relation, start and end URIs, JSON.
 
-    A concept's id is its URI without ``/c/``: ``en/cat``, and ``en/cat/n/wn/animal`` for a sense of it; its name is the
-    word (``cat``) in the language of the URI. The predicate is the relation without ``/r/``, and may be asked for
-    either way. Weight, dataset and licence are kept with the fact.
+    The id of a concept is its URI without ``/c/``: ``en/cat``, or ``en/cat/n/wn/animal`` for a sense. Its name is the
+    word (``cat``) in the language of the URI. The predicate is the relation without ``/r/``, and may be selected either
+    way. Weight, dataset and licence become details.
 
-    Both ends must be in the languages asked for; with the option ``across=yes`` one is enough. The option ``weight``
-    leaves out and counts what weighs less. Ends that are no concepts (/r/ExternalURL) are left out and counted.
-    Refused are lines without five cells, JSON that is none, and weights that are missing or negative.
+    Both ends must be in the selected languages; with the option ``across=yes`` one is enough. The option ``weight`` is
+    the minimum weight. Lighter assertions, and those whose ends are no concepts (/r/ExternalURL), are skipped and
+    counted. Lines without five cells, invalid JSON, and missing or negative weights are rejected.
     """
     context.check_options("across", "weight")
-    across, least = _across(context), _least_weight(context)
-    wanted = {name.removeprefix(_RELATION) for name in context.predicates}
+    across, minimum = _across_option(context), _minimum_weight(context)
+    relations = {name.removeprefix(_RELATION) for name in context.predicates}
     builder, named = ChunkBuilder("conceptnet"), set[str]()
-    for number, line in read_lines(place, context):
+    for number, line in read_lines(path, context):
         if not line:
             continue
-        where = f"{place}:{number}"
+        where = f"{path}:{number}"
         cells = line.split("\t")
         if len(cells) != 5 or not cells[1].startswith(_RELATION):
             context.reject(where, "five cells are expected (assertion, /r/Relation, start, end, JSON)")
             continue
-        _, relation, start, end, about = cells
+        _, relation, start, end, info = cells
         predicate = relation[len(_RELATION) :]
-        if wanted and predicate not in wanted:
+        if relations and predicate not in relations:
             continue
         if not (start.startswith(_CONCEPT) and end.startswith(_CONCEPT)):
             context.count_skipped("assertions about what is no concept, such as links to other sites")
             continue
-        if not _wanted_languages(start, end, across, context):
+        if not _languages_match(start, end, across, context):
             continue
         try:
-            weight, details = _about(about)
-            ends = [_concept(uri) for uri in (start, end)]
+            weight, details = _parse_info(info)
+            ends = [_parse_concept(uri) for uri in (start, end)]
         except ValueError as error:
             context.reject(where, str(error))
             continue
-        if weight < least:
-            context.count_skipped(f"assertions that weigh less than {least:g}")
+        if weight < minimum:
+            context.count_skipped(f"assertions that weigh less than {minimum:g}")
             continue
         (subject, *_), (object_, *_) = ends
         builder.add_fact(where, subject, predicate, object_, details=details)
         for entity, label, language in ends:
-            # A concept has many assertions; its name is given once a chunk, so that no list of all concepts is kept.
+            # A name is added once per chunk: a set of all concepts would need too much memory.
             if entity not in named:
                 named.add(entity)
                 builder.add_name(entity, label, language)
@@ -70,52 +70,56 @@ def read_assertions(place: Path, context: ReadContext) -> Iterator[Chunk]:
         yield builder.flush()
 
 
-def _across(context: ReadContext) -> bool:
-    given = context.option("across", "no")
-    if given not in ("yes", "no"):
-        raise InputError(f"the option 'across' is yes or no, and was given as {given!r}")
-    return given == "yes"
+def _across_option(context: ReadContext) -> bool:
+    choice = context.option("across", "no")
+    if choice not in ("yes", "no"):
+        raise InputError(f"the option 'across' must be yes or no, got {choice!r}")
+    return choice == "yes"
 
 
-def _least_weight(context: ReadContext) -> float:
-    given = context.option("weight", "0")
+def _minimum_weight(context: ReadContext) -> float:
+    text = context.option("weight", "0")
     try:
-        least = float(given)
+        minimum = float(text)
     except ValueError:
-        least = math.nan
-    if not math.isfinite(least):
-        raise InputError(f"the option 'weight' is a number such as 1.0, and was given as {given!r}")
-    return least
+        minimum = math.nan
+    if not math.isfinite(minimum):
+        raise InputError(f"the option 'weight' must be a number such as 1.0, got {text!r}")
+    return minimum
 
 
-def _wanted_languages(start: str, end: str, across: bool, context: ReadContext) -> bool:
+def _languages_match(start: str, end: str, across: bool, context: ReadContext) -> bool:
     if not context.languages:
         return True
-    wanted = [uri.split("/", 3)[2] in context.languages for uri in (start, end)]
-    if any(wanted) and not all(wanted) and not across:
+    matches = [uri.split("/", 3)[2] in context.languages for uri in (start, end)]
+    if any(matches) and not all(matches) and not across:
         context.count_skipped("assertions with one end in another language (across=yes keeps them)")
-    return any(wanted) if across else all(wanted)
+    return any(matches) if across else all(matches)
 
 
-def _about(text: str) -> tuple[float, dict[str, str]]:
-    """The weight, and the details kept with the fact; refuses JSON that does not say them."""
+def _parse_info(text: str) -> tuple[float, dict[str, str]]:
+    """Return the weight and the details of an assertion.
+
+    Raises:
+        ValueError: The JSON is invalid.
+    """
     try:
-        about = json.loads(text)
+        info = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not valid JSON ({error})") from error
-    weight = about.get("weight") if isinstance(about, dict) else None
+    weight = info.get("weight") if isinstance(info, dict) else None
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise ValueError("the JSON has no 'weight' that is a number")
     if weight < 0:
         raise ValueError(f"the weight {weight} is negative")
-    details = {name: str(about[name]) for name in ("dataset", "license") if about.get(name)}
+    details = {name: str(info[name]) for name in ("dataset", "license") if info.get(name)}
     if not "".join(details.values()).isascii():
         raise ValueError("the dataset or the license is no plain name")
     return weight, {"weight": str(weight), **details}
 
 
-def _concept(uri: str) -> tuple[str, str, str]:
-    """A concept's id, its word and its language."""
+def _parse_concept(uri: str) -> tuple[str, str, str]:
+    """Return the id, word and language of a concept."""
     entity = uri[len(_CONCEPT) :].rstrip("/")
     language, _, rest = entity.partition("/")
     label = rest.partition("/")[0].replace("_", " ").strip()

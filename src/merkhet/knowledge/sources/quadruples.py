@@ -1,4 +1,4 @@
-"""Numeric temporal facts with dictionaries, as the temporal knowledge graph sets YAGO11k and Wikidata12k are given."""
+"""Numeric temporal facts with dictionaries as a source, the format of YAGO11k and Wikidata12k."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lin
 
 SPLITS = ("train", "valid", "test")
 _DATE = re.compile(r"(-?)([0-9#]+)-([0-9#]{2})-([0-9#]{2})")
-# February has 29: which years are leap years hangs on the calendar.
+# February has 29 days: leap years depend on the calendar.
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def read_quadruples(place: Path, context: ReadContext) -> Iterator[Chunk]:
-    r"""Facts of train.txt, valid.txt and test.txt, numbers (``s p o start end``) that the folder's dictionaries name.
+def read_quadruples(folder: Path, context: ReadContext) -> Iterator[Chunk]:
+    r"""Yield the facts of train.txt, valid.txt and test.txt: numbers (``s p o start end``) named by two dictionaries.
 
-    ``entity2id.txt`` and ``relation2id.txt`` hold ``<Name>``, a tab and the number. An entity is known by its name
-    without the angle brackets, and called by it with blanks for underscores and escapes (``\u0022``, ``%22``) undone;
-    names count as English. Which file a fact stood in is kept with it as ``split``.
+    ``entity2id.txt`` and ``relation2id.txt`` hold ``<Name>``, a tab and the number. The id of an entity is its name
+    without the angle brackets. Its label has spaces for underscores and decoded escapes (``\u0022``, ``%22``); labels
+    count as English. The file of a fact becomes its detail ``split``.
 
-    A date has ``#`` for what is not known: ``1986-##-##`` is the year, ``####-##-##`` is no date, and one that is
-    coarser than a year (``19##-##-##``) is left out and counted, while its fact is kept. Refused are a number that is
-    in no dictionary, a date that is none, and an end before the start. There are no options.
+    A date has ``#`` for unknown digits: ``1986-##-##`` is the year, ``####-##-##`` is no date. A date coarser than a
+    year (``19##-##-##``) is skipped and counted, and its fact is kept. An unknown number, an invalid date, and an end
+    before the start are rejected. There are no options.
     """
     context.check_options()
-    files = [place / f"{split}.txt" for split in SPLITS]
+    files = [folder / f"{split}.txt" for split in SPLITS]
     if not any(file.is_file() for file in files):
-        raise InputError(f"{place} holds no facts; there should be train.txt, valid.txt or test.txt")
-    entities = _dictionary(place / "entity2id.txt", context)
-    relations = _dictionary(place / "relation2id.txt", context)
-    declared = {name: Predicate(name, _WORD.sub(" ", _text(name)).lower()) for name in relations.values()}
-    yield Chunk(predicates={name: one for name, one in declared.items() if context.wants_predicate(name)})
-    builder = ChunkBuilder(place.name)
+        raise InputError(f"{folder} holds no facts; there should be train.txt, valid.txt or test.txt")
+    entities = _read_dictionary(folder / "entity2id.txt", context)
+    relations = _read_dictionary(folder / "relation2id.txt", context)
+    declared = {
+        name: Predicate(name, _WORD_BOUNDARY.sub(" ", _decode_label(name)).lower()) for name in relations.values()
+    }
+    yield Chunk(predicates={name: predicate for name, predicate in declared.items() if context.wants_predicate(name)})
+    builder = ChunkBuilder(folder.name)
     if context.wants_language("en"):
         for entity in entities.values():
-            builder.add_name(entity, _text(entity))
+            builder.add_name(entity, _decode_label(entity))
             if len(builder) >= ROWS_IN_CHUNK:
                 yield builder.flush()
     for file in files:
@@ -56,18 +58,18 @@ def read_quadruples(place: Path, context: ReadContext) -> Iterator[Chunk]:
 
 
 def starts_after(start: str, end: str) -> bool:
-    """Whether a time begins after another, both seen at the coarser one's precision: 1957 is not after 1957-03."""
-    pairs = list(zip(_parts(start), _parts(end), strict=False))
+    """Check whether a time begins after another, at the coarser precision: 1957 is not after 1957-03."""
+    pairs = list(zip(_time_parts(start), _time_parts(end), strict=False))
     return [first for first, _ in pairs] > [second for _, second in pairs]
 
 
-def _parts(time: str) -> list[int]:
+def _time_parts(time: str) -> list[int]:
     year, *rest = time.lstrip("-").split("-")
     return [-int(year) if time.startswith("-") else int(year), *map(int, rest)]
 
 
-def _dictionary(path: Path, context: ReadContext) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _read_dictionary(path: Path, context: ReadContext) -> dict[str, str]:
+    names: dict[str, str] = {}
     for number, line in read_lines(path, context):
         cells = line.split("\t")
         name = cells[0].strip().removeprefix("<").removesuffix(">")
@@ -75,12 +77,12 @@ def _dictionary(path: Path, context: ReadContext) -> dict[str, str]:
         if not line.strip():
             continue
         if not name or not key.isdecimal():
-            context.reject(f"{path}:{number}", f"a name, a tab and a number are expected, and this is {line[:60]!r}")
-        elif found.get(key, name) != name:
-            context.reject(f"{path}:{number}", f"{key} stands for {found[key]!r} already, and here for {name!r}")
+            context.reject(f"{path}:{number}", f"expected a name, a tab and a number, got {line[:60]!r}")
+        elif names.get(key, name) != name:
+            context.reject(f"{path}:{number}", f"{key} is the number of both {names[key]!r} and {name!r}")
         else:
-            found[key] = name
-    return found
+            names[key] = name
+    return names
 
 
 def _add_fact(
@@ -93,7 +95,7 @@ def _add_fact(
     split: str,
 ) -> None:
     if len(cells) != 5:
-        context.reject(where, f"subject, relation, object, start and end are expected, and here are {len(cells)} cells")
+        context.reject(where, f"expected subject, relation, object, start and end, got {len(cells)} cells")
         return
     subject, relation, object_, *dates = (cell.strip() for cell in cells)
     unknown = next((key for key in (subject, object_) if key not in entities), None)
@@ -105,25 +107,25 @@ def _add_fact(
     if not context.wants_predicate(predicate):
         return
     try:
-        start, end = (_time(date, context) for date in dates)
+        start, end = (_parse_date(date, context) for date in dates)
     except ValueError as error:
         context.reject(where, str(error))
         return
     if start and end and starts_after(start, end):
-        what = f"{entities[subject]} {predicate} {entities[object_]}"
-        context.reject(where, f'end {end} is before start {start} for "{what}"')
+        statement = f"{entities[subject]} {predicate} {entities[object_]}"
+        context.reject(where, f'end {end} is before start {start} for "{statement}"')
         return
     builder.add_fact(
         where, entities[subject], predicate, entities[object_], start=start, end=end, details={"split": split}
     )
 
 
-def _time(date: str, context: ReadContext) -> str | None:
-    """The known part of a date; None for an unknown year."""
-    found = _DATE.fullmatch(date)
-    if not found:
+def _parse_date(date: str, context: ReadContext) -> str | None:
+    """Return the known part of a date; None for an unknown year."""
+    match = _DATE.fullmatch(date)
+    if not match:
         raise ValueError(f"{date!r} is no date such as 1986-##-## or 1986-05-23")
-    sign, year, month, day = found.groups()
+    sign, year, month, day = match.groups()
     if not year.strip("#"):
         return None
     if "#" in year:
@@ -133,12 +135,12 @@ def _time(date: str, context: ReadContext) -> str | None:
     if "#" in month:
         return time
     if not 1 <= int(month) <= 12 or ("#" not in day and not 1 <= int(day) <= _DAYS[int(month) - 1]):
-        raise ValueError(f"{date!r} is no day that there ever was")
+        raise ValueError(f"{date!r} is no valid date")
     return f"{time}-{month}" if "#" in day else f"{time}-{month}-{day}"
 
 
-def _text(name: str) -> str:
-    text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name)
+def _decode_label(name: str) -> str:
+    text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
     with suppress(UnicodeDecodeError):
         text = unquote(text, errors="strict")
     return text.replace("_", " ").strip()

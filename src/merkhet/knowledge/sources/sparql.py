@@ -1,4 +1,4 @@
-"""A SPARQL endpoint: the rows of ready queries, of query files or of a schema's queries, as facts and names."""
+"""SPARQL endpoints as a source: rows of bundled queries, query files or schemas as facts and names."""
 
 from __future__ import annotations
 
@@ -11,18 +11,25 @@ from typing import Any
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.knowledge._iris import full_iri, short_name
 from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings, Row
-from merkhet.knowledge._sparql_paging import Paging
+from merkhet.knowledge._sparql_paging import PagedQuery
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import STRING, read_literal
-from merkhet.knowledge.sparql_queries import Query, check_languages, fill_query, find_query, iri_of, schema_queries
+from merkhet.knowledge.sparql_queries import (
+    Query,
+    check_languages,
+    fill_template,
+    find_query,
+    require_iri,
+    schema_queries,
+)
 
 OPTIONS = (
     *("query", "schema", "endpoint", "class", "single-value"),
     *("page", "retries", "timeout", "wait", "cache", "count", "user-agent"),
 )
 _FACT_COLUMNS = ("subject", "predicate", "object", "value")
-_UNKNOWN = "values that are unknown or none"
+_UNKNOWN_VALUES = "values that are unknown or none"
 _GENID = "/.well-known/genid/"
 _NO_UNIT = "Q199"
 _TIME = re.compile(r"\+?(-?)(\d{1,9})(?:-(\d\d)(?:-(\d\d)(?:T[\d:.]*)?)?)?(?:Z|[+-]\d\d:\d\d)?")
@@ -31,122 +38,125 @@ _short = lru_cache(100_000)(short_name)
 Cell = Mapping[str, str]
 
 
-def read_endpoint(place: str | Path, context: ReadContext) -> Iterator[Chunk]:
-    """Facts and names from an endpoint, a chunk for each page of rows.
+def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]:
+    """Yield facts and names from an endpoint, a chunk for each page of rows.
 
-    The place is the endpoint's address, with ``query=`` (a ready query's name or a .rq file) or ``schema=`` (a YAML
-    file with properties); or it is a .rq or .yaml file, with ``endpoint=``. Columns say what a row is: ``subject``,
-    ``predicate`` and ``object`` or ``value``, with ``unit``, ``start``, ``end`` or ``point`` (in time), how exact these
-    are (``startPrecision``: 9 a year, 10 a month, 11 a day), ``subjectLabel`` and ``objectLabel``, ``subjectKind`` and
-    ``objectKind`` (what they are), ``domain``; or ``entity`` with ``label`` or ``alias``. IRIs become short names,
-    numbers values, other literals quoted text. Options:
+    The location is the address of an endpoint, with ``query=`` (the name of a bundled query, or a .rq file) or
+    ``schema=`` (a YAML file with properties); or it is a .rq or .yaml file, with ``endpoint=``.
 
-    * ``class=dbo:City`` for queries with a place for it; ``single-value=functional`` for wikidata-constraints;
-    * ``page=5000`` rows at once, ``count=no`` to not count them first and compare;
+    A row is a fact if it has the columns ``subject``, ``predicate`` and ``object`` or ``value``. Further columns are
+    ``unit``, ``start``, ``end`` or ``point`` (in time), their precision (``startPrecision``: 9 a year, 10 a month, 11 a
+    day), ``subjectLabel``, ``objectLabel``, ``subjectKind``, ``objectKind`` and ``domain``. A row is a name if it has
+    ``entity`` with ``label`` or ``alias``. IRIs become short names, numbers values, other literals quoted text.
+
+    Options:
+
+    * ``class=dbo:City`` for queries with this placeholder; ``single-value=functional`` for wikidata-constraints;
+    * ``page=5000`` rows at once; ``count=no`` to skip counting and comparing;
     * ``retries=5``, ``wait=1`` (seconds before the first, doubled each time), ``timeout=65``, ``user-agent=...``;
-    * ``cache=refresh`` to ask anew what was kept, ``cache=no`` to keep nothing.
+    * ``cache=refresh`` to ignore cached responses, ``cache=no`` to cache nothing.
 
-    Refuses to take less than all rows: an answer that is cut, capped, late or out of order is asked for again in
-    smaller pages, or ends the import in one line.
+    All rows are read or none: a response that is truncated, capped, late or out of order is requested again in smaller
+    pages, or ends the import with an error.
     """
     context.check_options(*OPTIONS)
-    address, queries = _what_to_ask(place, context)
-    endpoint = Endpoint(address, _manners(context), context.progress.say)
+    address, queries = _resolve_queries(location, context)
+    endpoint = Endpoint(address, _request_settings(context), context.progress.say)
     for query in queries:
-        rows = _Rows(endpoint.shown, query, context)
-        paging = Paging(endpoint, query)
-        expected = paging.count()
-        label = f"{endpoint.shown} {query.name}"
-        context.progress.start(label, expected or 0, "rows")
+        rows = _RowReader(endpoint.display_name, query, context)
+        paging = PagedQuery(endpoint, query)
+        row_count = paging.count()
+        label = f"{endpoint.display_name} {query.name}"
+        context.progress.start(label, row_count or 0, "rows")
         try:
-            for page in paging.read(expected):
-                yield rows.take(page)
+            for page in paging.read(row_count):
+                yield rows.read_page(page)
                 context.progress.advance(label, len(page))
         finally:
             context.progress.finish(label)
-    if endpoint.kept:
+    if endpoint.cache_hits:
         context.progress.say(
-            f"{endpoint.shown}: {endpoint.kept} answers were kept from before; cache=refresh asks anew"
+            f"{endpoint.display_name}: {endpoint.cache_hits} responses came from the cache; cache=refresh asks anew"
         )
 
 
-def _what_to_ask(place: str | Path, context: ReadContext) -> tuple[str, list[Query]]:
+def _resolve_queries(location: str | Path, context: ReadContext) -> tuple[str, list[Query]]:
     address, query, schema = (context.option(name) for name in ("endpoint", "query", "schema"))
-    if str(place).startswith(("http://", "https://")):
+    if str(location).startswith(("http://", "https://")):
         if address:
-            raise InputError("the place is an endpoint already; the option 'endpoint' is for a query file")
-        address = str(place)
+            raise InputError("the location is already an endpoint; the option 'endpoint' is for query files")
+        address = str(location)
     elif query or schema:
-        raise InputError(f"{place} is a query already; leave out the option {'query' if query else 'schema'!r}")
+        raise InputError(f"{location} is already a query; omit the option {'query' if query else 'schema'!r}")
     elif not address:
-        raise InputError(f"{place} is a query; say whom to ask, with the option endpoint=https://...")
-    elif Path(place).suffix in (".yaml", ".yml"):
-        schema = str(place)
+        raise InputError(f"{location} is a query; name the endpoint with the option endpoint=https://...")
+    elif Path(location).suffix in (".yaml", ".yml"):
+        schema = str(location)
     else:
-        query = str(place)
+        query = str(location)
     if bool(query) == bool(schema):
         raise InputError(
-            "say what to ask the endpoint: query=FILE.rq, query=NAME of a ready query such as wikidata-facts, "
-            "or schema=FILE.yaml; one of them"
+            "the endpoint needs exactly one of query=FILE.rq, query=NAME of a ready query such as wikidata-facts, "
+            "and schema=FILE.yaml"
         )
     languages = ", ".join(f'"{language}"' for language in check_languages(context.languages))
-    chosen_class, single = context.option("class"), context.option("single-value")
-    if single not in ("", "functional"):
-        raise InputError(f"the option 'single-value' is {single!r}; it can only be 'functional'")
+    chosen_class, single_value = context.option("class"), context.option("single-value")
+    if single_value not in ("", "functional"):
+        raise InputError(f"the option 'single-value' must be 'functional', got {single_value!r}")
     if schema:
-        if chosen_class or single:
+        if chosen_class or single_value:
             raise InputError("the options 'class' and 'single-value' are for queries; a schema has 'classes'")
         return address, list(schema_queries(Path(schema), context.predicates, context.languages))
     values = {
         "languages": languages,
-        "class": f"<{iri_of(chosen_class)}>" if chosen_class else "",
-        "functional": "owl:FunctionalProperty" if single else "",
+        "class": f"<{require_iri(chosen_class)}>" if chosen_class else "",
+        "functional": "owl:FunctionalProperty" if single_value else "",
     }
-    return address, list(fill_query(*find_query(query), values, context.predicates))
+    return address, list(fill_template(*find_query(query), values, context.predicates))
 
 
-def _manners(context: ReadContext) -> RequestSettings:
+def _request_settings(context: ReadContext) -> RequestSettings:
     agent = context.option("user-agent", USER_AGENT)
     if not agent.strip() or not agent.isascii() or not agent.isprintable():
-        raise InputError("the option 'user-agent' should be a line of plain ASCII text")
+        raise InputError("the option 'user-agent' must be one line of ASCII text")
     return RequestSettings(
-        page=int(_number(context, "page", "5000", 2, whole=True)),
-        retries=int(_number(context, "retries", "5", 0, whole=True)),
-        timeout=_number(context, "timeout", "65", 0.001),
-        wait=_number(context, "wait", "1", 0),
-        cache=_choice(context, "cache", ("yes", "no", "refresh")),
-        count=_choice(context, "count", ("yes", "no")) == "yes",
+        page=int(_number_option(context, "page", "5000", 2, integer=True)),
+        retries=int(_number_option(context, "retries", "5", 0, integer=True)),
+        timeout=_number_option(context, "timeout", "65", 0.001),
+        wait=_number_option(context, "wait", "1", 0),
+        cache=_choice_option(context, "cache", ("yes", "no", "refresh")),
+        count=_choice_option(context, "count", ("yes", "no")) == "yes",
         user_agent=agent,
     )
 
 
-def _number(context: ReadContext, name: str, default: str, lowest: float, whole: bool = False) -> float:
-    given = context.option(name, default)
-    if not re.fullmatch(r"\d{1,9}" if whole else r"\d{1,9}(\.\d*)?|\.\d+", given) or float(given) < lowest:
-        kind = "whole number" if whole else "number"
-        raise InputError(f"the option {name!r} is {given!r}, and should be a {kind} of {lowest:g} or more")
-    return float(given)
+def _number_option(context: ReadContext, name: str, default: str, minimum: float, integer: bool = False) -> float:
+    text = context.option(name, default)
+    if not re.fullmatch(r"\d{1,9}" if integer else r"\d{1,9}(\.\d*)?|\.\d+", text) or float(text) < minimum:
+        kind = "an integer" if integer else "a number"
+        raise InputError(f"the option {name!r} must be {kind} ≥ {minimum:g}, got {text!r}")
+    return float(text)
 
 
-def _choice(context: ReadContext, name: str, known: tuple[str, ...]) -> str:
-    given = context.option(name, known[0])
-    if given not in known:
-        raise InputError(f"the option {name!r} cannot be {given!r}; {did_you_mean(given, known)}")
-    return given
+def _choice_option(context: ReadContext, name: str, known: tuple[str, ...]) -> str:
+    choice = context.option(name, known[0])
+    if choice not in known:
+        raise InputError(f"the option {name!r} cannot be {choice!r}; {did_you_mean(choice, known)}")
+    return choice
 
 
-class _Rows:
-    """What the rows of a query say; refuses a query whose columns say nothing."""
+class _RowReader:
+    """Reads the rows of a query as facts and names."""
 
     def __init__(self, address: str, query: Query, context: ReadContext) -> None:
         self._context, self._query = context, query
-        self._place = f"{address}, {query.name}"
+        self._location = f"{address}, {query.name}"
         self._builder = ChunkBuilder(address)
         self._seen: set[tuple[object, ...]] = set()
-        self._number = 0
-        # A query that has no place for the predicates may give others than were asked for.
-        asked = () if query.asks_predicates else context.predicates
-        self._predicates = {short_name(full_iri(predicate) or predicate) for predicate in asked}
+        self._row_number = 0
+        # A query without a placeholder for predicates may return other predicates.
+        wanted = () if query.asks_predicates else context.predicates
+        self._predicates = {short_name(full_iri(predicate) or predicate) for predicate in wanted}
         self._languages = {language.lower() for language in context.languages}
         columns = set(query.parts.variables)
         self._facts = {"subject", "predicate"} <= columns and bool(columns & {"object", "value"})
@@ -159,28 +169,28 @@ class _Rows:
                 "names need ?entity and ?label or ?alias"
             )
 
-    def take(self, page: list[Row]) -> Chunk:
-        """The facts and names of a page; bad rows are refused by their number in the query's result."""
+    def read_page(self, page: list[Row]) -> Chunk:
+        """Return the facts and names of a page; bad rows are rejected by their number in the query."""
         self._seen.clear()
         for row in page:
-            self._number += 1
-            where = f"{self._place}, row {self._number}"
+            self._row_number += 1
+            where = f"{self._location}, row {self._row_number}"
             try:
-                _refuse_odd_cells(row)
+                _check_cells(row)
                 if self._names and "entity" in row:
-                    self._take_names(row)
+                    self._read_names(row)
                     if not any(name in row for name in _FACT_COLUMNS):
                         continue
                 if not self._facts:
                     if "entity" not in row:
                         raise ValueError("?entity is empty")
                     continue
-                self._take_fact(where, row)
+                self._read_fact(where, row)
             except ValueError as error:
                 self._context.reject(where, str(error))
         return self._builder.flush()
 
-    def _take_names(self, row: Row) -> None:
+    def _read_names(self, row: Row) -> None:
         entity = self._entity(row, "entity")
         if not entity:
             return
@@ -189,17 +199,17 @@ class _Rows:
         self._add_name(entity, row.get("label"))
         self._add_name(entity, row.get("alias"), alias=True)
 
-    def _take_fact(self, where: str, row: Row) -> None:
+    def _read_fact(self, where: str, row: Row) -> None:
         subject, predicate = self._entity(row, "subject"), self._entity(row, "predicate")
         if not subject or not predicate:
             return
         if self._predicates and predicate not in self._predicates:
             self._context.count_skipped("facts of other predicates")
             return
-        said = self._object(row)
-        if said is None:
+        object_value_unit = self._object(row)
+        if object_value_unit is None:
             return
-        object_, value, unit = said
+        object_, value, unit = object_value_unit
         start, end = self._time(row, "start"), self._time(row, "end")
         if not start and not end:
             start = end = self._time(row, "point")
@@ -215,7 +225,7 @@ class _Rows:
             )
 
     def _entity(self, row: Row, column: str) -> str | None:
-        """The name of what stands in a column; None for what has no name, which is counted."""
+        """Return the short name of an IRI; None, and counted, for what has no name."""
         cell = row.get(column)
         if cell is None:
             raise ValueError(f"?{column} is empty")
@@ -224,22 +234,22 @@ class _Rows:
                 raise ValueError(f"?{column} is an empty IRI")
             if _GENID not in cell["value"]:
                 return _short(cell["value"])
-            self._context.count_skipped(_UNKNOWN)
+            self._context.count_skipped(_UNKNOWN_VALUES)
         elif cell["type"] == "bnode":
             self._context.count_skipped("rows with blank nodes")
         elif cell["type"] == "triple":
             self._context.count_skipped("statements about statements")
         else:
-            raise ValueError(f"?{column} is the literal {_shown(cell['value'])}, and an IRI is expected")
+            raise ValueError(f"?{column} is the literal {_short_repr(cell['value'])}, and an IRI is expected")
         return None
 
     def _object(self, row: Row) -> tuple[str | None, float | None, str | None] | None:
-        """Object, value and unit; None if what is said is of no use here, which is counted."""
+        """Return object, value and unit; None, and counted, for what is of no use here."""
         cell = row.get("object")
         if "value" in row:
             if cell is not None:
                 raise ValueError("the row has both an ?object and a ?value")
-            return None, _value(row["value"]), self._unit(row)
+            return None, _read_value(row["value"]), self._unit(row)
         if cell is None or not _is_literal(cell):
             entity = self._entity(row, "object")
             return None if entity is None else (entity, None, None)
@@ -261,48 +271,50 @@ class _Rows:
         return None if unit == _NO_UNIT else unit or None
 
     def _time(self, row: Row, column: str) -> str | None:
-        """A year, a month or a day, as exact as it is known; None if it is not known to the year."""
+        """Return a year, a month or a day at its precision; None if it is coarser than a year."""
         cell = row.get(column)
         if cell is None:
             return None
         if not _is_literal(cell):
             self._context.count_skipped("dates that are unknown, of qualifiers")
             return None
-        found = _TIME.fullmatch(cell["value"].strip())
-        given = row.get(f"{column}Precision", {}).get("value", str(_DAY))
-        if not found or not given.isdigit():
-            raise ValueError(f"?{column} is {_shown(cell['value'])}, which is no date (1957, 1957-03 or 1957-03-15)")
-        if int(given) < _YEAR:
+        match = _TIME.fullmatch(cell["value"].strip())
+        precision = row.get(f"{column}Precision", {}).get("value", str(_DAY))
+        if not match or not precision.isdigit():
+            raise ValueError(
+                f"?{column} is {_short_repr(cell['value'])}, which is no date (1957, 1957-03 or 1957-03-15)"
+            )
+        if int(precision) < _YEAR:
             self._context.count_skipped("dates coarser than a year" + ("" if column == "object" else ", of qualifiers"))
             return None
-        sign, year, month, day = found.groups()
+        sign, year, month, day = match.groups()
         time = f"{sign}{int(year):04d}"
-        # 1957-00-00 is a year whatever precision stands beside it.
-        if int(given) >= _MONTH and month and month != "00":
+        # 1957-00-00 is a year whatever its precision.
+        if int(precision) >= _MONTH and month and month != "00":
             time += f"-{month}"
-            if int(given) >= _DAY and day and day != "00":
+            if int(precision) >= _DAY and day and day != "00":
                 time += f"-{day}"
         return time
 
     def _add_name(self, entity: str, cell: Cell | None, alias: bool = False, kind: Cell | None = None) -> None:
-        # Wikidata's label service gives the id where there is no label.
+        # Wikidata's label service returns the id if there is no label.
         if cell is None or cell["value"].strip() in ("", entity):
             return
         if not _is_literal(cell):
-            raise ValueError(f"the name of {entity} is {_shown(cell['value'])}, and a text is expected")
+            raise ValueError(f"the name of {entity} is {_short_repr(cell['value'])}, and a text is expected")
         text, language = cell["value"].strip(), _language(cell) or "en"
         if self._languages and language not in self._languages:
             self._context.count_skipped("texts in other languages")
             return
-        what = kind["value"].strip() or None if kind else None
-        key = (entity, text, language, alias, what)
+        kind_name = kind["value"].strip() or None if kind else None
+        key = (entity, text, language, alias, kind_name)
         if key not in self._seen:
             self._seen.add(key)
-            self._builder.add_name(entity, None if alias else text, language, [text] if alias else (), what)
+            self._builder.add_name(entity, None if alias else text, language, [text] if alias else (), kind_name)
 
 
-def _refuse_odd_cells(row: Row) -> None:
-    """A cell says its type, its value, and perhaps its datatype and language, all of them texts without NUL."""
+def _check_cells(row: Row) -> None:
+    """Raise ValueError unless each cell has a type, a value and perhaps datatype and language, all valid texts."""
     for column, cell in row.items():
         if not isinstance(cell, dict) or not isinstance(cell.get("type"), str):
             raise ValueError(f"?{column} is no cell with a type and a value")
@@ -314,10 +326,10 @@ def _refuse_odd_cells(row: Row) -> None:
         try:
             "".join(texts).encode()
         except UnicodeEncodeError:
-            raise ValueError(f"?{column} holds half of a character") from None
+            raise ValueError(f"?{column} contains a lone surrogate") from None
 
 
-def _value(cell: Cell) -> float:
+def _read_value(cell: Cell) -> float:
     if _is_literal(cell):
         # Some endpoints give a number as plain text.
         number = cell.get("datatype") in (None, STRING) and re.fullmatch(
@@ -328,7 +340,7 @@ def _value(cell: Cell) -> float:
         )
         if value is not None:
             return value
-    raise ValueError(f"?value is {_shown(cell['value'])}, which is no number")
+    raise ValueError(f"?value is {_short_repr(cell['value'])}, which is no number")
 
 
 def _is_literal(cell: Cell) -> bool:
@@ -339,6 +351,6 @@ def _language(cell: Cell) -> str | None:
     return (cell.get("xml:lang") or "").lower() or None
 
 
-def _shown(text: str) -> str:
+def _short_repr(text: str) -> str:
     plain = " ".join(str(text).split())
     return repr(plain if len(plain) <= 60 else f"{plain[:57]}...")

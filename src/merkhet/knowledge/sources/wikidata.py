@@ -1,4 +1,4 @@
-"""Wikidata's JSON dump, one entity a line: statements as facts, labels and aliases as names."""
+"""Wikidata's JSON dump as a source: statements as facts, labels and aliases as names."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LONE_SURROGATE = re.compile(
 _START, _END, _POINT = "P580", "P582", "P585"
 _JULIAN = "Q1985786"
 _YEAR, _MONTH, _DAY = 9, 10, 11
-# Links to the same class or property elsewhere: part of the ontology, and so IRIs rather than texts.
-_LINKS = ("P1628", "P1709", "P2235", "P2236")
+# Links to equivalent classes or properties elsewhere are IRIs, as parts of the ontology.
+_EQUIVALENCE_LINKS = ("P1628", "P1709", "P2235", "P2236")
 _TEXTS = ("string", "monolingualtext")
-_MORE_TEXTS = ("external-id", "url")
-# What every language falls back to; a name that is the same everywhere stands only there.
-_ANY_LANGUAGE = "mul"
+_LITERAL_TEXTS = ("external-id", "url")
+# The default of all languages; a name that is the same in all of them is stored only there.
+_DEFAULT_LANGUAGE = "mul"
 
 
 class _Value(NamedTuple):
@@ -50,90 +50,92 @@ class _Fact(NamedTuple):
     details: dict[str, str]
 
 
-def read_dump(place: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Facts and names of a dump (.json, or one entity a line without the brackets; .gz, .bz2 or .zst of it).
+def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
+    """Yield the facts and names of a dump (.json, or one entity a line without the brackets; also .gz, .bz2 or .zst).
 
-    Entities and predicates are known by their ids (Q42, P39, L7). Values that are entities become objects, quantities
-    a value and the id of its unit, dates a quoted text at their precision (``"1957-03-15"``), texts ``"text"`` or
-    ``"texte"@fr``, and links to the same class or property elsewhere (P1628, P1709) the name of that IRI. The
-    qualifiers P580 and P582, or else P585 for both, become start and end; the other qualifiers, the rank if preferred
-    and the number of references are kept with the fact. Years BC are as Wikidata writes them: -0043 is 43 BC.
+    Entities and predicates keep their ids (Q42, P39, L7). Entity values become objects, quantities a value and the id
+    of its unit, dates a quoted text at their precision (``"1957-03-15"``), texts ``"text"`` or ``"texte"@fr``, and
+    links to equivalent classes or properties elsewhere (P1628, P1709) the short name of the IRI. The qualifiers P580
+    and P582, or else P585 for both, become start and end. Other qualifiers, a preferred rank and the number of
+    references become details. Years BC are as in Wikidata: -0043 is 43 BC.
 
-    Left out and counted: deprecated statements, values that are unknown or none, dates coarser than a year,
-    coordinates, media, and, unless ``literals=yes``, URLs and external ids. Refused: a line that is no entity, an end
-    before its start. A dump that ends early is refused with ``skip_bad`` too. Options:
+    Skipped and counted are deprecated statements, unknown and missing values, dates coarser than a year, coordinates,
+    media, and, unless ``literals=yes``, URLs and external ids. A line that is no entity, and an end before its start,
+    are rejected. A dump that ends early is rejected even with ``skip_bad``. Options:
 
-    * ``rank=best`` keeps only the preferred statements where a property of an entity has any (``all``: both);
-    * ``names=used`` gives names only for entities that a kept fact speaks of, as subject, predicate, object or unit:
-      the file is read twice and the ids of these are held in memory. ``names=all`` (the default) gives those of every
-      entity in the file: right for a slice, and much for a full dump of which some predicates are wanted;
-    * ``literals=yes`` keeps URLs and external ids too.
+    * ``rank=best`` reads only the preferred statements of a property if there are any (``all``: both); * ``names=used``
+    reads only the names of entities that occur in a fact, as subject, predicate, object or unit: the file
+      is read twice, and the ids of these entities are held in memory. ``names=all`` (the default) reads the names of
+      every entity: right for a slice, and much for some predicates of a full dump;
+    * ``literals=yes`` reads URLs and external ids too.
 
-    A language that was asked for and in which an entity has no label gets the one for all languages (``mul``).
+    If an entity has no label in a selected language, the label for all languages (``mul``) is used.
     """
     context.check_options(*_OPTIONS)
-    chosen = {name: context.option(name, known[0]) for name, known in _OPTIONS.items()}
-    for name, given in chosen.items():
-        if given not in _OPTIONS[name]:
-            raise InputError(f"the option {name!r} cannot be {given!r}; {did_you_mean(given, _OPTIONS[name])}")
+    options = {name: context.option(name, known[0]) for name, known in _OPTIONS.items()}
+    for name, choice in options.items():
+        if choice not in _OPTIONS[name]:
+            raise InputError(f"the option {name!r} cannot be {choice!r}; {did_you_mean(choice, _OPTIONS[name])}")
     for predicate in context.predicates:
         if not _PROPERTY.fullmatch(predicate):
             raise InputError(f"{predicate!r} is no property of Wikidata; say its id, such as P39")
-    statements = _Statements(context, best=chosen["rank"] == "best", literals=chosen["literals"] == "yes")
+    statements = _StatementReader(context, best=options["rank"] == "best", literals=options["literals"] == "yes")
     builder = ChunkBuilder("wikidata")
-    used: set[str] | None = set() if chosen["names"] == "used" else None
-    for number, line in _entity_lines(place, context):
-        where = f"{place}:{number}"
-        wanted = statements.may_be_in(line)
-        if not wanted and used is not None:
+    mentioned_ids: set[str] | None = set() if options["names"] == "used" else None
+    for number, line in _entity_lines(path, context):
+        where = f"{path}:{number}"
+        has_facts = statements.may_match(line)
+        if not has_facts and mentioned_ids is not None:
             continue
         try:
-            entity = _parse(line) if wanted else _parse_names(line)
-            subject = _known_id(entity)
-            facts = statements.of(entity, where) if wanted else []
-            names = list(_names(entity, context)) if used is None else []
+            entity = _parse(line) if has_facts else _parse_names(line)
+            subject = _entity_id(entity)
+            facts = statements.read(entity, where) if has_facts else []
+            names = list(_entity_names(entity, context)) if mentioned_ids is None else []
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            context.reject(where, _reason(error))
+            context.reject(where, _describe_error(error))
             continue
-        for one in facts:
-            object_, value, unit, _ = one.value
+        for fact in facts:
+            object_, value, unit, _ = fact.value
             builder.add_fact(
                 where,
                 subject,
-                one.predicate,
+                fact.predicate,
                 object_,
                 value=value,
                 unit=unit,
-                start=one.start,
-                end=one.end,
-                details=one.details,
+                start=fact.start,
+                end=fact.end,
+                details=fact.details,
             )
-            if used is not None:
-                spoken_of = (subject, one.predicate, object_, unit)
-                used.update(name for name in spoken_of if name and _ENTITY.fullmatch(name))
+            if mentioned_ids is not None:
+                mentioned = (subject, fact.predicate, object_, unit)
+                mentioned_ids.update(name for name in mentioned if name and _ENTITY.fullmatch(name))
         for language, label, aliases in names:
             builder.add_name(subject, label, language, aliases)
         if len(builder) >= ROWS_IN_CHUNK:
             yield builder.flush()
-    if used:
-        yield from _names_of(used, place, context, builder)
+    if mentioned_ids:
+        yield from _read_used_names(mentioned_ids, path, context, builder)
     if len(builder):
         yield builder.flush()
 
 
-def _names_of(used: set[str], place: Path, context: ReadContext, builder: ChunkBuilder) -> Iterator[Chunk]:
-    again = ReadContext(languages=context.languages, skip_bad=True, progress=context.progress)
-    for _, line in _entity_lines(place, again):
-        found = _ID.search(line.partition(_CLAIMS)[0])
-        if found and found[1].decode() not in used:
+def _read_used_names(
+    mentioned_ids: set[str], path: Path, context: ReadContext, builder: ChunkBuilder
+) -> Iterator[Chunk]:
+    name_context = ReadContext(languages=context.languages, skip_bad=True, progress=context.progress)
+    for _, line in _entity_lines(path, name_context):
+        match = _ID.search(line.partition(_CLAIMS)[0])
+        if match and match[1].decode() not in mentioned_ids:
             continue
         try:
             entity = _parse_names(line)
-            if _known_id(entity) not in used:
+            if _entity_id(entity) not in mentioned_ids:
                 continue
-            names = list(_names(entity, context))
+            names = list(_entity_names(entity, context))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            # It was refused or counted when its statements were read.
+            # It was rejected or counted when its statements were read.
             continue
         for language, label, aliases in names:
             builder.add_name(entity["id"], label, language, aliases)
@@ -142,7 +144,11 @@ def _names_of(used: set[str], place: Path, context: ReadContext, builder: ChunkB
 
 
 def _entity_lines(path: Path, context: ReadContext) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold entities, without the comma at their end; refuses a dump without its closing bracket."""
+    """Yield the lines that hold entities, without trailing commas.
+
+    Raises:
+        InputError: The dump has no closing bracket.
+    """
     is_open = False
     last: tuple[int, bytes] | None = None
     for first, lines in read_blocks(path, context):
@@ -153,14 +159,14 @@ def _entity_lines(path: Path, context: ReadContext) -> Iterator[tuple[int, bytes
             if line in (b"[", b"]"):
                 is_open = line == b"["
             elif line:
-                # One line behind: where a dump ends early, its last line is no bad row but the place of the break.
+                # One line behind: the last line of a truncated dump is no bad row but the position of the break.
                 if last:
                     yield last
                 last = number, line
     if is_open:
         raise InputError(
             f"{path}: the dump ends early, at line {last[0] if last else 1}: there is no ']' at its end. "
-            "Nothing was imported. Fetch it anew."
+            "Nothing was imported. Download it again."
         )
     if last:
         yield last
@@ -174,9 +180,9 @@ def _parse(line: bytes) -> Any:
 
 
 def _parse_names(line: bytes) -> Any:
-    """The entity, without its statements where these come after the names, as they do in a dump."""
-    head, found, _ = line.partition(_CLAIMS)
-    if found and line.endswith(b"}"):
+    """Parse an entity, without its statements if they follow the names, as they do in a dump."""
+    head, separator, _ = line.partition(_CLAIMS)
+    if separator and line.endswith(b"}"):
         try:
             entity = _parse(head.rstrip(b", \t") + b"}")
             if "id" in entity and "labels" in entity and "aliases" in entity:
@@ -186,7 +192,7 @@ def _parse_names(line: bytes) -> Any:
     return _parse(line)
 
 
-def _known_id(entity: Any) -> str:
+def _entity_id(entity: Any) -> str:
     if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):
         raise ValueError("the line is no entity with an id")
     name: str = entity["id"]
@@ -195,7 +201,7 @@ def _known_id(entity: Any) -> str:
     return name
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"not valid JSON ({error.msg} at column {error.colno})"
     if isinstance(error, UnicodeDecodeError):
@@ -207,48 +213,50 @@ def _reason(error: Exception) -> str:
     return f"the entity is not as a dump has it ({type(error).__name__}: {error})"
 
 
-def _names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[tuple[str, str | None, list[str]]]:
-    # What is empty is written as [] in the dump, and lexemes have lemmas.
+def _entity_names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[tuple[str, str | None, list[str]]]:
+    # The dump writes an empty mapping as [], and lexemes have lemmas.
     labels = entity.get("labels") or entity.get("lemmas") or {}
     aliases = entity.get("aliases") or {}
     for language in context.languages or dict.fromkeys((*labels, *aliases)):
-        label = labels.get(language) or (labels.get(_ANY_LANGUAGE) if context.languages else None)
-        others = aliases.get(language) or (aliases.get(_ANY_LANGUAGE, ()) if context.languages else ())
-        texts = [one["value"] for one in others]
+        label = labels.get(language) or (labels.get(_DEFAULT_LANGUAGE) if context.languages else None)
+        entries = aliases.get(language) or (aliases.get(_DEFAULT_LANGUAGE, ()) if context.languages else ())
+        texts = [entry["value"] for entry in entries]
         text = label["value"] if label else None
-        if not all(isinstance(one, str) for one in ([text] if label else []) + texts):
+        if not all(isinstance(name, str) for name in ([text] if label else []) + texts):
             raise ValueError(f"a name in {language!r} is no text")
         if label or texts:
             yield language, text, texts
 
 
-class _Statements:
-    """The facts that an entity's statements say, of the kinds that were asked for."""
+class _StatementReader:
+    """Reads the facts of an entity's statements."""
 
     def __init__(self, context: ReadContext, best: bool, literals: bool) -> None:
         self._context = context
-        self._best = best
-        self._texts = (*_TEXTS, *_MORE_TEXTS) if literals else _TEXTS
-        self._wanted = frozenset(context.predicates)
+        self._best_rank_only = best
+        self._text_datatypes = (*_TEXTS, *_LITERAL_TEXTS) if literals else _TEXTS
+        self._selected = frozenset(context.predicates)
         numbers = "|".join(predicate[1:] for predicate in context.predicates)
-        self._mark = re.compile(f'P(?:{numbers})"'.encode()) if numbers else None
+        self._property_pattern = re.compile(f'P(?:{numbers})"'.encode()) if numbers else None
 
-    def may_be_in(self, line: bytes) -> bool:
-        """Whether a wanted property is named anywhere in the line: quick, and enough to leave out most lines."""
-        return self._mark is None or self._mark.search(line) is not None
+    def may_match(self, line: bytes) -> bool:
+        """Check quickly whether a line mentions a selected property; most lines do not."""
+        return self._property_pattern is None or self._property_pattern.search(line) is not None
 
-    def of(self, entity: Mapping[str, Any], where: str) -> list[_Fact]:
-        """All facts of the entity that were asked for; what is left out is counted."""
+    def read(self, entity: Mapping[str, Any], where: str) -> list[_Fact]:
+        """Return the facts of the selected properties; count what is skipped."""
         facts = []
         for predicate, statements in (entity.get("claims") or {}).items():
-            if self._wanted and predicate not in self._wanted:
+            if self._selected and predicate not in self._selected:
                 continue
-            kept = [one for one in statements if one["rank"] != "deprecated"]
-            self._context.count_skipped("deprecated statements", len(statements) - len(kept))
-            preferred = [one for one in kept if one["rank"] == "preferred"] if self._best else []
+            current = [statement for statement in statements if statement["rank"] != "deprecated"]
+            self._context.count_skipped("deprecated statements", len(statements) - len(current))
+            preferred = (
+                [statement for statement in current if statement["rank"] == "preferred"] if self._best_rank_only else []
+            )
             if preferred:
-                self._context.count_skipped("statements below the best rank", len(kept) - len(preferred))
-            for statement in preferred or kept:
+                self._context.count_skipped("statements below the best rank", len(current) - len(preferred))
+            for statement in preferred or current:
                 value = self._value(predicate, statement["mainsnak"])
                 if isinstance(value, str):
                     self._context.count_skipped(value)
@@ -257,11 +265,11 @@ class _Statements:
         return facts
 
     def _value(self, predicate: str, snak: Mapping[str, Any]) -> _Value | str:
-        """What the statement says, or what kind of thing it is that is left out."""
+        """Return the value of a statement, or the kind under which it is skipped."""
         if snak["snaktype"] != "value":
             return "values that are unknown or none"
         kind, value = snak["datavalue"]["type"], snak["datavalue"]["value"]
-        # Old dumps and some exports do not say the datatype of a snak.
+        # Old dumps and some exports lack the datatype of a snak.
         datatype = snak.get("datatype") or kind
         if kind == "wikibase-entityid":
             name = _entity_name(value)
@@ -273,11 +281,11 @@ class _Statements:
             unit = None if value["unit"] == "1" else short_name(value["unit"])
             return _Value(value=amount, unit=unit)
         if kind == "time":
-            time = _time(value)
+            time = _parse_time(value)
             return _Value(f'"{time}"', julian=_is_julian(value)) if time else "dates coarser than a year"
-        if predicate in _LINKS and datatype in ("url", "string"):
+        if predicate in _EQUIVALENCE_LINKS and datatype in ("url", "string"):
             return _Value(short_name(value))
-        if datatype not in self._texts:
+        if datatype not in self._text_datatypes:
             return f"values of kind {datatype}"
         if kind == "string":
             return _Value(f'"{value}"')
@@ -298,38 +306,38 @@ class _Statements:
         qualifiers = statement.get("qualifiers")
         if not qualifiers:
             return _Fact(predicate, value, None, None, details)
-        held = {name: self._times(qualifiers.get(name, ())) for name in (_START, _END, _POINT)}
-        has_span = bool(held[_START] or held[_END])
-        start, end = (next(iter(held[name if has_span else _POINT]), None) for name in (_START, _END))
+        times = {qualifier: self._times(qualifiers.get(qualifier, ())) for qualifier in (_START, _END, _POINT)}
+        has_span = bool(times[_START] or times[_END])
+        start, end = (next(iter(times[qualifier if has_span else _POINT]), None) for qualifier in (_START, _END))
         if start and end and starts_after(start, end):
             self._context.reject(where, f'end {end} is before start {start} for "{subject} {predicate}"')
             return None
-        spent = (_START, _END) if has_span else (_POINT,)
-        for name, snaks in qualifiers.items():
-            if name in spent and any(_is_julian(_content(snak)) for snak in snaks):
+        time_qualifiers = (_START, _END) if has_span else (_POINT,)
+        for qualifier, snaks in qualifiers.items():
+            if qualifier in time_qualifiers and any(_is_julian(_snak_value(snak)) for snak in snaks):
                 details["calendar"] = "julian"
-            # A second start of the same statement is kept beside the first rather than lost.
-            if name not in spent or len(held[name]) != 1:
+            # Further starts or ends of a statement are kept as details.
+            if qualifier not in time_qualifiers or len(times[qualifier]) != 1:
                 texts = [text for snak in snaks if (text := _qualifier_text(snak))]
                 if texts:
-                    details[name] = "|".join(texts)
+                    details[qualifier] = "|".join(texts)
         return _Fact(predicate, value, start, end, details)
 
     def _times(self, snaks: Any) -> list[str]:
-        values = [_content(snak) for snak in snaks]
-        times = [_time(value) for value in values if value]
+        values = [_snak_value(snak) for snak in snaks]
+        times = [_parse_time(value) for value in values if value]
         self._context.count_skipped("dates coarser than a year, of qualifiers", times.count(None))
         return [time for time in times if time]
 
 
-def _content(snak: Mapping[str, Any]) -> Any:
+def _snak_value(snak: Mapping[str, Any]) -> Any:
     return snak["datavalue"]["value"] if snak["snaktype"] == "value" else None
 
 
 def _entity_name(value: Mapping[str, Any]) -> str:
     if "id" in value:
         return str(value["id"])
-    # Dumps of 2017 and before have numbers only.
+    # Dumps up to 2017 have numbers only.
     return {"item": "Q", "property": "P", "lexeme": "L"}[value["entity-type"]] + str(value["numeric-id"])
 
 
@@ -337,16 +345,16 @@ def _is_julian(value: Any) -> bool:
     return bool(value) and str(value.get("calendarmodel", "")).endswith(_JULIAN)
 
 
-def _time(value: Mapping[str, Any]) -> str | None:
-    """A date at its precision; None for one coarser than a year."""
+def _parse_time(value: Mapping[str, Any]) -> str | None:
+    """Return a date at its precision; None if it is coarser than a year."""
     if value["precision"] < _YEAR:
         return None
-    found = _TIME.match(value["time"])
-    if not found or not int(found[2]):
+    match = _TIME.match(value["time"])
+    if not match or not int(match[2]):
         raise ValueError(f"{value['time']!r} is no date")
-    sign, year, month, day = found.groups()
+    sign, year, month, day = match.groups()
     parts = [("-" if sign == "-" else "") + f"{int(year):04d}"]
-    # 1957-00-00 is a year whatever precision stands beside it.
+    # 1957-00-00 is a year whatever its precision.
     if value["precision"] >= _MONTH and month != "00":
         parts.append(month)
         if value["precision"] >= _DAY and day != "00":
@@ -355,7 +363,7 @@ def _time(value: Mapping[str, Any]) -> str | None:
 
 
 def _qualifier_text(snak: Mapping[str, Any]) -> str:
-    """A qualifier's value as plain text; coordinates have none."""
+    """Return the value of a qualifier as text; empty for coordinates."""
     if snak["snaktype"] != "value":
         return "unknown" if snak["snaktype"] == "somevalue" else "none"
     kind, value = snak["datavalue"]["type"], snak["datavalue"]["value"]
@@ -365,7 +373,7 @@ def _qualifier_text(snak: Mapping[str, Any]) -> str:
         amount = value["amount"].removeprefix("+")
         return amount if value["unit"] == "1" else f"{amount} {short_name(value['unit'])}"
     if kind == "time":
-        return _time(value) or ""
+        return _parse_time(value) or ""
     if kind == "monolingualtext":
         return str(value["text"])
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""WordNet's database files: synsets as entities, and the pointers between them as facts."""
+"""WordNet's database files as a source: synsets as entities, pointers as facts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from merkhet.core.errors import InputError
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder, Predicate
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
-_FILES = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
-_TYPES = {"n": "n", "v": "v", "a": "as", "r": "r"}
+_PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+_SYNSET_TYPES = {"n": "n", "v": "v", "a": "as", "r": "r"}
 _PREDICATES = {
     "@": Predicate("is-a", "is a kind of"),
     "@i": Predicate("instance-of", "is an instance of"),
@@ -26,10 +26,10 @@ _PREDICATES = {
     ";r": Predicate("region", "belongs to the region"),
     ";u": Predicate("usage", "is used as"),
 }
-# WordNet keeps both sides of these; the other side is read, so that each fact comes once.
-_OTHER_SIDES = ("~", "~i", "%p", "%m", "%s", "-c", "-r", "-u")
-_LEFT_OUT = {
-    **dict.fromkeys(_OTHER_SIDES, "pointers that say a fact from its other side"),
+# WordNet stores these in both directions; only one of them is read.
+_INVERSE_POINTERS = ("~", "~i", "%p", "%m", "%s", "-c", "-r", "-u")
+_SKIPPED_POINTERS = {
+    **dict.fromkeys(_INVERSE_POINTERS, "pointers that say a fact from its other side"),
     "+": "derivationally related forms",
     "\\": "pertainyms and adverbs' adjectives",
     "^": "see also",
@@ -51,26 +51,32 @@ LEXICOGRAPHER_FILES = (
     *(f"verb.{name}" for name in _VERBS.split()),
     "adj.ppl",
 )
-_MARKER = re.compile(r"\((?:a|p|ip)\)$")
+_SYNTACTIC_MARKER = re.compile(r"\((?:a|p|ip)\)$")
 
 
-def read_wordnet(place: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Synsets and their relations from a folder with data.noun, data.verb, data.adj and data.adv (WordNet 3.0 or 3.1).
+def read_wordnet(folder: Path, context: ReadContext) -> Iterator[Chunk]:
+    """Yield the synsets and relations of data.noun, data.verb, data.adj and data.adv in a folder (WordNet 3.0 or 3.1).
 
-    A synset is ``wordnet:02124272-n``: its offset and part of speech, which change from one WordNet to the next. Its
-    first lemma is its label, the others are aliases; its kind is the lexicographer file (``noun.animal``).
+    The id of a synset is its offset and part of speech (``wordnet:02124272-n``), which differ between versions. Its
+    first lemma is the label, the others are aliases; its kind is the lexicographer file (``noun.animal``).
 
     Facts are is-a, instance-of, part-of, member-of, substance-of, antonym, entails, causes, similar-to, topic, region
-    and usage. Antonyms hold between words, and are given between their synsets. Hyponyms, meronyms and the members of
-    a topic say the same from the other side; these and derivations, attributes, verb groups and see-also are left out
-    and counted. Glosses are not read. Refused are lines that are not as the database has them. There are no options.
+    and usage. Antonyms of words become antonyms of their synsets. Inverse pointers, derivations, attributes, verb
+    groups and see-also are skipped and counted. Glosses are not read. Malformed lines are rejected. There are no
+    options.
     """
     context.check_options()
-    files = {place / f"data.{name}": letter for name, letter in _FILES.items() if (place / f"data.{name}").is_file()}
+    files = {
+        folder / f"data.{name}": letter
+        for name, letter in _PARTS_OF_SPEECH.items()
+        if (folder / f"data.{name}").is_file()
+    }
     if not files:
-        raise InputError(f"{place} holds no WordNet; there should be data.noun, data.verb, data.adj and data.adv")
+        raise InputError(f"{folder} holds no WordNet; it needs data.noun, data.verb, data.adj and data.adv")
     yield Chunk(
-        predicates={one.name: one for one in _PREDICATES.values() if context.wants_predicate(one.name)},
+        predicates={
+            predicate.name: predicate for predicate in _PREDICATES.values() if context.wants_predicate(predicate.name)
+        },
     )
     builder = ChunkBuilder("wordnet")
     for path, letter in files.items():
@@ -87,46 +93,46 @@ def read_wordnet(place: Path, context: ReadContext) -> Iterator[Chunk]:
 
 
 def _add_synset(builder: ChunkBuilder, context: ReadContext, where: str, line: str, letter: str) -> None:
-    """One line: offset, lexicographer file, type, words (count in hexadecimal), pointers, verb frames, gloss."""
+    """Add a line: offset, lexicographer file, type, words (count in hexadecimal), pointers, verb frames, gloss."""
     head, bar, _ = line.partition("| ")
     if not bar:
         raise ValueError("there is no gloss; the line ends early")
     fields = head.split()
     words_end = 4 + 2 * int(fields[3], 16)
     pointers_end = words_end + 1 + 4 * int(fields[words_end])
-    if pointers_end > len(fields) or words_end == 4 or fields[2] not in _TYPES[letter]:
+    if pointers_end > len(fields) or words_end == 4 or fields[2] not in _SYNSET_TYPES[letter]:
         raise ValueError(f"{line[:40]!r} does not hold what it says")
     subject = _synset_id(fields[0], letter)
     kind = LEXICOGRAPHER_FILES[int(fields[1])]
     facts: dict[tuple[str, str], None] = {}
-    left_out: list[str] = []
+    skipped: list[str] = []
     for start in range(words_end + 1, pointers_end, 4):
         symbol, offset, target, _ = fields[start : start + 4]
         if symbol in _PREDICATES:
             fact = _PREDICATES[symbol].name, _synset_id(offset, target)
             if fact in facts:
-                left_out.append("pointers between other words of two synsets")
+                skipped.append("pointers between other words of two synsets")
             facts[fact] = None
-        elif symbol in _LEFT_OUT:
-            left_out.append(_LEFT_OUT[symbol])
+        elif symbol in _SKIPPED_POINTERS:
+            skipped.append(_SKIPPED_POINTERS[symbol])
         else:
             raise ValueError(f"there is no pointer {symbol!r}")
     for predicate, object_ in facts:
         if context.wants_predicate(predicate):
             builder.add_fact(where, subject, predicate, object_)
-    for what in left_out:
-        context.count_skipped(what)
+    for kind_skipped in skipped:
+        context.count_skipped(kind_skipped)
     if context.wants_language("en"):
-        lemmas = [_MARKER.sub("", word).replace("_", " ") for word in fields[4:words_end:2]]
+        lemmas = [_SYNTACTIC_MARKER.sub("", word).replace("_", " ") for word in fields[4:words_end:2]]
         label, *aliases = dict.fromkeys(lemmas)
         builder.add_name(subject, label, "en", aliases, kind)
 
 
-def _synset_id(offset: str, part: str) -> str:
+def _synset_id(offset: str, part_of_speech: str) -> str:
     if len(offset) != 8 or not offset.isdecimal():
         raise ValueError(f"{offset!r} is no synset offset")
-    # A satellite adjective stands in data.adj as the others do.
-    letter = "a" if part == "s" else part
-    if letter not in _TYPES:
-        raise ValueError(f"there is no part of speech {part!r}")
+    # Satellite adjectives are in data.adj too.
+    letter = "a" if part_of_speech == "s" else part_of_speech
+    if letter not in _SYNSET_TYPES:
+        raise ValueError(f"there is no part of speech {part_of_speech!r}")
     return f"wordnet:{offset}-{letter}"
