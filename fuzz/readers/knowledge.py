@@ -13,8 +13,8 @@ import duckdb
 from fuzz import examples, mutations
 from fuzz.oddities import json_bombs, yaml_bombs
 from fuzz.targets import SEPARATOR, Place, Target, parts
-from merkhet.knowledge._staging import stage
-from merkhet.knowledge.database import define_macros, prepare
+from merkhet.knowledge._staging import stage_chunks
+from merkhet.knowledge.database import create_tables, define_macros
 from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.source_lookup import read_source
 from merkhet.knowledge.source_reader import ReadContext
@@ -25,7 +25,7 @@ from merkhet.knowledge.store_import import import_knowledge
 def _connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     define_macros(connection)
-    prepare(connection)
+    create_tables(connection)
     connection.execute("attach ':memory:' as staging")
     return connection
 
@@ -35,7 +35,7 @@ def _taken(place: str, **asked: Any) -> None:
     reading = ReadContext(**asked)
     connection = _connection()
     try:
-        stage(connection, "staging.place", read_source(place, reading), reading)
+        stage_chunks(connection, "staging.place", read_source(place, reading), reading)
     except BaseException:
         connection.execute("rollback")
         raise

@@ -11,7 +11,7 @@ from merkhet.analysis._downstream_scores import read_downstream
 from merkhet.core.compute_engines import choose_engines
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.engine.study import apply_setting, make_study, read_study, study_yaml
-from merkhet.knowledge.sparql_queries import fill_query, find_query, schema_queries
+from merkhet.knowledge.sparql_queries import fill_template, find_query, schema_queries
 from merkhet.models.prediction_file import read_predictions
 from merkhet.suites import SUITES
 
@@ -97,7 +97,9 @@ def _engines(data: bytes, _place: Place) -> None:
 
 
 def _query(data: bytes, place: Place) -> None:
-    for query in fill_query(*find_query(str(place.file("own.rq", data))), {"languages": '"en"', "class": ""}, ["P36"]):
+    for query in fill_template(
+        *find_query(str(place.file("own.rq", data))), {"languages": '"en"', "class": ""}, ["P36"]
+    ):
         assert query.parts.page(10, 0)
         assert query.parts.page(10, 0, nested=True)
         assert query.parts.count()

@@ -15,7 +15,7 @@ import pytest
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import ANSWERS, make_table, write_table
-from merkhet.knowledge._sparql_client import _pause_asked
+from merkhet.knowledge._sparql_client import _requested_pause
 from merkhet.models.chat._http_connection import Response
 from merkhet.models.chat._response_errors import retry_after
 
@@ -130,4 +130,4 @@ def test_when_to_ask_again_is_told_by_the_endpoints_clock() -> None:
         assert retry_after(Response(429, "", {"retry-after": later, "date": now})) == 7.0, off
         headers = Message()
         headers["Retry-After"], headers["Date"] = later, now
-        assert _pause_asked(headers) == 7.0, off
+        assert _requested_pause(headers) == 7.0, off

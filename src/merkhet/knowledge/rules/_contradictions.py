@@ -78,13 +78,13 @@ def find_contradictions(
     contradictions: list[Contradiction] = []
     total = 0
     for kind, query in queries.items():
-        tables.make("clashes", f"select * from ({query}) as clash(about, first, second)")
+        tables.make("clashes", f"select * from ({query}) as clash(about, left_fact, right_fact)")
         clashes = tables.count("clashes")
         total += clashes
         rows = (
             tables.rows(
                 "select t.term, i.fact_id, j.fact_id from clashes c join terms t on t.id = c.about "
-                "join ids i on i.n = c.first join ids j on j.n = c.second "
+                "join ids i on i.n = c.left_fact join ids j on j.n = c.right_fact "
                 f"order by t.term, i.fact_id, j.fact_id limit {MAX_LISTED}"
             )
             if clashes

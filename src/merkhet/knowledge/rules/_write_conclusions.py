@@ -122,7 +122,7 @@ class _TextLookup:
         terms = connection.sql("select term, quoted from terms order by id").to_arrow_table().combine_chunks()
         literals = connection.sql("select * from literals order by id desc").to_arrow_table().combine_chunks()
         domains = connection.sql("select domain from domains order by id").to_arrow_table().combine_chunks()
-        self.count = len(terms)
+        self.term_count = len(terms)
         self.literals = literals
         self.terms, self.quoted = _combine(terms["term"]), _combine(terms["quoted"])
         self.domains = _combine(domains["domain"])
@@ -184,13 +184,13 @@ class _TextLookup:
             positions = pa.array(self._object_positions(numbers["o"]))
             for name, of_terms in (("object", self.terms), ("value", None), ("unit", None)):
                 literal_column = _combine(self.literals[name])
-                term_column = of_terms if of_terms is not None else pa.nulls(self.count, literal_column.type)
+                term_column = of_terms if of_terms is not None else pa.nulls(self.term_count, literal_column.type)
                 columns[name] = pa.concat_arrays([term_column, literal_column]).take(positions)
         return columns
 
     def _object_positions(self, objects: Numbers) -> Numbers:
         """Return the positions of objects among all terms, then all literals."""
-        positions: Numbers = np.where(objects > 0, objects, self.count - objects) - 1
+        positions: Numbers = np.where(objects > 0, objects, self.term_count - objects) - 1
         return positions
 
     def _time(self, name: str, keys: Numbers) -> pa.Array:

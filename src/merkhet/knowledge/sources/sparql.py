@@ -159,9 +159,9 @@ class _RowReader:
         self._predicates = {short_name(full_iri(predicate) or predicate) for predicate in wanted}
         self._languages = {language.lower() for language in context.languages}
         columns = set(query.parts.variables)
-        self._facts = {"subject", "predicate"} <= columns and bool(columns & {"object", "value"})
-        self._names = "entity" in columns and bool(columns & {"label", "alias"})
-        if not self._facts and not self._names:
+        self._has_facts = {"subject", "predicate"} <= columns and bool(columns & {"object", "value"})
+        self._has_names = "entity" in columns and bool(columns & {"label", "alias"})
+        if not self._has_facts and not self._has_names:
             needed = ("entity", "label") if columns & {"entity", "label", "alias"} else _FACT_COLUMNS[:3]
             missing = next(name for name in needed if name not in columns)
             raise InputError(
@@ -177,11 +177,11 @@ class _RowReader:
             where = f"{self._location}, row {self._row_number}"
             try:
                 _check_cells(row)
-                if self._names and "entity" in row:
+                if self._has_names and "entity" in row:
                     self._read_names(row)
                     if not any(name in row for name in _FACT_COLUMNS):
                         continue
-                if not self._facts:
+                if not self._has_facts:
                     if "entity" not in row:
                         raise ValueError("?entity is empty")
                     continue

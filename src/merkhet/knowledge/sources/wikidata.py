@@ -63,10 +63,10 @@ def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
     media, and, unless ``literals=yes``, URLs and external ids. A line that is no entity, and an end before its start,
     are rejected. A dump that ends early is rejected even with ``skip_bad``. Options:
 
-    * ``rank=best`` reads only the preferred statements of a property if there are any (``all``: both); * ``names=used``
-    reads only the names of entities that occur in a fact, as subject, predicate, object or unit: the file
-      is read twice, and the ids of these entities are held in memory. ``names=all`` (the default) reads the names of
-      every entity: right for a slice, and much for some predicates of a full dump;
+    * ``rank=best`` reads only the preferred statements of a property if there are any (``all``: both);
+    * ``names=used`` reads only the names of entities that occur in a fact, as subject, predicate, object or unit: the
+      file is read twice, and the ids of these entities are held in memory. ``names=all`` (the default) reads the names
+      of every entity: right for a slice, and much for some predicates of a full dump;
     * ``literals=yes`` reads URLs and external ids too.
 
     If an entity has no label in a selected language, the label for all languages (``mul``) is used.
