@@ -67,9 +67,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise InputError(f"{path}: {key!r} must be a text, got {short_repr(manifest[key])}; put quotes around it")
     licences = manifest["licence"] if isinstance(manifest["licence"], list) else [manifest["licence"]]
     if not all(isinstance(licence, str) for licence in licences):
-        raise InputError(
-            f"{path}: 'licence' is {short_repr(manifest['licence'])}, and should be a text or a list of texts"
-        )
+        raise InputError(f"{path}: 'licence' must be a text or a list of texts, got {short_repr(manifest['licence'])}")
     _check_predicates(path, manifest.get("predicates") or {})
     checked: dict[str, Any] = manifest
     return checked
@@ -77,16 +75,18 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def _check_predicates(path: Path, predicates: Any) -> None:
     if not isinstance(predicates, dict) or not all(isinstance(name, str) for name in predicates):
-        raise InputError(f"{path}: under 'predicates' stand names, each with what is declared of it")
+        raise InputError(
+            f"{path}: 'predicates' must map names to declarations, such as {{capital: {{label: capital}}}}"
+        )
     for name, declared in predicates.items():
         if not isinstance(declared, dict) or not isinstance(declared.get("label", ""), str):
             raise InputError(
-                f"{path}: of the predicate {name!r} is declared {short_repr(declared)}, and should be {{label: a text}}"
+                f"{path}: the predicate {name!r} must be like {{label: a text}}, got {short_repr(declared)}"
             )
 
 
-def _count_rows(file: Path) -> int:
+def _count_rows(path: Path) -> int:
     import csv
 
-    with open(file, encoding="utf-8", newline="") as handle:
+    with open(path, encoding="utf-8", newline="") as handle:
         return max(0, sum(1 for _ in csv.reader(handle)) - 1)

@@ -140,7 +140,7 @@ class TripleClassifier:
                 lines = [line for line, keep in zip(lines, fact_mask.to_pylist(), strict=True) if keep]
                 facts, graphs, names = facts.filter(fact_mask), graphs.filter(fact_mask), names.filter(name_mask)
         self._reset()
-        return Chunk(facts, names, details=_graph_details(facts, graphs), where=self._locations(facts, lines))
+        return Chunk(facts, names, details=_graph_details(facts, graphs), where=self._row_locations(facts, lines))
 
     def finish(self) -> Iterator[Chunk]:
         """Yield the remaining rows, with the axioms in blank nodes."""
@@ -229,7 +229,7 @@ class TripleClassifier:
         text = " ".join(f"{subject} {predicate} {object}".split())
         return f"{self._path}: {text if len(text) <= 200 else text[:197] + '...'}"
 
-    def _locations(self, facts: pa.Table, lines: list[int]) -> Callable[[int], str]:
+    def _row_locations(self, facts: pa.Table, lines: list[int]) -> Callable[[int], str]:
         def where(row: int) -> str:
             columns = ("subject", "predicate", "object")
             subject, predicate, object = (facts[name][row].as_py() for name in columns)
