@@ -209,7 +209,7 @@ def test_where_nothing_can_be_written_nothing_is_left(rich: Path, tmp_path: Path
     assert "is not a folder" in refusal(tmp_path / "file")
     assert "out.xlsx: unknown suffix; use .parquet, .csv" in refusal(tmp_path / "out.xlsx")
     assert "is the knowledge base itself" in refusal(rich)
-    assert "there is not a merkhet knowledge base" in refusal(tmp_path / "out.csv", tmp_path / "nothing.duckdb")
+    assert "there is no knowledge base" in refusal(tmp_path / "out.csv", tmp_path / "nothing.duckdb")
     (tmp_path / "text.duckdb").write_text("no database" * 999)
     assert "is not a merkhet knowledge base" in refusal(tmp_path / "out", tmp_path / "text.duckdb")
     (tmp_path / "there.csv").mkdir()

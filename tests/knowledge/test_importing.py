@@ -192,7 +192,7 @@ def test_a_place_to_write_that_is_none(tmp_path: Path) -> None:
     assert "must end in .duckdb" in refusal([file], tmp_path / "kb.db")
     assert "cannot be created" in refusal([file], tmp_path / "a.csv" / "kb.duckdb")
     write(tmp_path / "text.duckdb", "this is no database " * 1000)
-    assert "is no knowledge base" in refusal([file], tmp_path / "text.duckdb")
+    assert "is not a merkhet knowledge base" in refusal([file], tmp_path / "text.duckdb")
     duckdb.connect(str(tmp_path / "other.duckdb")).execute("create table mine (x int)").close()
     assert "not a merkhet knowledge base" in refusal([file], tmp_path / "other.duckdb")
     import_knowledge([file], tmp_path / "old.duckdb")

@@ -180,7 +180,7 @@ def in_use_error(path: Path) -> InputError:
 def _require_file(path: Path) -> None:
     if not path.is_file():
         raise InputError(
-            f"there is no knowledge base {path}; create one with: merkhet knowledge import SOURCE --into {path}"
+            f"there is no knowledge base {path}; create one with: merkhet knowledge import PLACE --into {path}"
         )
 
 
