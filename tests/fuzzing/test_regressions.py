@@ -152,7 +152,7 @@ def parquet(**columns) -> bytes:
     [
         ("predicates", {"label": ["x"]}, None),
         ("predicates", {"name": [{"a": 1}], "label": ["x"]}, "the column 'name' holds"),
-        ("predicates", {"name": ["p"], "colour": ["x"]}, "there is no column 'colour'"),
+        ("predicates", {"name": ["p"], "colour": ["x"]}, "unknown column 'colour'"),
         ("names", {"entity": ["e"], "language": [[None]]}, "the column 'language' holds"),
         ("details", {"subject": ["e"], "name": [b"\xff"]}, "the column 'name' holds"),
     ],

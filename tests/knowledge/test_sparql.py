@@ -34,7 +34,7 @@ def test_a_silent_cap_is_noticed(ask, proxy, store, cap):
     proxy.behave = lambda query, number: ("cap", cap)
     facts, _, reading = ask(page=200, count="no")
     assert triples(facts) == expected(store)
-    assert [line for line in reading.progress.said if f"no more than {cap} rows at once" in line]
+    assert [line for line in reading.progress.said if f"at most {cap} rows at once" in line]
     proxy.reset()
     assert triples(ask(page=200, count="no")[0]) == expected(store)
     assert proxy.asked == []
@@ -62,7 +62,7 @@ def test_fewer_rows_than_counted_are_refused(ask, proxy):
 
     proxy.behave = lambda query, number: ("rewrite", cap) if "OFFSET" in query else None
     line = refusal(ask, page=40, kind=EndpointError)
-    assert f"{ROWS} rows were counted and 100 came" in line
+    assert f"{ROWS} rows were counted, but 100 came" in line
     assert "cache=refresh" in line
 
 
@@ -209,7 +209,7 @@ def test_nothing_is_asked_twice(ask, proxy, store, tmp_path):
     again, _, reading = ask(page=50)
     assert again == first
     assert len(proxy.asked) == requests
-    assert f"{requests} answers were kept from before; cache=refresh asks anew" in reading.progress.said[-1]
+    assert f"{requests} responses came from the cache; cache=refresh asks anew" in reading.progress.said[-1]
     ask(page=50, cache="refresh", user_agent="me/1")
     assert len(proxy.asked) == 2 * requests
     assert proxy.headers[-1]["User-Agent"] == "me/1"
@@ -251,7 +251,7 @@ def test_rows_that_move_between_pages_are_found_again(ask, proxy, store, shift):
 
 def test_a_server_without_offset_or_limit_is_refused(ask, proxy):
     proxy.behave = lambda query, number: ("rewrite", lambda text: re.sub(r"OFFSET \d+", "", text))
-    assert "does not go on where the last one ended" in refusal(ask, page=50)
+    assert "does not continue where the last one ended" in refusal(ask, page=50)
     proxy.behave = lambda query, number: ("rewrite", lambda text: re.sub(r"LIMIT \d+", "", text))
     assert f"it returned {ROWS} rows instead of 50" in refusal(ask, page=50, cache="no")
 
@@ -325,7 +325,7 @@ def test_a_query_with_its_own_limit_is_asked_once(ask, proxy, store, query):
     assert triples(ask(query, page=3)[0]) == expected(store, query)
     assert proxy.pages == [query]
     proxy.behave = lambda query, number: None if "merkhetCount" in query else ("cap", 5)
-    assert "rows were counted and 5 came" in refusal(ask, query, cache="no")
+    assert "rows were counted, but 5 came" in refusal(ask, query, cache="no")
 
 
 def test_a_query_is_taken_apart():

@@ -129,12 +129,12 @@ def test_an_own_query_with_places(ask, proxy, store):
     [
         ({"quary": "x"}, "this source has no option 'quary'; did you mean 'query'?"),
         ({"page": "1"}, "the option 'page' must be an integer ≥ 2, got '1'"),
-        ({"page": "many"}, "'page' is 'many'"),
-        ({"retries": "-1"}, "'retries' is '-1'"),
-        ({"timeout": "0"}, "'timeout' is '0'"),
+        ({"page": "many"}, "'page' must be an integer ≥ 2, got 'many'"),
+        ({"retries": "-1"}, "'retries' must be an integer ≥ 0, got '-1'"),
+        ({"timeout": "0"}, "'timeout' must be a number ≥ 0.001, got '0'"),
         ({"cache": "refesh"}, "the option 'cache' cannot be 'refesh'; did you mean 'refresh'?"),
         ({"count": "maybe"}, "the option 'count' cannot be 'maybe'"),
-        ({"user-agent": "a\nb"}, "'user-agent' should be a line"),
+        ({"user-agent": "a\nb"}, "'user-agent' must be one line"),
         ({"endpoint": "http://x"}, "the location is already an endpoint"),
         ({"class": "dbo:City"}, "has no placeholder for the option 'class'"),
         ({"class": "no such"}, "'no such' is no IRI"),
@@ -164,7 +164,7 @@ def test_a_query_file_as_the_place(ask, proxy, store, tmp_path):
     file.write_text("\ufeff" + ALL, encoding="utf-8")
     assert "name the endpoint with the option endpoint=https://" in refusal(ask, None, file)
     assert triples(ask(None, file, endpoint=proxy.address)[0]) == expected(store)
-    assert "leave out the option 'query'" in refusal(ask, "x", file, endpoint=proxy.address)
+    assert "omit the option 'query'" in refusal(ask, "x", file, endpoint=proxy.address)
     assert "must begin with http://" in refusal(ask, None, file, endpoint="ftp://example.org/")
 
 
@@ -299,7 +299,7 @@ def test_wikidata_facts_that_are_no_entities(ask, public):
         "P569": ('"1957"', None, None),
         "P1476": ('"Le titre"@fr', None, None),
     }
-    assert "'dbo:child' is no property of it" in refusal(ask, "wikidata-facts", public, predicates=["dbo:child"])
+    assert "'dbo:child' is no Wikidata property" in refusal(ask, "wikidata-facts", public, predicates=["dbo:child"])
 
 
 def test_wikidata_classes_and_properties(ask, public):

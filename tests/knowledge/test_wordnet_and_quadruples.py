@@ -271,8 +271,8 @@ def test_a_bad_quadruple_is_refused_or_counted(tmp_path_factory):
             ("0\t0\t1\t1986\n", "4 cells"),
             ("0\t0\t1\t1986\t1987\n", "'1986' is no date"),
             ("0\t0\t1\t307-13047-09\t978-##-##\n", "'307-13047-09' is no date"),
-            ("0\t0\t1\t1963-64-65\t####-##-##\n", "'1963-64-65' is no day"),
-            ("0\t0\t1\t1963-04-31\t####-##-##\n", "'1963-04-31' is no day"),
+            ("0\t0\t1\t1963-64-65\t####-##-##\n", "'1963-64-65' is no valid date"),
+            ("0\t0\t1\t1963-04-31\t####-##-##\n", "'1963-04-31' is no valid date"),
             ("0\t0\t1\t2014-##-##\t2007-##-##\n", 'end 2007 is before start 2014 for "Ada_Lovelace wasBornIn London"'),
             ("0\t0\t1\t-0043-##-##\t-0044-##-##\n", "end -0044 is before start -0043"),
             (b"0\t0\t1\t1986-##-##\t\xe9\n", "not UTF-8"),
@@ -288,12 +288,12 @@ def test_a_bad_dictionary_is_refused(tmp_path_factory):
     check_all(
         check,
         [
-            ({"entities": "10623\n<London>\t1\n"}, "entity2id.txt:1: a name, a tab and a number are expected"),
+            ({"entities": "10623\n<London>\t1\n"}, "entity2id.txt:1: expected a name, a tab and a number"),
             (
                 {"entities": "<London>\t1\n<Paris>\t1\n"},
                 "entity2id.txt:2: 1 is the number of both 'London' and 'Paris'",
             ),
-            ({"relations": "<>\t1\n"}, "relation2id.txt:1: a name, a tab and a number are expected"),
+            ({"relations": "<>\t1\n"}, "relation2id.txt:1: expected a name, a tab and a number"),
         ],
     )
 
