@@ -26,11 +26,11 @@ if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from merkhet.core.records import Question
+from merkhet.models.chat._chat_settings import read_settings
+from merkhet.models.chat._endpoint import EndpointModel
 from merkhet.models.chat._reply_cache import ReplyCache
-from merkhet.models.chat.chat_settings import read_settings
-from merkhet.models.chat.endpoint import EndpointModel
-from merkhet.probes.chat._chat_prompts import choose_text
-from merkhet.probes.chat.choose import choose, order_of
+from merkhet.probes.chat._chat_prompts import choose_prompt
+from merkhet.probes.chat.choose import choose, order_choices
 
 AFTER, IN_FLIGHT, LIMIT = 0.05, 32, 1.5
 OWN, AGAIN, PLAIN = "merkhet, choose", "merkhet, replies kept", "plain pool of threads"
@@ -63,12 +63,12 @@ def ask(endpoint: str, asked: list[Question], kept: Path) -> None:
     answers = list(choose(model, asked, ["text"]))
     if len(answers) != len(asked) or any(one.outcome != "answered" for one in answers):
         raise RuntimeError("not every question was answered")
-    model.kept.close()
+    model.cache.close()
 
 
 def ask_plainly(endpoint: str, asked: list[Question]) -> None:
     def one(question: Question) -> str:
-        text = choose_text(question, order_of(question, question.candidates, 0, 1, 0))
+        text = choose_prompt(question, order_choices(question, question.candidates, 0, 1, 0))
         body = {"model": "stub", "messages": [{"role": "user", "content": text}], "max_tokens": 24, "temperature": 0}
         request = urllib.request.Request(
             f"{endpoint}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}

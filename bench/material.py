@@ -47,12 +47,12 @@ def _frozen(value: Any) -> Any:
 
 def model_folder(name: str) -> tuple[str, Path]:
     """The kind (masked or causal) and the ordinary Hugging Face folder of a model by its alias or path."""
-    from merkhet.models._gguf import unpacked
+    from merkhet.models._gguf import unpack_gguf
     from merkhet.models.model_lookup import ModelSpec, resolve_model
 
     resolved = resolve_model(ModelSpec(name))
     assert resolved.path is not None, f"{name} has no files"
-    return resolved.kind, unpacked(resolved.path) if resolved.path.suffix == ".gguf" else resolved.path
+    return resolved.kind, unpack_gguf(resolved.path) if resolved.path.suffix == ".gguf" else resolved.path
 
 
 def main() -> None:

@@ -13,11 +13,11 @@ from fuzz.oddities import yaml_bombs
 from fuzz.targets import Place, Target
 from merkhet.analysis._corpus_index import read_paragraphs
 from merkhet.core.text_formats import parse_yaml
+from merkhet.models.chat._chat_settings import read_settings
 from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_messages import ChatReply, strip_reasoning
-from merkhet.models.chat.chat_settings import read_settings
 from merkhet.models.model_lookup import ModelSpec, resolve_model
-from merkhet.probes.chat._reply_parsing import chosen, decided, written
+from merkhet.probes.chat._reply_parsing import parse_answer, parse_choice, parse_verdict
 from merkhet.training.text_corpus import read_corpus
 
 _CONFIG = b'{"architectures": ["BertForMaskedLM"], "model_type": "bert", "vocab_size": 30, "hidden_size": 8}'
@@ -95,10 +95,10 @@ def _tokens() -> Any:
 def _reply(data: bytes, _place: Place) -> None:
     reply = ChatReply(0, strip_reasoning(data.decode("utf-8", "replace")))
     letters, names = ("A", "B", "C"), ("Rome", "Paris", "")
-    chosen(reply, letters, names)
-    written(reply, "The capital of France is", ".")
-    written(reply)
-    decided(reply, (("yes", "true", "是"), ("no", "false", "不是")))
+    parse_choice(reply, letters, names)
+    parse_answer(reply, "The capital of France is", ".")
+    parse_answer(reply)
+    parse_verdict(reply, (("yes", "true", "是"), ("no", "false", "不是")))
 
 
 def _config(data: bytes, place: Place) -> None:

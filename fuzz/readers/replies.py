@@ -13,10 +13,10 @@ from fuzz import mutations
 from fuzz.targets import Place, Target
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.sparql import read_endpoint
+from merkhet.models.chat._chat_settings import read_settings
+from merkhet.models.chat._endpoint import EndpointModel
 from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_messages import ChatRequest
-from merkhet.models.chat.chat_settings import read_settings
-from merkhet.models.chat.endpoint import EndpointModel
 
 _TABLE = {
     "head": {"vars": ["subject", "predicate", "object"]},

@@ -16,14 +16,14 @@ from merkhet.core.text_formats import parse_json, parse_reply, parse_yaml, short
 from merkhet.engine.study import apply_setting, make_study
 from merkhet.knowledge.source_lookup import read_source
 from merkhet.knowledge.source_reader import ReadContext
+from merkhet.models.chat._chat_settings import read_settings
+from merkhet.models.chat._endpoint import _letter_logprobs, _total_tokens
 from merkhet.models.chat._http_connection import Response
 from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_messages import ChatReply
-from merkhet.models.chat.chat_settings import read_settings
-from merkhet.models.chat.endpoint import _letters, _tokens
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.prediction_file import read_predictions
-from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, chosen, written
+from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, parse_answer, parse_choice
 from merkhet.questions.question_files import read_card, read_questions
 from merkhet.questions.schema import read_benchmark_schema
 from merkhet.questions.templates import read_schema
@@ -241,8 +241,8 @@ def test_replies_of_endpoints_are_read_or_are_none():
     assert Response(200, '{"a": "x\\ud83d"}').content == {"a": "x\ufffd"}
     assert parse_reply('{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
     logprobs = {"content": [{"top_logprobs": [{"token": "A", "logprob": 10**400}]}]}
-    assert _letters({"logprobs": logprobs}, ("A", "B")) is None
-    assert _tokens({"usage": {"total_tokens": float("inf")}}) is None
+    assert _letter_logprobs({"logprobs": logprobs}, ("A", "B")) is None
+    assert _total_tokens({"usage": {"total_tokens": float("inf")}}) is None
 
 
 def test_odd_settings_of_an_endpoint_are_refused():
@@ -260,13 +260,13 @@ def test_a_damaged_store_of_replies_is_refused(tmp_path):
 
 def test_a_long_reply_is_read_as_soon_as_a_short_one():
     blank = (" " * 100 + ".") * 2000
-    assert written(ChatReply(0, f"The capital of France is{blank}x"), "The capital of France is", ".").outcome
-    assert chosen(ChatReply(0, "Th|e answer" + " " * 20_000 + "!"), ("A", "B"), ("x", "y")).outcome == NO_ANSWER
-    said = chosen(ChatReply(0, "So the answer\n\n  is :  B, I think"), ("A", "B"), ("x", "y"))
+    assert parse_answer(ChatReply(0, f"The capital of France is{blank}x"), "The capital of France is", ".").outcome
+    assert parse_choice(ChatReply(0, "Th|e answer" + " " * 20_000 + "!"), ("A", "B"), ("x", "y")).outcome == NO_ANSWER
+    said = parse_choice(ChatReply(0, "So the answer\n\n  is :  B, I think"), ("A", "B"), ("x", "y"))
     assert (said.outcome, said.text) == (ANSWERED, "y")
-    said = written(ChatReply(0, "The capital of France is   Paris ."), "The capital of France is", ".")
+    said = parse_answer(ChatReply(0, "The capital of France is   Paris ."), "The capital of France is", ".")
     assert (said.outcome, said.text) == (ANSWERED, "Paris")
-    said = written(
+    said = parse_answer(
         ChatReply(0, "the river of Paris, which is LONG, is the Seine in france!"), "The river of", "in France."
     )
     assert said.text == "Paris, which is LONG, is the Seine"

@@ -23,9 +23,9 @@ from merkhet.models._text_generation import CAUSAL_METHODS, TextWriter
 from merkhet.models._vocabulary_filter import drop_unwritable, restore_dropped
 from merkhet.models._word_embeddings import WordEmbeddings
 from merkhet.models.batching import default_budget, run_batches
+from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat._local_chat import LocalChat
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest
-from merkhet.models.chat.chat_settings import ChatSettings
 from merkhet.models.lm_head import describe_weights, log_probabilities, logits_at
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Row

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from merkhet.core.errors import InputError, MerkhetError, first_line
-from merkhet.models.chat.chat_settings import read_settings
+from merkhet.models.chat._chat_settings import read_settings
 from merkhet.models.model_lookup import WEIGHTS, ModelSpec, ResolvedModel, missing_models_extra, resolve_model
 from merkhet.models.protocol import Model
 
@@ -36,9 +36,9 @@ def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
 def _load(resolved: ResolvedModel, path: Path) -> Model:
     import transformers
 
+    from merkhet.models._encoder import EncoderModel
     from merkhet.models._gguf import unpack_gguf
     from merkhet.models.causal import CausalModel
-    from merkhet.models.encoder import EncoderModel
     from merkhet.models.masked import MaskedModel
 
     transformers.utils.logging.set_verbosity_error()

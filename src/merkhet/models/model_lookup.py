@@ -48,7 +48,7 @@ class ModelSpec:
     endpoint: str | None = None
     """The address of the endpoint that serves the model."""
     chat: Mapping[str, Any] | None = None
-    """Settings of chats; see :class:`merkhet.models.chat.chat_settings.ChatSettings`."""
+    """Settings of chats; see :class:`merkhet.models.chat._chat_settings.ChatSettings`."""
 
     @property
     def with_default_reading(self) -> ModelSpec:
@@ -86,7 +86,7 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
         raise InputError(f"{spec.model}: candidates must be 'in place' or 'apart', got {spec.candidates!r}")
     resolved = _resolve(spec, folder)
     if spec.chat is not None and resolved.path is not None:
-        from merkhet.models.chat.chat_settings import read_settings
+        from merkhet.models.chat._chat_settings import read_settings
 
         read_settings(spec.model, None, spec.chat)  # Raises InputError for unknown settings.
     for setting, default in _DEFAULT_READING.items() if resolved.path is not None else ():
@@ -147,8 +147,8 @@ def add_chat_defaults(spec: ModelSpec, defaults: Mapping[str, Any], seed: int) -
 
 
 def _resolve_endpoint(spec: ModelSpec) -> ResolvedModel:
-    from merkhet.models.chat.chat_settings import parse_endpoint, read_settings
-    from merkhet.models.chat.endpoint import EndpointModel
+    from merkhet.models.chat._chat_settings import parse_endpoint, read_settings
+    from merkhet.models.chat._endpoint import EndpointModel
 
     name, endpoint = (spec.model, spec.endpoint) if spec.endpoint is not None else parse_endpoint(spec.model)
     if spec.kind not in (None, CHAT_KIND):

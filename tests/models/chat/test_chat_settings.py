@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from merkhet.core.errors import InputError
-from merkhet.models.chat.chat_settings import parse_endpoint, read_settings
+from merkhet.models.chat._chat_settings import parse_endpoint, read_settings
 
 HERE = "http://localhost:8000/v1"
 

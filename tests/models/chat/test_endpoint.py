@@ -12,11 +12,11 @@ import pytest
 from chat_servers import ScriptedServer, completion, running
 
 from merkhet.core.errors import InputError, MerkhetError
+from merkhet.models.chat._chat_settings import read_settings
+from merkhet.models.chat._endpoint import EndpointError, EndpointModel
 from merkhet.models.chat._rate_limits import BudgetExhaustedError
 from merkhet.models.chat._reply_cache import ReplyCache
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest
-from merkhet.models.chat.chat_settings import read_settings
-from merkhet.models.chat.endpoint import EndpointError, EndpointModel
 
 SECRET = "sk-Zq8-not-to-be-seen-anywhere"
 

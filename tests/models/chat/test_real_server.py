@@ -11,9 +11,9 @@ from chat_servers import FaultyProxy, running, transformers_server
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
+from merkhet.models.chat._chat_settings import read_settings
+from merkhet.models.chat._endpoint import EndpointModel
 from merkhet.models.chat._reply_cache import ReplyCache
-from merkhet.models.chat.chat_settings import read_settings
-from merkhet.models.chat.endpoint import EndpointModel
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model

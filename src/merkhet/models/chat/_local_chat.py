@@ -11,8 +11,8 @@ import torch
 
 from merkhet.models._text_generation import GenerationBatch, TextWriter
 from merkhet.models.batching import run_batches
+from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, Message, strip_reasoning
-from merkhet.models.chat.chat_settings import ChatSettings
 from merkhet.models.row_scheduler import Row
 from merkhet.models.tokenize_candidates import UnusableError, check_length
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
+from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat._http_connection import BrokenConnectionError, ConnectionPool, Response
 from merkhet.models.chat._rate_limits import Budget, BudgetExhaustedError, RateLimiter, backoff_seconds
 from merkhet.models.chat._reply_cache import ReplyCache, reply_key
@@ -27,7 +28,6 @@ from merkhet.models.chat._response_errors import (
     classify_failure,
 )
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, strip_reasoning
-from merkhet.models.chat.chat_settings import ChatSettings
 from merkhet.models.protocol import CandidateScores
 
 logger = logging.getLogger("merkhet.models")
