@@ -76,10 +76,10 @@ if os.environ.get("RANK") == {rank!r}:
 """
 
 
-def troubled(folder: Path, rank_symbols: int, epoch: int, what: str) -> str:
+def troubled(folder: Path, rank: int, epoch: int, what: str) -> str:
     """Return a PYTHONPATH with which the process of a rank does ``what`` at the beginning of an epoch."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(_TROUBLE.format(rank_symbols=str(rank_symbols), epoch=epoch, what=what))
+    (folder / "sitecustomize.py").write_text(_TROUBLE.format(rank=str(rank), epoch=epoch, what=what))
     return os.pathsep.join([str(folder), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")])
 
 

@@ -1,7 +1,7 @@
 """Differentiable scores of candidates, equal to those of the models' own scoring.
 
 A question becomes sequences of tokens and a list of tokens to read there. A masked model has one sequence for each
-number of masks; a causal one has token trees, in which the prompt and common beginnings are computed once.
+number of masks; a causal one has token tries, in which the prompt and common beginnings are computed once.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ DEFAULT_METHODS = {"masked": "multiple-mean", "causal": "mean"}
 
 @dataclass(frozen=True)
 class TokenSequence:
-    """A sequence of tokens, or a token tree."""
+    """A sequence of tokens, or a token trie."""
 
     ids: IntArray
     positions: IntArray | None = None
-    """In a tree, the position of each token in its sentence."""
+    """In a trie, the position of each token in its sentence."""
     attention: NDArray[np.bool_] | None = None
-    """In a tree, which tokens attend to which."""
+    """In a trie, which tokens attend to which."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def plan_scoring(
 
     Args:
         model: a masked or causal model.
-        placed: the question's tokenized candidates.
+        tokenized: the question's tokenized candidates.
         method: name of the scoring method.
         candidates: numbers of the candidates, in the order of the scores.
     """
@@ -94,32 +94,32 @@ def _plan_causal(
         model.strip_end_tokens((*branches.sequences[n], *tokenized.suffix), branches.stops[n]) for n in candidates
     ]
     sequences, reads = [], {}
-    for number, tree in enumerate(build_tries(sentences, NODES_PER_TRIE if model.share_prefixes else 0)):
-        sequences.append(_attach_tree(prompt, tree, model.share_prefixes))
-        for index, member in enumerate(tree.sequence_ids.tolist()):
-            first, last = tree.starts[index : index + 2]
+    for number, trie in enumerate(build_tries(sentences, NODES_PER_TRIE if model.share_prefixes else 0)):
+        sequences.append(_attach_trie(prompt, trie, model.share_prefixes))
+        for index, member in enumerate(trie.sequence_ids.tolist()):
+            first, last = trie.starts[index : index + 2]
             if reading == "candidate":
                 first, last = first + branches.starts[candidates[member]], first + branches.stops[candidates[member]]
-            path = tree.paths[first : first + 1 if pooling == "first-token" else last]
-            path = path[model.can_write(tree.targets[path])]
-            reads[member] = np.full(len(path), number), len(prompt) + tree.sources[path], tree.targets[path]
+            path = trie.paths[first : first + 1 if pooling == "first-token" else last]
+            path = path[model.can_write(trie.targets[path])]
+            reads[member] = np.full(len(path), number), len(prompt) + trie.sources[path], trie.targets[path]
     ordered = [reads[member] for member in range(len(candidates))]
     numbers, columns, tokens = (np.concatenate(parts).astype(np.int64) for parts in zip(*ordered, strict=True))
     starts = np.cumsum([0, *(len(read[0]) for read in ordered)])
     return ScoringPlan(tuple(sequences), numbers, columns, tokens, starts)
 
 
-def _attach_tree(prompt: tuple[int, ...], tree: TokenTrie, shared: bool) -> TokenSequence:
-    """Return a prompt with a tree of candidates after it."""
-    prompt_length, size = len(prompt), len(prompt) + len(tree.tokens)
-    ids = np.concatenate([np.array(prompt, dtype=np.int64), tree.tokens])
+def _attach_trie(prompt: tuple[int, ...], trie: TokenTrie, shared: bool) -> TokenSequence:
+    """Return a prompt with a trie of candidates after it."""
+    prompt_length, size = len(prompt), len(prompt) + len(trie.tokens)
+    ids = np.concatenate([np.array(prompt, dtype=np.int64), trie.tokens])
     if not shared:
         return TokenSequence(ids)
     attention = np.zeros((size, size), dtype=np.bool_)
     attention[:prompt_length, :prompt_length] = np.tri(prompt_length, dtype=np.bool_)
     attention[prompt_length:, :prompt_length] = True
-    attention[prompt_length:, prompt_length:] = tree.visible
-    return TokenSequence(ids, np.concatenate([np.arange(prompt_length), prompt_length + tree.depths]), attention)
+    attention[prompt_length:, prompt_length:] = trie.visible
+    return TokenSequence(ids, np.concatenate([np.arange(prompt_length), prompt_length + trie.depths]), attention)
 
 
 def score_candidates(
@@ -145,12 +145,12 @@ def score_candidates(
     def to_device(values: Any) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
-    early = model.pick_after if isinstance(model, MaskedModel) else None
+    pick_after = model.pick_after if isinstance(model, MaskedModel) else None
     logits = logits_at(
         model.model,
         to_device(positions // width),
         to_device(positions % width),
-        early,
+        pick_after,
         **_inputs(model, sequences, to_device),
     )
     position_indices = to_device(position_of_value.reshape(-1))

@@ -152,7 +152,7 @@ def load_soft_prompts(model: Model, source: Path | TrainingArtifact) -> Embeddin
     ):
         raise InputError(
             f"{artifact.folder}: these soft prompts were learned with {artifact.record['model']}, and {model.name} is "
-            "another model, or has other weights by now; learn soft prompts for it"
+            "another model, or has other weights; learn soft prompts for it"
         )
     return embeddings
 
