@@ -12,9 +12,9 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from drills.forge import Forge
-from drills.jobs import Undisturbeds
-from drills.stage import Stage, say
+from drills.fork_server import ForkServer
+from drills.jobs import References
+from drills.stage import Stage, print_line
 
 DRILLS = ("kills", "workers", "full_disk", "read_only", "clock", "rivals", "damage")
 RESULTS = Path(__file__).parent / "results"
@@ -37,46 +37,48 @@ def main() -> int:
     options = parser.parse_args()
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="merkhet-drills-"))
-    forge = None if options.fresh else Forge()
-    stage = Stage(folder, options.seed, options.minutes, options.kills, options.jobs, forge)
+    fork_server = None if options.fresh else ForkServer()
+    stage = Stage(folder, options.seed, options.minutes, options.kills, options.jobs, fork_server)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        undisturbed = Undisturbeds(stage)
+        references = References(stage)
         for name in options.only or DRILLS:
             if stage.late:
                 stage.skip(name, f"the {options.minutes:g} minutes are over (--minutes)")
                 continue
-            say(f"\n{name}: {(import_module(f'drills.{name}').__doc__ or '').strip()}")
-            import_module(f"drills.{name}").drill(stage, undisturbed)
+            print_line(f"\n{name}: {(import_module(f'drills.{name}').__doc__ or '').strip()}")
+            import_module(f"drills.{name}").drill(stage, references)
     except BaseException:
-        stage.until = 0.0
+        stage.deadline = 0.0
         stage.end()
         raise
     finally:
-        if forge is not None:
-            forge.end()
+        if fork_server is not None:
+            fork_server.end()
     seconds = time.monotonic() - began
     failures = [failure for tally in stage.tallies.values() for failure in tally.failures]
     _print_table(stage, seconds)
     _write(stage, seconds, options)
     if failures:
-        say(f"\n{len(failures)} moments were not survived (their folders are kept in {folder}):")
+        print_line(f"\n{len(failures)} moments were not survived (their folders are kept in {folder}):")
         for failure in failures:
-            say(f"  {failure}")
+            print_line(f"  {failure}")
         return 1
     shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
 def _print_table(stage: Stage, seconds: float) -> None:
-    say(f"\n{'drill':<12} {'what':<18} {'moments':>8} {'survived':>9} {'failed':>7}")
+    print_line(f"\n{'drill':<12} {'what':<18} {'moments':>8} {'survived':>9} {'failed':>7}")
     for tally in stage.tallies.values():
-        say(f"{tally.drill:<12} {tally.kind:<18} {tally.moments:>8} {tally.survived:>9} {len(tally.failures):>7}")
+        print_line(
+            f"{tally.drill:<12} {tally.kind:<18} {tally.moments:>8} {tally.survived:>9} {len(tally.failures):>7}"
+        )
     moments = sum(tally.moments for tally in stage.tallies.values())
     failed = sum(len(tally.failures) for tally in stage.tallies.values())
-    say(f"{'all':<31} {moments:>8} {moments - failed:>9} {failed:>7}   in {seconds / 60:.1f} minutes")
+    print_line(f"{'all':<31} {moments:>8} {moments - failed:>9} {failed:>7}   in {seconds / 60:.1f} minutes")
     for line in stage.skipped:
-        say(f"skipped: {line}")
+        print_line(f"skipped: {line}")
 
 
 def _write(stage: Stage, seconds: float, options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""A clock that jumps by years while commands run, and files that claim to be of another time."""
+"""Clocks that jump by years while commands run, and files with dates in the past or future."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from drills.jobs import Job, Undisturbeds, job_called, made_by
-from drills.stage import Stage, complaints
-from drills.wholeness import differences, leftovers
+from drills.integrity import differences, leftovers
+from drills.jobs import Job, References, find_job, output_hashes
+from drills.stage import Stage, exit_problems
 
-WORKS = ("import", "infer", "ask masked", "pretrain", "memorize", "report")
+JOB_NAMES = ("import", "infer", "ask masked", "pretrain", "memorize", "report")
 JUMPS = {
     "back by three years": "1:-94608000",
     "forward by fifty years": "1:1577880000",
@@ -79,20 +79,20 @@ time_t time(time_t *now) {
 """
 
 
-def drill(stage: Stage, undisturbed: Undisturbeds) -> None:
-    """Every kind of command under every jump; then runs whose files are of 1970 and of 2099, which nobody minds."""
-    library = _compiled(stage)
-    for name in WORKS if library else ():
+def drill(stage: Stage, references: References) -> None:
+    """Run every kind of command under every jump, then restart runs whose files are dated 1970 and 2099."""
+    library = _compile_library(stage)
+    for name in JOB_NAMES if library else ():
         for jump in JUMPS:
             if not stage.late:
-                _under(stage, undisturbed, job_called(name), jump, library)
-    for when in (0, 4070908800):
+                _run_under_jump(stage, references, find_job(name), jump, library)
+    for timestamp in (0, 4070908800):
         if not stage.late:
-            _dated(stage, undisturbed, job_called("ask masked"), when)
+            _restart_dated(stage, references, find_job("ask masked"), timestamp)
 
 
-def _compiled(stage: Stage) -> Path | None:
-    """The library that lets the clock jump for whatever is started with it."""
+def _compile_library(stage: Stage) -> Path | None:
+    """Compile the library that makes the clock of a process jump."""
     source, library = stage.folder / "clock.c", stage.folder / "clock.so"
     source.write_text(_SHIM)
     try:
@@ -107,49 +107,55 @@ def _compiled(stage: Stage) -> Path | None:
     return library
 
 
-def _under(stage: Stage, undisturbed: Undisturbeds, job: Job, jump: str, library: Path) -> None:
-    place = stage.place("clock")
-    job.prepare(undisturbed.materials, place)
-    ended = stage.finish(job.arguments, place, {"LD_PRELOAD": str(library), "MERKHET_DRILL_JUMPS": JUMPS[jump]})
-    problems = complaints(ended, 0) + differences(undisturbed[job].contents, made_by(job, place)) + leftovers(place)
-    problems += _negative(place)
-    patience = 10 * undisturbed[job].seconds + 60
-    problems += [f"it took {ended.seconds:.0f} s"] if ended.seconds > patience else []
-    stage.note("clock", job.kind, f"{job.name}, {jump}", problems, place)
+def _run_under_jump(stage: Stage, references: References, job: Job, jump: str, library: Path) -> None:
+    workdir = stage.new_folder("clock")
+    job.prepare(references.materials, workdir)
+    result = stage.finish(job.arguments, workdir, {"LD_PRELOAD": str(library), "MERKHET_DRILL_JUMPS": JUMPS[jump]})
+    problems = (
+        exit_problems(result, 0)
+        + differences(references[job].content_hashes, output_hashes(job, workdir))
+        + leftovers(workdir)
+    )
+    problems += _negative_durations(workdir)
+    patience = 10 * references[job].seconds + 60
+    problems += [f"it took {result.seconds:.0f} s"] if result.seconds > patience else []
+    stage.record("clock", job.kind, f"{job.name}, {jump}", problems, workdir)
 
 
-def _negative(place: Path) -> list[str]:
-    """Durations below zero in what was written."""
-    found = []
-    for file in place.rglob("*.json"):
-        found += [f"{file.name} has {key} {value}" for key, value in _durations(json.loads(file.read_text()))]
-    for file in place.rglob("answers.parquet"):
+def _negative_durations(workdir: Path) -> list[str]:
+    """Report negative durations in the outputs."""
+    problems = []
+    for file in workdir.rglob("*.json"):
+        problems += [f"{file.name} has {key} {value}" for key, value in _find_negative(json.loads(file.read_text()))]
+    for file in workdir.rglob("answers.parquet"):
         if any(seconds is not None and seconds < 0 for seconds in pq.read_table(file)["seconds"].to_pylist()):
-            found.append("an answer took less than no time")
-    return found
+            problems.append("an answer took less than no time")
+    return problems
 
 
-def _durations(content: object) -> list[tuple[str, float]]:
+def _find_negative(content: object) -> list[tuple[str, float]]:
     if isinstance(content, list):
-        return [one for part in content for one in _durations(part)]
+        return [duration for part in content for duration in _find_negative(part)]
     if not isinstance(content, dict):
         return []
-    own = [
+    durations = [
         (key, value)
         for key, value in content.items()
         if ("seconds" in key or "per_second" in key) and isinstance(value, int | float) and value < 0
     ]
-    return own + [one for part in content.values() for one in _durations(part)]
+    return durations + [duration for part in content.values() for duration in _find_negative(part)]
 
 
-def _dated(stage: Stage, undisturbed: Undisturbeds, job: Job, when: int) -> None:
-    place = stage.place("clock")
-    shutil.copytree(undisturbed[job].place / "run", place / "run")
-    for path in (place / "run").rglob("*"):
-        os.utime(path, (when, when))
-    before = (place / "run" / "log.txt").read_text().count(": begins")
-    ended = stage.finish(job.arguments, place)
-    problems = complaints(ended, 0) + differences(undisturbed[job].contents, made_by(job, place))
-    if (place / "run" / "log.txt").read_text().count(": begins") != before:
+def _restart_dated(stage: Stage, references: References, job: Job, timestamp: int) -> None:
+    workdir = stage.new_folder("clock")
+    shutil.copytree(references[job].workdir / "run", workdir / "run")
+    for path in (workdir / "run").rglob("*"):
+        os.utime(path, (timestamp, timestamp))
+    steps_begun = (workdir / "run" / "log.txt").read_text().count(": begins")
+    result = stage.finish(job.arguments, workdir)
+    problems = exit_problems(result, 0) + differences(references[job].content_hashes, output_hashes(job, workdir))
+    if (workdir / "run" / "log.txt").read_text().count(": begins") != steps_begun:
         problems.append("something was done again")
-    stage.note("clock", "files of a time", f"a finished run whose files are of {1970 if not when else 2099}", problems)
+    stage.record(
+        "clock", "files of a time", f"a finished run whose files are of {1970 if not timestamp else 2099}", problems
+    )

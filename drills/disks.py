@@ -1,4 +1,4 @@
-"""Small disks of memory (tmpfs) for drills: as large as wanted, made larger, read-only, gone at the end."""
+"""Small disks in memory (tmpfs) that can be resized and made read-only."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ PAGE = 4096
 class Disk:
     """A mounted tmpfs."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
+    def __init__(self, mount_point: Path) -> None:
+        self.mount_point = mount_point
 
     def remount(self, options: str) -> None:
-        """Change its size, or whether it can be written to."""
-        _mount("-o", f"remount,{options}", str(self.place))
+        """Change mount options, such as the size or read-only."""
+        _mount("-o", f"remount,{options}", str(self.mount_point))
 
 
 @contextmanager
-def small_disk(place: Path, size: int) -> Iterator[Disk]:
-    """A disk of so many bytes at a folder; raises OSError where mounting is not allowed."""
-    place.mkdir(parents=True, exist_ok=True)
-    _mount("-t", "tmpfs", "-o", f"size={max(PAGE, size)}", "tmpfs", str(place))
+def small_disk(mount_point: Path, size: int) -> Iterator[Disk]:
+    """Mount a disk of ``size`` bytes at a folder; raise OSError if mounting is not allowed."""
+    mount_point.mkdir(parents=True, exist_ok=True)
+    _mount("-t", "tmpfs", "-o", f"size={max(PAGE, size)}", "tmpfs", str(mount_point))
     try:
-        yield Disk(place)
+        yield Disk(mount_point)
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
 
 
-def why_not(place: Path) -> str | None:
-    """Why no disk can be mounted here; None where it can."""
+def mount_error(mount_point: Path) -> str | None:
+    """Return the reason why no disk can be mounted, or None."""
     try:
-        with small_disk(place, PAGE):
+        with small_disk(mount_point, PAGE):
             return None
     except OSError as error:
         return str(error)
 
 
-def used(folder: Path) -> int:
-    """How much room the files of a folder need on such a disk, in whole pages."""
+def disk_usage(folder: Path) -> int:
+    """Return the bytes that the files of a folder need on a disk, in whole pages."""
     return sum(-(-file.stat().st_size // PAGE) * PAGE for file in folder.rglob("*") if file.is_file())
 
 

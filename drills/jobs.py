@@ -1,4 +1,4 @@
-"""What is disturbed: commands of every kind over real small models, each some seconds long."""
+"""Commands to disturb: one of every kind, over small real models, of some seconds each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from drills.stage import Stage, say
-from drills.wholeness import contents, leftovers
+from drills.integrity import content_hashes, leftovers
+from drills.stage import Stage, print_line
 
 _CAPITALS = {
     **{"France": "Paris", "Germany": "Berlin", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo", "Peru": "Lima"},
@@ -24,30 +24,32 @@ _STORED = {"epochs": 12, "batch_size": 32, "evaluate_every": 4, "vocabulary": 40
 
 @dataclass(frozen=True)
 class Job:
-    """A command: what it is, what it is given, and what it makes (relative to the folder that it is started in)."""
+    """A command to disturb."""
 
     name: str
     kind: str
     arguments: tuple[str, ...]
-    made: str
+    output: str
+    """File or folder that it makes, relative to its working directory."""
     prepare: Callable[[Path, Path], None]
+    """Fill the working directory (second argument) from the materials (first)."""
 
 
-def _nothing(materials: Path, place: Path) -> None:
-    """Nothing is there before."""
+def _nothing(materials: Path, workdir: Path) -> None:
+    """Leave the working directory empty."""
 
 
-def _with_store(materials: Path, place: Path) -> None:
-    shutil.copy(materials / "kb.duckdb", place / "kb.duckdb")
+def _with_store(materials: Path, workdir: Path) -> None:
+    shutil.copy(materials / "kb.duckdb", workdir / "kb.duckdb")
 
 
-def _with_run(materials: Path, place: Path) -> None:
-    shutil.copytree(materials / "run", place / "run")
-    (place / "run" / "report.html").unlink()
+def _with_run(materials: Path, workdir: Path) -> None:
+    shutil.copytree(materials / "run", workdir / "run")
+    (workdir / "run" / "report.html").unlink()
 
 
-def _run(what: str, *more: str) -> tuple[str, ...]:
-    return ("run", what, *more, "--out", "run", "--quiet")
+def _run(study: str, *options: str) -> tuple[str, ...]:
+    return ("run", study, *options, "--out", "run", "--quiet")
 
 
 JOBS = (
@@ -87,55 +89,57 @@ TOGETHER = Job(
 )
 
 
-def job_called(name: str) -> Job:
-    """The job of a name."""
+def find_job(name: str) -> Job:
+    """Return the job with a name."""
     return next(job for job in (*JOBS, TOGETHER) if job.name == name)
 
 
 @dataclass(frozen=True)
-class Undisturbed:
-    """What a job makes if nothing happens, where it lies, and how long that took."""
+class Reference:
+    """Duration and output of a job that is not disturbed."""
 
     seconds: float
-    contents: dict[str, str]
-    place: Path
+    content_hashes: dict[str, str]
+    workdir: Path
 
 
-class Undisturbeds:
-    """The undisturbed results, each made when it is first asked for."""
+class References:
+    """Undisturbed results of jobs, computed on first use."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
-        self.found: dict[str, Undisturbed] = {}
+        self.by_job: dict[str, Reference] = {}
         self.materials = stage.folder / "materials"
         _make_materials(stage, self.materials)
 
-    def __getitem__(self, job: Job) -> Undisturbed:
-        if job.name not in self.found:
-            place = self.stage.place("undisturbed")
-            job.prepare(self.materials, place)
+    def __getitem__(self, job: Job) -> Reference:
+        if job.name not in self.by_job:
+            workdir = self.stage.new_folder("undisturbed")
+            job.prepare(self.materials, workdir)
             began = time.monotonic()
-            ended = self.stage.finish(job.arguments, place)
+            result = self.stage.finish(job.arguments, workdir)
             seconds = time.monotonic() - began
-            if ended.code or leftovers(place):
-                raise SystemExit(f"the job {job.name} fails undisturbed: {ended.said} {leftovers(place)}")
-            say(f"{job.name}: {seconds:.1f} s undisturbed")
-            self.found[job.name] = Undisturbed(seconds, contents(place / job.made) or contents(place), place)
-        return self.found[job.name]
+            if result.code or leftovers(workdir):
+                raise SystemExit(f"the job {job.name} fails undisturbed: {result.output} {leftovers(workdir)}")
+            print_line(f"{job.name}: {seconds:.1f} s undisturbed")
+            self.by_job[job.name] = Reference(
+                seconds, content_hashes(workdir / job.output) or content_hashes(workdir), workdir
+            )
+        return self.by_job[job.name]
 
 
-def made_by(job: Job, place: Path) -> dict[str, str]:
-    """What a job has made in a place."""
-    return contents(place / job.made) or contents(place)
+def output_hashes(job: Job, workdir: Path) -> dict[str, str]:
+    """Return the content hashes of a job's output."""
+    return content_hashes(workdir / job.output) or content_hashes(workdir)
 
 
 def _make_materials(stage: Stage, folder: Path) -> None:
-    """Two tiny trained models, studies, a knowledge base and a finished run."""
+    """Make two tiny trained models, studies, a knowledge base and a finished run."""
     tests = Path(__file__).parents[1] / "tests"
     sys.path.insert(0, str(tests))
     from tiny_models import FAMILIES, build_models
 
-    say("making two tiny models, a knowledge base and a run to work with")
+    print_line("making two tiny models, a knowledge base and a run to work with")
     folder.mkdir(parents=True)
     build_models(folder, {name: FAMILIES[name] for name in ("bert-uncased", "llama")})
     (folder / "corpus.txt").write_text(
@@ -160,22 +164,22 @@ def _make_materials(stage: Stage, folder: Path) -> None:
         models=[bert],
         learning={"learner": "pretrain", "settings": {**pretraining, "objectives": ["mlm"]}},
     )
-    for name, more in (("memorize", {}), ("together", {"processes": 2})):
+    for name, processes in (("memorize", {}), ("together", {"processes": 2})):
         _write_study(
             folder / f"{name}.yaml",
             suite="lama-tk",
             models=[{"model": "random:1x32", "label": "small"}],
-            learning={"learner": "memorize", "settings": {**_STORED, **more}},
+            learning={"learner": "memorize", "settings": {**_STORED, **processes}},
             options={"experiment": "storage", "sizes": [40], "conflict": ["with"]},
         )
-    place = stage.place("making")
+    workdir = stage.new_folder("making")
     for arguments in (
         ("knowledge", "import", "countries", "--into", str(folder / "kb.duckdb")),
         ("run", "quickstart", "--limit", "12", "--model", "random", "--out", str(folder / "run")),
     ):
-        ended = stage.finish(arguments, place)
-        if ended.code:
-            raise SystemExit(f"the materials cannot be made: {ended.said}")
+        result = stage.finish(arguments, workdir)
+        if result.code:
+            raise SystemExit(f"the materials cannot be made: {result.output}")
 
 
 def _write_study(file: Path, **content: object) -> None:
@@ -183,7 +187,7 @@ def _write_study(file: Path, **content: object) -> None:
 
 
 def _write_questions(folder: Path) -> None:
-    """Short questions with a split, for a model that reads 64 tokens."""
+    """Write short questions with splits, for a model of 64 tokens."""
     folder.mkdir()
     rows = []
     for number, (country, city) in enumerate(_CAPITALS.items()):

@@ -1,4 +1,4 @@
-"""The commands that only read a run, and how they end."""
+"""Commands that only read a run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from drills.stage import LONGEST, Ended, Stage, orphans
+from drills.stage import TIMEOUT, CommandResult, Stage, kill_orphans
 
 SERVES = "http://"
 
 
 def reading_commands(run: Path, other: Path, out: Path) -> list[tuple[str, ...]]:
-    """Every command that reads a run, writing elsewhere where it writes at all."""
+    """Return every command that reads a run; those that write do so in ``out``."""
     return [
         ("report", str(run), "--out", str(out / "report.html")),
         ("tables", str(run)),
@@ -22,18 +22,18 @@ def reading_commands(run: Path, other: Path, out: Path) -> list[tuple[str, ...]]
     ]
 
 
-def read_with(stage: Stage, command: Sequence[str], place: Path) -> Ended:
-    """How a reading command ends; one that serves pages has done well when it says where."""
+def read_with(stage: Stage, command: Sequence[str], workdir: Path) -> CommandResult:
+    """Run a reading command; one that serves pages has succeeded when it prints its address."""
     if command[0] != "explore":
-        return stage.finish(command, place)
-    running = stage.start(command, place)
-    until = time.monotonic() + LONGEST
-    while time.monotonic() < until:
-        ended = running.wait(0.2)
-        if ended is not None:
-            return ended
-        if SERVES in running.said.read_text(encoding="utf-8", errors="replace"):
+        return stage.finish(command, workdir)
+    running = stage.start(command, workdir)
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        result = running.wait(0.2)
+        if result is not None:
+            return result
+        if SERVES in running.output_file.read_text(encoding="utf-8", errors="replace"):
             killed = running.kill()
-            orphans(running.mark, 0.0)
-            return Ended(0, killed.said, killed.seconds)
+            kill_orphans(running.mark, 0.0)
+            return CommandResult(0, killed.output, killed.seconds)
     return running.kill()

@@ -1,4 +1,4 @@
-"""Several processes on one folder or one knowledge base at once, with readers among them."""
+"""Several processes, among them readers, on one folder or one knowledge base at once."""
 
 from __future__ import annotations
 
@@ -6,55 +6,57 @@ import shutil
 import time
 from pathlib import Path
 
-from drills.jobs import Job, Undisturbeds, job_called, made_by
-from drills.stage import Ended, Stage, complaints
-from drills.wholeness import differences, leftovers
+from drills.integrity import differences, leftovers
+from drills.jobs import Job, References, find_job, output_hashes
+from drills.stage import CommandResult, Stage, exit_problems
 
 WRITERS = ("ask masked", "import", "import more", "infer", "build", "memorize")
 TIMES = 3
 
 
-def drill(stage: Stage, undisturbed: Undisturbeds) -> None:
-    """Two to four at once, started within a moment of each other, several times each; then readers beside a writer."""
+def drill(stage: Stage, references: References) -> None:
+    """Run two to four writers at once, several times each; then readers beside a writer."""
     for name in WRITERS:
-        for time_ in range(TIMES):
+        for attempt in range(TIMES):
             if not stage.late:
-                _writers(stage, undisturbed, job_called(name), time_)
-    _readers(stage, undisturbed)
+                _writers(stage, references, find_job(name), attempt)
+    _readers(stage, references)
 
 
-def _writers(stage: Stage, undisturbed: Undisturbeds, job: Job, time_: int) -> None:
-    expected = undisturbed[job]
-    place = stage.place("rivals")
-    job.prepare(undisturbed.materials, place)
-    draw = stage.draw("rivals", job.name, time_)
+def _writers(stage: Stage, references: References, job: Job, attempt: int) -> None:
+    expected = references[job]
+    workdir = stage.new_folder("rivals")
+    job.prepare(references.materials, workdir)
+    draw = stage.draw("rivals", job.name, attempt)
     running = []
     for _ in range(draw.randint(2, 4)):
-        running.append(stage.start(job.arguments, place))
-        # At once the first time; later ones while the others are already at work, too.
-        time.sleep(draw.random() * expected.seconds / 2 if time_ else 0.0)
-    ended = [one.wait() or one.kill() for one in running]
-    problems = [problem for one in ended for problem in _refused_or_done(one)]
-    if all(one.code for one in ended):
+        running.append(stage.start(job.arguments, workdir))
+        # At the first attempt all start at once, later ones while others are at work.
+        time.sleep(draw.random() * expected.seconds / 2 if attempt else 0.0)
+    results = [result.wait() or result.kill() for result in running]
+    problems = [problem for result in results for problem in _refused_or_done(result)]
+    if all(result.code for result in results):
         problems.append("none of them got through")
-    problems += differences(expected.contents, made_by(job, place))
-    again = stage.finish(job.arguments, place)
-    problems += complaints(again, 0) + differences(expected.contents, made_by(job, place)) + leftovers(place)
-    codes = ", ".join(str(one.code) for one in ended)
-    stage.note("rivals", job.kind, f"{len(ended)} × {job.name} (exit codes {codes})", problems, place)
+    problems += differences(expected.content_hashes, output_hashes(job, workdir))
+    rerun = stage.finish(job.arguments, workdir)
+    problems += (
+        exit_problems(rerun, 0) + differences(expected.content_hashes, output_hashes(job, workdir)) + leftovers(workdir)
+    )
+    codes = ", ".join(str(result.code) for result in results)
+    stage.record("rivals", job.kind, f"{len(results)} × {job.name} (exit codes {codes})", problems, workdir)
 
 
-def _refused_or_done(ended: Ended) -> list[str]:
-    found = complaints(ended, 0, 2)
-    if ended.code == 2 and not any(word in ended.last_line for word in ("another merkhet", "in use")):
-        found.append(f"the refusal says {ended.last_line!r}")
-    return found
+def _refused_or_done(result: CommandResult) -> list[str]:
+    problems = exit_problems(result, 0, 2)
+    if result.code == 2 and not any(word in result.last_line for word in ("another merkhet", "in use")):
+        problems.append(f"the refusal says {result.last_line!r}")
+    return problems
 
 
-def _readers(stage: Stage, undisturbed: Undisturbeds) -> None:
-    """A finished run is read while the same command makes parts of it anew."""
-    job = job_called("ask masked")
-    expected = undisturbed[job]
+def _readers(stage: Stage, references: References) -> None:
+    """Read a finished run while the same command remakes parts of it."""
+    job = find_job("ask masked")
+    expected = references[job]
     commands = (
         ("report", "run", "--out", "elsewhere.html"),
         ("compare", "run", "other", "--out", "elsewhere.html"),
@@ -64,20 +66,22 @@ def _readers(stage: Stage, undisturbed: Undisturbeds) -> None:
     for number, command in enumerate(commands):
         if stage.late:
             return
-        place = stage.place("rivals")
+        workdir = stage.new_folder("rivals")
         for name in ("run", "other"):
-            shutil.copytree(expected.place / "run", place / name)
-        _take_away(place / "run")
-        writer = stage.start(job.arguments, place)
+            shutil.copytree(expected.workdir / "run", workdir / name)
+        _remove_outputs(workdir / "run")
+        writer = stage.start(job.arguments, workdir)
         time.sleep(stage.draw("readers", number).random() * expected.seconds / 2)
-        read = stage.finish(command, place)
-        problems = complaints(read, 0, 2)
+        read = stage.finish(command, workdir)
+        problems = exit_problems(read, 0, 2)
         wrote = writer.wait() or writer.kill()
-        problems += complaints(wrote, 0) + differences(expected.contents, made_by(job, place))
-        stage.note("rivals", "readers", f"merkhet {command[0]} beside a run (exit code {read.code})", problems, place)
+        problems += exit_problems(wrote, 0) + differences(expected.content_hashes, output_hashes(job, workdir))
+        stage.record(
+            "rivals", "readers", f"merkhet {command[0]} beside a run (exit code {read.code})", problems, workdir
+        )
 
 
-def _take_away(run: Path) -> None:
-    """Let there be something to do again."""
+def _remove_outputs(run: Path) -> None:
+    """Remove outputs, so that a restart has work to do."""
     for name in ("scores.parquet", "findings.json"):
         (run / name).unlink()

@@ -1,4 +1,4 @@
-"""What every drill needs: commands in sessions of their own, kills, leftover processes, and counts of what survived."""
+"""Tools of all drills: commands in their own sessions, kills, orphaned processes, and counts of survived faults."""
 
 from __future__ import annotations
 
@@ -14,112 +14,117 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drills.forge import Forge, Forked
+from drills.fork_server import ForkedProcess, ForkServer
 
 MARK = "MERKHET_DRILL"
-"""Set for every command, so that what it has started is found wherever it went."""
-LONGEST = 300.0
+"""Environment variable of every command, by which the processes it started are found."""
+TIMEOUT = 300.0
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command has ended: its exit code (-9 after a kill), and all it said."""
+class CommandResult:
+    """Result of a command."""
 
     code: int
-    said: str
+    """Exit code; -9 after a kill."""
+    output: str
     seconds: float
 
     @property
     def last_line(self) -> str:
-        """The line that an error would be."""
-        lines = [line for line in self.said.splitlines() if line.strip()]
+        """Last line of the output, where an error message is."""
+        lines = [line for line in self.output.splitlines() if line.strip()]
         return lines[-1] if lines else ""
 
 
-class Running:
-    """A command of merkhet in a session of its own."""
+class RunningCommand:
+    """A command of merkhet in its own session."""
 
     def __init__(
         self,
         arguments: Sequence[str],
-        place: Path,
-        said: Path,
+        workdir: Path,
+        output_file: Path,
         mark: str,
-        more: Mapping[str, str],
-        forge: Forge | None = None,
+        environment: Mapping[str, str],
+        fork_server: ForkServer | None = None,
     ) -> None:
         self.mark = mark
         self.started = time.monotonic()
-        self.said = said
-        marked = {**more, MARK: mark}
-        if forge is not None:
-            self.process: Forked | subprocess.Popen[bytes] = forge.start(arguments, place, said, mark, marked)
+        self.output_file = output_file
+        marked_environment = {**environment, MARK: mark}
+        if fork_server is not None:
+            self.process: ForkedProcess | subprocess.Popen[bytes] = fork_server.start(
+                arguments, workdir, output_file, mark, marked_environment
+            )
             return
-        with open(self.said, "wb") as output:
+        with open(self.output_file, "wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "merkhet", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=place,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **marked},
+                cwd=workdir,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **marked_environment},
                 start_new_session=True,
             )
 
-    def wait(self, seconds: float = LONGEST) -> Ended | None:
-        """How it has ended; None if it is still running after so long."""
+    def wait(self, seconds: float = TIMEOUT) -> CommandResult | None:
+        """Wait for the result; return None if the command still runs after ``seconds``."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
-        return Ended(code, self.said.read_text(encoding="utf-8", errors="replace"), time.monotonic() - self.started)
+        return CommandResult(
+            code, self.output_file.read_text(encoding="utf-8", errors="replace"), time.monotonic() - self.started
+        )
 
-    def kill(self) -> Ended:
-        """SIGKILL the whole process group."""
+    def kill(self) -> CommandResult:
+        """Kill the process group with SIGKILL."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        ended = self.wait()
-        assert ended is not None
-        return ended
+        result = self.wait()
+        assert result is not None
+        return result
 
     def family(self) -> list[int]:
-        """The processes that this command has started, directly or not, and that still run."""
-        return [pid for pid in marked(self.mark) if pid != self.process.pid]
+        """Return the running processes that the command started, directly or not."""
+        return [pid for pid in marked_processes(self.mark) if pid != self.process.pid]
 
 
-def marked(mark: str) -> list[int]:
-    """The processes whose environment says that they belong to a command."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
+def marked_processes(mark: str) -> list[int]:
+    """Return the running processes whose environment has the mark of a command."""
+    variable = f"{MARK}={mark}".encode()
+    pids = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             if (
-                wanted in (entry / "environ").read_bytes().split(b"\0")
+                variable in (entry / "environ").read_bytes().split(b"\0")
                 and b"\nState:\tZ" not in (entry / "status").read_bytes()
             ):
-                found.append(int(entry.name))
+                pids.append(int(entry.name))
         except OSError:
             continue
-    return sorted(found)
+    return sorted(pids)
 
 
-def orphans(mark: str, patience: float = 20.0) -> list[int]:
-    """What a command has left running once it is gone; what is just ending is given some time, then killed."""
-    until = time.monotonic() + patience
-    while (found := marked(mark)) and time.monotonic() < until:
+def kill_orphans(mark: str, patience: float = 20.0) -> list[int]:
+    """Return and kill the processes of a finished command that still run after ``patience`` seconds."""
+    deadline = time.monotonic() + patience
+    while (pids := marked_processes(mark)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    for pid in found:
+    for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
-    return found
+    return pids
 
 
 @dataclass
 class Tally:
-    """How often one kind of fault was made, and what did not survive it."""
+    """Count of one kind of fault, and the failures after it."""
 
     drill: str
     kind: str
@@ -128,97 +133,105 @@ class Tally:
 
     @property
     def survived(self) -> int:
-        """The moments after which all was as it should be."""
+        """Number of faults without a failure."""
         return self.moments - len(self.failures)
 
 
 class Stage:
-    """Where drills happen: a folder, a seed, a time limit, and the counts."""
+    """Environment of drills: a folder, a seed, a deadline, and the counts."""
 
     def __init__(
-        self, folder: Path, seed: int, minutes: float, kills: int, jobs: int, forge: Forge | None = None
+        self, folder: Path, seed: int, minutes: float, kills: int, jobs: int, fork_server: ForkServer | None = None
     ) -> None:
-        self.forge = forge
+        self.fork_server = fork_server
         self.folder, self.seed, self.kills, self.jobs = folder, seed, kills, jobs
-        self.until = time.monotonic() + 60 * minutes
+        self.deadline = time.monotonic() + 60 * minutes
         self.tallies: dict[tuple[str, str], Tally] = {}
         self.skipped: list[str] = []
-        self.started: list[Running] = []
+        self.started: list[RunningCommand] = []
         self.lock = threading.Lock()
         self.count = 0
 
-    def draw(self, *what: object) -> random.Random:
-        """Chance that hangs on the seed and what it is for alone."""
-        return random.Random(f"{self.seed} {what}")
+    def draw(self, *parts: object) -> random.Random:
+        """Return a generator that depends only on the seed and its purpose."""
+        return random.Random(f"{self.seed} {parts}")
 
     @property
     def late(self) -> bool:
-        """Whether the time is up."""
-        return time.monotonic() > self.until
+        """Whether the deadline has passed."""
+        return time.monotonic() > self.deadline
 
-    def place(self, name: str) -> Path:
-        """A new folder for one moment."""
+    def new_folder(self, name: str) -> Path:
+        """Make a new folder for one fault."""
         with self.lock:
             self.count += 1
             folder = self.folder / f"{name}-{self.count:04d}"
         folder.mkdir(parents=True)
         return folder
 
-    def start(self, arguments: Sequence[str], place: Path, more: Mapping[str, str] | None = None) -> Running:
-        """Start a command of merkhet with a place as its current folder."""
+    def start(
+        self, arguments: Sequence[str], workdir: Path, environment: Mapping[str, str] | None = None
+    ) -> RunningCommand:
+        """Start a command of merkhet in a working directory."""
         with self.lock:
             self.count += 1
             mark = f"{os.getpid()}-{self.count}"
-        said = self.folder / "said"
-        said.mkdir(exist_ok=True)
-        # What is loaded before the program is can only be given to a new one.
-        forge = None if more and "LD_PRELOAD" in more else self.forge
-        running = Running(arguments, place, said / f"{mark}.txt", mark, more or {}, forge)
+        outputs = self.folder / "outputs"
+        outputs.mkdir(exist_ok=True)
+        # A forked process cannot preload a library.
+        fork_server = None if environment and "LD_PRELOAD" in environment else self.fork_server
+        running = RunningCommand(arguments, workdir, outputs / f"{mark}.txt", mark, environment or {}, fork_server)
         with self.lock:
-            self.started = [one for one in self.started if one.process.poll() is None] + [running]
+            self.started = [started for started in self.started if started.process.poll() is None] + [running]
         return running
 
     def end(self) -> None:
-        """End what is still running."""
+        """Kill the commands that still run."""
         with self.lock:
             for running in self.started:
                 if running.process.poll() is None:
                     os.killpg(running.process.pid, signal.SIGKILL)
 
-    def finish(self, arguments: Sequence[str], place: Path, more: Mapping[str, str] | None = None) -> Ended:
-        """Let a command come to its end; one that does not is killed, and its exit code is -9."""
-        running = self.start(arguments, place, more)
-        ended = running.wait()
-        if ended is None:
-            ended = running.kill()
-            orphans(running.mark, 0.0)
-        return ended
+    def finish(
+        self, arguments: Sequence[str], workdir: Path, environment: Mapping[str, str] | None = None
+    ) -> CommandResult:
+        """Run a command to its end; kill it at the timeout, with exit code -9."""
+        running = self.start(arguments, workdir, environment)
+        result = running.wait()
+        if result is None:
+            result = running.kill()
+            kill_orphans(running.mark, 0.0)
+        return result
 
-    def note(self, drill: str, kind: str, what: str, problems: Sequence[str], place: Path | None = None) -> None:
-        """Count one moment, say how it went, and clear its place away where all went well."""
+    def record(
+        self, drill: str, kind: str, description: str, problems: Sequence[str], workdir: Path | None = None
+    ) -> None:
+        """Count and print the outcome of one fault; remove its working directory if there is no problem."""
         with self.lock:
             tally = self.tallies.setdefault((drill, kind), Tally(drill, kind))
             tally.moments += 1
             if problems:
-                tally.failures.append(f"{what}: " + "; ".join(problems))
-            say(f"{drill} {kind} {tally.moments}: {what}: " + ("; ".join(problems) if problems else "survived"))
-        if place is not None and not problems:
-            shutil.rmtree(place, ignore_errors=True)
+                tally.failures.append(f"{description}: " + "; ".join(problems))
+            print_line(
+                f"{drill} {kind} {tally.moments}: {description}: " + ("; ".join(problems) if problems else "survived")
+            )
+        if workdir is not None and not problems:
+            shutil.rmtree(workdir, ignore_errors=True)
 
-    def skip(self, drill: str, why: str) -> None:
-        """Say that a drill cannot be had here."""
+    def skip(self, drill: str, reason: str) -> None:
+        """Record that a drill is skipped."""
         with self.lock:
-            self.skipped.append(f"{drill}: {why}")
-        say(f"{drill}: skipped, {why}")
+            self.skipped.append(f"{drill}: {reason}")
+        print_line(f"{drill}: skipped, {reason}")
 
 
-def say(line: str) -> None:
-    """A line for whoever watches."""
+def print_line(line: str) -> None:
+    """Print a line at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def complaints(ended: Ended, *codes: int) -> list[str]:
-    """What is wrong with how a command ended: another exit code than those wanted, a traceback."""
-    found = [] if ended.code in codes else [f"exit code {ended.code}, last line {ended.last_line!r}"]
-    return found + (["a traceback"] if "Traceback (most recent call last)" in ended.said else [])
+def exit_problems(result: CommandResult, *codes: int) -> list[str]:
+    """Return what is wrong with a result: an exit code that is not among ``codes``, a traceback."""
+    problems = [] if result.code in codes else [f"exit code {result.code}, last line {result.last_line!r}"]
+    return problems + (["a traceback"] if "Traceback (most recent call last)" in result.output else [])

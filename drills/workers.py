@@ -1,4 +1,4 @@
-"""SIGKILL of single processes: one of two that memorize together, who started them, one of Ray's actors, its node."""
+"""SIGKILL of single processes: one of two that memorize together, their parent, one of Ray's actors, its node."""
 
 from __future__ import annotations
 
@@ -9,79 +9,87 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from drills.jobs import TOGETHER, Job, Undisturbeds, job_called, made_by
-from drills.stage import Running, Stage, complaints, orphans
-from drills.wholeness import broken, differences, leftovers
+from drills.integrity import broken_files, differences, leftovers
+from drills.jobs import TOGETHER, Job, References, find_job, output_hashes
+from drills.stage import RunningCommand, Stage, exit_problems, kill_orphans
 
 TIMES = 4
 RAY_WORKER, RAY_NODE = "ray::Worker", "/raylet/raylet "
 RAY = Job(
     "ask on Ray",
     "ask",
-    (*job_called("ask masked").arguments, "--engine", "ray", "--cores-per-worker", "1"),
+    (*find_job("ask masked").arguments, "--engine", "ray", "--cores-per-worker", "1"),
     "run",
-    job_called("ask masked").prepare,
+    find_job("ask masked").prepare,
 )
 
 
-def drill(stage: Stage, undisturbed: Undisturbeds) -> None:
-    """Kill one process of a command a few times: a worker, then the one that has started the workers."""
+def drill(stage: Stage, references: References) -> None:
+    """Kill one process of a command several times: a worker, then the parent of the workers."""
     for number in range(TIMES):
         for victim in ("a worker", "the one that started them"):
             if not stage.late:
-                _kill(stage, undisturbed, TOGETHER, TOGETHER, victim, number, "merkhet.training")
+                _kill(stage, references, TOGETHER, TOGETHER, victim, number, "merkhet.training")
     if find_spec("ray") is None:
         stage.skip("workers on Ray", "Ray is not installed (pip install 'merkhet[ray]')")
         return
     for number in range(TIMES):
-        for victim, called in (("a worker", RAY_WORKER), ("the node", RAY_NODE)):
+        for victim, command_line in (("a worker", RAY_WORKER), ("the node", RAY_NODE)):
             if not stage.late:
-                _kill(stage, undisturbed, RAY, job_called("ask masked"), victim, number, called)
+                _kill(stage, references, RAY, find_job("ask masked"), victim, number, command_line)
 
 
-def _kill(stage: Stage, undisturbed: Undisturbeds, job: Job, same: Job, victim: str, number: int, called: str) -> None:
-    expected = undisturbed[same]
-    place = stage.place("workers")
-    job.prepare(undisturbed.materials, place)
+def _kill(
+    stage: Stage, references: References, job: Job, reference_job: Job, victim: str, number: int, command_line: str
+) -> None:
+    expected = references[reference_job]
+    workdir = stage.new_folder("workers")
+    job.prepare(references.materials, workdir)
     draw = stage.draw("workers", job.name, victim, number)
-    running = stage.start(job.arguments, place)
+    running = stage.start(job.arguments, workdir)
     workers: list[int] = []
-    until = time.monotonic() + 120
-    while not workers and running.process.poll() is None and time.monotonic() < until:
-        workers = _called(running, called)
+    deadline = time.monotonic() + 120
+    while not workers and running.process.poll() is None and time.monotonic() < deadline:
+        workers = _find_processes(running, command_line)
         time.sleep(0.05)
     time.sleep(draw.random() * 4)
-    workers = _called(running, called) or workers
+    workers = _find_processes(running, command_line) or workers
     if victim == "the one that started them":
-        _end(running.process.pid)
+        _kill_process(running.process.pid)
     elif workers:
-        _end(draw.choice(workers))
-    ended = running.wait() or running.kill()
-    left = orphans(running.mark, 60.0)
-    problems = [f"{len(left)} processes went on"] if left else []
-    problems += [f"at the kill: {one}" for one in broken(place)]
-    # Ray's workers are replaced, and the run goes on.
-    problems += complaints(ended, *((0,) if called == RAY_WORKER else (0, 1, 2, -signal.SIGKILL)))
-    again = stage.finish(job.arguments, place)
-    problems += complaints(again, 0) + differences(expected.contents, made_by(job, place)) + leftovers(place)
-    what = f"{job.name}: {victim} of {len(workers)} killed (exit code {ended.code})"
-    stage.note("workers", job.kind, what, problems, place)
+        _kill_process(draw.choice(workers))
+    result = running.wait() or running.kill()
+    orphans = kill_orphans(running.mark, 60.0)
+    problems = [f"{len(orphans)} processes went on"] if orphans else []
+    problems += [f"at the kill: {problem}" for problem in broken_files(workdir)]
+    # Ray replaces its workers, and the run continues.
+    problems += exit_problems(result, *((0,) if command_line == RAY_WORKER else (0, 1, 2, -signal.SIGKILL)))
+    rerun = stage.finish(job.arguments, workdir)
+    problems += (
+        exit_problems(rerun, 0) + differences(expected.content_hashes, output_hashes(job, workdir)) + leftovers(workdir)
+    )
+    description = f"{job.name}: {victim} of {len(workers)} killed (exit code {result.code})"
+    stage.record("workers", job.kind, description, problems, workdir)
 
 
-def _end(process: int) -> None:
+def _kill_process(process: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
 
 
-def _called(running: Running, what: str) -> list[int]:
-    """The processes that a command has started and whose command line holds something, but not torchrun itself."""
-    found = []
+def _find_processes(running: RunningCommand, command_line: str) -> list[int]:
+    """Return the processes started by a command whose command line has a text, without torchrun itself."""
+    pids = []
     for pid in running.family():
         try:
             line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        # Ray calls its workers so; others have that name among what they are given.
-        if line.startswith(what) if what == RAY_WORKER else what in line and "torch.distributed.run" not in line:
-            found.append(pid)
-    return found
+        # Ray's workers begin with the name; other processes have it among their arguments.
+        if (
+            line.startswith(command_line)
+            if command_line == RAY_WORKER
+            else command_line in line and "torch.distributed.run" not in line
+        ):
+            pids.append(pid)
+    return pids

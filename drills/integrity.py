@@ -1,4 +1,4 @@
-"""Whether files are whole, whether anything is left over, and what a result is, apart from times."""
+"""Integrity checks: broken files, leftovers, and hashes of results without times."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _STORED = ("facts", "names", "predicates", "details", "imports", "inferences")
 
 
 def final_files(folder: Path) -> Iterator[Path]:
-    """The files that have their final name, and so must be whole at any moment."""
+    """Yield the files with a final name, which must be complete at any moment."""
     for file in sorted(folder.rglob("*")):
         parts = file.relative_to(folder).parts
         if file.is_file() and not any(part.startswith(".") and part.endswith(UNFINISHED) for part in parts):
             yield file
 
 
-def broken(folder: Path) -> list[str]:
-    """The files with a final name that cannot be read to their end."""
-    found = []
+def broken_files(folder: Path) -> list[str]:
+    """Return the files with a final name that cannot be read to their end."""
+    problems = []
     for file in final_files(folder):
         try:
             _read(file)
         except Exception as error:
-            found.append(f"{file.relative_to(folder)} is not whole ({str(error).splitlines()[0]})")
-    return found
+            problems.append(f"{file.relative_to(folder)} is not whole ({str(error).splitlines()[0]})")
+    return problems
 
 
 def _read(file: Path) -> None:
@@ -54,7 +54,7 @@ def _read(file: Path) -> None:
         with zipfile.ZipFile(file) as archive:
             assert archive.testzip() is None, "a part is damaged"
     elif file.suffix == ".npy":
-        if (file.parent / "packed.json").is_file():  # Written last: only then are the arrays taken for whole.
+        if (file.parent / "packed.json").is_file():  # Written last: the arrays are complete only then.
             np.load(file)
     elif file.suffix == ".safetensors":
         from safetensors import safe_open
@@ -67,39 +67,39 @@ def _read(file: Path) -> None:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """What a finished command should have cleared away."""
-    found = []
+    """Return what a finished command should have removed."""
+    problems = []
     for path in folder.rglob("*"):
         name = path.name
         unfinished = name.startswith(".") and name.endswith(UNFINISHED)
         if (
             unfinished
             or name.endswith(".wal")
-            or (path.parent.name == ".merkhet" and name == "work" and any(one.is_file() for one in path.rglob("*")))
+            or (path.parent.name == ".merkhet" and name == "work" and any(file.is_file() for file in path.rglob("*")))
         ):
-            found.append(f"{path.relative_to(folder)} is left over")
-    return found
+            problems.append(f"{path.relative_to(folder)} is left over")
+    return problems
 
 
-def contents(folder: Path) -> dict[str, str]:
-    """What a command has made, file by file as a hash, without what tells of times and places."""
-    found = {}
+def content_hashes(folder: Path) -> dict[str, str]:
+    """Return a hash of each file that a command made, without times and paths."""
+    hashes = {}
     for file in final_files(folder):
         name = str(file.relative_to(folder))
         if file.name.startswith(".") or "/work/" in name or "/steps/" in name:
             continue
         try:
             if file.suffix == ".duckdb":
-                found[name] = store_content(file)
+                hashes[name] = store_content(file)
             elif file.suffix == ".parquet":
-                found[name] = _table_content(file)
+                hashes[name] = _table_content(file)
             elif name.endswith(_SAME_BYTES):
-                found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+                hashes[name] = hashlib.sha256(file.read_bytes()).hexdigest()
             elif file.suffix == ".html":
-                found[name] = "there"
+                hashes[name] = "there"
         except Exception as error:
-            found[name] = f"cannot be read: {error}"
-    return found
+            hashes[name] = f"cannot be read: {error}"
+    return hashes
 
 
 def _table_content(file: Path) -> str:
@@ -107,30 +107,30 @@ def _table_content(file: Path) -> str:
     timed = [name for name in _TIMED if name in table.column_names]
     if not timed:
         return hashlib.sha256(file.read_bytes()).hexdigest()
-    kept = table.drop_columns(timed)
+    untimed = table.drop_columns(timed)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, kept.schema) as writer:
-        writer.write_table(kept.combine_chunks())
+    with pa.ipc.new_stream(sink, untimed.schema) as writer:
+        writer.write_table(untimed.combine_chunks())
     return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
 def store_content(file: Path) -> str:
-    """A hash of the sorted rows of a knowledge base, of a copy: reading must not mend what a kill has left."""
-    with tempfile.TemporaryDirectory() as place:
-        for one in (file, file.with_name(file.name + ".wal")):
-            if one.is_file():
-                shutil.copy(one, place)
+    """Hash the sorted rows of a copy of a knowledge base: opening the original would repair what a kill left."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (file, file.with_name(file.name + ".wal")):
+            if path.is_file():
+                shutil.copy(path, folder)
         state = hashlib.sha256()
-        with duckdb.connect(str(Path(place) / file.name)) as connection:
+        with duckdb.connect(str(Path(folder) / file.name)) as connection:
             for table in _STORED:
                 columns = connection.execute(f"select * from {table} limit 0").description or []
-                kept = ", ".join(f'"{one[0]}"' for one in columns if one[0] != "done_at")
-                rows = sorted(map(repr, connection.execute(f"select {kept} from {table}").fetchall()))
+                untimed = ", ".join(f'"{column[0]}"' for column in columns if column[0] != "done_at")
+                rows = sorted(map(repr, connection.execute(f"select {untimed} from {table}").fetchall()))
                 state.update("\n".join([table, *rows]).encode())
         return state.hexdigest()
 
 
-def differences(expected: dict[str, str], found: dict[str, str]) -> list[str]:
-    """What is not as an undisturbed command has made it."""
-    other = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-    return [f"{', '.join(other[:5])} differ from the undisturbed result"] if other else []
+def differences(expected: dict[str, str], actual: dict[str, str]) -> list[str]:
+    """Compare the hashes of an output with those of the undisturbed one."""
+    changed = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
+    return [f"{', '.join(changed[:5])} differ from the undisturbed result"] if changed else []

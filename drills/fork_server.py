@@ -1,4 +1,4 @@
-"""A process that has loaded the libraries and forks commands off: kills then hit their work, not their imports."""
+"""Fork server for commands: a process that has imported the libraries, so that kills hit the work, not the imports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-LOADED = (
+PRELOADED = (
     *("torch", "transformers", "duckdb", "pyarrow.parquet", "pandas", "yaml", "rich.progress", "jinja2"),
     *(
         "transformers.models.bert.modeling_bert",
@@ -34,95 +34,104 @@ LOADED = (
 )
 
 
-class Forked:
-    """A forked command, waited for as one would for a subprocess."""
+class ForkedProcess:
+    """A forked command, with the interface of a subprocess."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self.ended = threading.Event()
+        self.finished = threading.Event()
 
     def poll(self) -> int | None:
-        """Its exit code, if it has ended."""
+        """Return the exit code, or None while the command runs."""
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code when it has ended; raises TimeoutExpired as subprocess does."""
-        if not self.ended.wait(timeout):
+        """Wait for the exit code; raise TimeoutExpired as subprocess does."""
+        if not self.finished.wait(timeout):
             raise subprocess.TimeoutExpired("merkhet", timeout or 0.0)
         assert self.returncode is not None
         return self.returncode
 
 
-class Forge:
-    """The drills' end: asks for commands, and hears how they end."""
+class ForkServer:
+    """Client of the fork server: starts commands and receives their exit codes."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "drills.forge"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-u", "-m", "drills.fork_server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.lock = threading.Lock()
-        self.begun: dict[str, Forked] = {}
-        self.known: dict[int, Forked] = {}
-        self.news = threading.Condition()
+        self.started_by_mark: dict[str, ForkedProcess] = {}
+        self.running_by_pid: dict[int, ForkedProcess] = {}
+        self.changed = threading.Condition()
         assert self.process.stdout is not None
-        self.process.stdout.readline()  # It says when it has loaded: else the first command would seem to take long.
-        threading.Thread(target=self._hear, daemon=True).start()
+        self.process.stdout.readline()  # Sent after the imports, which must not count for the first command.
+        threading.Thread(target=self._receive, daemon=True).start()
 
-    def start(self, arguments: Sequence[str], place: Path, said: Path, mark: str, more: Mapping[str, str]) -> Forked:
-        """Let a command begin."""
-        request = {"arguments": list(arguments), "place": str(place), "said": str(said), "more": dict(more)}
+    def start(
+        self, arguments: Sequence[str], workdir: Path, output_file: Path, mark: str, environment: Mapping[str, str]
+    ) -> ForkedProcess:
+        """Start a command whose output goes to a file."""
+        request = {
+            "arguments": list(arguments),
+            "workdir": str(workdir),
+            "output_file": str(output_file),
+            "environment": dict(environment),
+        }
         with self.lock:
             assert self.process.stdin is not None
             self.process.stdin.write(json.dumps({**request, "mark": mark}) + "\n")
             self.process.stdin.flush()
-        with self.news:
-            self.news.wait_for(lambda: mark in self.begun, 300)
-            return self.begun.pop(mark)
+        with self.changed:
+            self.changed.wait_for(lambda: mark in self.started_by_mark, 300)
+            return self.started_by_mark.pop(mark)
 
     def end(self) -> None:
-        """Let the forge go."""
+        """Stop the server."""
         self.process.kill()
         self.process.wait()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            told = json.loads(line)
-            with self.news:
-                if "mark" in told:
-                    self.known[told["pid"]] = self.begun[told["mark"]] = Forked(told["pid"])
+            message = json.loads(line)
+            with self.changed:
+                if "mark" in message:
+                    self.running_by_pid[message["pid"]] = self.started_by_mark[message["mark"]] = ForkedProcess(
+                        message["pid"]
+                    )
                 else:
-                    one = self.known.pop(told["pid"])
-                    one.returncode = told["code"]
-                    one.ended.set()
-                self.news.notify_all()
+                    forked = self.running_by_pid.pop(message["pid"])
+                    forked.returncode = message["code"]
+                    forked.finished.set()
+                self.changed.notify_all()
 
 
 def _main() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-    telling, asking = os.dup(1), os.dup(0)
+    messages, requests = os.dup(1), os.dup(0)
     os.dup2(2, 1)
-    for name in LOADED:
+    for name in PRELOADED:
         import_module(name)
-    os.write(telling, b"{}\n")
-    waiting = b""
+    os.write(messages, b"{}\n")
+    buffer = b""
     while True:
-        readable, _, _ = select.select([asking], [], [], 0.01)
+        readable, _, _ = select.select([requests], [], [], 0.01)
         if readable:
-            found = os.read(asking, 1 << 16)
-            if not found:
+            chunk = os.read(requests, 1 << 16)
+            if not chunk:
                 return
-            waiting += found
-            *lines, waiting = waiting.split(b"\n")
+            buffer += chunk
+            *lines, buffer = buffer.split(b"\n")
             for line in lines:
                 request = json.loads(line)
                 pid = os.fork()
                 if not pid:
-                    os.close(telling)
-                    os.close(asking)
-                    _be(request)
-                os.write(telling, (json.dumps({"mark": request["mark"], "pid": pid}) + "\n").encode())
+                    os.close(messages)
+                    os.close(requests)
+                    _run_command(request)
+                os.write(messages, (json.dumps({"mark": request["mark"], "pid": pid}) + "\n").encode())
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -130,12 +139,12 @@ def _main() -> None:
                 break
             if not pid:
                 break
-            told = {"pid": pid, "code": os.waitstatus_to_exitcode(status)}
-            os.write(telling, (json.dumps(told) + "\n").encode())
+            message = {"pid": pid, "code": os.waitstatus_to_exitcode(status)}
+            os.write(messages, (json.dumps(message) + "\n").encode())
 
 
-def _be(request: Mapping[str, object]) -> None:
-    """Be a command, to its end."""
+def _run_command(request: Mapping[str, object]) -> None:
+    """Run a command in this process and exit with its code."""
     import atexit
     import tempfile
     import traceback
@@ -143,12 +152,12 @@ def _be(request: Mapping[str, object]) -> None:
     code = 1
     try:
         os.setsid()
-        os.chdir(str(request["place"]))
-        output = os.open(str(request["said"]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.chdir(str(request["workdir"]))
+        output = os.open(str(request["output_file"]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for handle in (1, 2):
             os.dup2(output, handle)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.environ.update(request["more"])  # type: ignore[call-overload]
+        os.environ.update(request["environment"])  # type: ignore[call-overload]
         tempfile.tempdir = None
         sys.argv = ["merkhet", *request["arguments"]]  # type: ignore[misc]
         from merkhet.cli import main
