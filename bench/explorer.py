@@ -273,7 +273,7 @@ class Page:
             return [{one["value"]: one["count"] for one in values} for values in facets]
 
         def first_said() -> list[object]:
-            return [{f"model {one['way']}": one["ranked"][0]["text"] for one in self.last["said"]}]
+            return [{f"model {one['way']}": one["ranked"][0]["text"] for one in self.last["model_answers"]}]
 
         def cells() -> list[object]:
             return [[self.last["counts"][name] for name in ("both", "first", "second", "neither")]]

@@ -123,7 +123,7 @@ def test_a_port_that_is_taken_is_refused_by_its_number(merkhet, run):
         taken.listen()
         port = taken.getsockname()[1]
         line = refused(merkhet, run, "--port", port)
-    assert f"the port {port} cannot be had" in line and "Choose another with --port" in line
+    assert f"port {port} is not available" in line and "choose another with --port" in line
 
 
 def test_a_folder_that_is_no_run_and_one_that_is_not_there(merkhet, tmp_path):

@@ -17,7 +17,7 @@ def test_a_run_without_answers(explorer, tmp_path):
     assert about["notes"] == ["This run has no answers."] and about["ways"] == []
     found = client.get("questions", sort="hardest")
     assert found["total"] == 1 and found["questions"][0]["verdicts"] == []
-    assert client.get("question", id="q_1")["said"] == []
+    assert client.get("question", id="q_1")["model_answers"] == []
     assert client.get("facets")["ways"] == []
     assert client.get("questions", result="wrong")["total"] == 0
 
@@ -35,7 +35,7 @@ def test_one_model_and_one_question(explorer, tmp_path):
     about = client.get("run")
     assert [way["label"] for way in about["ways"]] == ["small"] and about["has_facts"] is False
     assert client.get("compare", first="small", second="small")["counts"]["both"] == 1
-    assert client.get("question", id="q_1")["said"][0]["verdict"] == "right"
+    assert client.get("question", id="q_1")["model_answers"][0]["verdict"] == "right"
 
 
 def test_scores_and_ranks_that_are_no_numbers(explorer, tmp_path):
@@ -46,7 +46,7 @@ def test_scores_and_ranks_that_are_no_numbers(explorer, tmp_path):
         ranked=[{"candidate": "place 1", "score": math.nan}, {"candidate": "place 2", "score": -math.inf}],
     )
     client = explorer(write_run(tmp_path / "run", [question()], [answer(), broken]))
-    said = client.get("question", id="q_1")["said"][1]
+    said = client.get("question", id="q_1")["model_answers"][1]
     assert said["verdict"] == "unusable"
     assert [item["score"] for item in said["ranked"]] == [None, None]
     assert said["golds"] == [{"text": "place 1", "rank": None, "ties": 1}]
@@ -70,7 +70,7 @@ def test_questions_asked_several_times_are_told_of(explorer, tmp_path):
     assert row["verdicts"] == ["right"] and row["ranks"] == [2.0]
     assert half["verdicts"] == ["wrong"] and half["ranks"] == [1.5], "half is not more than half"
     assert "asked several times in one way" in client.get("run")["notes"][0]
-    assert len(client.get("question", id="q_1")["said"]) == 3
+    assert len(client.get("question", id="q_1")["model_answers"]) == 3
 
 
 def test_ways_of_one_name_are_told_apart(explorer, tmp_path):
@@ -131,7 +131,7 @@ def test_senses_are_shown_with_their_words_in_place(explorer, tmp_path):
     found = client.get("question", id="q_1")
     assert found["slot"] == "【bank】" and found["compares"] is True
     assert all("bank" in text and "[MASK]" not in text for text in [*found["candidates"], *found["golds"]])
-    assert [item["gold"] for item in found["said"][0]["ranked"]] == [True, False]
+    assert [item["gold"] for item in found["model_answers"][0]["ranked"]] == [True, False]
     assert client.get("questions", search="bank river")["total"] == 1
 
 
@@ -143,7 +143,7 @@ def test_files_of_older_versions_lack_columns_and_open(explorer, tmp_path):
         table = pq.read_table(folder / f"{name}.parquet").drop_columns(lacking)
         pq.write_table(table, folder / f"{name}.parquet")
     client = explorer(folder)
-    assert client.get("question", id="q_1")["said"][0]["among"] is None
+    assert client.get("question", id="q_1")["model_answers"][0]["among"] is None
     assert client.get("questions")["questions"][0]["tied"] == [False]
 
 

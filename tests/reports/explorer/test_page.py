@@ -127,7 +127,7 @@ def test_one_question_by_keyboard_and_back(opened, plain):
     heading = opened.locator("h1.asked-one")
     expect(heading).to_have_text(asked["prompt"].replace("[MASK]", "?"))
     expect(opened.locator(".answers .right")).to_have_text(asked["answers"])
-    cards = opened.locator(".cards .said")
+    cards = opened.locator(".cards .answer-card")
     own = [way for way in range(len(plain.ways)) if plain.cell(way, asked)["verdict"]]
     expect(cards.locator("h3 bdi")).to_have_text([plain.labels[way] for way in own])
     best = next(
@@ -204,21 +204,21 @@ def test_playing_ranks_what_is_typed(page, explorer, made_up, model_folders):
     page.goto(f"{client.url}#/play")
     expect(page.locator("#play-text")).to_have_value("The capital of France is [MASK].")
     page.locator("#play-candidates").fill("Berlin, Paris, Rome")
-    expect(page.locator(".said h3")).to_have_text(["bert"])
+    expect(page.locator(".answer-card h3")).to_have_text(["bert"])
     bert = load_model(str(model_folders["bert-cased"]))
-    expect(page.locator(".said li .value")).to_have_text(values(bert, "The capital of France is [MASK]."))
+    expect(page.locator(".answer-card li .value")).to_have_text(values(bert, "The capital of France is [MASK]."))
     expect(page.locator('input[value="frequency"]')).to_be_disabled()
     page.locator("#play-text").fill("The capital of Italy is ___.")
-    expect(page.locator(".said li .value")).to_have_text(values(bert, "The capital of Italy is [MASK]."))
+    expect(page.locator(".answer-card li .value")).to_have_text(values(bert, "The capital of Italy is [MASK]."))
     page.get_by_role("checkbox", name="gpt").check()
-    expect(page.locator(".said h3")).to_have_text(["bert", "gpt"])
+    expect(page.locator(".answer-card h3")).to_have_text(["bert", "gpt"])
     page.get_by_label("method of bert").select_option("pll-l2r-sum")
     expect(page.get_by_label("method of bert")).to_have_value("pll-l2r-sum")
     page.locator("#play-candidates").fill("")
     expect(page.get_by_role("status").first).to_contain_text("Write two candidates or more")
     page.get_by_role("radio", name="fill the slot freely").check()
-    expect(page.locator(".said li").nth(4)).to_be_visible(timeout=60_000)
-    expect(page.locator(".said .failure")).to_contain_text("it has no mask to fill")
+    expect(page.locator(".answer-card li").nth(4)).to_be_visible(timeout=60_000)
+    expect(page.locator(".answer-card .failure")).to_contain_text("this model has no mask to fill")
     page.locator("#play-text").fill("No slot here.")
     expect(page.get_by_role("status").first).to_contain_text("The sentence has no slot")
 
@@ -228,7 +228,7 @@ def test_a_question_of_the_run_can_be_played_with(page, explorer, made_up, model
     page.goto(f"{client.url}#/question?id=q_0004")
     page.get_by_role("link", name="Play with this question").click()
     expect(page.locator("#play-text")).to_have_value(client.get("question", id="q_0004")["prompt"])
-    expect(page.locator(".said")).to_contain_text("Right answer")
+    expect(page.locator(".answer-card")).to_contain_text("Right answer")
 
 
 def test_a_run_whose_models_cannot_be_played_with_says_so(page, explorer, made_up):
@@ -283,7 +283,7 @@ def test_hostile_names_are_shown_as_text_in_every_view(page, hostile):
         assert wide <= 0, f"{place} is wider than the window"
     page.goto(f"{hostile.url}{visited[3]}")
     expect(page.locator("h1.asked-one")).to_have_text(f"{HOSTILE} ? {HOSTILE}")
-    expect(page.locator(".said li .candidate bdi").first).to_have_text(HOSTILE)
+    expect(page.locator(".answer-card li .candidate bdi").first).to_have_text(HOSTILE)
     page.locator("a.tag", has_text="onerror").first.click()
     expect(page.locator(".chip")).to_contain_text(HOSTILE)
     assert page.evaluate("window.hacked") is None

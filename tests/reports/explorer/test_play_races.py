@@ -37,12 +37,12 @@ def playing(page, explorer, made_up, loading):
     loading.free.set()
     client = explorer(made_up, [Playable("gone", "masked", loading)])
     page.goto(f"{client.url}#/play")
-    expect(page.locator(".said .failure")).to_have_text("its files are gone")
+    expect(page.locator(".answer-card .failure")).to_have_text("its files are gone")
     return client
 
 
 def last_prompt(client) -> str:
-    return client.server.player._latest.wish.prompt
+    return client.server.player._latest.request.prompt
 
 
 def test_play_that_is_left_while_typing_stays_left(page, explorer, made_up, loading):
@@ -76,7 +76,7 @@ def test_sentences_reach_the_server_in_the_order_they_were_typed(page, playing):
     held.release(first)
     (second,) = held.wait(1, "Second")
     held.release(second)
-    expect(page.locator(".said .failure")).to_have_text("its files are gone")
+    expect(page.locator(".answer-card .failure")).to_have_text("its files are gone")
     expect(page.get_by_role("status").first).to_have_text("")
     assert last_prompt(playing) == "Second [MASK]."
 
@@ -90,7 +90,7 @@ def test_news_of_a_sentence_from_before_play_was_left_is_dropped(page, playing):
     page.get_by_role("link", name="Questions", exact=True).click()
     expect(page.locator(".total")).to_have_text("180 questions")
     page.get_by_role("link", name="Play").click()
-    expect(page.locator(".said .failure")).to_have_text("its files are gone")
+    expect(page.locator(".answer-card .failure")).to_have_text("its files are gone")
     page.locator("#play-text").fill("No slot here.")
     page.locator("#play-candidates").focus()
     expect(page.get_by_role("status").first).to_contain_text("The sentence has no slot")
@@ -130,7 +130,7 @@ def two_models(page, explorer, made_up, model_folders, loading):
     client = explorer(made_up, [Playable("bert", "masked", lambda: bert), Playable("gone", "masked", loading)])
     page.clock.install(time=datetime(2030, 1, 1))
     page.goto(f"{client.url}#/play?text=Paris+is+[MASK].&candidates=Berlin,+Rome&model=bert&model=gone")
-    expect(page.locator(".said h3")).to_have_text(["bert"])
+    expect(page.locator(".answer-card h3")).to_have_text(["bert"])
     return client
 
 
@@ -139,14 +139,14 @@ def test_a_result_that_comes_leaves_those_before_it_as_they_are(page, two_models
     method.focus()
     method.evaluate("one => { one.isTheSame = true; }")
     loading.free.set()
-    expect(page.locator(".said h3")).to_have_text(["bert", "gone"])
+    expect(page.locator(".answer-card h3")).to_have_text(["bert", "gone"])
     expect(method).to_be_focused()
     assert method.evaluate("one => one.isTheSame")
 
 
 def test_a_method_that_is_chosen_while_a_sentence_is_typed_is_asked_for_once(page, two_models, loading):
     loading.free.set()
-    expect(page.locator(".said h3")).to_have_text(["bert", "gone"])
+    expect(page.locator(".answer-card h3")).to_have_text(["bert", "gone"])
     stop_clock(page)
     asked = []
     page.on("request", lambda request: asked.append(request.post_data) if request.method == "POST" else None)
@@ -161,7 +161,7 @@ def test_a_method_that_is_chosen_while_a_sentence_is_typed_is_asked_for_once(pag
         }"""
     )
     page.clock.run_for(5000)
-    expect(page.locator(".said h3")).to_have_text(["bert", "gone"])
+    expect(page.locator(".answer-card h3")).to_have_text(["bert", "gone"])
     expect(page.get_by_label("method of bert")).to_have_value("pll-l2r-sum")
     (content,) = map(json.loads, asked)
     assert content["text"] == "Lima is [MASK]." and content["models"][0]["method"] == "pll-l2r-sum"

@@ -143,7 +143,7 @@ def test_what_cannot_be_played_is_said_in_words(playing, change, said):
 
 @pytest.mark.parametrize("content", [[], "text", None, 3])
 def test_content_that_is_no_object_is_refused(playing, content):
-    assert "What is played is an object" in playing.post(content)["refused"]
+    assert "A play request is an object" in playing.post(content)["refused"]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_only_the_latest_sentence_is_answered(explorer, made_up, bert):
         client = explorer(made_up, [Playable("slow", "masked", load), Playable("bert", "masked", lambda: bert)])
         first = client.post(FILLED | {"models": [{"name": "slow"}]})["job"]
         assert begun.wait(30)
-        assert client.get("play", job=first, seen=-1)["said"] == "slow: loading …"
+        assert client.get("play", job=first, seen=-1)["message"] == "slow: loading …"
         second = client.post(FILLED | {"text": "Rome is [MASK]."})["job"]
         third = client.post(FILLED)["job"]
         for replaced in (first, second):

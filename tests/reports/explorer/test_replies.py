@@ -38,7 +38,7 @@ def test_replies_and_what_they_came_to(explorer, page, tmp_path):
     found = {row["id"]: row["verdicts"][0] for row in client.get("questions")["questions"]}
     assert found == {"q_0": "right", "q_1": "wrong", "q_2": "wrong"}
     page.goto(f"{client.url}#/question?id=q_1")
-    card = page.locator(".cards .said")
+    card = page.locator(".cards .answer-card")
     expect(card).to_contain_text("Its reply is no answer.")
     expect(card.locator("p.note").last.locator("bdi").first).to_have_text(HOSTILE)
     assert page.evaluate("window.hacked") is None

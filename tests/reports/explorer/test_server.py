@@ -221,7 +221,7 @@ def test_a_file_that_is_exchanged_for_a_link_is_not_read(explorer, tmp_path):
     (folder / "answers.parquet").unlink()
     (folder / "answers.parquet").symlink_to(other / "answers.parquet")
     said = client.get("question", 500, id="q_0001")["error"]
-    assert "answers.parquet of this run was changed or removed" in said and str(tmp_path) not in said
+    assert "answers.parquet of this run changed or was removed" in said and str(tmp_path) not in said
 
 
 def test_reading_writes_nothing(explorer, tmp_path):

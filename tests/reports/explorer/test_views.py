@@ -112,8 +112,8 @@ def test_one_question_shows_its_ranked_candidates_its_fact_its_proof_and_its_set
     for row in questions[::9]:
         found = served.get("question", id=row["question_id"])
         own = [one for one in answers if one["question_id"] == row["question_id"]]
-        assert len(found["said"]) == len(own)
-        for said in found["said"]:
+        assert len(found["model_answers"]) == len(own)
+        for said in found["model_answers"]:
             way = ways[said["way"]]
             (given,) = (
                 one
@@ -145,9 +145,9 @@ def test_one_question_shows_its_ranked_candidates_its_fact_its_proof_and_its_set
         ("questions", {"result": "splendid"}, "A result is one of right, wrong, unusable, tied."),
         ("questions", {"sort": "size"}, "Sort by one of"),
         ("questions", {"sort": "difference"}, "Name two models"),
-        ("questions", {"page": "-1"}, "page is a whole number"),
-        ("questions", {"page": "1e9"}, "page is a whole number"),
-        ("questions", {"low": "low"}, "A rank is a number, and 'low' is none."),
+        ("questions", {"page": "-1"}, "page must be an integer"),
+        ("questions", {"page": "1e9"}, "page must be an integer"),
+        ("questions", {"low": "low"}, "A rank is a number, got 'low'."),
         ("questions", {"low": "nan"}, "A rank is a number"),
         ("questions", {"search": "x" * 401}, "at most 400 characters"),
         ("questions", {"search": " ".join("abcdefghijklmn")}, "at most 12 words"),
@@ -157,7 +157,7 @@ def test_one_question_shows_its_ranked_candidates_its_fact_its_proof_and_its_set
         ("compare", {"first": "large"}, "Name two models to compare."),
         ("question", {}, "There is no such question in this run."),
         ("question", {"id": "q_none"}, "There is no such question in this run."),
-        ("play", {"job": "one", "seen": "0"}, "Name the job"),
+        ("play", {"job": "one", "seen": "0"}, "job and seen must be integers"),
     ],
 )
 def test_what_means_nothing_is_refused_in_words(served, view, params, said):

@@ -1,3 +1,3 @@
-"""The explorer: a local page to look at a run question by question, to compare two models, and to play."""
+"""Explorer of a run: a local page to browse questions, compare two models, and try sentences."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The facts behind a question, and the proof of each: the tree from a conclusion down to what was stated."""
+"""Proof trees of the facts behind a question, from conclusions down to stated facts."""
 
 from __future__ import annotations
 
@@ -9,70 +9,74 @@ from merkhet.reports.explorer.run_tables import RunTables
 from merkhet.reports.formatting import finite_or_none
 
 _COLUMNS = ("fact_id", "subject", "predicate", "object", "value", "unit", "start", "end", "domain", "source", "rule")
-_SELECTED = ", ".join(f'"{name}"' for name in (*_COLUMNS, "premises"))
-_MOST = 300
-"""Facts that one proof shows at most."""
+_SELECT = ", ".join(f'"{name}"' for name in (*_COLUMNS, "premises"))
+_MAX_FACTS = 300
+"""Maximum number of facts in the proofs of a question."""
 
 
-def proofs(tables: RunTables, wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """For each fact what it says, with its premises in the same form; a fact is proved where it first stands.
+def build_proofs(tables: RunTables, fact_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Build the proof trees of facts; the premises of a fact are expanded where it first occurs.
 
-    A fact that the run does not hold has its id alone (``missing``); ``cut`` says that premises were left out because
-    there are too many. Proofs may be deep or go in circles, so nothing here calls itself.
+    A fact that the run does not hold has only its id and ``missing``. ``cut`` says that premises were left out because
+    there are too many. Proofs can be deep or circular, so the search is iterative.
     """
-    known = _read_all(tables, wanted)
+    facts = _read_facts(tables, fact_ids)
     proved: set[str] = set()
-    tops: list[dict[str, Any]] = []
-    waiting: list[tuple[str, list[dict[str, Any]]]] = [(identity, tops) for identity in _tops(wanted, known)]
-    while waiting:
-        later = []
-        for identity, into in waiting:
-            fact = known.get(identity)
+    roots: list[dict[str, Any]] = []
+    level: list[tuple[str, list[dict[str, Any]]]] = [(fact_id, roots) for fact_id in _root_ids(fact_ids, facts)]
+    while level:
+        next_level = []
+        for fact_id, siblings in level:
+            fact = facts.get(fact_id)
             if fact is None:
-                into.append({"fact_id": identity, "missing": tables.has_facts, "premises": []})
+                siblings.append({"fact_id": fact_id, "missing": tables.has_facts, "premises": []})
                 continue
-            shown = {name: fact[name] for name in _COLUMNS}
-            repeated, cut = identity in proved, False
+            fields = {name: fact[name] for name in _COLUMNS}
+            repeated, truncated = fact_id in proved, False
             premises: list[dict[str, Any]] = []
             if fact["premises"] and not repeated:
-                cut = any(one not in known for one in fact["premises"]) and len(known) >= _MOST
-                later += [(one, premises) for one in fact["premises"] if one in known or not cut]
-            proved.add(identity)
+                truncated = any(premise not in facts for premise in fact["premises"]) and len(facts) >= _MAX_FACTS
+                next_level += [(premise, premises) for premise in fact["premises"] if premise in facts or not truncated]
+            proved.add(fact_id)
             repeated = repeated and bool(fact["premises"])
-            into.append({**shown, "repeated": repeated, "cut": cut, "premises": premises})
-        waiting = later
-    return tops
+            siblings.append({**fields, "repeated": repeated, "cut": truncated, "premises": premises})
+        level = next_level
+    return roots
 
 
-def _tops(wanted: Sequence[str], known: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The facts that are no premise, near or far, of another one of them: those stand in its proof."""
-    below: set[str] = set()
-    for identity in wanted:
-        waiting, seen = [identity], {identity}
-        while waiting:
-            premises = (known.get(waiting.pop()) or {}).get("premises") or ()
-            further = [one for one in premises if one not in seen]
-            seen.update(further)
-            waiting += further
-        below |= seen - {identity}
-    return [identity for identity in dict.fromkeys(wanted) if identity not in below] or list(wanted[:1])
+def _root_ids(fact_ids: Sequence[str], facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the facts that are no direct or indirect premise of another of them."""
+    descendants: set[str] = set()
+    for fact_id in fact_ids:
+        queue, visited = [fact_id], {fact_id}
+        while queue:
+            premises = (facts.get(queue.pop()) or {}).get("premises") or ()
+            unvisited = [premise for premise in premises if premise not in visited]
+            visited.update(unvisited)
+            queue += unvisited
+        descendants |= visited - {fact_id}
+    return [fact_id for fact_id in dict.fromkeys(fact_ids) if fact_id not in descendants] or list(fact_ids[:1])
 
 
-def _read_all(tables: RunTables, wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The facts and all that they come from, level by level, up to a limit."""
-    known: dict[str, dict[str, Any]] = {}
+def _read_facts(tables: RunTables, fact_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Read the facts and their direct and indirect premises breadth-first, up to the limit."""
+    facts: dict[str, dict[str, Any]] = {}
     asked: set[str] = set()
-    level = list(dict.fromkeys(wanted))
-    while level and tables.has_facts and len(known) < _MOST:
+    level = list(dict.fromkeys(fact_ids))
+    while level and tables.has_facts and len(facts) < _MAX_FACTS:
         asked.update(level)
-        found = tables.query(
-            f"select {_SELECTED} from facts where fact_id in (select unnest($1))", [level[: _MOST - len(known)]]
+        records = tables.query(
+            f"select {_SELECT} from facts where fact_id in (select unnest($1))", [level[: _MAX_FACTS - len(facts)]]
         )
-        place = {identity: number for number, identity in enumerate(level)}
+        position = {fact_id: number for number, fact_id in enumerate(level)}
         rows = sorted(
-            (dict(zip((*_COLUMNS, "premises"), row, strict=True)) for row in found),
-            key=lambda row: place[row["fact_id"]],
+            (dict(zip((*_COLUMNS, "premises"), record, strict=True)) for record in records),
+            key=lambda row: position[row["fact_id"]],
         )
-        known.update({row["fact_id"]: {**row, "value": finite_or_none(row["value"])} for row in rows})
-        level = [one for one in dict.fromkeys(p for row in rows for p in row["premises"] or ()) if one not in asked]
-    return known
+        facts.update({row["fact_id"]: {**row, "value": finite_or_none(row["value"])} for row in rows})
+        level = [
+            premise
+            for premise in dict.fromkeys(p for row in rows for p in row["premises"] or ())
+            if premise not in asked
+        ]
+    return facts

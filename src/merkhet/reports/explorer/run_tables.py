@@ -1,8 +1,7 @@
-"""A run in memory: what is filtered and counted as arrays, what is searched and looked up in DuckDB.
+"""Tables of a run in memory: arrays for filters and counts, DuckDB for search and lookup.
 
-Masks and counts over arrays take a few milliseconds for a million questions; the same in SQL took some hundred, and so
-did the lines of a page. DuckDB searches texts and finds questions and facts. Long lists (ranked candidates, choices)
-stay on disk until a question is opened.
+Masks and counts over arrays take a few milliseconds for a million questions; in SQL they took some hundred. Long lists
+(ranked candidates, choices) stay on disk until a question is opened.
 """
 
 from __future__ import annotations
@@ -27,26 +26,27 @@ from merkhet.reports.explorer._answer_cells import COLUMNS, Bools, Cells, make_c
 from merkhet.reports.explorer._row_reader import ParquetRows
 
 FACETS = ("task", "domain", "relation", "template", "rule", "split", "language")
-"""What questions are filtered by; a question without a value has the empty one."""
-_SLOW_GROUP = 65_536
-_KEPT_SEARCHES = 16
+"""Columns by which questions are filtered; a missing value is the empty string."""
+_LARGE_GROUP = 65_536
+_MAX_CACHED_SEARCHES = 16
 
 
 @dataclass(frozen=True)
 class Facet:
-    """A column of questions: its values, and the number of the value of each question."""
+    """Hold a dictionary-encoded column of the questions."""
 
     values: tuple[str, ...]
     codes: npt.NDArray[np.int32]
+    """Index of each question's value in ``values``."""
 
-    def numbers(self, wanted: Sequence[str]) -> list[int]:
-        """The numbers of values; those that there are not are left out."""
-        return [number for number, value in enumerate(self.values) if value in set(wanted)]
+    def codes_of(self, values: Sequence[str]) -> list[int]:
+        """Return the codes of the given values; unknown values are skipped."""
+        return [code for code, value in enumerate(self.values) if value in set(values)]
 
 
 @dataclass
 class RunTables:
-    """A loaded run. Many threads may read it at once."""
+    """Hold a loaded run. It is safe to read from many threads."""
 
     questions: ParquetRows
     answers: ParquetRows
@@ -54,42 +54,44 @@ class RunTables:
     facets: dict[str, Facet]
     cells: Cells
     database: duckdb.DuckDBPyConnection
-    shown: pa.Table
-    """Of each question what a list shows: question_id, prompt, word, answers."""
+    list_columns: pa.Table
+    """What a list shows of each question: question_id, prompt, word, answers."""
     text_order: npt.NDArray[np.int32]
-    """For each question its place in the order of prompts."""
+    """Position of each question in the order of prompts."""
     candidate_sets: dict[str, int]
+    """Row of each candidate set by its name."""
     has_facts: bool
     notes: list[str]
+    """Remarks on the run for the user."""
     _searches: OrderedDict[tuple[str, ...], Bools] = field(default_factory=OrderedDict)
-    _gates: dict[tuple[str, ...], threading.Lock] = field(default_factory=dict)
+    _search_locks: dict[tuple[str, ...], threading.Lock] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __len__(self) -> int:
         return len(self.questions)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Rows of a query, by a cursor of its own; whatever came from outside is a parameter."""
+        """Run a query with a cursor of its own. Values from requests must be parameters."""
         with self.database.cursor() as cursor:
-            found: list[tuple[Any, ...]] = cursor.execute(sql, list(parameters)).fetchall()
-            return found
+            rows: list[tuple[Any, ...]] = cursor.execute(sql, list(parameters)).fetchall()
+            return rows
 
     def line(self, number: int) -> dict[str, Any]:
-        """What a list shows of a question."""
-        return {name: self.shown[name][number].as_py() for name in self.shown.column_names}
+        """Return what a list shows of a question."""
+        return {name: self.list_columns[name][number].as_py() for name in self.list_columns.column_names}
 
     def search(self, words: tuple[str, ...]) -> Bools:
-        """Which questions hold all the words in their prompt or right answers, whatever the case of letters."""
+        """Return the mask of the questions whose prompt or right answers hold all words, ignoring case."""
         with self._lock:
-            gate = self._gates.setdefault(words, threading.Lock())
-        with gate:  # A page asks for its list and its counts at once: the texts are gone through for one of them.
+            search_lock = self._search_locks.setdefault(words, threading.Lock())
+        with search_lock:  # A page requests its list and its counts at once: one of them searches for both.
             if words not in self._searches:
-                found = self._search(words)
+                mask = self._search(words)
                 with self._lock:
-                    self._searches[words] = found
-                    while len(self._searches) > _KEPT_SEARCHES:
-                        self._gates.pop(self._searches.popitem(last=False)[0], None)
-                return found
+                    self._searches[words] = mask
+                    while len(self._searches) > _MAX_CACHED_SEARCHES:
+                        self._search_locks.pop(self._searches.popitem(last=False)[0], None)
+                return mask
             with self._lock:
                 if words in self._searches:
                     self._searches.move_to_end(words)
@@ -97,16 +99,20 @@ class RunTables:
         return self._search(words)
 
     def _search(self, words: tuple[str, ...]) -> Bools:
-        needed = " and ".join(["contains(words, lower(nfc_normalize(?)))"] * len(words))
+        conditions = " and ".join(["contains(words, lower(nfc_normalize(?)))"] * len(words))
         with self.database.cursor() as cursor:
-            numbers = cursor.execute(f"select number from texts where {needed}", list(words)).fetchnumpy()["number"]
-        found = np.zeros(len(self), dtype=bool)
-        found[np.asarray(numbers)] = True
-        return found
+            numbers = cursor.execute(f"select number from texts where {conditions}", list(words)).fetchnumpy()["number"]
+        mask = np.zeros(len(self), dtype=bool)
+        mask[np.asarray(numbers)] = True
+        return mask
 
 
 def load_tables(folder: Path) -> RunTables:
-    """Load the tables of a finished run; refuses one without questions or answers, and files that are broken."""
+    """Load the tables of a finished run.
+
+    Raises:
+        InputError: if the run has no questions or answers, or a file is broken.
+    """
     questions, answers = (ParquetRows(kind, folder / f"{kind.name}.parquet") for kind in (QUESTIONS, ANSWERS))
     candidates = _optional(CANDIDATES, folder)
     facts = _optional(FACTS, folder)
@@ -114,23 +120,23 @@ def load_tables(folder: Path) -> RunTables:
     table = questions.columns("question_id", "prompt", "answers", "qset", *columns)
     notes: list[str] = []
     cells = make_cells(answers.columns(*COLUMNS), table["question_id"], table["answers"])
-    if cells.strangers:
-        notes.append(f"{cells.strangers:,} answers are to questions that this run does not have; they are left out.")
+    if cells.unmatched:
+        notes.append(f"{cells.unmatched:,} answers are to questions that this run does not have; they are left out.")
     if cells.repeated:
         notes.append(
             "Some questions were asked several times in one way: they count as right where more than half of their "
             "answers are right, and their rank is the mean."
         )
-    if max(answers.largest, questions.largest) > _SLOW_GROUP:
+    if max(answers.largest_group, questions.largest_group) > _LARGE_GROUP:
         notes.append("This run’s tables are in large pieces, as older versions wrote them: questions open slowly.")
     database = duckdb.connect(":memory:")
-    shown, order = _store(database, table, questions)
+    list_columns, order = _store_texts(database, table, questions)
     if facts is not None:
-        named = facts.columns(*FACTS.schema.names)
-        database.register("given", named)
-        database.execute("create table facts as select * from given")
+        fact_table = facts.columns(*FACTS.schema.names)
+        database.register("fact_rows", fact_table)
+        database.execute("create table facts as select * from fact_rows")
         database.execute("create index facts_by_id on facts (fact_id)")
-        database.unregister("given")
+        database.unregister("fact_rows")
     database.execute("set enable_external_access = false")
     database.execute("set lock_configuration = true")
     text_order = np.empty(len(order), dtype=np.int32)
@@ -143,7 +149,7 @@ def load_tables(folder: Path) -> RunTables:
         _facets(table),
         cells,
         database,
-        shown,
+        list_columns,
         text_order,
         {name: number for number, name in enumerate(names)},
         facts is not None and len(facts) > 0,
@@ -156,47 +162,53 @@ def _optional(kind: Any, folder: Path) -> ParquetRows | None:
     return ParquetRows(kind, path) if path.is_file() else None
 
 
-def _store(database: duckdb.DuckDBPyConnection, table: pa.Table, questions: ParquetRows) -> tuple[pa.Table, Any]:
-    """Put what is searched for into the database; what a list shows, and the numbers in the order of prompts."""
-    shown = pa.table(
+def _store_texts(database: duckdb.DuckDBPyConnection, table: pa.Table, questions: ParquetRows) -> tuple[pa.Table, Any]:
+    """Store the searched texts in the database.
+
+    Returns:
+        The columns that a list shows, and the numbers of the questions in the order of prompts.
+    """
+    list_columns = pa.table(
         {
             "question_id": table["question_id"],
-            **dict(zip(("prompt", "word", "answers"), _readable(table, questions), strict=True)),
+            **dict(zip(("prompt", "word", "answers"), _readable_texts(table, questions), strict=True)),
         }
     )
     numbers = pa.array(np.arange(table.num_rows, dtype=np.int32))
-    database.register("given", shown.append_column("number", numbers).append_column("qset", table["qset"]))
+    database.register(
+        "question_rows", list_columns.append_column("number", numbers).append_column("qset", table["qset"])
+    )
     database.execute(
         "create table texts as select number, question_id, qset, lower(nfc_normalize("
         f"case when word is null then prompt else replace(prompt, '{SLOT}', word) end"
-        " || chr(10) || coalesce(array_to_string(answers, chr(10)), ''))) as words from given"
+        " || chr(10) || coalesce(array_to_string(answers, chr(10)), ''))) as words from question_rows"
     )
-    order = database.execute("select number from given order by prompt, number").fetchnumpy()["number"]
-    database.unregister("given")
-    return shown, order
+    order = database.execute("select number from question_rows order by prompt, number").fetchnumpy()["number"]
+    database.unregister("question_rows")
+    return list_columns, order
 
 
-def _readable(table: pa.Table, questions: ParquetRows) -> tuple[Any, Any, Any]:
-    """Prompts, the word in the slot of those that compare senses, and right answers with their words in place."""
+def _readable_texts(table: pa.Table, questions: ParquetRows) -> tuple[Any, Any, Any]:
+    """Return prompts, the slot words of questions that compare senses, and right answers with their words in place."""
     prompts, answers = table["prompt"], table["answers"]
     words = questions.columns("words")["words"]
-    places = np.flatnonzero(np.asarray(pc.is_valid(words).combine_chunks()))
-    if not len(places):
+    sense_rows = np.flatnonzero(np.asarray(pc.is_valid(words).combine_chunks()))
+    if not len(sense_rows):
         return prompts, pa.nulls(table.num_rows, pa.string()), answers
     slots: list[str | None] = [None] * table.num_rows
-    right = answers.to_pylist()
-    choices = questions.columns("choices")["choices"].take(pa.array(places)).to_pylist()
-    for place, offered in zip(places.tolist(), choices, strict=True):
-        row = {"prompt": prompts[place].as_py(), "choices": offered, "words": words[place].as_py()}
+    golds = answers.to_pylist()
+    choices = questions.columns("choices")["choices"].take(pa.array(sense_rows)).to_pylist()
+    for index, texts in zip(sense_rows.tolist(), choices, strict=True):
+        row = {"prompt": prompts[index].as_py(), "choices": texts, "words": words[index].as_py()}
         senses = bracketed_words(row)
-        slots[place] = senses.get(row["prompt"])
-        right[place] = [fill_word(text, senses) for text in right[place] or ()]
-    return prompts, pa.array(slots, pa.string()), pa.array(right, answers.type)
+        slots[index] = senses.get(row["prompt"])
+        golds[index] = [fill_word(text, senses) for text in golds[index] or ()]
+    return prompts, pa.array(slots, pa.string()), pa.array(golds, answers.type)
 
 
 def _facets(table: pa.Table) -> dict[str, Facet]:
     columns = {name: table[name] for name in FACETS if name != "relation"}
-    # As Question.relation has it: the template's name without its number, or the task.
+    # As in Question.relation: the template's name without its number, or the task.
     relations = pc.struct_field(pc.extract_regex(_flat(table["template"]), r"(?s)^(?P<relation>[^/]*)"), "relation")
     columns["relation"] = pc.if_else(pc.not_equal(pc.fill_null(table["template"], ""), ""), relations, table["task"])
     return {name: _facet(columns[name]) for name in FACETS}

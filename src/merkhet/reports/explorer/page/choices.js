@@ -1,11 +1,11 @@
 "use strict";
-/* What is chosen in a view. Every change is built from the controls as they stand at that moment, and is in the address
-   before the change is over: a request that is under way, or its response, has no say in it. */
+/* Choices of a view. Every change starts from the current state of the controls and is in the address before it returns:
+   running requests and their responses do not affect it. */
 import { go, hash } from "./parts.js";
 
-/* A box whose text is a part of the address, under a key. */
+/* An input whose text is a parameter of the address. */
 function boundBox(input, key) {
-  let written = "";  // What the address last put into the box.
+  let written = "";  // The text that the address last put into the input.
   return {
     isEdited: () => input.value !== written,
     read(params) {
@@ -14,32 +14,32 @@ function boundBox(input, key) {
       else params.delete(key);
     },
     write(params) {
-      const wanted = params.get(key) ?? "";
-      if (input.value !== wanted) input.value = wanted;
+      const text = params.get(key) ?? "";
+      if (input.value !== text) input.value = text;
       written = input.value;
     },
   };
 }
 
-/* Two addresses list the same questions if they differ in nothing but the page. */
-function isSameList(one, other) {
-  const kept = (params) => [...params].filter(([key]) => key !== "page").map((pair) => JSON.stringify(pair)).sort().join();
-  return kept(one) === kept(other);
+/* Two addresses list the same questions if they differ only in the page. */
+function isSameList(first, second) {
+  const normalized = (params) => [...params].filter(([key]) => key !== "page").map((pair) => JSON.stringify(pair)).sort().join();
+  return normalized(first) === normalized(second);
 }
 
 export function choicesOf(view) {
   const boxes = [];
-  let shown = new URLSearchParams();
+  let current = new URLSearchParams();
   let isChanging = false, isClosed = false;
 
-  /* The choices as they are now, with what has been typed since the address was written. */
+  /* The current choices, with what was typed since the address was written. */
   function now() {
-    const params = new URLSearchParams(shown);
+    const params = new URLSearchParams(current);
     for (const box of boxes) box.read(params);
     return params;
   }
 
-  /* edit(params) turns the choices of now into those that are wanted. */
+  /* edit(params) changes the current choices. */
   function change(edit, replace = false) {
     if (isClosed) return;
     const params = now();
@@ -53,32 +53,32 @@ export function choicesOf(view) {
   return {
     now,
     change,
-    isSet: (key) => shown.has(key),
-    /* Whether the address changes by a choice made here, and not by a link or the history. */
+    isSet: (key) => current.has(key),
+    /* Whether the address is being changed by a choice made here, not by a link or the history. */
     isChanging: () => isChanging,
     bind(input, key) {
       const box = boundBox(input, key);
       boxes.push(box);
       return box;
     },
-    /* The view is left: a box that is taken out of the page may still tell of a change. */
+    /* The view is left: an input that is removed from the page may still fire a change. */
     close() {
       isClosed = true;
     },
-    /* The address has changed, by a choice or by the history: the controls follow it. */
+    /* The address has changed, by a choice or by the history: update the controls. */
     show(params) {
-      shown = params;
+      current = params;
       for (const box of boxes) box.write(params);
     },
-    toggle(key, value, isWanted) {
+    toggle(key, value, isChecked) {
       change((params) => {
-        const others = params.getAll(key).filter((one) => one !== value);
+        const rest = params.getAll(key).filter((item) => item !== value);
         params.delete(key);
         params.delete("cell");
-        for (const one of isWanted ? [...others, value] : others) params.append(key, one);
+        for (const item of isChecked ? [...rest, value] : rest) params.append(key, item);
       });
     },
-    /* A page of a list that was drawn for some choices; a list that is on its way out has no further pages. */
+    /* Turn to a page of a list that was drawn for some choices; ignored if the choices have changed since. */
     turnTo(page, listed) {
       change((params) => {
         if (isSameList(params, listed)) params.set("page", page);

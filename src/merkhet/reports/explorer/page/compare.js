@@ -1,7 +1,7 @@
 "use strict";
 /* Two models side by side: which questions both, one or neither got right. */
 import { choicesOf } from "./choices.js";
-import { arrange, bdi, count, el, failed, get, hash, isPlain, latest, list, percent, plural, rank, run, say, visible } from "./parts.js";
+import { announce, arrange, bdi, count, el, errorMessage, get, hash, isPlain, latest, list, percent, plural, rank, run, visible } from "./parts.js";
 import { chipRow, filterPanel, filtersOf, searchBox } from "./filters.js";
 import { pager, questionTable } from "./listing.js";
 
@@ -51,12 +51,12 @@ function setPair(params) {
   params.set("second", selects[1].value);
 }
 
-/* The two that are named, or the first two that are no baselines. */
+/* The two models in the address, or the first two that are no baselines. */
 function pairOf(params) {
   const ways = run.about.ways;
-  const usual = [...ways.filter((way) => way.kind !== "baseline"), ...ways.filter((way) => way.kind === "baseline")];
-  const first = params.get("first") ?? usual.find((way) => way.label !== params.get("second")).label;
-  const second = params.get("second") ?? (usual.find((way) => way.model !== ways.find((one) => one.label === first)?.model) ?? usual.find((way) => way.label !== first)).label;
+  const preferred = [...ways.filter((way) => way.kind !== "baseline"), ...ways.filter((way) => way.kind === "baseline")];
+  const first = params.get("first") ?? preferred.find((way) => way.label !== params.get("second")).label;
+  const second = params.get("second") ?? (preferred.find((way) => way.model !== ways.find((other) => other.label === first)?.model) ?? preferred.find((way) => way.label !== first)).label;
   return [first, second];
 }
 
@@ -80,8 +80,8 @@ export async function update(params) {
   for (const key of ["cell", "page"]) if (params.has(key)) listed.set(key, params.get(key));
   await work.run(
     (signal) => Promise.all([
-      Promise.all([get("compare", pair, signal), get("questions", listed, signal)]).then((found) => {
-        if (!signal.aborted) draw(...found, [first, second], params);
+      Promise.all([get("compare", pair, signal), get("questions", listed, signal)]).then((responses) => {
+        if (!signal.aborted) draw(...responses, [first, second], params);
       }),
       get("facets", filters, signal).then(panel.draw),
     ]),
@@ -89,22 +89,22 @@ export async function update(params) {
       results.classList.remove("waiting");
       table.replaceChildren();
       pages.element.hidden = true;
-      results.replaceChildren(failed(error));
+      results.replaceChildren(errorMessage(error));
     },
   );
 }
 
-/* Show the questions of a cell, or all again. The table may be of a pair that has been swapped since it was drawn. */
+/* Show the questions of a cell, or all again. The pair may have been swapped since the table was drawn. */
 function chooseCell(key, isCurrent, labels) {
   choices.change((params) => {
     const [first, second] = pairOf(params);
-    const wanted = first === labels[1] && second === labels[0] ? MIRRORED[key] ?? key : key;
+    const target = first === labels[1] && second === labels[0] ? MIRRORED[key] ?? key : key;
     if (isCurrent) params.delete("cell");
-    else params.set("cell", wanted);
+    else params.set("cell", target);
   });
 }
 
-function draw(compared, found, labels, params) {
+function draw(compared, result, labels, params) {
   const counts = compared.counts;
   const names = cellNames(labels);
   const judged = counts.both + counts.first + counts.second + counts.neither;
@@ -128,18 +128,18 @@ function draw(compared, found, labels, params) {
     el("tbody", {},
       el("tr", {}, el("th", { scope: "row" }, first.cloneNode(true), " right"), cell("both"), cell("first")),
       el("tr", {}, el("th", { scope: "row" }, first.cloneNode(true), " wrong"), cell("second"), cell("neither"))));
-  arrange(table, [el("div", { class: "scroll" }, grid), ...words(compared, counts, judged, first, second, cell)]);
+  arrange(table, [el("div", { class: "scroll" }, grid), ...comparisonText(compared, counts, judged, first, second, cell)]);
   const ways = labels.map((label) => run.about.ways.findIndex((way) => way.label === label));
   results.classList.remove("waiting");
-  const told = params.get("cell") ? `${plural(found.total, "question")}: ${names[params.get("cell")]}` : plural(found.total, "question");
-  say(told);
-  const total = el("p", { class: "total" }, told, el("span", { class: "note" }, " · those whose ranks differ most come first"));
-  pages.draw(found, params);
-  if (!found.questions.length) return results.replaceChildren(total, el("p", {}, "There is no such question."));
-  arrange(results, [total, ...questionTable(found.questions, ways, { difference: ways, remember: true })]);
+  const summary = params.get("cell") ? `${plural(result.total, "question")}: ${names[params.get("cell")]}` : plural(result.total, "question");
+  announce(summary);
+  const total = el("p", { class: "total" }, summary, el("span", { class: "note" }, " · those whose ranks differ most come first"));
+  pages.draw(result, params);
+  if (!result.questions.length) return results.replaceChildren(total, el("p", {}, "There is no such question."));
+  arrange(results, [total, ...questionTable(result.questions, ways, { difference: ways, remember: true })]);
 }
 
-function words(compared, counts, judged, first, second, cell) {
+function comparisonText(compared, counts, judged, first, second, cell) {
   const parts = [];
   if (!judged) parts.push(el("p", {}, "No question has a usable answer of both."));
   else parts.push(el("p", {}, `They disagree on ${plural(counts.first + counts.second, "question")} of ${count(judged)}: `, first.cloneNode(true), ` alone is right on ${count(counts.first)}, `, second.cloneNode(true), ` alone on ${count(counts.second)}. Whether that is more than luck is in the report (paired tests, corrected for many comparisons).`));

@@ -1,6 +1,6 @@
 "use strict";
-/* The address says what is shown: #/questions?…, #/question?id=…, #/compare?…, #/play?… */
-import { el, failed, get, isPlain, plural, run, visible, visit } from "./parts.js";
+/* Routing by address: #/questions?…, #/question?id=…, #/compare?…, #/play?… */
+import { el, errorMessage, get, isPlain, plural, run, visible, visit } from "./parts.js";
 import * as questions from "./questions.js";
 import * as question from "./question.js";
 import * as compare from "./compare.js";
@@ -13,21 +13,21 @@ let current = null;
 let routed = null;
 let visits = 0;
 
-function place() {
+function readAddress() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   return { name: Object.hasOwn(VIEWS, path) ? path : "questions", params: new URLSearchParams(query) };
 }
 
-/* Several events tell of one change of the address; the first of them counts. */
+/* Several events can fire for one change of the address; only the first counts. */
 function route() {
   if (location.hash === "#main" || location.hash === routed) return;
   routed = location.hash;
-  const own = ++visits;
+  const visitNumber = ++visits;
   delete main.dataset.drawn;
-  const { name, params } = place();
+  const { name, params } = readAddress();
   for (const link of document.querySelectorAll("nav.views a")) {
-    const here = link.dataset.view === (name === "question" ? "questions" : name);
-    if (here) link.setAttribute("aria-current", "page");
+    const isActive = link.dataset.view === (name === "question" ? "questions" : name);
+    if (isActive) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   document.title = `${VIEWS[name].title(params)} · ${title}`;
@@ -40,10 +40,10 @@ function route() {
     if (!first) main.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
-  const isCurrent = () => visits === own;
+  const isCurrent = () => visits === visitNumber;
   VIEWS[name].update(params)
-    .catch((error) => isCurrent() && main.prepend(failed(error)))
-    // For whoever drives the page by a program: all that this address shows is there.
+    .catch((error) => isCurrent() && main.prepend(errorMessage(error)))
+    // For programs that drive the page: everything that this address shows is drawn.
     .finally(() => isCurrent() && (main.dataset.drawn = routed));
 }
 
@@ -71,7 +71,7 @@ document.querySelector("a.skip").addEventListener("click", (event) => {
   main.focus();
 });
 
-/* A link within the page leads on at once, as a control does. */
+/* Links within the page take effect at once, as controls do. */
 document.addEventListener("click", (event) => {
   if (event.defaultPrevented || !isPlain(event)) return;
   const link = event.target.closest('a[href^="#/"]');
@@ -88,5 +88,5 @@ try {
   addEventListener("hashchange", route);
   route();
 } catch (error) {
-  main.replaceChildren(failed(error));
+  main.replaceChildren(errorMessage(error));
 }

@@ -1,5 +1,5 @@
 "use strict";
-/* Filters beside a list: every choice is a part of the address, counts come from the server. */
+/* Filters of a list: every choice is a parameter of the address, counts come from the server. */
 import { arrange, bdi, count, el, percent, run } from "./parts.js";
 
 const FACETS = { task: "Task", domain: "Domain", relation: "Relation", template: "Template", rule: "Rule", split: "Split", language: "Language" };
@@ -10,36 +10,35 @@ const WAIT = 250;
 
 /* The filters of an address alone, without page or order. */
 export function filtersOf(params) {
-  const kept = new URLSearchParams();
-  for (const [key, value] of params) if (KEYS.includes(key)) kept.append(key, value);
-  return kept;
+  const filters = new URLSearchParams();
+  for (const [key, value] of params) if (KEYS.includes(key)) filters.append(key, value);
+  return filters;
 }
 
 export function isChosen(way, params) {
   return ["model", "probe", "method"].every((key) => !params.has(key) || params.getAll(key).includes(way[key]));
 }
 
-/* A box whose words are a part of the address. Typing goes on in one entry of the history, so that going back leaves
-   the search at once. */
+/* The search input. All typing is one entry of the history, so that going back leaves the search at once. */
 export function searchBox(choices) {
   const input = el("input", { type: "search", placeholder: "Search prompts and answers", "aria-label": "Search prompts and answers", autocomplete: "off", spellcheck: "false", maxlength: 400 });
   const box = choices.bind(input, "search");
   let timer = null;
   function search() {
     clearTimeout(timer);
-    // Another choice, or the history, may have settled it meanwhile.
+    // Another choice, or the history, may have changed it meanwhile.
     if (box.isEdited()) choices.change(() => {}, choices.isSet("search"));
   }
   input.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(search, WAIT);
   });
-  // By Enter, or when the box is left.
+  // On Enter, or when the input loses the focus.
   input.addEventListener("change", search);
   return input;
 }
 
-/* A panel of filters. Boxes are made once and stay in the page when counts come: somebody may be using them. */
+/* The filter panel. Checkboxes are created once and stay in the page when counts arrive: the user may be using them. */
 export function filterPanel(choices) {
   const opened = new Set();
   const boxes = new Map(), groups = new Map();
@@ -51,26 +50,26 @@ export function filterPanel(choices) {
     return input;
   });
   const body = el("div", { class: "filters" }, above, el("fieldset", {}, el("legend", {}, "Rank of the right answer"), el("div", { class: "range" }, range[0], " to ", range[1])), below);
-  const whole = el("details", { class: "filter-panel" }, el("summary", {}, "Filters"), body);
+  const details = el("details", { class: "filter-panel" }, el("summary", {}, "Filters"), body);
   const wide = matchMedia("(min-width: 900px)");
-  const fit = () => { whole.open = wide.matches; };
+  const fit = () => { details.open = wide.matches; };
   wide.addEventListener("change", fit);
   fit();
 
-  function box(key, value, label, after, title = "") {
+  function box(key, value, label, countText, title = "") {
     const name = JSON.stringify([key, value]);
     if (!boxes.has(name)) {
       const input = el("input", { type: "checkbox" });
       input.addEventListener("change", () => choices.toggle(key, value, input.checked));
       boxes.set(name, el("label", { class: "choice", data: { key, value } }, input, el("span", { class: "label" }, label), el("span", { class: "count" })));
     }
-    const made = boxes.get(name);
-    made.querySelector(".count").textContent = after;
-    if (title) made.title = title;
-    return made;
+    const choice = boxes.get(name);
+    choice.querySelector(".count").textContent = countText;
+    if (title) choice.title = title;
+    return choice;
   }
 
-  /* The boxes of what is chosen are checked. */
+  /* Check the boxes of the chosen values. */
   function check(params) {
     for (const { dataset, control } of boxes.values()) control.checked = params.getAll(dataset.key).includes(dataset.value);
   }
@@ -97,13 +96,13 @@ export function filterPanel(choices) {
 
   function waysGroups(counts, params) {
     const ways = run.about.ways;
-    const others = new URLSearchParams(params);
-    others.delete("model");
+    const otherFilters = new URLSearchParams(params);
+    otherFilters.delete("model");
     const models = [...new Set(ways.map((way) => way.model))];
     const members = models.map((model) => {
-      const own = counts.filter((_, place) => ways[place].model === model && isChosen(ways[place], others));
-      const right = own.reduce((sum, one) => sum + one.right, 0);
-      const judged = own.reduce((sum, one) => sum + one.right + one.wrong, 0);
+      const modelCounts = counts.filter((_, index) => ways[index].model === model && isChosen(ways[index], otherFilters));
+      const right = modelCounts.reduce((sum, item) => sum + item.right, 0);
+      const judged = modelCounts.reduce((sum, item) => sum + item.right + item.wrong, 0);
       return box("model", model, bdi(model), percent(right, judged), `${count(right)} of ${count(judged)} usable answers are right`);
     });
     const plain = (key) => {
@@ -114,25 +113,25 @@ export function filterPanel(choices) {
   }
 
   return {
-    element: whole,
+    element: details,
     show: check,
-    draw(found) {
+    draw(counts) {
       const params = choices.now();
-      const results = Object.entries(RESULTS).map(([key, label]) => box("result", key, label, count(found.results[key])));
+      const results = Object.entries(RESULTS).map(([key, label]) => box("result", key, label, count(counts.results[key])));
       const facets = Object.entries(FACETS).map(([key, name]) => {
-        const facet = found.facets[key];
+        const facet = counts.facets[key];
         if (facet.of < 2) return null;
-        return group(key, name, facet.values.map((one) => box(key, one.value, one.value === "" ? "(none)" : bdi(one.value), count(one.count))), facet.more);
+        return group(key, name, facet.values.map((item) => box(key, item.value, item.value === "" ? "(none)" : bdi(item.value), count(item.count))), facet.more);
       });
       const isSome = ["model", "method", "probe"].some((key) => params.has(key));
-      arrange(above, [group("result", isSome ? "Result, by the chosen models" : "Result, by any model", results), ...waysGroups(found.ways, params)]);
+      arrange(above, [group("result", isSome ? "Result, by the chosen models" : "Result, by any model", results), ...waysGroups(counts.ways, params)]);
       arrange(below, facets);
       check(params);
     },
   };
 }
 
-/* The filters that are set, each with a button that takes it away. */
+/* The active filters, each a button that removes it. */
 export function chipRow(choices) {
   const names = { ...FACETS, low: "rank from", high: "rank to", model: "Model", probe: "Probe", method: "Method", result: "Result" };
   const row = el("div");
@@ -153,9 +152,9 @@ export function chipRow(choices) {
   return {
     element: row,
     show(params) {
-      const kept = [...filtersOf(params)].filter(([key]) => key !== "search");
-      row.className = kept.length ? "chips" : "";
-      arrange(row, kept.length ? [...new Set(kept.map(chip)), clear] : []);
+      const active = [...filtersOf(params)].filter(([key]) => key !== "search");
+      row.className = active.length ? "chips" : "";
+      arrange(row, active.length ? [...new Set(active.map(chip)), clear] : []);
     },
   };
 }

@@ -6,19 +6,19 @@ const COLUMNS = 6;
 
 function cell(row, way, label) {
   const name = row.verdicts[way];
-  const place = row.ranks[way];
-  const told = place === null || name === "right" && place === 1 ? "" : ` ${rank(place)}`;
-  const title = `${label}: ${name ?? "not asked"}${place === null ? "" : `, rank ${rank(place)}`}${row.tied[way] ? ", tied" : ""}`;
-  return el("td", { class: "outcome", title, data: { label } }, verdict(name), told, row.tied[way] ? el("span", { class: "note", title: "tied with others" }, " =") : "");
+  const rankValue = row.ranks[way];
+  const rankText = rankValue === null || name === "right" && rankValue === 1 ? "" : ` ${rank(rankValue)}`;
+  const title = `${label}: ${name ?? "not asked"}${rankValue === null ? "" : `, rank ${rank(rankValue)}`}${row.tied[way] ? ", tied" : ""}`;
+  return el("td", { class: "outcome", title, data: { label } }, verdict(name), rankText, row.tied[way] ? el("span", { class: "note", title: "tied with others" }, " =") : "");
 }
 
 function tally(row, ways) {
   const [right, wrong, unusable] = ["right", "wrong", "unusable"].map((name) => ways.filter((way) => row.verdicts[way] === name).length);
-  const left = unusable ? el("span", { class: "unusable", title: `${unusable} unusable` }, ` ⊘ ${unusable}`) : "";
-  return el("td", { class: "outcome", data: { label: "right" } }, `${right} of ${right + wrong}`, left);
+  const unusableNote = unusable ? el("span", { class: "unusable", title: `${unusable} unusable` }, ` ⊘ ${unusable}`) : "";
+  return el("td", { class: "outcome", data: { label: "right" } }, `${right} of ${right + wrong}`, unusableNote);
 }
 
-/* A table of questions. ways are the columns; with more than a few they are counted instead. */
+/* A table of questions with a column for each way; many ways are summarized in one column. */
 export function questionTable(rows, ways, { difference = null, remember = false, caption = "Questions" } = {}) {
   if (remember) list.ids = rows.map((row) => row.id);
   const labels = run.about.ways.map((way) => visible(way.label));
@@ -32,8 +32,8 @@ export function questionTable(rows, ways, { difference = null, remember = false,
     const cells = few ? ways.map((way) => cell(row, way, labels[way])) : [tally(row, ways)];
     if (difference) {
       const [first, second] = difference.map((way) => row.ranks[way]);
-      const apart = first === null || second === null ? "–" : rank(Math.abs(first - second));
-      cells.push(el("td", { class: "number", data: { label: "ranks apart" } }, apart));
+      const distance = first === null || second === null ? "–" : rank(Math.abs(first - second));
+      cells.push(el("td", { class: "number", data: { label: "ranks apart" } }, distance));
     }
     return el("tr", {}, el("td", { class: "question-cell" }, link, about), cells);
   });
@@ -44,7 +44,7 @@ export function questionTable(rows, ways, { difference = null, remember = false,
   return [el("div", { class: "scroll listing" }, table), el("p", { class: "note" }, key)];
 }
 
-/* Arrow keys (and j, k) go from question to question. */
+/* Arrow keys (and j, k) move between questions. */
 function moveBetween(event) {
   const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
   if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -56,8 +56,8 @@ function moveBetween(event) {
   }
 }
 
-/* Links to the pages before and after, and a box for any other. They are made once: a list that comes while somebody
-   types a page leaves what is typed. */
+/* Links to the previous and next page, and an input for any page. They are created once: a list that arrives while the
+   user types a page number keeps what was typed. */
 export function pager(choices) {
   let listed = new URLSearchParams();
   let written = "";
@@ -81,29 +81,29 @@ export function pager(choices) {
   });
 
   function aim(link, page, pages) {
-    const isThere = page >= 1 && page <= pages;
-    link.className = isThere ? "" : "unusable";
-    link.dataset.page = isThere ? page : "";
-    if (isThere) link.href = choices.hashOf(page, listed);
+    const exists = page >= 1 && page <= pages;
+    link.className = exists ? "" : "unusable";
+    link.dataset.page = exists ? page : "";
+    if (exists) link.href = choices.hashOf(page, listed);
     else link.removeAttribute("href");
   }
 
   return {
     element: nav,
-    /* The address has changed: a page that was typed before is not wanted any more. */
+    /* The address has changed: discard a page number that was typed before. */
     reset() {
       input.value = written;
     },
-    draw(found, params) {
-      const pages = Math.max(1, Math.ceil(found.total / found.size));
+    draw(result, params) {
+      const pages = Math.max(1, Math.ceil(result.total / result.size));
       listed = params;
-      nav.hidden = !found.total || (pages === 1 && found.page === 1);
+      nav.hidden = !result.total || (pages === 1 && result.page === 1);
       of.textContent = ` of ${count(pages)}`;
       input.max = pages;
-      aim(previous, found.page - 1, pages);
-      aim(next, found.page + 1, pages);
+      aim(previous, result.page - 1, pages);
+      aim(next, result.page + 1, pages);
       const isTyped = input.value !== written && document.activeElement === input;
-      written = String(found.page);
+      written = String(result.page);
       if (!isTyped) input.value = written;
     },
   };

@@ -1,5 +1,5 @@
 "use strict";
-/* Small parts that all views share. Text from data only ever becomes a text node. */
+/* Helpers of all views. Text from data only ever becomes a text node. */
 
 const token = document.querySelector('meta[name="merkhet-token"]').content;
 export const run = { about: null };
@@ -21,13 +21,13 @@ export function bdi(text, attributes = {}) {
   return el("bdi", attributes, visible(text));
 }
 
-/* Control characters that turn or hide text are shown by their code. */
+/* Characters that reverse or hide text are shown by their code. */
 const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 export function visible(text) {
-  return String(text).replace(HIDDEN, (found) => `⟨U+${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+  return String(text).replace(HIDDEN, (character) => `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-async function answered(response) {
+async function readContent(response) {
   let content = {};
   try {
     content = await response.json();
@@ -38,7 +38,7 @@ async function answered(response) {
   return content;
 }
 
-async function sent(path, options) {
+async function request(path, options) {
   try {
     return await fetch(path, { cache: "no-store", credentials: "omit", ...options });
   } catch (error) {
@@ -49,61 +49,61 @@ async function sent(path, options) {
 
 export async function get(view, params = new URLSearchParams(), signal = undefined) {
   const query = params.toString();
-  const content = await answered(await sent(`/api/${view}${query ? `?${query}` : ""}`, { signal }));
+  const content = await readContent(await request(`/api/${view}${query ? `?${query}` : ""}`, { signal }));
   signal?.throwIfAborted();
   return content;
 }
 
 export async function post(view, content) {
   const headers = { "Content-Type": "application/json", "X-Merkhet-Token": token };
-  return answered(await sent(`/api/${view}`, { method: "POST", headers, body: JSON.stringify(content) }));
+  return readContent(await request(`/api/${view}`, { method: "POST", headers, body: JSON.stringify(content) }));
 }
 
-/* Only the newest work of a view may paint: newer work, or leaving the view, calls off what is under way. */
+/* Only the latest task of a view may paint: a newer task, or leaving the view, aborts the running one. */
 export function latest() {
   let running = null;
   return {
     cancel: () => running?.abort(),
     async run(work, fail) {
       running?.abort();
-      const own = new AbortController();
-      running = own;
+      const controller = new AbortController();
+      running = controller;
       try {
-        await work(own.signal);
+        await work(controller.signal);
       } catch (error) {
-        if (own.signal.aborted) return;
-        own.abort();  // What else it asked for does not paint over the failure.
+        if (controller.signal.aborted) return;
+        controller.abort();  // Its other requests must not paint over the failure.
         fail(error);
       }
     },
   };
 }
 
-/* Give an element these children and no others, in this order. What is in its place already is not touched. What has
-   the focus keeps it, also where it is drawn anew under the same name (data-focus). */
+/* Give an element exactly these children, in this order. Children that are in position are not touched. The focus stays
+   where it was, also if its element was redrawn under the same name (data-focus). */
 export function arrange(parent, children) {
   const focused = parent.contains(document.activeElement) ? document.activeElement : null;
-  const wanted = children.filter(Boolean);
-  for (const old of [...parent.childNodes]) if (!wanted.includes(old)) old.remove();
-  wanted.forEach((child, place) => {
-    if (parent.childNodes[place] !== child) parent.insertBefore(child, parent.childNodes[place] ?? null);
+  const kept = children.filter(Boolean);
+  for (const old of [...parent.childNodes]) if (!kept.includes(old)) old.remove();
+  kept.forEach((child, index) => {
+    if (parent.childNodes[index] !== child) parent.insertBefore(child, parent.childNodes[index] ?? null);
   });
   if (!focused || focused === document.activeElement) return;
-  const again = focused.isConnected ? focused : [...parent.querySelectorAll("[data-focus]")].find((one) => one.dataset.focus === focused.dataset.focus);
-  again?.focus({ preventScroll: true });
+  const target = focused.isConnected ? focused : [...parent.querySelectorAll("[data-focus]")].find((element) => element.dataset.focus === focused.dataset.focus);
+  target?.focus({ preventScroll: true });
 }
 
-export function say(text) {
+export function announce(text) {
   document.getElementById("status").textContent = text;
 }
 
-export function failed(error) {
+export function errorMessage(error) {
   return el("p", { class: "failure", role: "alert", dir: "auto" }, visible(error.message || error));
 }
 
 export const count = (number) => number.toLocaleString("en");
-export const percent = (part, whole) => (whole ? `${(100 * part / whole).toFixed(1)}%` : "–");
-export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+export const percent = (part, total) => (total ? `${(100 * part / total).toFixed(1)}%` : "–");
+export const plural = (number, singular, pluralForm = `${singular}s`) => `${count(number)} ${number === 1 ? singular : pluralForm}`;
 
 export function rank(value) {
   return value === null || value === undefined ? "–" : count(Math.round(value * 100) / 100);
@@ -123,7 +123,7 @@ export function prompt(row, name = "span", attributes = {}) {
 }
 
 export function golds(row) {
-  const parts = row.golds.flatMap((text, place) => [place ? ", " : "", bdi(text, { class: "right" })]);
+  const parts = row.golds.flatMap((text, index) => [index ? ", " : "", bdi(text, { class: "right" })]);
   return [parts, row.more_golds ? ` and ${plural(row.more_golds, "other")}` : ""];
 }
 
@@ -138,10 +138,10 @@ export function hash(view, params) {
   return `#/${view}${query ? `?${query}` : ""}`;
 }
 
-/* A click that follows a link here, and not into another tab or a file. */
+/* A click that follows a link in this tab. */
 export const isPlain = (event) => !(event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
 
-/* Go to an address. The view is told before this returns, so that no change falls between address and view. */
+/* Go to an address. The view is updated before this returns, so that address and view never differ. */
 export function go(view, params, replace = false) {
   visit(hash(view, params), replace);
 }
@@ -153,12 +153,12 @@ export function visit(target, replace = false) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/* The list that was asked for last, to go back to, and what was shown in it, before and after a question. */
+/* The last list: its address, to go back to, and its questions, for the previous and next one. */
 export const list = { hash: "#/questions", ids: [] };
 
-/* How long a bar is. Log-probabilities are all negative: their bars are likelihoods relative to the highest. Scores
-   that are never negative are relative to the highest; all others to the distance from the lowest to the highest. */
-function share(score, low, high) {
+/* Relative length of a bar. Negative scores are log-probabilities: their bars are likelihoods relative to the highest.
+   Scores that are never negative are relative to the highest, all others to the range from lowest to highest. */
+function barShare(score, low, high) {
   if (score === null) return 0;
   if (high < 0) return Math.exp(score - high);
   if (low >= 0) return high > 0 ? score / high : 1;
@@ -166,29 +166,29 @@ function share(score, low, high) {
 }
 export const BARS = "Bars show scores relative to the highest: likelihoods where scores are log-probabilities.";
 
-/* Candidates with their scores as given; right answers are marked. */
-export function rankedList(items, shown = 10) {
+/* A list of candidates with their scores; right answers are marked. */
+export function rankedList(items, limit = 10) {
   const known = items.map((item) => item.score).filter((value) => value !== null);
   const low = Math.min(...known), high = Math.max(...known);
-  const lines = items.map((item, place) => {
+  const lines = items.map((item, index) => {
     const bar = el("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.inlineSize = `${Math.max(1.5, 100 * share(item.score, low, high))}%`;
+    bar.style.inlineSize = `${Math.max(1.5, 100 * barShare(item.score, low, high))}%`;
     const mark = item.gold ? el("span", { class: "right", title: "a right answer" }, " ✓") : null;
     const tied = item.ties > 1 ? el("span", { class: "note" }, ` tied with ${count(item.ties - 1)}`) : null;
     return el(
       "li",
-      { class: item.gold ? "gold" : "", value: place + 1 },
+      { class: item.gold ? "gold" : "", value: index + 1 },
       el("span", { class: "candidate", dir: "auto" }, bdi(item.text ?? "–", item.gold ? { class: "right" } : {}), mark, tied),
       el("span", { class: "track-bar" }, bar),
       el("span", { class: "value", title: item.score === null ? "" : String(item.score) }, score(item.score)),
     );
   });
-  const whole = el("ol", { class: "ranked" }, lines.slice(0, shown));
-  if (lines.length <= shown) return whole;
+  const ranking = el("ol", { class: "ranked" }, lines.slice(0, limit));
+  if (lines.length <= limit) return ranking;
   const more = el("button", { type: "button", class: "plain" }, `Show all ${lines.length}`);
   more.addEventListener("click", () => {
-    whole.append(...lines.slice(shown));
+    ranking.append(...lines.slice(limit));
     more.remove();
   });
-  return el("div", {}, whole, more);
+  return el("div", {}, ranking, more);
 }

@@ -1,12 +1,12 @@
 "use strict";
-/* Play: a sentence with a slot, candidates, models; the ranking follows what is typed. */
-import { arrange, bdi, count, el, failed, get, go, latest, plural, post, rank, rankedList, run, say, visible } from "./parts.js";
+/* Playground: a sentence with a slot, candidates, models; the ranking is updated while typing. */
+import { announce, arrange, bdi, count, el, errorMessage, get, go, latest, plural, post, rank, rankedList, run, visible } from "./parts.js";
 
 const PROBES = { rank: "rank the candidates", fill: "fill the slot freely (masked models)", write: "let it write" };
 const WAIT = 400;
 const EXAMPLE = { text: "The capital of France is [MASK].", candidates: "Paris, Berlin, Rome, London" };
 const filling = latest(), asking = latest();
-let form, output, status, shown, right, timer, methods, edited, isLoading;
+let form, output, status, currentQuery, right, timer, methods, edited, isLoading;
 let sending = Promise.resolve();
 
 export const title = () => "Play";
@@ -16,7 +16,7 @@ export function mount(main) {
   methods = new Map();
   edited = new Set();
   isLoading = false;
-  shown = timer = null;
+  currentQuery = timer = null;
   const text = el("textarea", { id: "play-text", rows: 2, maxlength: 4000, spellcheck: "false", dir: "auto" });
   const candidates = el("textarea", { id: "play-candidates", rows: 6, spellcheck: "false", dir: "auto" });
   const probes = Object.entries(PROBES).map(([key, name]) => el("label", { class: "choice" }, el("input", { type: "radio", name: "probe", value: key, checked: key === "rank" }), el("span", {}, name)));
@@ -35,7 +35,7 @@ export function mount(main) {
     clearTimeout(timer);
     timer = setTimeout(changed, WAIT);
   });
-  // Whoever leaves a box has done typing: a link that is clicked next finds all of it in the address.
+  // An input that loses the focus is complete: a link that is clicked next finds its text in the address.
   form.addEventListener("focusout", () => timer !== null && changed());
   status = el("p", { class: "total", role: "status" });
   output = el("div", { class: "cards" });
@@ -53,23 +53,23 @@ export function leave() {
   asking.cancel();
 }
 
-/* What is typed is in the address too, so that it can be kept and sent. */
+/* Put what is typed into the address, so that it can be saved and shared. */
 function changed() {
   clearTimeout(timer);
   timer = null;
-  if (isLoading) return;  // What is typed while a question is on its way is taken up when it is there.
+  if (isLoading) return;  // What is typed while a question is loading is used when it has arrived.
   const params = new URLSearchParams({ text: value("text"), candidates: value("candidates") });
   if (chosenProbe() !== "rank") params.set("probe", chosenProbe());
   for (const name of chosenModels()) params.append("model", name);
   for (const answer of right) params.append("right", answer);
-  shown = params.toString();
+  currentQuery = params.toString();
   go("play", params, true);
   ask();
 }
 
 export async function update(params) {
-  if (params.toString() === shown) return;
-  shown = params.toString();
+  if (params.toString() === currentQuery) return;
+  currentQuery = params.toString();
   clearTimeout(timer);
   timer = null;
   asking.cancel();
@@ -85,33 +85,33 @@ export async function update(params) {
       await fill(params, signal);
       finish(ask);
     },
-    (error) => finish(() => output.replaceChildren(failed(error))),
+    (error) => finish(() => output.replaceChildren(errorMessage(error))),
   );
 }
 
 async function fill(params, signal) {
   right = new Set(params.getAll("right"));
-  const wanted = params.getAll("model");
+  const names = params.getAll("model");
   const boxes = [...form.querySelectorAll('input[name="model"]:not(:disabled)')];
-  boxes.forEach((box, place) => { box.checked = wanted.length ? wanted.includes(box.value) : place === 0; });
+  boxes.forEach((box, index) => { box.checked = names.length ? names.includes(box.value) : index === 0; });
   const probe = form.querySelector(`input[name="probe"][value="${Object.hasOwn(PROBES, params.get("probe") ?? "") ? params.get("probe") : "rank"}"]`);
   probe.checked = true;
   let text = params.get("text") ?? EXAMPLE.text;
   let candidates = params.get("candidates") ?? (params.has("text") ? "" : EXAMPLE.candidates);
   if (params.has("question")) {
-    const found = await get("question", new URLSearchParams({ id: params.get("question") }), signal);
-    text = found.prompt;
-    candidates = `${found.candidates.join("\n")}\n`;
-    right = new Set(found.golds);
+    const question = await get("question", new URLSearchParams({ id: params.get("question") }), signal);
+    text = question.prompt;
+    candidates = `${question.candidates.join("\n")}\n`;
+    right = new Set(question.golds);
   }
-  // Not over what somebody has typed meanwhile.
+  // Do not overwrite what was typed meanwhile.
   if (!edited.has("play-text")) form.querySelector("#play-text").value = text;
   if (!edited.has("play-candidates")) form.querySelector("#play-candidates").value = candidates;
 }
 
-/* Send a wish after those before it: of all that it is sent, the explorer answers the last. */
-function send(wish, signal) {
-  const reply = sending.then(() => (signal.aborted ? {} : post("play", wish)));
+/* Send a request after the earlier ones: the explorer answers only the last that it receives. */
+function send(content, signal) {
+  const reply = sending.then(() => (signal.aborted ? {} : post("play", content)));
   sending = reply.catch(() => {});
   return reply;
 }
@@ -119,7 +119,7 @@ function send(wish, signal) {
 function ask() {
   return asking.run(follow, (error) => {
     status.textContent = "";
-    output.replaceChildren(failed(error));
+    output.replaceChildren(errorMessage(error));
   });
 }
 
@@ -137,26 +137,26 @@ async function follow(signal) {
     return;
   }
   const cards = [];
-  let found = { state: "", version: -1 };
-  while (found.state !== "done" && found.state !== "replaced") {
-    found = await get("play", new URLSearchParams({ job, seen: found.version }), signal);
-    draw(found, cards);
+  let progress = { state: "", version: -1 };
+  while (progress.state !== "done" && progress.state !== "replaced") {
+    progress = await get("play", new URLSearchParams({ job, seen: progress.version }), signal);
+    draw(progress, cards);
   }
 }
 
-/* cards are those drawn already: a result that is there is not drawn again when the next one comes. */
-function draw(found, cards) {
-  const told = { waiting: "Waiting for what is asked before …", replaced: "Another page asked something else meanwhile; type to ask again.", done: "" };
-  status.textContent = told[found.state] ?? visible(found.said);
-  if (found.state === "replaced") return;
-  if (found.state === "done") say("The ranking is there.");
-  cards.push(...found.results.slice(cards.length).map(card));
-  if (cards.length || found.state === "done") arrange(output, cards);
+/* cards holds the results drawn so far: they are not redrawn when the next one arrives. */
+function draw(progress, cards) {
+  const texts = { waiting: "Waiting for what is asked before …", replaced: "Another page asked something else meanwhile; type to ask again.", done: "" };
+  status.textContent = texts[progress.state] ?? visible(progress.message);
+  if (progress.state === "replaced") return;
+  if (progress.state === "done") announce("The ranking is there.");
+  cards.push(...progress.results.slice(cards.length).map(card));
+  if (cards.length || progress.state === "done") arrange(output, cards);
 }
 
 function card(result) {
   const head = el("h3", {}, bdi(result.model));
-  if (result.error) return el("div", { class: "said" }, head, el("p", { class: "failure", dir: "auto" }, visible(result.error)));
+  if (result.error) return el("div", { class: "answer-card" }, head, el("p", { class: "failure", dir: "auto" }, visible(result.error)));
   const parts = [head, el("p", { class: "note" }, method(result), ` · ${result.seconds < 0.01 ? "under 0.01" : result.seconds.toFixed(2)} s`)];
   if (result.unusable) parts.push(el("p", { class: "failure", dir: "auto" }, "Unusable: ", bdi(result.unusable)));
   if (result.note) parts.push(el("p", { class: "note" }, result.note));
@@ -164,7 +164,7 @@ function card(result) {
   if (best) parts.push(el("p", {}, "Right answer ", bdi(best.text, { class: "right" }), `: rank ${rank(best.rank)} of ${count(result.among)}`));
   parts.push(rankedList(result.ranked.map((item) => ({ ...item, gold: right.has(item.text) })), 25));
   if (result.probe === "rank" && result.among > result.ranked.length && !result.unusable) parts.push(el("p", { class: "note" }, `The first ${count(result.ranked.length)} of ${plural(result.among, "candidate")}.`));
-  return el("div", { class: "said" }, parts);
+  return el("div", { class: "answer-card" }, parts);
 }
 
 function method(result) {

@@ -1,7 +1,7 @@
 "use strict";
 /* The list of questions: filters, search, order, pages. */
 import { choicesOf } from "./choices.js";
-import { arrange, count, el, failed, get, hash, latest, list, plural, run, say } from "./parts.js";
+import { announce, arrange, count, el, errorMessage, get, hash, latest, list, plural, run } from "./parts.js";
 import { chipRow, filterPanel, filtersOf, isChosen, searchBox } from "./filters.js";
 import { pager, questionTable } from "./listing.js";
 
@@ -41,30 +41,30 @@ export async function update(params) {
   if (!choices.isChanging()) pages.reset();
   sort.value = params.get("sort") ?? "run";
   results.classList.add("waiting");
-  const wanted = filtersOf(params);
-  const listed = new URLSearchParams(wanted);
+  const filters = filtersOf(params);
+  const listed = new URLSearchParams(filters);
   for (const key of ["sort", "page"]) if (params.has(key)) listed.set(key, params.get(key));
   await work.run(
-    (signal) => Promise.all([get("questions", listed, signal).then((found) => draw(found, params)), get("facets", wanted, signal).then(panel.draw)]),
+    (signal) => Promise.all([get("questions", listed, signal).then((result) => draw(result, params)), get("facets", filters, signal).then(panel.draw)]),
     (error) => {
       results.classList.remove("waiting");
       total.textContent = "";
       pages.element.hidden = true;
-      results.replaceChildren(failed(error));
+      results.replaceChildren(errorMessage(error));
     },
   );
 }
 
-function draw(found, params) {
+function draw(result, params) {
   const all = run.about.questions;
-  const told = found.total === all ? plural(all, "question") : `${count(found.total)} of ${plural(all, "question")}`;
-  total.textContent = told;
-  say(told);
+  const summary = result.total === all ? plural(all, "question") : `${count(result.total)} of ${plural(all, "question")}`;
+  total.textContent = summary;
+  announce(summary);
   results.classList.remove("waiting");
-  pages.draw(found, params);
+  pages.draw(result, params);
   if (!all) return results.replaceChildren(el("p", {}, "This run has no questions."));
-  if (!found.total) return results.replaceChildren(el("p", {}, "No question passes these filters."));
-  if (!found.questions.length) return results.replaceChildren(el("p", {}, "There are not so many pages."));
-  const ways = run.about.ways.map((way, place) => place).filter((place) => isChosen(run.about.ways[place], params));
-  arrange(results, questionTable(found.questions, ways, { remember: true }));
+  if (!result.total) return results.replaceChildren(el("p", {}, "No question passes these filters."));
+  if (!result.questions.length) return results.replaceChildren(el("p", {}, "There are not so many pages."));
+  const ways = run.about.ways.map((way, index) => index).filter((index) => isChosen(run.about.ways[index], params));
+  arrange(results, questionTable(result.questions, ways, { remember: true }));
 }
