@@ -1,3 +1,3 @@
-"""From facts to questions: templates and one module a question kind; and questions that people bring."""
+"""Questions: schemas and templates, makers, quality filters, splits, review and files."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The review sheet as one HTML page that needs nothing else and saves what was filled in as CSV."""
+"""The review sheet as a self-contained HTML page that saves the verdicts as CSV."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from merkhet.core.html_page import render_page
 from merkhet.core.ids import digest
 from merkhet.questions.review import COLUMNS, VERDICTS
 
-_SHOWN = ("answers", "choices", "facts")
+_LIST_COLUMNS = ("answers", "choices", "facts")
 
 
 def render_sheet(rows: Sequence[Mapping[str, str]], title: str) -> str:
-    """The page's text. All that came from data is escaped; a policy in the page forbids the network and other scripts.
+    """Render the page.
 
-    What was filled in is kept in the browser until the page is closed for good, under a name made of the sheet's
-    content.
+    Data is escaped, and the page's content policy forbids the network and other scripts. The browser stores the
+    verdicts under a key derived from the sheet's content.
     """
     return render_page(
         "merkhet.questions",
@@ -27,7 +27,7 @@ def render_sheet(rows: Sequence[Mapping[str, str]], title: str) -> str:
         title=title,
         columns=json.dumps(COLUMNS),
         verdicts=VERDICTS,
-        shown=_SHOWN,
+        shown=_LIST_COLUMNS,
         key=digest([dict(row) for row in rows])[:20],
         rows=[{**row, "cells": json.dumps(dict(row), ensure_ascii=False)} for row in rows],
     )

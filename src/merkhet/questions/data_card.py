@@ -1,4 +1,4 @@
-"""The card of a question set: what is in it, what was left out and why, where it comes from."""
+"""Data cards of question sets: counts, filters, ambiguity, review, sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from merkhet.questions.question_files import QuestionSet
 def make_card(
     questions: QuestionSet, *, suite: str, seed: int, knowledge: Sequence[str], names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The card's content: what the question set says about itself, and its questions counted."""
+    """Return the card of a question set: its ``about`` and its counts."""
     return {
         **questions.about,
         "suite": suite,
@@ -28,17 +28,17 @@ def make_card(
 
 
 def count_questions(questions: QuestionSet) -> dict[str, Any]:
-    """How many questions and facts there are, by task, by domain, and by split where there are splits."""
+    """Count questions and facts, by task, by domain, and by split if there are splits."""
     table = questions.questions
-    found: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "facts": questions.facts.num_rows,
         "questions": table.num_rows,
         "by_task": _counts(table["task"]),
         "by_domain": _counts(table["domain"]),
     }
     if table["split"].null_count < table.num_rows:
-        found["by_split"] = _counts(table["split"])
-    return found
+        counts["by_split"] = _counts(table["split"])
+    return counts
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> None:
@@ -48,7 +48,7 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
 
 
 def card_markdown(card: Mapping[str, Any]) -> str:
-    """The card as Markdown: sections only for what the card has something to say about."""
+    """Format the card as Markdown; empty sections are left out."""
     lines = [f"# {card.get('suite', 'Questions')}: data card", ""]
     lines += [f"{card.get('questions', 0):,} questions from {card.get('facts', 0):,} facts."]
     if card.get("knowledge"):
@@ -72,18 +72,18 @@ def card_markdown(card: Mapping[str, Any]) -> str:
 
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:
-    found = pc.value_counts(column)
-    pairs = zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True)
+    entries = pc.value_counts(column)
+    pairs = zip(entries.field("values").to_pylist(), entries.field("counts").to_pylist(), strict=True)
     return dict(sorted((str(value), count) for value, count in pairs))
 
 
 def _in_order(counts: Mapping[str, int], order: Sequence[str]) -> list[tuple[str, int]]:
-    known = {name: place for place, name in enumerate(order)}
-    return sorted(counts.items(), key=lambda pair: (known.get(pair[0], len(known)), pair[0]))
+    positions = {name: position for position, name in enumerate(order)}
+    return sorted(counts.items(), key=lambda pair: (positions.get(pair[0], len(positions)), pair[0]))
 
 
 def _filters(steps: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One line a filter in the order they were applied, one column a task: before → after."""
+    """Tabulate the filters in the order they were applied, with a column per task: before → after."""
     if not steps:
         return []
     tasks = list(dict.fromkeys(str(step["task"]) for step in steps))
@@ -91,19 +91,19 @@ def _filters(steps: Sequence[Mapping[str, Any]]) -> list[str]:
     for step in steps:
         by_filter.setdefault(str(step["filter"]), {})[str(step["task"])] = (step["before"], step["after"])
     rows = []
-    for name, found in by_filter.items():
-        gone = sum(before - after for before, after in found.values())
-        cells = [f"{found[task][0]:,} → {found[task][1]:,}" if task in found else "" for task in tasks]
-        rows.append((name, *cells, f"{gone:,}"))
+    for name, counts in by_filter.items():
+        removed = sum(before - after for before, after in counts.values())
+        cells = [f"{counts[task][0]:,} → {counts[task][1]:,}" if task in counts else "" for task in tasks]
+        rows.append((name, *cells, f"{removed:,}"))
     return _table(("filter", *tasks, "left out"), rows)
 
 
 def _ambiguity(templates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How often a template's sentence has several right answers, and what became of such questions."""
+    """Tabulate how often a template's sentence has several right answers, and how such questions were treated."""
     if not templates:
         return []
-    columns = [key for key in templates[0] if any(one.get(key) is not None for one in templates)]
-    rows = [[_number(one.get(key)) for key in columns] for one in templates]
+    columns = [key for key in templates[0] if any(template.get(key) is not None for template in templates)]
+    rows = [[_number(template.get(key)) for key in columns] for template in templates]
     return _table([column.replace("_", " ") for column in columns], rows)
 
 

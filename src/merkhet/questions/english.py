@@ -1,4 +1,4 @@
-"""Small English: articles and capitals where a name goes into a sentence."""
+"""English inflection of names: articles, plurals, capitals, number texts."""
 
 from __future__ import annotations
 
@@ -101,29 +101,29 @@ _ADJECTIVES = frozenset(("capable", "full", "made", "part"))
 
 
 def add_indefinite_article(name: str) -> str:
-    """The name with a or an: "an element", "a metal", "a European", "an hour"."""
+    """Add a or an to a name: "an element", "a metal", "a European", "an hour"."""
     if _SPELLED_A.match(name) or _CONSONANT_SOUND.match(name):
         return f"a {name}"
     return f"{'an' if _SPELLED_AN.match(name) or _VOWEL_SOUND.match(name) else 'a'} {name}"
 
 
 def add_definite_article(name: str) -> str:
-    """A proper name with "the" where English wants it: "the Netherlands", "the United States", but "France"."""
+    """Add "the" to a proper name where English requires it: "the Netherlands", "the United States", but "France"."""
     if name.lower().startswith("the "):
         return name
-    wants = bool(_THE_WORDS.search(name)) or name in _THE_NAMES
-    return f"the {name}" if wants else name
+    needs_article = bool(_THE_WORDS.search(name)) or name in _THE_NAMES
+    return f"the {name}" if needs_article else name
 
 
 def capitalize(text: str) -> str:
-    """The text with its first letter in upper case, the rest untouched."""
+    """Capitalize the first letter and leave the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def default_template(label: str) -> str:
-    """A template for a predicate by its name alone: "The capital of X is Y.", "X is a part of Y.", "X was born in Y.".
+    """Derive a template from a predicate's label: "The capital of X is Y.", "X is a part of Y.", "X was born in Y.".
 
-    A verb stands between subject and object; a noun with "of" or a participle gets "is"; other names are nouns of
+    A verb goes between subject and object; a noun with "of" or a participle gets "is"; any other label is a noun of
     the subject.
     """
     words = label.split()
@@ -142,28 +142,28 @@ def default_template(label: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """A number as people write it in a sentence: no trailing zeros, no exponent."""
+    """Format a number for a sentence: no trailing zeros, no exponent."""
     return str(int(value)) if value == int(value) else f"{value:.10f}".rstrip("0")
 
 
 def pluralize(name: str) -> str:
-    """The plural of a noun phrase, by its last word or the noun before "of": "alkali metals", "kinds of tea"."""
+    """Pluralize a noun phrase, by its last word or the noun before "of": "alkali metals", "kinds of tea"."""
     head, preposition, rest = name.partition(" of ")
     first, blank, word = head.rpartition(" ")
     lower = word.lower()
     if lower in _UNCHANGED:
-        many = word
+        plural_word = word
     elif lower in _IRREGULAR:
-        many = word[:1] + _IRREGULAR[lower][1:]
+        plural_word = word[:1] + _IRREGULAR[lower][1:]
     elif re.search(r"(?:[^aeiou]|qu)y$", lower):
-        many = f"{word[:-1]}ies"
+        plural_word = f"{word[:-1]}ies"
     elif re.search(r"(?:s|x|z|ch|sh)$", lower):
-        many = f"{word}es"
+        plural_word = f"{word}es"
     elif lower.endswith("man") and lower not in _MANS:
-        many = f"{word[:-3]}men"
+        plural_word = f"{word[:-3]}men"
     else:
-        many = f"{word}s"
-    return f"{first}{blank}{many}{preposition}{rest}"
+        plural_word = f"{word}s"
+    return f"{first}{blank}{plural_word}{preposition}{rest}"
 
 
 FORMS: dict[str, Callable[[str], str]] = {
@@ -172,4 +172,4 @@ FORMS: dict[str, Callable[[str], str]] = {
     "the": add_definite_article,
     "plural": pluralize,
 }
-"""What may stand before a placeholder's name, as in ``{a object}``."""
+"""Inflections by the form before a placeholder's name, as in ``{a object}``."""

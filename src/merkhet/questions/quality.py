@@ -1,4 +1,4 @@
-"""Quality control: filters that leave out questions by what they say, with counts of what each has left out."""
+"""Quality filters for questions, with counts of what each removes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from merkhet.core.files import read_yaml
 from merkhet.knowledge.store import KnowledgeBase
 
 MAX_ANSWER_TOKENS = 8
-"""Tokens of the longest answer that is asked for."""
+"""Maximum number of tokens of an answer."""
 
-_OWN_WORDS = Path(__file__).parent / "sensitive.yaml"
-_WORDY = r"\p{L}\p{N}\p{M}"
-_TOKEN = rf"\p{{Han}}|[{_WORDY}]+|[^{_WORDY}\s]"
-_PHRASES_AT_ONCE = 400
+_DEFAULT_WORDS = Path(__file__).parent / "sensitive.yaml"
+_WORD_CHARACTERS = r"\p{L}\p{N}\p{M}"
+_TOKEN = rf"\p{{Han}}|[{_WORD_CHARACTERS}]+|[^{_WORD_CHARACTERS}\s]"
+_PHRASES_PER_PATTERN = 400
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter: its name, a line about it, and which rows of a table of questions it keeps."""
+    """A quality filter."""
 
     name: str
     about: str
+    """One-line description."""
     keep: Callable[[pa.Table], pa.Array]
+    """Returns a mask of the questions to keep."""
 
 
 def quality_filters(
@@ -44,11 +46,14 @@ def quality_filters(
     tasks: Sequence[str] = (),
     longest: int = MAX_ANSWER_TOKENS,
 ) -> tuple[Filter, ...]:
-    """The filters in the order in which they are applied: sensitive, length, self-answering, duplicates.
+    """Return the filters in the order of application: sensitive, length, self-answering, duplicates.
 
-    ``words`` are sensitive words by reason (:func:`sensitive_words`, which is the default). ``names`` are names of
-    entities of classes that are left out, matched like words; ``facts`` the ids of facts about them, which is exact and
-    quick for any number of them. ``tasks`` is the order in which a prompt that stands in several tasks is kept.
+    Args:
+        words: Sensitive words by reason; :func:`sensitive_words` by default.
+        names: Names of entities of excluded classes, matched like words.
+        facts: Ids of facts about excluded entities; exact, and fast for any number.
+        tasks: Priority of tasks for a prompt that occurs in several.
+        longest: Maximum number of tokens of an answer.
     """
     by_reason = sensitive_words() if words is None else words
     phrases = sorted({*(phrase for group in by_reason.values() for phrase in group), *names})
@@ -56,49 +61,55 @@ def quality_filters(
         Filter(
             "sensitive",
             "no sensitive word in the prompt, an answer or a choice, and no entity of a class that is left out",
-            lambda table: pc.invert(pc.or_(_mentions(table, phrases), _uses(table, facts))),
+            lambda table: pc.invert(pc.or_(_mentions(table, phrases), _uses_facts(table, facts))),
         ),
         Filter(
             "length",
             f"the answer asked for has at most {longest} words and punctuation marks",
-            lambda table: pc.less_equal(pc.count_substring_regex(_whole(table["target"]), _TOKEN), longest),
+            lambda table: pc.less_equal(pc.count_substring_regex(_combined(table["target"]), _TOKEN), longest),
         ),
         Filter(
             "self-answering",
             "no right answer of an open question stands in its prompt",
-            _keeps_its_answer_back,
+            _hides_answer,
         ),
         Filter(
             "duplicates",
             "a prompt is asked once, in the first of its tasks; where its answers differ, it is not asked at all",
-            lambda table: _first_of_its_prompt(table, tasks),
+            lambda table: _is_first_of_prompt(table, tasks),
         ),
     )
 
 
 def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """The questions that all the filters keep, in the order given, and for every filter and task how many there were.
+    """Apply filters one after the other.
 
-    The counts are rows of (filter, task, before, after) in the order of the filters; each filter sees what those
-    before it have kept. Which questions are kept does not depend on their order.
+    Returns:
+        The remaining questions, which do not depend on the order of rows, and counts: rows of (filter, task, before,
+        after) in the order of the filters.
     """
     tasks = sorted(pc.unique(table["task"]).to_pylist())
     counts = []
-    before = _by_task(table)
-    for one in filters:
-        table = table.filter(one.keep(table))
-        after = _by_task(table)
+    before = _count_by_task(table)
+    for quality_filter in filters:
+        table = table.filter(quality_filter.keep(table))
+        after = _count_by_task(table)
         for task in tasks:
             counts.append(
-                {"filter": one.name, "task": task, "before": before.get(task, 0), "after": after.get(task, 0)}
+                {
+                    "filter": quality_filter.name,
+                    "task": task,
+                    "before": before.get(task, 0),
+                    "after": after.get(task, 0),
+                }
             )
         before = after
     return table, counts
 
 
 def facts_about_classes(knowledge: KnowledgeBase, classes: Collection[str]) -> list[str]:
-    """The facts about entities of some classes, named by id, label or kind, however far below them they stand."""
-    found = knowledge.query(
+    """Return the ids of facts about entities of classes, named by id, label or kind, or of their subclasses."""
+    table = knowledge.query(
         """with recursive chosen as (
             select entity from names
             where list_contains($classes, lower(label)) or list_contains($classes, lower(entity))
@@ -112,110 +123,113 @@ def facts_about_classes(knowledge: KnowledgeBase, classes: Collection[str]) -> l
         ) select fact_id from facts where subject in (from concerned) or object in (from concerned) order by fact_id""",
         {"classes": [name.lower() for name in classes]},
     )
-    facts: list[str] = found["fact_id"].to_pylist()
+    facts: list[str] = table["fact_id"].to_pylist()
     return facts
 
 
-def sensitive_words(own: Path | None = None) -> dict[str, tuple[str, ...]]:
-    """Sensitive words by reason: merkhet's own, and those of a file of the same form, which adds or replaces.
+def sensitive_words(path: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """Return sensitive words by reason: the built-in ones, extended or replaced by a file.
 
-    The file is YAML: under ``words`` a reason with its list of words or phrases; ``replace: true`` leaves merkhet's own
-    out. Refuses unknown keys and what is no list of texts.
+    Args:
+        path: A YAML file with lists of words or phrases by reason under ``words``; ``replace: true`` drops the
+            built-in words.
+
+    Raises:
+        InputError: The file has an unknown key, or anything but lists of texts.
     """
-    if own is None:
-        return _read_words(_OWN_WORDS)[0]
-    given, replaces = _read_words(own)
+    if path is None:
+        return _read_words(_DEFAULT_WORDS)[0]
+    added, replaces = _read_words(path)
     known = {} if replaces else sensitive_words()
-    return known | {reason: (*known.get(reason, ()), *words) for reason, words in given.items()}
+    return known | {reason: (*known.get(reason, ()), *words) for reason, words in added.items()}
 
 
 def _read_words(path: Path) -> tuple[dict[str, tuple[str, ...]], bool]:
     content = read_yaml(path, "sensitive words")
     if not isinstance(content, dict) or not isinstance(content.get("words"), dict):
-        raise InputError(f"{path}: sensitive words stand under 'words', each list of them under its reason")
+        raise InputError(f"{path}: 'words' must map each reason to a list of sensitive words")
     for key in content:
         if key not in ("words", "replace"):
             raise InputError(f"{path}: unknown key {key!r}; {did_you_mean(str(key), ('words', 'replace'))}")
     replaces = content.get("replace", False)
     if not isinstance(replaces, bool):
-        raise InputError(f"{path}: replace is {replaces!r}, and should be true or false")
-    found = {}
+        raise InputError(f"{path}: replace must be true or false, got {replaces!r}")
+    by_reason = {}
     for reason, words in content["words"].items():
         if not isinstance(words, list):
-            raise InputError(f"{path}: under {reason!r} stands {words!r}, and should be a list of words")
+            raise InputError(f"{path}: {reason!r} must be a list of words, got {words!r}")
         for word in words:
-            if not isinstance(word, str) or not _parts(word):
-                raise InputError(f"{path}: {word!r} under {reason!r} is no word or phrase; write it in quotes")
-        found[str(reason)] = tuple(words)
-    return found, replaces
+            if not isinstance(word, str) or not _split_words(word):
+                raise InputError(f"{path}: {word!r} under {reason!r} is not a word or phrase; write it in quotes")
+        by_reason[str(reason)] = tuple(words)
+    return by_reason, replaces
 
 
 def _mentions(table: pa.Table, phrases: Sequence[str]) -> pa.Array:
-    """Which rows have one of the phrases as whole words in the prompt, an answer or a choice."""
-    # Choices mostly stand in the prompt too; they are few beside prompts, and distinct texts are fewer still.
-    found = _has_phrase(_whole(table["prompt"]), phrases)
+    """Mask the rows that have one of the phrases as whole words in the prompt, an answer or a choice."""
+    # Only distinct answers and choices are searched: they repeat a lot.
+    mentioned = _has_phrase(_combined(table["prompt"]), phrases)
     for column in ("answers", "choices"):
-        lists = _whole(table[column])
+        lists = _combined(table[column])
         texts = pc.list_flatten(lists).dictionary_encode()
         hit = pc.take(_has_phrase(texts.dictionary, phrases), texts.indices)
         rows = pc.list_parent_indices(lists).filter(hit)
-        found = pc.or_(found, _marked(table.num_rows, rows))
-    return found
+        mentioned = pc.or_(mentioned, _mask(table.num_rows, rows))
+    return mentioned
 
 
 def _has_phrase(texts: pa.Array, phrases: Sequence[str]) -> pa.Array:
-    found = pa.array(np.zeros(len(texts), dtype=np.bool_))
-    written = [pattern for phrase in phrases if (pattern := _pattern(phrase))]
-    for start in range(0, len(written), _PHRASES_AT_ONCE):
-        either = "|".join(written[start : start + _PHRASES_AT_ONCE])
-        pattern = rf"(?i)(?:^|[^{_WORDY}])(?:{either})(?:[^{_WORDY}]|$)"
-        found = pc.or_(found, pc.match_substring_regex(texts, pattern))
-    return found
+    matches = pa.array(np.zeros(len(texts), dtype=np.bool_))
+    patterns = [pattern for phrase in phrases if (pattern := _pattern(phrase))]
+    for start in range(0, len(patterns), _PHRASES_PER_PATTERN):
+        alternatives = "|".join(patterns[start : start + _PHRASES_PER_PATTERN])
+        pattern = rf"(?i)(?:^|[^{_WORD_CHARACTERS}])(?:{alternatives})(?:[^{_WORD_CHARACTERS}]|$)"
+        matches = pc.or_(matches, pc.match_substring_regex(texts, pattern))
+    return matches
 
 
-def _parts(phrase: str) -> list[str]:
+def _split_words(phrase: str) -> list[str]:
     return re.split(r"[\s\-‐‑]+", phrase.strip(" \t\n-")) if phrase.strip(" \t\n-") else []
 
 
 def _pattern(phrase: str) -> str:
-    """A phrase as a regular expression: its words one after the other, with white space or a hyphen between them."""
-    return r"[\s\-‐‑]+".join(re.sub(r"([^\w])", r"\\\1", word) for word in _parts(phrase))
+    """Return a regular expression for a phrase: its words, separated by white space or a hyphen."""
+    return r"[\s\-‐‑]+".join(re.sub(r"([^\w])", r"\\\1", word) for word in _split_words(phrase))
 
 
-def _uses(table: pa.Table, facts: Collection[str]) -> pa.Array:
-    """Which rows come from one of the facts."""
-    lists = _whole(table["facts"])
+def _uses_facts(table: pa.Table, facts: Collection[str]) -> pa.Array:
+    """Mask the rows that come from one of the facts."""
+    lists = _combined(table["facts"])
     hit = pc.is_in(pc.list_flatten(lists), pa.array(sorted(facts), pa.string()))
-    return _marked(table.num_rows, pc.list_parent_indices(lists).filter(hit))
+    return _mask(table.num_rows, pc.list_parent_indices(lists).filter(hit))
 
 
-def _keeps_its_answer_back(table: pa.Table) -> pa.Array:
-    """Which rows have choices, or no answer that stands in the prompt as whole words (its article aside).
+def _hides_answer(table: pa.Table) -> pa.Array:
+    """Mask the rows that have choices, or no answer as whole words in the prompt, ignoring its article.
 
-    Answers of one or two letters are let be: "a", "in" and "as" are symbols and words of every prompt.
+    Answers of one or two letters are exempt: "a", "in" and "as" are symbols, and words of every prompt.
     """
-    before, after = _plain("split_part(prompt, $slot, 1)"), _plain("split_part(prompt, $slot, 2)")
+    head, tail = _normalized_sql("split_part(prompt, $slot, 1)"), _normalized_sql("split_part(prompt, $slot, 2)")
     query = rf"""
         SELECT DISTINCT row FROM (
-            SELECT row, {before} || '|' || {after} AS said,
-                regexp_replace({_plain("answer")}, '^ (?:a|an|the) (.+)$', ' \1') AS answer
+            SELECT row, {head} || '|' || {tail} AS said,
+                regexp_replace({_normalized_sql("answer")}, '^ (?:a|an|the) (.+)$', ' \1') AS answer
             FROM (SELECT row, prompt, unnest(answers) AS answer FROM questions WHERE choices IS NULL)
         ) WHERE (length(answer) > 4 OR regexp_matches(answer, '^ \d+ $')) AND contains(said, answer)
     """
-    given_away = _rows(table, ["prompt", "answers", "choices"], query, {"slot": SLOT})
-    return pc.invert(_marked(table.num_rows, given_away))
+    revealed = _select_rows(table, ["prompt", "answers", "choices"], query, {"slot": SLOT})
+    return pc.invert(_mask(table.num_rows, revealed))
 
 
-def _plain(text: str) -> str:
-    """SQL for a text as its words in lower case, one blank before, between and after them."""
-    return rf"regexp_replace(' ' || lower({text}) || ' ', '[^{_WORDY}]+', ' ', 'g')"
+def _normalized_sql(text: str) -> str:
+    """Return SQL for a text as lower-case words, with one blank before, between and after them."""
+    return rf"regexp_replace(' ' || lower({text}) || ' ', '[^{_WORD_CHARACTERS}]+', ' ', 'g')"
 
 
-def _first_of_its_prompt(table: pa.Table, tasks: Sequence[str]) -> pa.Array:
-    """Which rows are the first with their prompt, by task and id, and have the same answers as all others with it.
+def _is_first_of_prompt(table: pa.Table, tasks: Sequence[str]) -> pa.Array:
+    """Mask the rows that are the first with their prompt, by task and id, if all rows with it have the same answers.
 
-    Prompts that differ in case alone are the same, as they are to many models: "The symbol of [MASK] is t" is not asked
-    where there is one for "T" with another answer.
+    Case is ignored, as by many models: "The symbol of [MASK] is t" is dropped if "T" has another answer.
     """
     query = r"""
         SELECT row FROM (
@@ -230,27 +244,27 @@ def _first_of_its_prompt(table: pa.Table, tasks: Sequence[str]) -> pa.Array:
             ) WINDOW same AS (PARTITION BY prompt)
         ) WHERE number = 1 AND least = most
     """
-    kept = _rows(table, ["task", "question_id", "prompt", "answers"], query, {"tasks": list(tasks)})
-    return _marked(table.num_rows, kept)
+    first_rows = _select_rows(table, ["task", "question_id", "prompt", "answers"], query, {"tasks": list(tasks)})
+    return _mask(table.num_rows, first_rows)
 
 
-def _rows(table: pa.Table, columns: list[str], query: str, parameters: Mapping[str, Any]) -> pa.Array:
-    """The numbers of the rows that a query over ``questions`` selects."""
+def _select_rows(table: pa.Table, columns: list[str], query: str, parameters: Mapping[str, Any]) -> pa.Array:
+    """Return the numbers of the rows that a query over ``questions`` selects."""
     numbered = table.select(columns).append_column("row", pa.array(np.arange(table.num_rows)))
     with duckdb.connect() as connection:
         connection.register("questions", numbered)
-        return _whole(connection.sql(query, params=dict(parameters)).to_arrow_table()["row"])
+        return _combined(connection.sql(query, params=dict(parameters)).to_arrow_table()["row"])
 
 
-def _marked(count: int, rows: pa.Array) -> pa.Array:
-    """A mask that is true at the rows named."""
+def _mask(count: int, rows: pa.Array) -> pa.Array:
+    """Return a mask that is true at the given rows."""
     return pc.is_in(pa.array(np.arange(count)), pc.cast(rows, pa.int64()))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _combined(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _by_task(table: pa.Table) -> dict[str, int]:
-    found = pc.value_counts(table["task"])
-    return dict(zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True))
+def _count_by_task(table: pa.Table) -> dict[str, int]:
+    counts = pc.value_counts(table["task"])
+    return dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""Question sets as folders: what ``merkhet build`` writes, and what people write by hand."""
+"""Question sets in memory and as folders, built by merkhet or written by hand."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from merkhet.core.text_formats import parse_json
 
 QUESTION_FILES = ("questions.parquet", "questions.jsonl")
 TRAINING_FILE = "training.parquet"
-"""The questions of a run that models learn from, or that are shown as examples."""
+"""Questions of a run that models are trained on, or that serve as examples."""
 ABOUT_FILE = "about.json"
-"""What a question set says about itself, beside its tables."""
+"""Metadata of a question set, beside its tables."""
 
-_OF_A_QUESTION = [
+_QUESTION_COLUMNS = [
     "question_id",
     "task",
     "prompt",
@@ -50,41 +50,42 @@ _OF_A_QUESTION = [
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Questions with their candidate sets, the facts they come from, and how often each answer is right (or none).
-
-    ``entities`` are the names in each question, where its maker tells; ``premises`` say of a question what of its
-    premises it shows, and which questions decide whether a model knows the others. ``about`` is what the data card
-    says besides counts: filters with what each left out, how ambiguous templates are, sources, remarks.
-    """
+    """Questions with the tables that belong to them."""
 
     questions: pa.Table
     candidates: pa.Table = field(default_factory=lambda: make_table(CANDIDATES, []))
+    """Candidate sets."""
     facts: pa.Table = field(default_factory=lambda: make_table(FACTS, []))
+    """Facts that the questions come from."""
     frequencies: pa.Table = field(default_factory=lambda: make_table(FREQUENCIES, []))
+    """How often each answer is right."""
     about: Mapping[str, Any] = field(default_factory=dict)
+    """Content of the data card besides counts: filters, ambiguity of templates, sources, remarks."""
     entities: pa.Table = field(default_factory=lambda: make_table(ENTITIES, []))
+    """Names in each question, if its maker records them."""
     premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
+    """Which premises a question shows, and which questions decide whether a model knows the others."""
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:
-        """The candidates of each set."""
+        """Return the candidates of each set."""
         return {row["candidate_set"]: tuple(row["candidates"]) for row in self.candidates.to_pylist()}
 
     def as_questions(self) -> list[Question]:
-        """The questions as objects, candidates in place."""
-        return questions_from_rows(self.questions.select(_OF_A_QUESTION).to_pylist(), self.candidate_sets())
+        """Return the questions as objects with their candidates."""
+        return questions_from_rows(self.questions.select(_QUESTION_COLUMNS).to_pylist(), self.candidate_sets())
 
     def by_id(self) -> dict[str, Question]:
-        """The questions as objects, by their ids."""
+        """Return the questions as objects, by id."""
         return {question.question_id: question for question in self.as_questions()}
 
     def clusters(self) -> dict[str, str]:
-        """The fact that each question stands and falls with; a question without one stands alone."""
+        """Return each question's cluster id: its qset, its first fact, or the question itself."""
         rows = self.questions.select(["question_id", "qset", "facts"]).to_pylist()
         return {row["question_id"]: row["qset"] or (row["facts"] or [row["question_id"]])[0] for row in rows}
 
 
 def write_questions(questions: QuestionSet, folder: Path) -> None:
-    """Write questions.parquet, and candidates, facts, frequencies and what is said about them beside it."""
+    """Write all tables and the metadata of a question set into a folder."""
     write_json(folder / ABOUT_FILE, dict(questions.about))
     write_table(FREQUENCIES, questions.frequencies, folder / "frequencies.parquet")
     write_table(ENTITIES, questions.entities, folder / "entities.parquet")
@@ -94,48 +95,53 @@ def write_questions(questions: QuestionSet, folder: Path) -> None:
     write_table(QUESTIONS, questions.questions, folder / "questions.parquet")
 
 
-def read_questions(place: Path) -> QuestionSet:
-    """The questions of a folder (questions.parquet or .jsonl, with candidates and facts beside it), or of one file.
+def read_questions(path: Path) -> QuestionSet:
+    """Read a question set.
 
-    A hand-written question may leave out its target (the first answer) and its choices: it is then asked among all
-    the answers of its task in the file. Refuses a question whose target is no answer or not among its candidates, and
-    one that has a candidate twice.
+    A hand-written question may omit its target (then the first answer) and its choices (then all answers of its task
+    in the file are the candidates).
+
+    Args:
+        path: A folder with questions.parquet or .jsonl and the other tables, or a file of questions.
+
+    Raises:
+        InputError: A target is not among the answers or the candidates, or a candidate occurs twice.
     """
-    file = find_question_file(place)
+    file = find_question_file(path)
     shared: dict[str, tuple[str, ...]] = {}
     questions = read_table(QUESTIONS, file, complete=lambda rows: _complete(rows, shared))
-    own = make_table(CANDIDATES, [{"candidate_set": name, "candidates": list(texts)} for name, texts in shared.items()])
+    implied = make_table(CANDIDATES, [{"candidate_set": name, "candidates": list(texts)} for name, texts in shared.items()])
     if not questions.num_rows:
         raise InputError(f"{file} holds no questions")
-    candidates = pa.concat_tables([own, _beside(file, CANDIDATES)])
-    facts, frequencies, entities, premises = (_beside(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES, PREMISES))
+    candidates = pa.concat_tables([implied, _read_companion(file, CANDIDATES)])
+    facts, frequencies, entities, premises = (_read_companion(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES, PREMISES))
     about = _read_json(file.parent / ABOUT_FILE)
-    found = QuestionSet(questions, candidates, facts, frequencies, about, entities, premises)
-    _refuse_wrong_candidates(found, file)
-    return found
+    question_set = QuestionSet(questions, candidates, facts, frequencies, about, entities, premises)
+    _refuse_wrong_candidates(question_set, file)
+    return question_set
 
 
-def _refuse_wrong_candidates(found: QuestionSet, file: Path) -> None:
-    """Refuse the first question whose target is not offered or not right, or to which something is offered twice."""
-    sets = found.candidate_sets()
+def _refuse_wrong_candidates(questions: QuestionSet, file: Path) -> None:
+    """Refuse a target that is no candidate or no answer, and duplicate candidates."""
+    sets = questions.candidate_sets()
     distinct = {name: frozenset(texts) for name, texts in sets.items()}
-    columns = (found.questions[name].to_pylist() for name in ("target", "answers", "choices", "candidate_set"))
-    for row, (target, answers, choices, named) in enumerate(zip(*columns, strict=True)):
-        if named is not None and named not in sets:
-            found.as_questions()  # Says which set is not there.
-        offered = choices if named is None else sets[named]
-        different = frozenset(choices) if named is None else distinct[named]
+    columns = (questions.questions[name].to_pylist() for name in ("target", "answers", "choices", "candidate_set"))
+    for row, (target, answers, choices, set_name) in enumerate(zip(*columns, strict=True)):
+        if set_name is not None and set_name not in sets:
+            questions.as_questions()  # Raises an error that names the missing set.
+        offered = choices if set_name is None else sets[set_name]
+        different = frozenset(choices) if set_name is None else distinct[set_name]
         if target not in different:
-            raise InputError(f"{_row(file, row)}: the target {target!r} is not among the candidates. Add it.")
+            raise InputError(f"{_row_location(file, row)}: the target {target!r} is not among the candidates. Add it.")
         if target not in answers:
-            raise InputError(f"{_row(file, row)}: the target {target!r} is not among the answers. Add it.")
+            raise InputError(f"{_row_location(file, row)}: the target {target!r} is not among the answers. Add it.")
         if len(different) < len(offered):
             twice = Counter(offered).most_common(1)[0][0]
-            raise InputError(f"{_row(file, row)}: the candidate {twice!r} is there twice. Remove one.")
+            raise InputError(f"{_row_location(file, row)}: the candidate {twice!r} occurs twice. Remove one.")
 
 
-def _row(file: Path, row: int) -> str:
-    """The place of a row in its file: blank lines of JSON lines are counted."""
+def _row_location(file: Path, row: int) -> str:
+    """Word the location of a row in its file; blank lines of JSON lines count."""
     if file.suffix == ".jsonl":
         with open(file, "rb") as handle:
             row = [number for number, line in enumerate(handle) if line.strip()][row]
@@ -159,7 +165,7 @@ def _complete(rows: list[dict[str, Any]], shared: dict[str, tuple[str, ...]]) ->
             shared[row["candidate_set"]] = tuple(sorted(by_task[task]))
 
 
-def _beside(file: Path, kind: TableKind) -> pa.Table:
+def _read_companion(file: Path, kind: TableKind) -> pa.Table:
     for path in companion_paths(file, kind):
         if path.is_file():
             return read_table(kind, path)
@@ -167,30 +173,30 @@ def _beside(file: Path, kind: TableKind) -> pa.Table:
 
 
 def companion_paths(file: Path, *kinds: TableKind) -> list[Path]:
-    """Where the other tables of a question set may stand."""
-    wanted = kinds or (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
-    return [file.parent / f"{kind.name}{ending}" for kind in wanted for ending in (".parquet", ".jsonl")]
+    """Return the possible paths of the other tables of a question set."""
+    kinds = kinds or (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
+    return [file.parent / f"{kind.name}{ending}" for kind in kinds for ending in (".parquet", ".jsonl")]
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """The card that was written beside the questions, if there is one."""
+    """Read the data card of a folder; empty if there is none."""
     return _read_json(folder / "card.json")
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    found = parse_json(file.read_bytes(), str(file), "Make it again, or remove it.") if file.is_file() else {}
-    return found if isinstance(found, dict) else {}
+    content = parse_json(file.read_bytes(), str(file), "Make it again, or remove it.") if file.is_file() else {}
+    return content if isinstance(content, dict) else {}
 
 
-def find_question_file(place: Path) -> Path:
-    """The file of questions at a place; refuses a place without one."""
-    if place.is_file():
-        return place
-    if not place.is_dir():
+def find_question_file(path: Path) -> Path:
+    """Return the file of questions at a path: the path itself, or questions.parquet or .jsonl in it."""
+    if path.is_file():
+        return path
+    if not path.is_dir():
         raise InputError(
-            f"there is no folder or file {place}; --data names what 'merkhet build' wrote, or your questions"
+            f"there is no folder or file {path}; --data names what 'merkhet build' wrote, or your questions"
         )
     for name in QUESTION_FILES:
-        if (place / name).is_file():
-            return place / name
-    raise InputError(f"{place} holds no questions.parquet or questions.jsonl; 'merkhet build' writes one")
+        if (path / name).is_file():
+            return path / name
+    raise InputError(f"{path} holds no questions.parquet or questions.jsonl; 'merkhet build' writes one")

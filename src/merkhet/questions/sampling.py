@@ -10,15 +10,15 @@ from merkhet.core.schemas import QUESTIONS, validate
 
 
 def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
-    """At most so many questions of each task, by id; does not depend on the order of the rows.
+    """Sample at most ``limit`` questions of each task, ordered by id; the order of rows does not matter.
 
-    Questions of one fact are taken together, so that one can see whether a model answers them all; of the last fact
-    as many as there is room for. Domains take turns, and within a domain its relations. Questions that compare senses
-    of one word are drawn one by one: few words would say little of all.
+    Questions of one fact are drawn together, so that consistency can be measured; the last fact may be cut. Domains
+    alternate, and relations within a domain. Questions that compare senses of a word are drawn one by one, so that
+    the sample covers many words.
     """
     with duckdb.connect() as connection:
         connection.register("given", questions)
-        found = connection.sql(
+        sample = connection.sql(
             """with asked as (
                 select question_id, task, coalesce(domain, '') as domain, split_part(coalesce(template, ''), '/', 1)
                     as relation, coalesce(case when words is null then qset end, question_id) as qset from given
@@ -37,15 +37,15 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
             select given.* from given join drawn using (question_id) order by question_id""",
             params={"seed": str(seed), "limit": limit},
         ).to_arrow_table()
-    return validate(QUESTIONS, found)
+    return validate(QUESTIONS, sample)
 
 
-def add_premise_questions(chosen: pa.Table, every: pa.Table, premises: pa.Table) -> pa.Table:
-    """The chosen questions, and all those that decide whether a model knows a premise of theirs."""
-    own = premises.filter(pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks()))
-    needed = {name for column in ("first", "second") for names in own[column].to_pylist() for name in names}
+def add_premise_questions(chosen: pa.Table, pool: pa.Table, premises: pa.Table) -> pa.Table:
+    """Add the questions of a pool that decide whether a model knows the premises of the chosen questions."""
+    chosen_premises = premises.filter(pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks()))
+    needed = {name for column in ("first", "second") for names in chosen_premises[column].to_pylist() for name in names}
     needed -= set(chosen["question_id"].to_pylist())
     if not needed:
         return chosen
-    more = every.filter(pc.is_in(every["question_id"], pa.array(sorted(needed))))
-    return pa.concat_tables([chosen, more])
+    added = pool.filter(pc.is_in(pool["question_id"], pa.array(sorted(needed))))
+    return pa.concat_tables([chosen, added])

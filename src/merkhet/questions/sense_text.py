@@ -1,4 +1,4 @@
-"""Questions that compare senses as people read them: every sentence with its word in place, between brackets."""
+"""Readable text of questions that compare senses: each word in its sentence, in brackets."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ OPEN, CLOSE = "【", "】"
 
 
 def bracketed_words(row: Mapping[str, Any]) -> dict[str, str]:
-    """For each sentence of a row of questions (the prompt and the choices) the word that stands in its slot, bracketed.
+    """Return the bracketed word of each sentence (prompt and choices) of a question that compares senses.
 
-    Empty for a question that does not compare senses.
+    Empty for any other question.
     """
     words = row.get("words")
     if not words:
         return {}
     texts = (row["prompt"], *(row["choices"] or ()))
-    every = words if len(words) > 1 else list(words) * len(texts)
-    found: dict[str, str] = {}
-    for text, word in zip(texts, every, strict=True):
-        found.setdefault(text, f"{OPEN}{word}{CLOSE}")
-    return found
+    slot_words = words if len(words) > 1 else list(words) * len(texts)
+    by_sentence: dict[str, str] = {}
+    for text, word in zip(texts, slot_words, strict=True):
+        by_sentence.setdefault(text, f"{OPEN}{word}{CLOSE}")
+    return by_sentence
 
 
 def fill_word(text: str, words: Mapping[str, str]) -> str:
-    """A sentence with its word in place: 还有上网【口】。 A text that has none stays as it is."""
+    """Fill the slot of a sentence with its word: 还有上网【口】。 Any other text is returned unchanged."""
     return text.replace(SLOT, words[text], 1) if text in words else text

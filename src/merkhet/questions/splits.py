@@ -1,4 +1,4 @@
-"""Splits by fact: what is learnt from one split must not give away an answer of another."""
+"""Splits by fact, without leakage between splits."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ import pyarrow as pa
 
 from merkhet.core.errors import InputError
 
-_PARTS = 2**52
-_BETWEEN = "chr(31)"
+_RESOLUTION = 2**52
+_SEPARATOR = "chr(31)"
 
 
 def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -> str:
-    r"""SQL (DuckDB) for the split of a fact from the names of its two entities, whichever comes first.
+    r"""Return SQL (DuckDB) for the split of a fact, from the unordered pair of its entities' names.
 
     .. math:: u = \mathrm{md5}(\mathit{seed}, \min(a, b), \max(a, b)) \in [0, 1)
 
-    and the split is the one whose part of [0, 1) u falls into. As the pair has no order, a fact, its inverse, its
-    mirror image and what an equivalent or wider relation says of the same two entities share a split. Names are
-    compared in lower case; a missing one counts as empty. Refuses shares that are not positive or do not add up to 1.
+    and the split is the one whose part of [0, 1) u falls into. A fact, its inverse, and facts of equivalent or wider
+    relations about the same two entities share a split. Names are compared in lower case; a missing one is empty.
+
+    Raises:
+        InputError: The shares are not positive or do not add up to 1.
     """
     _refuse_wrong_shares(shares)
-    one, other = (f"lower(trim(coalesce(cast({text} as varchar), '')))" for text in (first, second))
-    words = f"least({one}, {other}) || {_BETWEEN} || greatest({one}, {other})"
-    drawn = f"cast('0x' || left(md5('{int(seed)}' || {_BETWEEN} || {words}), 13) as bigint)"
-    bounds = [round(bound * _PARTS) for bound in accumulate(shares.values())]
+    left, right = (f"lower(trim(coalesce(cast({text} as varchar), '')))" for text in (first, second))
+    words = f"least({left}, {right}) || {_SEPARATOR} || greatest({left}, {right})"
+    drawn = f"cast('0x' || left(md5('{int(seed)}' || {_SEPARATOR} || {words}), 13) as bigint)"
+    bounds = [round(bound * _RESOLUTION) for bound in accumulate(shares.values())]
     *head, last = shares
     cases = " ".join(f"when {drawn} < {bound} then {_text(name)}" for name, bound in zip(head, bounds, strict=False))
     return f"(case {cases} else {_text(last)} end)" if cases else _text(last)
@@ -37,7 +39,7 @@ def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -
 def assign_splits(
     first: pa.Array | pa.ChunkedArray, second: pa.Array | pa.ChunkedArray, shares: Mapping[str, float], seed: int
 ) -> pa.ChunkedArray:
-    """The split of each fact from the names of its two entities; see :func:`split_sql`."""
+    """Return the split of each fact, from the names of its two entities; see :func:`split_sql`."""
     pairs = pa.table({"first": first, "second": second, "row": pa.array(range(len(first)), pa.int64())})
     with duckdb.connect() as connection:
         connection.register("pairs", pairs)
@@ -46,12 +48,19 @@ def assign_splits(
 
 
 def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) -> None:
-    """Refuse questions of one fact, of two facts about the same two entities, or of one prompt in different splits.
+    """Refuse a fact, a pair of entities or a prompt whose questions are in different splits.
 
-    A question belongs to all the facts it lists. One that asks what follows by a rule (a rule other than comparison)
-    lists its conclusion first and then the premises: only the conclusion counts, as the premises may be learnt in any
-    split. Two facts are about the same entities whichever of the two is the subject; this is not looked at without
-    ``pairs``. Questions without a split are left out of it.
+    A question belongs to all its facts. One about a conclusion (a rule other than comparison) lists the conclusion
+    first and then its premises: only the conclusion counts, as premises may be learnt in any split. Questions without
+    a split are ignored.
+
+    Args:
+        questions: The questions.
+        facts: Their facts.
+        pairs: Whether to check facts about the same two entities, in either order.
+
+    Raises:
+        InputError: Two questions leak between splits.
     """
     with duckdb.connect() as connection:
         connection.register("given", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
@@ -74,7 +83,7 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
             _refuse_straddling(
                 connection,
                 f"""
-                select least(subject, object) || {_BETWEEN} || greatest(subject, object) as key, question_id, split,
+                select least(subject, object) || {_SEPARATOR} || greatest(subject, object) as key, question_id, split,
                     fact_id
                 from asked join facts using (fact_id) where object is not null
                 """,
@@ -91,8 +100,8 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
 
 
 def _refuse_straddling(connection: Any, query: str, rule: str) -> None:
-    """Refuse where rows with one key have several splits, naming two questions and what they have in common."""
-    found = connection.sql(
+    """Refuse a key whose rows are in several splits; name two of its questions."""
+    rows = connection.sql(
         f"""
         with rows as ({query}),
         straddling as (
@@ -104,22 +113,21 @@ def _refuse_straddling(connection: Any, query: str, rule: str) -> None:
         order by split, question_id, fact_id
         """
     ).fetchall()
-    if not found:
+    if not rows:
         return
-    one, other = found[0], found[-1]
-    raise InputError(f"{_question(one)} and {_question(other)} are in different splits, and {rule}")
+    raise InputError(f"{_question(rows[0])} and {_question(rows[-1])} are in different splits, and {rule}")
 
 
 def _question(row: tuple[Any, ...]) -> str:
     question, split, fact, *words = row
-    said = f" ({' '.join(str(word) for word in words)})" if words[0] is not None else ""
-    return f"question {question} in {split}" + (f" about the fact {fact}{said}" if fact else "")
+    fact_text = f" ({' '.join(str(word) for word in words)})" if words[0] is not None else ""
+    return f"question {question} in {split}" + (f" about the fact {fact}{fact_text}" if fact else "")
 
 
 def _refuse_wrong_shares(shares: Mapping[str, float]) -> None:
     if not shares or any(not share > 0 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-6:
-        given = ", ".join(f"{name} {share}" for name, share in shares.items()) or "nothing"
-        raise InputError(f"the shares of the splits are {given}; they should be above 0 and add up to 1")
+        listing = ", ".join(f"{name} {share}" for name, share in shares.items()) or "nothing"
+        raise InputError(f"the shares of splits must be above 0 and add up to 1, got {listing}")
 
 
 def _text(name: str) -> str:

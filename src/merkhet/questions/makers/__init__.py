@@ -1,1 +1,1 @@
-"""A benchmark made relationally: every question kind as SQL over a knowledge base's own database."""
+"""Question makers: each question kind as SQL over a knowledge base's database."""

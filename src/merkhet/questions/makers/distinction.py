@@ -1,4 +1,4 @@
-"""Entity distinction: three of a category and one that stands out, its place balanced, every other reading excluded."""
+"""Entity distinction: three members of a category and one odd one out, at a balanced position."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from merkhet.questions.makers._template_sql import enumeration_sql, sql_literal
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Hierarchy
 
-TRIES, TURNS = 6, 8
-"""How many odd ones are tried at a time for each three, and how often."""
+_TRIES, _ROUNDS = 6, 8
+"""Candidates for the odd one out per round, and the number of rounds."""
 
 
 def make_distinctions(builder: QuestionBuilder) -> list[str]:
-    """Distinction questions of all hierarchies; what could not be made, in words."""
+    """Make distinction questions of all hierarchies; return remarks on what could not be made."""
     remarks = []
     for hierarchy in builder.schema.hierarchies.values():
-        remarks += _of_hierarchy(builder, hierarchy)
+        remarks += _make_for_hierarchy(builder, hierarchy)
     return remarks
 
 
-def _of_hierarchy(builder: QuestionBuilder, hierarchy: Hierarchy) -> list[str]:
-    _tables(builder, hierarchy)
+def _make_for_hierarchy(builder: QuestionBuilder, hierarchy: Hierarchy) -> list[str]:
+    _create_members(builder, hierarchy)
     [(facts, categories, example)] = builder.rows(
         "select count(*), count(distinct category), min(category) from members"
     )
@@ -31,22 +31,25 @@ def _of_hierarchy(builder: QuestionBuilder, hierarchy: Hierarchy) -> list[str]:
             f"the hierarchy {hierarchy.name!r} has one category only ({example}): nothing stands out, "
             "so no distinction questions are made of it"
         ]
-    _groups(builder)
-    _odd_ones(builder)
+    _create_trios(builder)
+    _find_odd_ones(builder)
     _insert(builder, hierarchy)
-    [(groups, found)] = builder.rows("select (select count(*) from trios), (select count(*) from odd_ones)")
-    if not groups:
+    [(trio_count, odd_count)] = builder.rows("select (select count(*) from trios), (select count(*) from odd_ones)")
+    if not trio_count:
         return [f"the hierarchy {hierarchy.name!r} has no category with three members: no distinction questions"]
-    if found < groups:
-        return [f"{hierarchy.name}: {groups - found:,} groups of three have nothing that clearly stands out; left out"]
+    if odd_count < trio_count:
+        return [
+            f"{hierarchy.name}: {trio_count - odd_count:,} groups of three have nothing that clearly stands out; "
+            "left out"
+        ]
     return []
 
 
-def _tables(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
-    """Members with their categories by name, and who is above whom: stated or inferred, however far."""
-    builder.name_facts(hierarchy.predicates, "categorized")
+def _create_members(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
+    """Create the tables of members with their categories, and of all ancestors, stated or inferred."""
+    builder.create_named_facts(hierarchy.predicates, "categorized")
     domain = "domain" if hierarchy.domain is None else f"{sql_literal(hierarchy.domain)} as domain"
-    builder.make(
+    builder.create_table(
         "members",
         f"""select fact_id, s as name, o as category, {domain}, split_of(s, o) as split
         from categorized where rule is null and s != o
@@ -58,31 +61,31 @@ def _tables(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
     builder.tables.drop("categorized")
 
 
-def _groups(builder: QuestionBuilder) -> None:
-    """Three at a time of each category and split.
+def _create_trios(builder: QuestionBuilder) -> None:
+    """Group the members of each category and split by three.
 
-    In a hierarchy of several levels only what is no category itself is a member, and what stands at the top is too
-    wide to group by: that a peg and an appliance are both devices is no answer that comes to mind.
+    In a hierarchy of several levels only leaves are members, and top categories are too wide to group by: nobody
+    thinks of a peg and an appliance as two devices.
     """
-    builder.make("categories", "select distinct category as name from members")
+    builder.create_table("categories", "select distinct category as name from members")
     [(both, categories)] = builder.rows(
         """select count(distinct m.name), (select count(*) from categories)
         from members m semi join categories c on c.name = m.name"""
     )
     grouped = "select * from members"
     if both > 0.1 * categories:
-        builder.make("low", "select c.name from categories c semi join above a on a.low = c.name")
+        builder.create_table("low", "select c.name from categories c semi join above a on a.low = c.name")
         grouped = """select m.* from members m semi join low c on c.name = m.category
             anti join categories t on t.name = m.name"""
-    builder.make("grouped", grouped)
-    drawn = builder.draw("'trio'", "round", "fact_id")
-    builder.make(
+    builder.create_table("grouped", grouped)
+    draw = builder.draw_sql("'trio'", "round", "fact_id")
+    builder.create_table(
         "trios",
         f"""with placed as (
             select g.*, round,
-                row_number() over (partition by round, category, split order by {drawn}, fact_id) - 1 as place
+                row_number() over (partition by round, category, split order by {draw}, fact_id) - 1 as place
             from grouped g cross join (select unnest(range({builder.options.rounds})) as round) rounds
-            where {builder.is_asked()}
+            where {builder.asked_sql()}
         ), threes as (
             select category, split, list(name order by place) as names, list(fact_id order by place) as facts,
                 array_to_string(list(name order by name), chr(31)) as together, min(domain) as domain
@@ -93,54 +96,54 @@ def _groups(builder: QuestionBuilder) -> None:
     )
 
 
-def _odd_ones(builder: QuestionBuilder) -> None:
-    """One for each trio: not in its category, nor above it, and in no category with just two of the three.
+def _find_odd_ones(builder: QuestionBuilder) -> None:
+    """Find an odd one out for each trio: not in its category, not above it, in no category with just two of the three.
 
-    Some are tried at a time, and the nearest that fits is taken: the one that shares most categories with all three.
+    Candidates are tried in rounds; the nearest that fits wins, which shares most categories with all three.
     """
-    builder.make(
+    builder.create_table(
         "pool_of_members",
         """select name, split, min(fact_id) as fact_id,
             row_number() over (partition by split order by md5(name), name) - 1 as place,
             count(*) over (partition by split) as size
         from grouped group by name, split""",
     )
-    builder.make("trio_names", "select id, unnest(names) as name from trios")
-    builder.make(
+    builder.create_table("trio_names", "select id, unnest(names) as name from trios")
+    builder.create_table(
         "trio_categories",
         "select t.id, a.high, count(*) as members from trio_names t join above a on a.low = t.name "
         "group by t.id, a.high",
     )
-    builder.make("trio_below", "select distinct t.id, a.low from trio_names t join above a on a.high = t.name")
+    builder.create_table("trio_below", "select distinct t.id, a.low from trio_names t join above a on a.high = t.name")
     nothing = ", ".join(f"cast(null as varchar) as {name}" for name in ("id", "odd", "fact_id"))
-    builder.make("odd_ones", f"select {nothing} where false")
-    before = 0
-    for turn in range(TURNS):
+    builder.create_table("odd_ones", f"select {nothing} where false")
+    previous = 0
+    for turn in range(_ROUNDS):
         _try_odd_ones(builder, turn)
-        found = builder.tables.count("odd_ones")
-        if turn and before == found:
+        count = builder.tables.count("odd_ones")
+        if turn and previous == count:
             break
-        before = found
+        previous = count
 
 
 def _try_odd_ones(builder: QuestionBuilder, turn: int) -> None:
-    """Further tries for the trios that have no odd one yet."""
-    drawn = builder.draw("'odd'", "g.id", "k")
-    first = turn * TRIES
-    builder.make(
+    """Try further candidates for the trios that have no odd one yet."""
+    draw = builder.draw_sql("'odd'", "g.id", "k")
+    first = turn * _TRIES
+    builder.create_table(
         "odd_tried",
         f"""with sizes as (select split, max(size) as size from pool_of_members group by split),
         places as (
             select distinct g.id, g.category, g.split,
-                case when z.size <= {TURNS * TRIES} then k else ({drawn} % z.size)::bigint end as place
+                case when z.size <= {_ROUNDS * _TRIES} then k else ({draw} % z.size)::bigint end as place
             from trios g join sizes z on z.split = g.split
-            cross join (select unnest(range({first}, {first + TRIES})) as k) numbers
+            cross join (select unnest(range({first}, {first + _TRIES})) as k) numbers
             where not exists (select 1 from odd_ones o where o.id = g.id)
         )
         select g.id, g.category, p.name as odd, p.fact_id
         from places g join pool_of_members p on p.split = g.split and p.place = g.place""",
     )
-    builder.make(
+    builder.create_table(
         "odd_found",
         f"""with fitting as (
             select * from odd_tried t where odd != category
@@ -157,23 +160,23 @@ def _try_odd_ones(builder: QuestionBuilder, turn: int) -> None:
         )
         select id, odd, fact_id from judged_odd where not confusing
         qualify row_number() over (
-            partition by id order by -near, {builder.draw("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
+            partition by id order by -near, {builder.draw_sql("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
     )
     builder.tables.add("odd_ones", "select id, odd, fact_id from odd_found")
 
 
 def _insert(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
     names = "select name from trio_names union all select odd as name from odd_ones"
-    builder.show_names(names, hierarchy.form, "member_forms")
+    builder.create_name_forms(names, hierarchy.form, "member_forms")
     builder.tables.number_rows(
         "fours",
         f"""select g.id, g.names, g.facts, g.domain, g.split, o.odd, o.fact_id as odd_fact,
-            {builder.draw("'place'", "g.id")} as drawn
+            {builder.draw_sql("'place'", "g.id")} as drawn
         from trios g join odd_ones o on o.id = g.id""",
         ["drawn", "id"],
         first=0,
     )
-    builder.make(
+    builder.create_table(
         "quartets",
         """select q.id, q.facts, q.odd_fact, q.domain, q.split, q.n % 4 as place, f.shown as odd,
             a.shown as a, b.shown as b, c.shown as c
@@ -183,17 +186,17 @@ def _insert(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
     templates = hierarchy.templates or builder.schema.frames["distinction"]
     orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
     members = pick_sql([enumeration_sql(order) for order in orders], "place")
-    drawn = builder.draw("'template'", "id")
+    draw = builder.draw_sql("'template'", "id")
     for number, template in enumerate(templates):
         text = template.replace("{aspect}", hierarchy.aspect)
-        before, _, after = text.partition("{members}")
+        head, _, tail = text.partition("{members}")
         listing = f"({members})"
-        if not before:
+        if not head:
             listing = f"capital({members})"
-        builder.put(
-            f"quartets where {drawn} % {len(templates)} = {number}",
+        builder.add_questions(
+            f"quartets where {draw} % {len(templates)} = {number}",
             task="'distinction'",
-            prompt=f"concat({sql_literal(before)}, {listing}, {sql_literal(after)})",
+            prompt=f"concat({sql_literal(head)}, {listing}, {sql_literal(tail)})",
             answers="[odd]",
             target="odd",
             choices=pick_sql([f"[{', '.join(order)}]" for order in orders], "place"),

@@ -1,4 +1,4 @@
-"""All question kinds of a schema made from a knowledge base: a question set with its data card."""
+"""Benchmarks from a knowledge base and a schema: all question kinds, with a data card."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import BenchmarkSchema
 
 TASKS = ("completion", "distinction", "checking", "reasoning")
-Filter = Callable[[pa.Table], tuple[pa.Table, Sequence[Mapping[str, Any]]]]
+QuestionFilter = Callable[[pa.Table], tuple[pa.Table, Sequence[Mapping[str, Any]]]]
 
 
 def make_benchmark(
@@ -32,51 +32,62 @@ def make_benchmark(
     schema: BenchmarkSchema,
     options: MakerOptions,
     tasks: Sequence[str] = (),
-    control: Filter | None = None,
+    control: QuestionFilter | None = None,
     draw: Callable[[pa.Table], pa.Table] | None = None,
 ) -> QuestionSet:
-    """Questions of the tasks (all for none), after quality control, all or those that are drawn.
+    """Make the questions of a benchmark.
 
-    What follows must have been inferred before (``knowledge infer``): conclusions are asked about as reasoning, count
-    as right elsewhere, and are never offered as wrong. The card (``about``) tells what was made, left out and why.
+    Conclusions must have been inferred before (``knowledge infer``): they are asked about as reasoning, count as right
+    elsewhere, and are never distractors.
+
+    Args:
+        tables: The knowledge base's tables in an engine.
+        schema: Relations, hierarchies, comparisons and frames.
+        options: Sizes, seed, language and splits.
+        tasks: Question kinds; all of :data:`TASKS` if empty.
+        control: Quality control; returns the remaining questions and counts for the card.
+        draw: Samples the questions.
+
+    Returns:
+        The questions; ``about`` says what was made, what was left out, and why.
     """
     builder = QuestionBuilder(tables, schema, options)
-    wanted = tuple(tasks) or TASKS
+    tasks = tuple(tasks) or TASKS
     remarks: list[str] = []
     ambiguity: list[dict[str, Any]] = []
-    if "completion" in wanted:
-        ambiguity = [asdict(one) for one in make_completions(builder)]
-    if "distinction" in wanted:
+    if "completion" in tasks:
+        ambiguity = [asdict(template) for template in make_completions(builder)]
+    if "distinction" in tasks:
         remarks += make_distinctions(builder)
-    if "checking" in wanted:
+    if "checking" in tasks:
         remarks += make_checks(builder)
-    if "reasoning" in wanted:
+    if "reasoning" in tasks:
         remarks += make_reasoning(builder) + make_comparisons(builder)
-    remarks += _unworded(builder)
-    if builder.asked < builder.facts:
+    remarks += _remark_unworded(builder)
+    if builder.asked_count < builder.fact_count:
         remarks.append(
-            f"questions are made of some {builder.asked:,} of {builder.facts:,} facts, drawn by their ids; "
+            f"questions are made of some {builder.asked_count:,} of {builder.fact_count:,} facts, drawn by their ids; "
             "all of them say what is right"
         )
-    questions = _identified(builder)
+    questions = _collect_questions(builder)
     counts: Sequence[Mapping[str, Any]] = ()
     if control is not None:
         questions, counts = control(questions)
         questions = _balanced_checks(questions)
-    made = _by_domain(questions)
+    domain_counts = _count_by_domain(questions)
     if draw is not None:
         questions = draw(questions)
-    domains = list(schema.domains) + sorted(set(made) - set(schema.domains) - {"None"})
+    domains = list(schema.domains) + sorted(set(domain_counts) - set(schema.domains) - {"None"})
     return QuestionSet(
         questions,
         candidates=_candidates(builder, questions),
         facts=_facts(builder, questions),
-        frequencies=_frequencies(builder, wanted),
+        frequencies=_frequencies(builder, tasks),
         entities=_entities(builder, questions),
         about={
             "domains": domains,
             "knowledge_types": dict(schema.domains),
-            "empty_domains": [name for name in domains if not made.get(name)],
+            "empty_domains": [name for name in domains if not domain_counts.get(name)],
             "filters": [dict(count) for count in counts],
             "ambiguity": ambiguity,
             "remarks": remarks,
@@ -84,13 +95,13 @@ def make_benchmark(
     )
 
 
-def _identified(builder: QuestionBuilder) -> pa.Table:
-    """The questions made, with ids, each once, by id: what ``foundation.tables.question_id`` gives."""
+def _collect_questions(builder: QuestionBuilder) -> pa.Table:
+    """Return the distinct questions ordered by id; ids are those of ``core.schemas.question_id``."""
     suite, language = sql_literal(builder.options.suite), sql_literal(builder.options.language)
     parts = {"prompt": "text", "answers": "list", "target": "text", "choices": "list", "candidate_set": "text"}
     texts = ", ',', ".join(f"coalesce(json_{kind}({name}), 'null')" for name, kind in parts.items())
     heads = f"'[', json_text({suite}), ',', json_text(task), ',', json_text({language}), ',', "
-    builder.make(
+    builder.create_table(
         "identified",
         f"""select * from (select 'q_' || left(sha256(concat({heads}{texts}, ']')), 20) as question_id, * from made) q
         qualify row_number() over (
@@ -98,24 +109,24 @@ def _identified(builder: QuestionBuilder) -> pa.Table:
     )
     builder.tables.drop("made")
     columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("suite", "language", "words"))
-    found = builder.tables.arrow(
+    table = builder.tables.arrow(
         f"select {columns}, {suite} as suite, {language} as language from identified order by question_id"
     )
-    return validate(QUESTIONS, found)
+    return validate(QUESTIONS, table)
 
 
 def _entities(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
-    """The names that stand in each question."""
+    """Return the names in each question."""
     builder.tables.load("kept_questions", questions.select(["question_id"]))
-    found = builder.tables.arrow(
+    table = builder.tables.arrow(
         "select i.question_id, i.entities from identified i "
         "semi join kept_questions k on k.question_id = i.question_id order by i.question_id"
     )
-    return validate(ENTITIES, found)
+    return validate(ENTITIES, table)
 
 
 def _balanced_checks(questions: pa.Table) -> pa.Table:
-    """As many true statements as false ones: what quality control took from one side goes from the other too."""
+    """Balance true and false statements again after quality control."""
     checks = pc.equal(questions["task"], "checking")
     truth = pc.equal(pc.utf8_lower(questions["target"]), "yes")
     sides = [np.flatnonzero(pc.and_(checks, side).to_numpy()) for side in (truth, pc.invert(truth))]
@@ -124,25 +135,25 @@ def _balanced_checks(questions: pa.Table) -> pa.Table:
     return questions if not len(surplus) else questions.filter(pa.array(~np.isin(np.arange(len(questions)), surplus)))
 
 
-def _by_domain(questions: pa.Table) -> dict[str, int]:
+def _count_by_domain(questions: pa.Table) -> dict[str, int]:
     counted = questions.group_by("domain").aggregate([("question_id", "count")]).to_pylist()
     return {str(row["domain"]): row["question_id_count"] for row in counted}
 
 
 def _candidates(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
     used = set(questions["candidate_set"].unique().to_pylist())
-    kept = {name: texts for name, texts in sorted(builder.candidate_sets.items()) if name in used}
-    if not kept:
+    sets = {name: texts for name, texts in sorted(builder.candidate_sets.items()) if name in used}
+    if not sets:
         return make_table(CANDIDATES, [])
-    offsets = np.concatenate([[0], np.cumsum([len(texts) for texts in kept.values()])])
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.concat_arrays(list(kept.values())))
-    return validate(CANDIDATES, pa.table({"candidate_set": pa.array(kept, pa.string()), "candidates": lists}))
+    offsets = np.concatenate([[0], np.cumsum([len(texts) for texts in sets.values()])])
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.concat_arrays(list(sets.values())))
+    return validate(CANDIDATES, pa.table({"candidate_set": pa.array(sets, pa.string()), "candidates": lists}))
 
 
 def _facts(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
-    """The stated facts, and of conclusions and rules those that questions are about, with all that they follow from.
+    """Return the stated facts, and the conclusions and rules that questions use, with all their premises.
 
-    Where there are very many facts, of the stated ones too only those that questions are about.
+    Of a very large knowledge base, only the facts that questions use.
     """
     tables = builder.tables
     tables.load("asked_about", questions.select(["facts"]))
@@ -158,42 +169,42 @@ def _facts(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
         )
         tables.add("used", "select fact_id from newly_used")
     stated = "rule is null and coalesce(source, '') not like 'rules/%'"
-    everything = "false" if builder.many else stated
-    found = tables.arrow(
+    everything = "false" if builder.is_large else stated
+    table = tables.arrow(
         f"""select {FACT_COLUMNS} from facts where ({everything}) or fact_id in (select fact_id from used)
         order by fact_id"""
     )
-    return validate(FACTS, found)
+    return validate(FACTS, table)
 
 
 def _frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.Table:
-    """How many facts of a relation have each name in a place, as it stands in the slot of some template."""
+    """Count the facts of a relation by the name in an asked field, in each form that a slot uses."""
     parts = []
     for (name, ask, form, begins), _ in builder.sets_by_form.items():
         plain = {"subject": "s", "object": "o", "start": '"start"', "end": '"end"'}[ask]
         column = f"{plain}_{form}" if form else plain
-        shown = f"capital({column})" if begins else column
+        answer = f"capital({column})" if begins else column
         for task in ("completion", "reasoning"):
             if task in tasks:
                 parts.append(
-                    f"select {sql_literal(task)} as task, {sql_literal(name)} as relation, {shown} as answer, "
-                    f"count(*) as count from worded where rel = {builder.numbers[name]} and asked "
-                    f"and {shown} is not null group by {shown}"
+                    f"select {sql_literal(task)} as task, {sql_literal(name)} as relation, {answer} as answer, "
+                    f"count(*) as count from worded where rel = {builder.relation_numbers[name]} and asked "
+                    f"and {answer} is not null group by {answer}"
                 )
     if not parts:
         return make_table(FREQUENCIES, [])
-    found = builder.tables.arrow(
+    table = builder.tables.arrow(
         f"select task, relation, answer, max(count) as count from ({' union all '.join(parts)}) counted "
         "group by task, relation, answer order by task, relation, answer"
     )
-    return validate(FREQUENCIES, found)
+    return validate(FREQUENCIES, table)
 
 
-def _unworded(builder: QuestionBuilder) -> list[str]:
-    """Predicates that no relation has templates for: nothing is asked about their facts."""
-    worded = {name for one in builder.relations.values() for name in one.predicates}
-    worded |= {name for one in builder.schema.hierarchies.values() for name in one.predicates}
-    worded |= {name for one in builder.schema.comparisons.values() for name in one.predicates}
+def _remark_unworded(builder: QuestionBuilder) -> list[str]:
+    """Return a remark on each predicate without templates."""
+    worded = {name for relation in builder.relations.values() for name in relation.predicates}
+    worded |= {name for hierarchy in builder.schema.hierarchies.values() for name in hierarchy.predicates}
+    worded |= {name for comparison in builder.schema.comparisons.values() for name in comparison.predicates}
     rows = builder.rows(
         "select predicate, count(*) from facts where rule is null group by predicate order by predicate"
     )

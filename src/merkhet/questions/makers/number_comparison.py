@@ -1,4 +1,4 @@
-"""Comparison: which of four has the most, or the least, of something that is measured in numbers."""
+"""Number comparison: which of four entities has the highest, or the lowest, value."""
 
 from __future__ import annotations
 
@@ -9,30 +9,28 @@ from merkhet.questions.makers._template_sql import enumeration_sql, sql_literal,
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Comparison
 
-RULE = "comparison"
-
 
 def make_comparisons(builder: QuestionBuilder) -> list[str]:
-    """Comparison questions of all numeric facts; what could not be made, in words."""
+    """Make comparison questions of all numeric facts; return remarks on what could not be made."""
     units = pa.table(
         {
             "unit": pa.array(list(UNITS), pa.string()),
-            "measures": pa.array([one.measures for one in UNITS.values()], pa.string()),
-            "factor": pa.array([one.factor for one in UNITS.values()], pa.float64()),
-            "shift": pa.array([one.shift for one in UNITS.values()], pa.float64()),
+            "measures": pa.array([unit.measures for unit in UNITS.values()], pa.string()),
+            "factor": pa.array([unit.factor for unit in UNITS.values()], pa.float64()),
+            "shift": pa.array([unit.shift for unit in UNITS.values()], pa.float64()),
         }
     )
     builder.tables.load("units", units)
     remarks = []
     for comparison in builder.schema.comparisons.values():
-        remarks += _of_quantity(builder, comparison)
+        remarks += _make_for_comparison(builder, comparison)
     return remarks
 
 
-def _of_quantity(builder: QuestionBuilder, comparison: Comparison) -> list[str]:
-    """Subjects with one value each, in the unit (or the measure) that most values have."""
+def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison) -> list[str]:
+    """Make the questions of a comparison, about subjects with one value in the most frequent unit or measure."""
     domain = "f.domain" if comparison.domain is None else sql_literal(comparison.domain)
-    builder.make(
+    builder.create_table(
         "measured",
         f"""with valued as (
             select f.fact_id, n.name, coalesce(u.measures, 'unit ' || coalesce(f.unit, '')) as measures,
@@ -57,20 +55,20 @@ def _of_quantity(builder: QuestionBuilder, comparison: Comparison) -> list[str]:
 
 
 def _insert(builder: QuestionBuilder, comparison: Comparison) -> None:
-    builder.show_names(f"select name from measured where {builder.is_asked()}", comparison.form, "member_forms")
-    for way, templates in (("most", comparison.most), ("least", comparison.least)):
+    builder.create_name_forms(f"select name from measured where {builder.asked_sql()}", comparison.form, "member_forms")
+    for direction, templates in (("most", comparison.most), ("least", comparison.least)):
         if not templates:
             continue
-        amount = "-amount" if way == "most" else "amount"
-        drawn = builder.draw(sql_literal(f"compare {way}"), "round", "fact_id")
-        builder.make(
+        amount = "-amount" if direction == "most" else "amount"
+        draw = builder.draw_sql(sql_literal(f"compare {direction}"), "round", "fact_id")
+        builder.create_table(
             "compared",
             f"""with placed as (
                 select m.*, f.shown, round,
-                    row_number() over (partition by round, split order by {drawn}, fact_id) - 1 as place
+                    row_number() over (partition by round, split order by {draw}, fact_id) - 1 as place
                 from measured m join member_forms f on f.name = m.name
                 cross join (select unnest(range({builder.options.rounds})) as round) rounds
-                where {builder.is_asked()}
+                where {builder.asked_sql()}
             ), four as (
                 select list(shown order by place) as names, list(fact_id order by {amount}, fact_id) as facts,
                     list(shown order by {amount}, fact_id) as ranked,
@@ -79,30 +77,31 @@ def _insert(builder: QuestionBuilder, comparison: Comparison) -> None:
             ), named_fours as (
                 select names, ranked, amounts, domain, split, list_sort(facts) as facts from four
             )
-            select *, ranked[1] as winner, md5('[' || array_to_string(facts, ', ') || ']' || {sql_literal(way)}) as id
+            select *, ranked[1] as winner,
+                md5('[' || array_to_string(facts, ', ') || ']' || {sql_literal(direction)}) as id
             from named_fours
             where abs(amounts[1] - amounts[2]) > {comparison.apart!r} * greatest(abs(amounts[1]), abs(amounts[2]))
             qualify row_number() over (
                 partition by array_to_string(facts, ', ') order by names, ranked, domain, split) = 1""",
         )
-        which = builder.draw("'template'", "id")
-        members = enumeration_sql([f"names[{place}]" for place in range(1, 5)])
+        template_draw = builder.draw_sql("'template'", "id")
+        members = enumeration_sql([f"names[{position}]" for position in range(1, 5)])
         prompts = []
         for template in templates:
-            before, _, after = template.partition("{members}")
-            listing = f"({members})" if before else f"capital({members})"
-            prompts.append(f"concat({sql_literal(before)}, {listing}, {sql_literal(after)})")
-        numbers = [sql_literal(f"{comparison.name}/{way}-{number + 1}") for number in range(len(templates))]
-        builder.put(
+            head, _, tail = template.partition("{members}")
+            listing = f"({members})" if head else f"capital({members})"
+            prompts.append(f"concat({sql_literal(head)}, {listing}, {sql_literal(tail)})")
+        labels = [sql_literal(f"{comparison.name}/{direction}-{number + 1}") for number in range(len(templates))]
+        builder.add_questions(
             "compared",
             task="'reasoning'",
-            prompt=pick_sql(prompts, which),
+            prompt=pick_sql(prompts, template_draw),
             answers="[winner]",
             target="winner",
             choices="names",
             facts="facts",
             qset="id",
-            rule=sql_literal(RULE),
-            template=pick_sql(numbers, which),
+            rule=sql_literal("comparison"),
+            template=pick_sql(labels, template_draw),
             entities="names",
         )

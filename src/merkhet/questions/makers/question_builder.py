@@ -1,4 +1,4 @@
-"""The builder of the makers: a knowledge base's facts in words, as tables of an engine."""
+"""Facts in words as tables of an engine, with the operations that all question makers share."""
 
 from __future__ import annotations
 
@@ -20,40 +20,41 @@ QUESTION_COLUMNS = (
     *("task", "prompt", "answers", "target", "choices", "candidate_set", "facts", "qset", "domain", "rule", "template"),
     *("split", "entities"),
 )
-"""The columns of the questions made: texts, some of them lists."""
+"""Columns of the questions made: texts, some of them lists."""
 MANY_FACTS = 2_000_000
+"""Above this number of facts, questions are made of a sample."""
 DEFAULT_ASKED_FACTS = 100_000
-"""Of how many facts questions are made, where there are very many."""
+"""Sample size where there are more than ``MANY_FACTS``."""
 MAX_POOL_FACTS = 200_000
-"""Of about how many facts of a relation names are offered as wrong ones, where it has more."""
+"""Approximate number of facts of a relation that supply distractors."""
 
 
 @dataclass(frozen=True)
 class MakerOptions:
-    """What the makers are told: the suite's name, the seed, the language, and how many of what.
-
-    ``paraphrases`` is how many templates a fact gets at most for each place that is asked for (None: all);
-    ``checks`` how many statements are checked, half of them false; ``rounds`` how often the members of a category
-    or a number's subjects are grouped anew; ``shares`` how facts are split. ``asked`` is how many facts questions are
-    made of, drawn by their ids (None: all, or 100,000 where there are more than two million); their answers are the
-    candidates, and all the other facts still say what is right, what is unique and what is wrong.
-    """
+    """Sizes, seed, language and splits of a benchmark."""
 
     suite: str
     seed: int = 0
     language: str = "en"
     paraphrases: int | None = None
+    """Maximum number of templates per fact and asked field; None uses all."""
     checks: int = 10_000
+    """Number of statements to check, half of them false."""
     rounds: int = 1
+    """How often the members of a category, or the subjects of a number, are regrouped."""
     shares: Mapping[str, float] | None = None
+    """Share of facts of each split."""
     asked: int | None = None
+    """Number of facts to make questions of, sampled by id; None takes all, or 100,000 of more than two million. Their
+    answers are the candidates; all other facts still decide what is right, unique and wrong."""
 
 
 class QuestionBuilder:
-    """Facts in words: ``worded`` has one row a fact and relation, with the names of its places and their forms.
+    """Facts in words, and the questions made of them.
 
-    Every draw is by md5 of the seed and the content it is drawn for: nothing depends on the order of rows, and the
-    same knowledge gives the same questions on every machine.
+    The table ``worded`` has one row per fact and relation, with the names of its fields and their forms. Every draw is
+    the md5 of the seed and of content, so that nothing depends on the order of rows and the same knowledge gives the
+    same questions on every machine.
     """
 
     def __init__(self, tables: Tables, schema: BenchmarkSchema, options: MakerOptions) -> None:
@@ -61,65 +62,67 @@ class QuestionBuilder:
         self.schema = schema
         self.options = options
         self.relations = dict(schema.relations)
-        self.numbers = {name: place for place, name in enumerate(self.relations)}
-        self.facts = tables.count("facts")
-        self._macros()
-        self._names()
-        self._words()
-        self._truths()
-        self._pool()
-        present = {row[0] for row in self.rows("select distinct rel from worded")}
-        self.present = tuple(one for name, one in self.relations.items() if self.numbers[name] in present)
+        self.relation_numbers = {name: number for number, name in enumerate(self.relations)}
+        self.fact_count = tables.count("facts")
+        self._define_functions()
+        self._create_names()
+        self._create_worded()
+        self._create_truths()
+        self._create_pool()
+        used = {row[0] for row in self.rows("select distinct rel from worded")}
+        self.used_relations = tuple(
+            relation for name, relation in self.relations.items() if self.relation_numbers[name] in used
+        )
         empty = ", ".join(
             f"cast(null as varchar{'[]' if name in _LISTS else ''}) as {name}" for name in QUESTION_COLUMNS
         )
-        self.make("made", f"select {empty} where false")
+        self.create_table("made", f"select {empty} where false")
         self.candidate_sets: dict[str, pa.Array] = {}
         self.sets_by_form: dict[tuple[str, str, str, bool], str] = {}
 
-    def make(self, table: str, query: str, by: str | None = None) -> None:
-        """Make a table of a query's rows, in place of one of that name; rows with the same ``by`` stand together."""
+    def create_table(self, table: str, query: str, by: str | None = None) -> None:
+        """Create or replace a table with a query's rows; rows with the same ``by`` are stored together."""
         self.tables.make(table, query, by)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         return self.tables.rows(query)
 
     @property
-    def many(self) -> bool:
-        """Whether there are so many facts that not all of them can be had in memory."""
-        return self.facts > MANY_FACTS
+    def is_large(self) -> bool:
+        """Whether there are too many facts to hold in memory."""
+        return self.fact_count > MANY_FACTS
 
     @property
-    def asked(self) -> int:
-        """Of about how many facts questions are made."""
-        return min(self.facts, self.options.asked or (DEFAULT_ASKED_FACTS if self.many else self.facts))
+    def asked_count(self) -> int:
+        """Approximate number of facts that questions are made of."""
+        return min(self.fact_count, self.options.asked or (DEFAULT_ASKED_FACTS if self.is_large else self.fact_count))
 
-    def is_asked(self, fact: str = "fact_id") -> str:
-        """SQL for whether questions are made of a fact."""
-        if self.asked == self.facts:
+    def asked_sql(self, fact: str = "fact_id") -> str:
+        """Return an SQL condition for facts that questions are made of."""
+        if self.asked_count == self.fact_count:
             return "true"
-        return f"{self.draw(sql_literal('asked'), fact)} // 2048 < {self.asked * 2**53 // self.facts}"
+        return f"{self.draw_sql(sql_literal('asked'), fact)} // 2048 < {self.asked_count * 2**53 // self.fact_count}"
 
-    def draw(self, *parts: str) -> str:
-        """SQL for a number in [0, 2^64) that belongs to the seed and these expressions."""
+    def draw_sql(self, *parts: str) -> str:
+        """Return SQL for a number in [0, 2^64) derived from the seed and these expressions."""
         return f"md5_number_lower(concat_ws(chr(31), {sql_literal(str(self.options.seed))}, {', '.join(parts)}))"
 
-    def chosen(self, ask: str, number: int, count: int) -> str:
-        """SQL for the facts that get a paraphrase by its number, if a fact gets only some of them."""
-        wanted = self.options.paraphrases
-        if wanted is None or wanted >= count:
+    def paraphrase_sql(self, ask: str, number: int, count: int) -> str:
+        """Return an SQL condition for the facts that get paraphrase ``number`` of ``count``."""
+        limit = self.options.paraphrases
+        if limit is None or limit >= count:
             return "true"
-        first = f"({self.draw(sql_literal('paraphrase ' + ask), 'fact_id')} % {count})::bigint"
-        return f"(({number} - {first} + {count}) % {count}) < {wanted}"
+        first = f"({self.draw_sql(sql_literal('paraphrase ' + ask), 'fact_id')} % {count})::bigint"
+        return f"(({number} - {first} + {count}) % {count}) < {limit}"
 
     def relation_rows(self, relation: Relation) -> str:
-        """SQL for the worded facts of a relation."""
-        return f"(select * from worded where rel = {self.numbers[relation.name]})"
+        """Return SQL for the worded facts of a relation."""
+        return f"(select * from worded where rel = {self.relation_numbers[relation.name]})"
 
-    def _macros(self) -> None:
+    def _define_functions(self) -> None:
         define = self.tables.define_function
-        # Years as people say them: 1861 for 1861-03-04, 44 BC for -0044.
+        # Years as in a sentence: 1861 for 1861-03-04, 44 BC for -0044.
         define(
             "said_year",
             ["t"],
@@ -130,9 +133,9 @@ class QuestionBuilder:
         split = split_sql("a", "b", self.options.shares or {"test": 1.0}, self.options.seed)
         define("split_of", ["a", "b"], split)
 
-    def _names(self) -> None:
-        """Names of entities in the language; no name has a slot, a brace or a control character in it."""
-        self.make(
+    def _create_names(self) -> None:
+        """Create the tables of entity names in the language, without slots or control characters, and of numbers."""
+        self.create_table(
             "named",
             f"""select entity, min(trim(regexp_replace(label, '[\\x00-\\x20\\x7f]+', ' ', 'g'))) as name,
                 min(kind) as kind
@@ -143,14 +146,16 @@ class QuestionBuilder:
         self.tables.map_batches(
             "value_texts",
             "select distinct value from facts where value is not null",
-            lambda piece: piece.append_column(
-                "text", pa.array(map(format_number, piece["value"].to_pylist()), pa.string())
+            lambda batch: batch.append_column(
+                "text", pa.array(map(format_number, batch["value"].to_pylist()), pa.string())
             ),
         )
 
-    def _words(self) -> None:
+    def _create_worded(self) -> None:
         pairs = [
-            (self.numbers[name], predicate) for name, one in self.relations.items() for predicate in one.predicates
+            (self.relation_numbers[name], predicate)
+            for name, relation in self.relations.items()
+            for predicate in relation.predicates
         ]
         table = pa.table(
             {
@@ -162,13 +167,13 @@ class QuestionBuilder:
             }
         )
         self.tables.load("given_relations", table)
-        self.make(
+        self.create_table(
             "worded_plain",
             f"""select * from (
                 select r.rel, f.fact_id, f.object is null as numeric, f.rule,
                     r.present and f."end" is not null as over,
                     f.rule is null and not (r.present and f."end" is not null) as stated,
-                    {self.is_asked("f.fact_id")} as asked,
+                    {self.asked_sql("f.fact_id")} as asked,
                     case when r.shorten = 'subject' then regexp_extract(a.name, '\\S+\\z', 0) else a.name end as s,
                     case when f.object is null then v.text
                          when r.shorten = 'object' then regexp_extract(b.name, '\\S+\\z', 0) else b.name end as o,
@@ -181,56 +186,56 @@ class QuestionBuilder:
             ) w where o is not null and s != o""",
         )
         self.tables.drop("given_relations")
-        used = placeholder_forms(
-            template
-            for one in self.relations.values()
-            for template in (*one.templates, *(text for scope in one.scopes for text in scope.templates))
+        self._forms = sorted(
+            placeholder_forms(
+                template
+                for relation in self.relations.values()
+                for template in (*relation.templates, *(text for scope in relation.scopes for text in scope.templates))
+            )
         )
-        self._forms = sorted(used)
-        self._show_forms("select s as name from worded_plain union all select o as name from worded_plain")
+        self._create_forms("select s as name from worded_plain union all select o as name from worded_plain")
         self.add_forms("worded_plain", "worded_formed")
         self.tables.drop("worded_plain")
-        self.make("worded", "select *, split_of(s, o) as split from worded_formed", by="rel")
+        self.create_table("worded", "select *, split_of(s, o) as split from worded_formed", by="rel")
         self.tables.drop("worded_formed")
 
     def add_forms(self, table: str, into: str) -> None:
-        """Make a table of one with names ``s`` and ``o``, and the forms of them that templates use.
+        """Copy a table with names ``s`` and ``o`` and add the forms that templates use.
 
         One join at a time: several at once would need memory for all of them.
         """
-        for place, name in (("object", "o"), ("subject", "s")):
-            forms = [form for where, form in self._forms if where == place]
+        for field, name in (("object", "o"), ("subject", "s")):
+            forms = [form for placeholder, form in self._forms if placeholder == field]
             columns = "".join(f", f.shown_{form} as {name}_{form}" for form in forms)
             join = f"join forms f on f.name = w.{name}" if forms else ""
-            self.make(into, f"select w.*{columns} from {table} w {join}")
+            self.create_table(into, f"select w.*{columns} from {table} w {join}")
             table = into
 
-    def _show_forms(self, names: str) -> None:
-        """Make a table of the names that a query finds, with a column for each form that templates use."""
+    def _create_forms(self, names: str) -> None:
+        """Create the table of the names that a query selects, with a column for each form that templates use."""
         forms = sorted({form for _, form in self._forms})
 
-        def shape(piece: pa.Table) -> pa.Table:
-            given = piece["name"].to_pylist()
+        def add_columns(batch: pa.Table) -> pa.Table:
+            plain = batch["name"].to_pylist()
             for form in forms:
-                piece = piece.append_column(f"shown_{form}", pa.array(map(FORMS[form], given), pa.string()))
-            return piece
+                batch = batch.append_column(f"shown_{form}", pa.array(map(FORMS[form], plain), pa.string()))
+            return batch
 
-        self.tables.map_batches("forms", f"select distinct name from ({names}) n", shape)
+        self.tables.map_batches("forms", f"select distinct name from ({names}) n", add_columns)
 
-    def show_names(self, names: str, form: str, into: str) -> None:
-        """Make a table of the names that a query finds, each with its text in a form."""
-        shape = FORMS[form]
+    def create_name_forms(self, names: str, form: str, into: str) -> None:
+        """Create a table of the names that a query selects, each with its text in a form."""
+        inflect = FORMS[form]
         self.tables.map_batches(
             into,
             f"select distinct name from ({names}) n",
-            lambda piece: piece.append_column("shown", pa.array(map(shape, piece["name"].to_pylist()), pa.string())),
+            lambda batch: batch.append_column("shown", pa.array(map(inflect, batch["name"].to_pylist()), pa.string())),
         )
 
-    def name_facts(self, predicates: Iterable[str], into: str) -> None:
-        """Make a table of the facts of some predicates with the names of their subjects and objects; o may be null.
+    def create_named_facts(self, predicates: Iterable[str], into: str) -> None:
+        """Create a table of the facts of some predicates with the names of subjects and objects; o may be null.
 
-        One join at a time, as several at once would need memory for all of them; and of facts that were counted, so
-        that an engine knows what is few.
+        One join at a time, as several at once would need memory for all of them.
         """
         of_predicates, subjects, objects = f"{into}_facts", f"{into}_subjects", f"{into}_objects"
         self.tables.define_view(
@@ -247,7 +252,7 @@ class QuestionBuilder:
             objects,
             f"select b.entity, b.name from named b semi join {subjects} f on f.object = b.entity",
         )
-        self.make(
+        self.create_table(
             into,
             f"""select f.fact_id, f.rule, f.domain, f.object is null as numeric, f.s, coalesce(b.name, v.text) as o
             from {subjects} f left join {objects} b on b.entity = f.object
@@ -256,56 +261,56 @@ class QuestionBuilder:
         for table in (of_predicates, subjects, objects):
             self.tables.drop(table)
 
-    def _truths(self) -> None:
-        """Whatever is so, by names: stated, inferred, or at the end of a chain of a transitive relation."""
-        self.make("pairs", "select distinct rel, s, o from worded")
+    def _create_truths(self) -> None:
+        """Create the tables of all true pairs by name: stated, inferred, or reached through a transitive relation."""
+        self.create_table("pairs", "select distinct rel, s, o from worded")
         for relation in self.relations.values():
             if relation.transitive:
-                number = self.numbers[relation.name]
+                number = self.relation_numbers[relation.name]
                 make_transitive_closure(
                     self.tables, f"select s as low, o as high from pairs where rel = {number}", "reached"
                 )
-                self.make(
+                self.create_table(
                     "further_pairs",
                     f"""select {number} as rel, r.low as s, r.high as o from reached r
                     anti join pairs p on p.rel = {number} and p.s = r.low and p.o = r.high where r.low != r.high""",
                 )
                 self.tables.add("pairs", "select rel, s, o from further_pairs")
-        self.make(
+        self.create_table(
             "truths",
             """select rel, 'object' as ask, s as said, o as name from pairs union all
             select rel, 'subject' as ask, o as said, s as name from pairs""",
         )
-        predicates = sorted({one.kinship for one in self.relations.values() if one.kinship})
+        predicates = sorted({relation.kinship for relation in self.relations.values() if relation.kinship})
         if predicates:
             edges = f"""select x.name as low, y.name as high from facts f
                 join named x on x.entity = f.subject join named y on y.entity = f.object
                 where f.predicate in ({sql_literals(predicates)})"""
             make_transitive_closure(self.tables, edges, "related")
-            self.make(
+            self.create_table(
                 "kin",
                 "select low as a, high as b from related union select high as a, low as b from related",
             )
         else:
-            self.make("kin", "select cast(null as varchar) as a, cast(null as varchar) as b where false")
+            self.create_table("kin", "select cast(null as varchar) as a, cast(null as varchar) as b where false")
 
-    def _numbered(self, relations: Iterable[Relation]) -> str:
-        """SQL for the numbers of some relations; a number that none has for none."""
-        return ", ".join(str(self.numbers[one.name]) for one in relations) or "-1"
+    def _numbers_sql(self, relations: Iterable[Relation]) -> str:
+        """Return SQL for the numbers of relations; an unused number if there are none."""
+        return ", ".join(str(self.relation_numbers[relation.name]) for relation in relations) or "-1"
 
-    def _pool(self) -> None:
-        """The names of each relation and place, one row a fact, numbered in an order that depends on them alone.
+    def _create_pool(self) -> None:
+        """Create the pool of distractors: names by relation and field, one row per fact, in a content-based order.
 
-        A name that is often right is often drawn as a wrong one too, so that frequency gives nothing away. Of a
-        relation with very many facts some are drawn, by their names: their shares remain.
+        A name that is often right is often drawn as a distractor too, so that frequency gives nothing away. Very large
+        relations are sampled by name, which preserves the shares.
         """
-        kept = self._thinned()
-        self.make(
+        condition = self._pool_condition()
+        self.create_table(
             "pool_names",
             f"""select *, md5(name || chr(31) || other) as key from (
-                select distinct rel, 'object' as ask, o as name, s as other, domain from worded where {kept}
+                select distinct rel, 'object' as ask, o as name, s as other, domain from worded where {condition}
                 union all
-                select distinct rel, 'subject' as ask, s as name, o as other, domain from worded where {kept}
+                select distinct rel, 'subject' as ask, s as name, o as other, domain from worded where {condition}
             ) n""",
         )
         self.tables.number_rows(
@@ -315,34 +320,46 @@ class QuestionBuilder:
             spread="lpad(rel::varchar, 6, '0') || ask || left(key, 2)",
         )
         self.tables.drop("pool_names")
-        self.make("pool_sizes", "select rel, ask, count(*) as size, min(n) as first_one from pool group by rel, ask")
+        self.create_table(
+            "pool_sizes", "select rel, ask, count(*) as size, min(n) as first_one from pool group by rel, ask"
+        )
 
-    def _thinned(self) -> str:
-        """SQL for the facts whose names are offered as wrong ones: about so many of each relation at most."""
+    def _pool_condition(self) -> str:
+        """Return an SQL condition for the facts that supply distractors, at most ``MAX_POOL_FACTS`` per relation."""
         sizes = self.rows(
             f"select rel, count(*) from worded group by rel having count(*) > {MAX_POOL_FACTS} order by rel"
         )
         if not sizes:
             return "true"
         shares = " ".join(f"when {rel} then {MAX_POOL_FACTS * 2**53 // size}" for rel, size in sizes)
-        return f"{self.draw(sql_literal('pool'), 's', 'o')} // 2048 < case rel {shares} else {2**53} end"
+        return f"{self.draw_sql(sql_literal('pool'), 's', 'o')} // 2048 < case rel {shares} else {2**53} end"
 
-    def wrong_names(self, asked: str, into: str, count: int, purpose: str, tries: int = 24) -> None:
-        """Draw wrong names for rows of a table (id, rel, ask, said, domain): up to ``count`` for each, numbered.
+    def draw_distractors(self, asked: str, into: str, count: int, purpose: str, tries: int = 24) -> None:
+        """Draw distractors, numbered, into a new table.
 
-        A wrong name stands in the same place of another fact of the relation; with what the sentence says it is
-        neither stated nor inferred, it is no kin of a right answer, and the sentence does not say it already.
-        Small pools are tried whole, of large ones some are drawn.
+        A distractor fills the same field of another fact of the relation. In this sentence it is neither stated nor
+        inferred, is not related to a right answer by kinship, and does not occur already. Small pools are tried
+        completely, large ones by sample.
+
+        Args:
+            asked: Table with the columns id, rel, ask, said (the other name in the sentence) and domain.
+            into: Name of the new table.
+            count: Maximum number of distractors per row.
+            purpose: Part of the seed.
+            tries: Number of draws from a large pool.
         """
-        drawn = self.draw(sql_literal(purpose), "a.id", "k")
-        order = self.draw(sql_literal(purpose + " order"), "t.id", "t.name")
-        kinship = [str(self.numbers[one.name]) for one in self.present if one.kinship]
-        near, far = (self._numbered(one for one in self.present if one.wrong == where) for where in ("near", "far"))
-        self.make(
+        draw = self.draw_sql(sql_literal(purpose), "a.id", "k")
+        order = self.draw_sql(sql_literal(purpose + " order"), "t.id", "t.name")
+        kinship = [str(self.relation_numbers[relation.name]) for relation in self.used_relations if relation.kinship]
+        near, far = (
+            self._numbers_sql(relation for relation in self.used_relations if relation.wrong == distance)
+            for distance in ("near", "far")
+        )
+        self.create_table(
             "tried",
             f"""with places as (
                 select distinct a.id, a.rel, a.ask, a.said, a.domain, z.size,
-                    z.first_one + case when z.size <= {2 * tries} then k else ({drawn} % z.size)::bigint end as place
+                    z.first_one + case when z.size <= {2 * tries} then k else ({draw} % z.size)::bigint end as place
                 from {asked} a join pool_sizes z on z.rel = a.rel and z.ask = a.ask
                 cross join (select unnest(range({2 * tries})) as k) numbers
                 where k < case when z.size <= {2 * tries} then z.size else {tries} end
@@ -357,7 +374,7 @@ class QuestionBuilder:
         )
         related = ""
         if kinship:
-            self.make(
+            self.create_table(
                 "relatives",
                 f"""select distinct t.id, t.name from tried t join kin on kin.b = t.name join truths r
                 on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a
@@ -365,7 +382,7 @@ class QuestionBuilder:
             )
             related = "anti join relatives r on r.id = t.id and r.name = t.name"
         # Where all names were tried, an exponential race draws them by their weights.
-        self.make(
+        self.create_table(
             into,
             f"""select * from (
                 select t.id, t.name, row_number() over (partition by t.id order by coalesce(later, false),
@@ -375,20 +392,25 @@ class QuestionBuilder:
             ) n where nth <= {count}""",
         )
 
-    def put(self, source: str, **columns: str) -> None:
-        """Add a question for each row of a source, with SQL for each column that is not null or usual."""
+    def add_questions(self, source: str, **columns: str) -> None:
+        """Add a question for each row of a source.
+
+        Args:
+            source: SQL for the rows, as after ``from``.
+            columns: SQL for each column that is neither null nor the default (fact_id as qset, domain, split).
+        """
         unknown = set(columns) - set(QUESTION_COLUMNS)
         if unknown:
             raise ValueError(f"no such columns: {sorted(unknown)}")
         columns = {"qset": "fact_id", "domain": "domain", "split": "split", **columns}
-        chosen = [f"{columns.get(name, 'null')} as {name}" for name in QUESTION_COLUMNS]
-        self.tables.add("made", f"select {', '.join(chosen)} from {source}")
+        expressions = [f"{columns.get(name, 'null')} as {name}" for name in QUESTION_COLUMNS]
+        self.tables.add("made", f"select {', '.join(expressions)} from {source}")
 
 
-def pick_sql(frames: Iterable[str], drawn: str) -> str:
-    """SQL that takes one of some expressions by a drawn number."""
-    options = list(frames)
+def pick_sql(expressions: Iterable[str], draw: str) -> str:
+    """Return SQL that picks one of the expressions by a random number."""
+    options = list(expressions)
     if len(options) == 1:
         return options[0]
-    cases = " ".join(f"when {place} then {text}" for place, text in enumerate(options))
-    return f"case {drawn} % {len(options)} {cases} end"
+    cases = " ".join(f"when {index} then {expression}" for index, expression in enumerate(options))
+    return f"case {draw} % {len(options)} {cases} end"
