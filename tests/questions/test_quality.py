@@ -136,13 +136,13 @@ def test_a_wrong_list_is_refused_by_name(tmp_path):
     check_all(
         check,
         [
-            ("[a, b]", "stand under 'words'"),
-            ("words: [a]", "stand under 'words'"),
-            ("words: {a: b}", "under 'a' stands 'b', and should be a list of words"),
-            ("words: {a: [no]}", "False under 'a' is no word"),
-            ("words: {a: ['  ']}", "is no word or phrase"),
+            ("[a, b]", "'words' must map each reason to a list of sensitive words"),
+            ("words: [a]", "'words' must map each reason to a list of sensitive words"),
+            ("words: {a: b}", "'a' must be a list of words, got 'b'"),
+            ("words: {a: [no]}", "False under 'a' is not a word"),
+            ("words: {a: ['  ']}", "is not a word or phrase"),
             ("words: {}\nreplac: true", "did you mean 'replace'?"),
-            ("words: {}\nreplace: maybe", "replace is 'maybe', and should be true or false"),
+            ("words: {}\nreplace: maybe", "replace must be true or false, got 'maybe'"),
             ("words: {a: [", "not valid YAML"),
         ],
     )

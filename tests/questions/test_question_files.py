@@ -87,7 +87,7 @@ def test_a_wrong_question_is_named_by_file_and_row(tmp_path):
                 {"prompt": "x [MASK]", "answers": ["a"], "target": "b", "choices": ["a", "b"]},
                 "the target 'b' is not among the answers",
             ),
-            ({"prompt": "x [MASK]", "answers": ["a"], "choices": ["a", "b", "b"]}, "the candidate 'b' is there twice"),
+            ({"prompt": "x [MASK]", "answers": ["a"], "choices": ["a", "b", "b"]}, "the candidate 'b' occurs twice"),
             ({"prompt": "x [MASK]", "answers": ["a"], "choices": "a"}, "'choices' must be list<item: string>, got 'a'"),
             ({"prompt": "x [MASK]", "answers": []}, "'answers' is empty; name every right answer"),
             ({"prompt": "x [MASK]"}, "'answers' is empty, and every row of questions needs it"),
@@ -107,7 +107,7 @@ def test_a_wrong_question_is_named_by_file_and_row(tmp_path):
     ("candidates", "said"),
     [
         (["a", "c"], ", row 3: the target 'b' is not among the candidates"),
-        (["a", "b", "c", "c"], ", row 1: the candidate 'c' is there twice"),
+        (["a", "b", "c", "c"], ", row 1: the candidate 'c' occurs twice"),
     ],
 )
 def test_a_wrong_candidate_set_is_named_by_the_first_question_that_shares_it(tmp_path, candidates, said):

@@ -192,7 +192,10 @@ def test_wrong_options_are_refused_in_one_line(tmp_path: Path) -> None:
     for setting, words in (
         ("options.checks=0", "checks is 0, and should be a whole number"),
         ("options.paraphrases=many", "paraphrases is 'many'"),
-        ("options.splits={train: 0.5, test: 0.2}", "the shares of the splits are train 0.5, test 0.2"),
+        (
+            "options.splits={train: 0.5, test: 0.2}",
+            "the shares of splits must be above 0 and add up to 1, got train 0.5, test 0.2",
+        ),
         ("options.splits=half", "splits is 'half', and should be shares"),
         ("options.schema=absent.yaml", "there is no file"),
         ("options.rules=absent.yaml", "there is no file"),

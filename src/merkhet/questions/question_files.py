@@ -110,11 +110,15 @@ def read_questions(path: Path) -> QuestionSet:
     file = find_question_file(path)
     shared: dict[str, tuple[str, ...]] = {}
     questions = read_table(QUESTIONS, file, complete=lambda rows: _complete(rows, shared))
-    implied = make_table(CANDIDATES, [{"candidate_set": name, "candidates": list(texts)} for name, texts in shared.items()])
+    implied = make_table(
+        CANDIDATES, [{"candidate_set": name, "candidates": list(texts)} for name, texts in shared.items()]
+    )
     if not questions.num_rows:
         raise InputError(f"{file} holds no questions")
     candidates = pa.concat_tables([implied, _read_companion(file, CANDIDATES)])
-    facts, frequencies, entities, premises = (_read_companion(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES, PREMISES))
+    facts, frequencies, entities, premises = (
+        _read_companion(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES, PREMISES)
+    )
     about = _read_json(file.parent / ABOUT_FILE)
     question_set = QuestionSet(questions, candidates, facts, frequencies, about, entities, premises)
     _refuse_wrong_candidates(question_set, file)
