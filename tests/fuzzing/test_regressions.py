@@ -248,7 +248,7 @@ def test_replies_of_endpoints_are_read_or_are_none():
 def test_odd_settings_of_an_endpoint_are_refused():
     address = "http://127.0.0.1:1/v1"
     assert "key_header" in refusal(read_settings, "m", address, {"key_header": None})
-    assert "no name of a model" in refusal(read_settings, "m\udcda", address, {})
+    assert "not a name of a model" in refusal(read_settings, "m\udcda", address, {})
 
 
 def test_a_damaged_store_of_replies_is_refused(tmp_path):

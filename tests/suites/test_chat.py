@@ -206,7 +206,10 @@ def test_a_key_is_nowhere_but_in_the_request(
     for file in (tmp_path / "r" / ".merkhet").rglob("*.parquet"):
         file.unlink()
     missing = merkhet("run", "study.yaml", "--limit", "6", "--out", "r2", check=2)
-    assert "MERKHET_TEST_KEY, which is not set" in missing.stderr
+    assert (
+        "MERKHET_TEST_KEY with the key of " in missing.stderr
+        and "is not set: export MERKHET_TEST_KEY" in missing.stderr
+    )
 
 
 @pytest.mark.slow
@@ -258,7 +261,7 @@ def test_a_budget_stops_the_run_in_clear_words_and_it_goes_on(
     (tmp_path / "study.yaml").write_text(json.dumps(study))
     first = merkhet("run", "study.yaml", "--out", "r", "--quiet", check=1)
     assert "tester: the budget of 40 requests is exhausted." in first.stderr
-    assert "start again to go on" in first.stderr
+    assert "start again to continue" in first.stderr
     assert len(server.requests) == 40
     merkhet("run", "study.yaml", "--out", "r", "--quiet", check=0)
     assert len(answers(tmp_path / "r")) == 46
