@@ -67,7 +67,7 @@ def test_missing_files(refuse) -> None:
     assert "there is no study nowhere.yaml" in refuse("run", "nowhere.yaml", "--out", "run")
     assert "nowhere" in refuse("run", "quickstart", "--data", "nowhere", "--model", "random", "--out", "run")
     assert "nowhere.csv" in refuse("build", "quickstart", "--knowledge", "nowhere.csv", "--out", "made")
-    assert "no finished run" in refuse("report", "nowhere")
+    assert "not a finished run" in refuse("report", "nowhere")
 
 
 def test_an_unknown_suite(refuse) -> None:

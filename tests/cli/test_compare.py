@@ -94,9 +94,9 @@ def test_what_is_no_finished_run_or_wanted_wrongly_is_refused_in_one_line(merkhe
     (unfinished / "scores.parquet").unlink()
     (tmp_path / "empty").mkdir()
     for arguments, words in (
-        (("empty",), "empty is no finished run; 'merkhet run' makes one"),
-        ((run, "absent"), "absent is no finished run"),
-        (("unfinished",), "unfinished is no finished run; it is not finished: start the same command again"),
+        (("empty",), "empty is not a finished run; 'merkhet run' makes one"),
+        ((run, "absent"), "absent is not a finished run"),
+        (("unfinished",), "unfinished is not a finished run; start the same command again to finish it"),
         ((run, run), "is named twice; name each run once"),
     ):
         done = merkhet("compare", *arguments, check=2)

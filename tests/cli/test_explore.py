@@ -127,10 +127,10 @@ def test_a_port_that_is_taken_is_refused_by_its_number(merkhet, run):
 
 
 def test_a_folder_that_is_no_run_and_one_that_is_not_there(merkhet, tmp_path):
-    assert "is no finished run; 'merkhet run' makes one" in refused(merkhet, tmp_path)
-    assert "is no finished run" in refused(merkhet, tmp_path / "nowhere")
+    assert "is not a finished run; 'merkhet run' makes one" in refused(merkhet, tmp_path)
+    assert "is not a finished run" in refused(merkhet, tmp_path / "nowhere")
     (tmp_path / "begun" / ".merkhet").mkdir(parents=True)
-    assert "not finished: start the same command again" in refused(merkhet, tmp_path / "begun")
+    assert "not a finished run; start the same command again to finish it" in refused(merkhet, tmp_path / "begun")
 
 
 @pytest.mark.parametrize("name", ["answers.parquet", "questions.parquet", "run.json"])

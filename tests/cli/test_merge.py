@@ -27,11 +27,11 @@ def test_shards_are_asked_and_put_together(merkhet, tmp_path: Path) -> None:
     assert json.loads(merged.stdout) == json.loads(alone.stdout)
     assert (tmp_path / "whole" / "scores.parquet").read_bytes() == (tmp_path / "alone" / "scores.parquet").read_bytes()
     refused = merkhet("merge", "part-2", "--out", "other", check=2)
-    assert refused.stderr.startswith("merkhet: the shard is missing: 1/2.") and not (tmp_path / "other").exists()
+    assert refused.stderr.startswith("merkhet: a shard is missing: 1/2;") and not (tmp_path / "other").exists()
 
 
 REFUSED = (
-    (("--shard", "0/2"), "shards are counted from 1"),
+    (("--shard", "0/2"), "shards are numbered from 1/2 to 2/2"),
     (("--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'?"),
     (("--workers", "2"), "--workers is for asking on Ray; add --engine ray, or leave it out"),
     (("--cores-per-worker", "2"), "--cores-per-worker is for asking on Ray"),
@@ -39,7 +39,7 @@ REFUSED = (
 REFUSED_BY_RAY = (
     (("--engine", "ray://127.0.0.1:1"), "there is no Ray cluster at ray://127.0.0.1:1 (Connection refused)"),
     (("--engine", "ray:127.0.0.1:1"), "there is no Ray cluster at 127.0.0.1:1 (Connection refused)"),
-    (("--engine", "ray:nonsense"), "'nonsense' is no address of a Ray cluster; write ray://HOST:10001"),
+    (("--engine", "ray:nonsense"), "'nonsense' is not an address of a Ray cluster; write ray://HOST:10001"),
     (("--engine", "ray", "--engine", "ray://h:1"), "both ray and ray://h:1 are named as the engine to ask"),
 )
 

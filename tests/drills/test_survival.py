@@ -74,7 +74,7 @@ def test_what_is_damaged_is_named_and_made_anew(run: Any, finished: Path, copied
         else:
             flip(file)
         said = run(copied)
-        assert f"{name} was damaged or changed, and is made anew" in said, cut
+        assert f"{name} is damaged or was changed, and is written again" in said, cut
         assert file.read_bytes() == (finished / name).read_bytes(), (name, cut)
 
 
@@ -83,7 +83,7 @@ def test_a_wrong_byte_in_a_record_is_named(run: Any, copied: Path) -> None:
     content = record.read_text()
     key = json.loads(content)["key"]
     record.write_text(content.replace(key, key[:-1] + ("0" if key[-1] != "0" else "1")))
-    assert any(line.startswith(".merkhet/steps/score.json was damaged") for line in run(copied))
+    assert any(line.startswith(".merkhet/steps/score.json is damaged") for line in run(copied))
 
 
 def test_what_is_whole_is_not_spoken_of(run: Any, copied: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_damaged_record_is_named_and_its_step_done_anew(run: Any, finished: Pa
     for content in ("", "[]", '{"key": 1}', "\0\0\0", '{"outputs": 3, "key": "a"}'):
         record.write_text(content)
         said = run(copied)
-        assert any(line.startswith(".merkhet/steps/score.json was damaged") for line in said), content
+        assert any(line.startswith(".merkhet/steps/score.json is damaged") for line in said), content
         assert json.loads(record.read_text())["outputs"].keys() == {"scores.parquet", "scores.json"}, content
         assert (copied / "scores.parquet").read_bytes() == (finished / "scores.parquet").read_bytes(), content
 
@@ -168,7 +168,7 @@ def test_a_line_that_the_log_has_no_room_for_is_lost_without_a_word(tmp_path: Pa
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     (tmp_path / "log.txt").symlink_to("/dev/full")
-    with executor._log_file(tmp_path, SilentProgress()):
+    with executor._logging_to(tmp_path, SilentProgress()):
         executor.logger.info("a line")
     assert capfd.readouterr().err == ""
 

@@ -93,14 +93,14 @@ def test_wrong_bytes_in_packed_statements_are_noticed(tmp_path: Path, caplog) ->
 
 
 def test_answers_that_are_damaged_are_asked_for_again(tmp_path: Path, caplog) -> None:
-    from merkhet.engine._ask_step import _is_whole
+    from merkhet.engine._ask_step import _is_readable
 
     part = tmp_path / "00003.parquet"
-    assert not _is_whole(part)
+    assert not _is_readable(part)
     row = {"question_id": "q", "model": "m", "probe": "rank", "method": "pll"}
     rows = [{**row, "question_id": f"q{number}"} for number in range(200)]
     write_table(ANSWERS, _filled(make_table, rows), part)
-    assert _is_whole(part) and not caplog.records
+    assert _is_readable(part) and not caplog.records
     whole = part.read_bytes()
     places = [0, 30, len(whole) // 2, len(whole) - 1]
     for cut, place in [(True, place) for place in places] + [(False, place) for place in (*places[1:], 60)]:
@@ -110,7 +110,7 @@ def test_answers_that_are_damaged_are_asked_for_again(tmp_path: Path, caplog) ->
             part.write_bytes(whole[:place])
         else:
             flip(part, place)
-        assert not _is_whole(part), (cut, place)
+        assert not _is_readable(part), (cut, place)
         assert "00003.parquet" in caplog.text, (cut, place)
 
 

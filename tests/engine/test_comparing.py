@@ -277,7 +277,7 @@ def test_the_same_run_twice_and_runs_of_two_suites_are_refused(run: Path, tmp_pa
     with pytest.raises(InputError, match="is named twice"):
         compared(run, run.parent / "." / run.name)
     other = changed(run, tmp_path / "other", record=lambda found: found.update(suite="kmir"))
-    with pytest.raises(InputError, match=r"different suites cannot be put together \(kmir: other; quickstart: one\)"):
+    with pytest.raises(InputError, match=r"different suites cannot be combined \(kmir: other; quickstart: one\)"):
         compared(run, other)
 
 

@@ -16,7 +16,7 @@ from merkhet.analysis import ANALYSES
 from merkhet.analysis.types import Analysis
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import ENTITIES, make_table
-from merkhet.engine._analysis_step import analysis_input
+from merkhet.engine._analysis_step import make_analysis_input
 from merkhet.engine.combine_runs import combine_runs
 from merkhet.engine.run_folder import open_run
 from merkhet.engine.suite import Suite
@@ -102,10 +102,10 @@ def test_what_an_analysis_could_not_use_is_refused_before_anything_is_asked(suit
 
 def test_names_written_beside_the_questions_are_read(suite, tmp_path):
     made = run(tmp_path / "run").questions
-    assert analysis_input(made, answers=[], headline=[]).entities == {}
+    assert make_analysis_input(made, answers=[], headline=[]).entities == {}
     rows = [{"question_id": "q_1", "entities": ["New York", "Kyiv"]}, {"question_id": "q_2", "entities": []}]
     write_questions(replace(made, entities=make_table(ENTITIES, rows)), tmp_path / "named")
-    found = analysis_input(read_questions(tmp_path / "named"), answers=[], headline=[])
+    found = make_analysis_input(read_questions(tmp_path / "named"), answers=[], headline=[])
     assert found.entities == {"q_1": ("New York", "Kyiv"), "q_2": ()}
 
 

@@ -97,7 +97,7 @@ def test_a_merge_that_was_stopped_goes_on(shards, tmp_path: Path) -> None:
 
 
 def test_gaps_and_overlaps_are_refused(shards, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the shard is missing: 2/3. Ask it with 'merkhet run … --shard 2/3'"):
+    with pytest.raises(InputError, match=r"a shard is missing: 2/3; run it with 'merkhet run … --shard 2/3'"):
         merge_runs([shards[0], shards[2]], tmp_path / "merged")
     with pytest.raises(InputError, match=r"shards are missing: 1/3, 2/3"):
         merge_runs([shards[2]], tmp_path / "merged")
@@ -150,15 +150,15 @@ def test_unfinished_and_damaged_shards_are_refused_and_asked_again(ask, shards, 
     parts = copied(shards, tmp_path)
     (record,) = (parts[1] / ".merkhet" / "steps").glob("ask-frequency*.json")
     record.unlink()
-    again = r"Start its command again, and it goes on: merkhet\.run_shard"
+    again = r"start its command again to resume it: merkhet\.run_shard"
     with pytest.raises(
-        InputError, match=rf"the shard 2/3 in .*part-2 is not finished: it has no whole answers of freq.*{again}"
+        InputError, match=rf"the shard 2/3 in .*part-2 is not finished: it lacks answers of freq.*{again}"
     ):
         merge_runs(parts, tmp_path / "merged")
     ask(parts[1], 2, 3, models)
     file = next((parts[2] / ".merkhet" / "shards").glob("*.parquet"))
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(InputError, match=r"the shard 3/3 in .*part-3 is not finished: it has no whole answers of"):
+    with pytest.raises(InputError, match=r"the shard 3/3 in .*part-3 is not finished: it lacks answers of"):
         merge_runs(parts, tmp_path / "merged")
     ask(parts[2], 3, 3, models)
     (parts[0] / ".merkhet" / "steps" / "build.json").unlink()
@@ -174,20 +174,20 @@ def test_what_is_no_shard_is_refused(made_once, shards, tmp_path: Path) -> None:
     whole = shutil.copytree(small_run(made_once), tmp_path / "whole")
     (tmp_path / "empty").mkdir()
     for folder, reason in (
-        (whole, "whole is no shard of a run: it holds a whole run"),
-        (tmp_path / "empty", "empty is no shard of a run: 'merkhet run --shard' makes one"),
+        (whole, "whole is not a shard of a run: it holds a whole run"),
+        (tmp_path / "empty", "empty is not a shard of a run: 'merkhet run --shard' makes one"),
         (tmp_path / "nowhere", "there is no folder .*nowhere"),
     ):
         with pytest.raises(InputError, match=reason):
             merge_runs([*shards[:2], folder], tmp_path / "merged")
-    with pytest.raises(InputError, match=r"part-1 is one of the shards\. Choose another folder with --out"):
+    with pytest.raises(InputError, match=r"part-1 is one of the shards; choose another folder with --out"):
         merge_runs(shards, shards[0])
     with pytest.raises(InputError, match="holds other files"):
         (tmp_path / "empty" / "mine.txt").touch()
         merge_runs(shards, tmp_path / "empty")
     part = copied(shards, tmp_path)[0]
     (part / SHARD_FILE).write_text("{}")
-    with pytest.raises(InputError, match=r"shard\.json is damaged. Ask this shard again"):
+    with pytest.raises(InputError, match=r"shard\.json is damaged; run this shard again"):
         merge_runs([part, *shards[1:]], tmp_path / "merged")
 
 

@@ -158,7 +158,7 @@ def own_model(folder: Path, asked: Path, does: str) -> tuple[str, Path, list[str
 
 def test_a_block_that_workers_die_of_is_named_and_the_others_are_kept(on_ray, here, asked, tmp_path: Path) -> None:
     model, mended, order = own_model(tmp_path, asked, "dying")
-    with pytest.raises(MerkhetError, match=r"3 workers have died of block 3 of dying \(32 questions, q_") as caught:
+    with pytest.raises(MerkhetError, match=r"3 workers died of block 3 of dying \(32 questions, q_") as caught:
         on_ray(tmp_path / "run", model, workers=1)
     assert order[96] in str(caught.value)
     kept = sorted(file.name for file in (tmp_path / "run").rglob(".merkhet/work/*/*/*.parquet"))

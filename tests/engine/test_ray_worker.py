@@ -28,7 +28,7 @@ def test_what_was_learned_is_sent_to_a_worker_that_does_not_see_the_run(
     params = AskParams("gpt2, tuned", "causal", "", "auto", "rank", "rank", learned=record)
     (tuned / "learned.json").write_text(json.dumps({"fingerprint": "of another"}))
     job = AskJob(params, ModelSpec("gpt2"), tmp_path / "run", tmp_path, (record,))
-    with pytest.raises(MerkhetError, match=r"is not what gpt2, tuned has learned"):
+    with pytest.raises(MerkhetError, match=r"does not hold the trained weights of gpt2, tuned; remove that folder"):
         ray_worker.load({}, 1, job)
     (tuned / "learned.json").write_text(json.dumps({"fingerprint": fingerprint}))
     files = ray_worker.needed_files(job)
@@ -38,9 +38,9 @@ def test_what_was_learned_is_sent_to_a_worker_that_does_not_see_the_run(
     elsewhere = replace(job, folder=tmp_path / "elsewhere")
     assert not ray_worker.has_files(state, 1, str(elsewhere.folder), files)
     for name in files:
-        ray_worker.take_file(state, 1, name, (tmp_path / "run" / name).read_bytes())
+        ray_worker.receive_file(state, 1, name, (tmp_path / "run" / name).read_bytes())
     shutil.rmtree(tuned)
     ray_worker.load(state, 1, elsewhere)
     said = ray_worker.ask(state, 1, asked[:5])
     assert said["answers"]["question_id"].to_pylist() == [question.question_id for question in asked[:5]]
-    assert set(said["answers"]["model"].to_pylist()) == {"gpt2, tuned"} and said["effort"]["asked"] == 5
+    assert set(said["answers"]["model"].to_pylist()) == {"gpt2, tuned"} and said["statistics"]["questions"] == 5

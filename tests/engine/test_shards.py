@@ -14,7 +14,7 @@ from small_packs import run_small, small_pack, small_run
 import merkhet
 from merkhet.api import run_shard
 from merkhet.core.errors import InputError
-from merkhet.engine._ask_step import asked_questions
+from merkhet.engine._ask_step import select_questions
 from merkhet.engine.asker import AskParams
 from merkhet.engine.distribute.shards import Shard, parse_shard, strip_shard_option
 from merkhet.engine.run_files import SHARD_FILE
@@ -53,7 +53,7 @@ def test_each_question_is_asked_by_one_shard_alone(ask, made_once, tmp_path: Pat
 def test_shares_are_whole_blocks_and_make_up_the_whole(asked_folder: Path, count: int, kind: str) -> None:
     def blocks(shard: tuple[int, int] | None) -> list[tuple[str, ...]]:
         params = AskParams("model", kind, "", "auto", "rank", "rank", shard=shard)
-        found = asked_questions(asked_folder, params, Path())
+        found = select_questions(asked_folder, params, Path())
         return [tuple(question.question_id for question in block) for block in found.blocks]
 
     whole = blocks(None)
@@ -75,32 +75,32 @@ def test_a_shard_is_reused_and_says_what_it_is(ask, tmp_path: Path) -> None:
     before = {file: file.stat().st_mtime_ns for file in (folder / ".merkhet" / "shards").iterdir()}
     ask(tmp_path / "one", "1/2", "random")
     assert before == {file: file.stat().st_mtime_ns for file in before}
-    with pytest.raises(InputError, match=r"is no finished run; it is a shard of one: .*merkhet merge"):
+    with pytest.raises(InputError, match=r"is not a finished run; it is a shard: .*merkhet merge"):
         merkhet.open_run(folder)
 
 
 def test_another_shard_is_not_asked_in_the_same_folder(ask, tmp_path: Path) -> None:
     ask(tmp_path / "one", "1/2", "random")
-    with pytest.raises(InputError, match=r"one holds the shard 1/2 of a run\. Choose another folder"):
+    with pytest.raises(InputError, match=r"one holds the shard 1/2 of a run; choose another folder"):
         ask(tmp_path / "one", "2/2", "random")
 
 
 def test_what_is_no_shard_is_refused() -> None:
     for text, reason in (
-        ("0/8", "counted from 1"),
+        ("0/8", "numbered from 1/8 to 8/8"),
         ("9/8", "there is no shard 9/8"),
         ("0/0", "there is no shard 0/0"),
-        ("3", "written as 3/8"),
-        ("a/b", "written as 3/8"),
-        ("-1/2", "written as 3/8"),
-        ("/", "written as 3/8"),
+        ("3", "must have the form 3/8"),
+        ("a/b", "must have the form 3/8"),
+        ("-1/2", "must have the form 3/8"),
+        ("/", "must have the form 3/8"),
     ):
         with pytest.raises(InputError, match=reason):
             parse_shard(text)
 
 
 def test_a_study_that_learns_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"something is learned.*--set learning=null.*--engine ray"):
+    with pytest.raises(InputError, match=r"this study trains a model.*--set learning=null.*--engine ray"):
         run_shard("lama-tk", "1/2", settings=["learning.learner=memorize"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -101,7 +101,9 @@ def test_another_split_may_be_asked_and_one_that_is_not_there_is_refused(kmir_fe
     settings = ["options.split=dev", "report=none"]
     run = merkhet.run("kmir", data=kmir_few, models=["random"], limit=5, settings=settings, out=tmp_path / "dev")
     assert set(run.questions.questions["split"].to_pylist()) == {"dev"}
-    with pytest.raises(InputError, match="no questions of the split 'final'; there are: dev, test, train"):
+    with pytest.raises(
+        InputError, match=r"no questions of the split 'final' \(options.split\), only of dev, test, train"
+    ):
         merkhet.run("kmir", data=kmir_few, models=["random"], settings=["options.split=final"], out=tmp_path / "final")
 
 

@@ -49,7 +49,7 @@ def explore(
 
     opened = open_run(run)
     for name in ("questions.parquet", "answers.parquet", "candidates.parquet", "facts.parquet"):
-        opened.whole(name)
+        opened.verified_file(name)
     players = [*_of_run(opened, trust_remote_code), *_further(model or (), trust_remote_code)]
     card = opened.record.get("card") or {}
     title = str((opened.study.title if _has_study(opened) else None) or card.get("title") or opened.folder.name)

@@ -31,7 +31,7 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class AnalysisParams:
-    """The analyses to make, and their options."""
+    """Parameters of the analysis step."""
 
     findings: FindingsParams
     analyses: tuple[str, ...]
@@ -46,9 +46,9 @@ class AnalysisParams:
 
 
 def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
-    """Write analyses.json: a list of what each analysis found; one that has nothing to say is left out."""
+    """Run the suite's analyses and write analyses.json."""
     params, folder = context.params, context.folder
-    given = analysis_input(
+    inputs = make_analysis_input(
         read_questions(folder),
         answers=scoring_rows(read_table(ANSWERS, folder / "answers.parquet")),
         scores=read_table(SCORES, folder / "scores.parquet").to_pylist(),
@@ -56,25 +56,25 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
         baselines=frozenset(params.findings.baselines),
         seed=params.findings.seed,
         premise_settings=read_premise_labels(context),
-        training_records=_learned(context),
+        training_records=_training_records(context),
         unusable_is_wrong=params.findings.scoring.unusable_is_wrong,
         average_over=params.findings.scoring.average_over,
     )
-    given = replace(given, options=resolve_option_paths(params.options, params.analyses, context.home))
-    write_json(folder / "analyses.json", run_analyses(params.analyses, given, context.home))
+    inputs = replace(inputs, options=resolve_option_paths(params.options, params.analyses, context.home))
+    write_json(folder / "analyses.json", run_analyses(params.analyses, inputs, context.home))
 
 
-def _learned(context: StepContext[AnalysisParams, Nothing]) -> list[dict[str, Any]]:
+def _training_records(context: StepContext[AnalysisParams, Nothing]) -> list[dict[str, Any]]:
     """Collect the training records of a run: model, task, loss, epochs and learning curve."""
     records = [name for name in context.step.inputs if name.endswith("/learned.json")]
-    found = []
-    for name, about in zip(records, context.params.trained, strict=True):
+    trainings = []
+    for name, trained in zip(records, context.params.trained, strict=True):
         record = read_json(context.folder / name)
-        kinds = ", ".join(kind for kind in about.kinds if kind != "soft")
-        found.append(
+        kinds = ", ".join(kind for kind in trained.kinds if kind != "soft")
+        trainings.append(
             {
-                "model": about.model,
-                "task": f"{about.task} ({kinds})" if kinds else about.task,
+                "model": trained.model,
+                "task": f"{trained.task} ({kinds})" if kinds else trained.task,
                 "loss": record["settings"].get("loss"),
                 "epochs": record.get("epochs", []),
                 "kept_epoch": record.get("kept_epoch"),
@@ -82,11 +82,11 @@ def _learned(context: StepContext[AnalysisParams, Nothing]) -> list[dict[str, An
                 "curve": record.get("curve", []),
             }
         )
-    return found
+    return trainings
 
 
-def analysis_input(questions: QuestionSet, **rest: Any) -> AnalysisInput:
-    """What analyses get, from a question set and the rest of a run."""
+def make_analysis_input(questions: QuestionSet, **fields: Any) -> AnalysisInput:
+    """Make the input of analyses from a question set and the other fields of :class:`AnalysisInput`."""
     return AnalysisInput(
         questions=questions.questions.to_pylist(),
         questions_by_id=questions.by_id(),
@@ -94,11 +94,11 @@ def analysis_input(questions: QuestionSet, **rest: Any) -> AnalysisInput:
         facts=questions.facts.select(["fact_id", "subject", "object", "domain"]).to_pylist(),
         data_card=questions.about,
         entities={row["question_id"]: tuple(row["entities"]) for row in questions.entities.to_pylist()},
-        **rest,
+        **fields,
     )
 
 
-def run_analyses(names: Sequence[str], given: AnalysisInput, home: Path | None = None) -> list[dict[str, Any]]:
-    """What each analysis found, as JSON."""
-    found = (ANALYSES.get(name, home)(given) for name in names)
-    return [analysis.as_json() for analysis in found if analysis is not None]
+def run_analyses(names: Sequence[str], inputs: AnalysisInput, home: Path | None = None) -> list[dict[str, Any]]:
+    """Run analyses and encode their results as JSON, without those that have nothing to report."""
+    analyses = (ANALYSES.get(name, home)(inputs) for name in names)
+    return [analysis.as_json() for analysis in analyses if analysis is not None]

@@ -1,4 +1,4 @@
-"""The step that asks: questions in blocks, each block's answers on disk before the next is asked."""
+"""The step that asks a model, block by block, with the answers to each block written before the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
 from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, make_table, read_table, write_table
-from merkhet.engine.asker import Asker, AskJob, AskParams, AskRuntime, Effort
+from merkhet.engine.asker import Asker, AskJob, AskParams, AskRuntime, AskStatistics
 from merkhet.engine.plan import StepContext
 from merkhet.engine.run_files import read_json
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
@@ -27,26 +27,30 @@ from merkhet.training.artifact import read_artifact
 
 logger = logging.getLogger("merkhet.engine")
 
-EFFORT = "effort.json"
-"""What asking took, in the folder of unfinished work: where all answers are there already, no model is loaded."""
-SMALLEST_BLOCK = 32
-SMALLEST_BLOCK_OF_SENSES = 128
-SMALLEST_BLOCK_OF_CHAT = 4096
-"""An endpoint's replies are kept one by one; between blocks it would wait for the slowest of them."""
-MOST_BLOCKS = 256
+STATISTICS_FILE = "effort.json"
+"""File of the asking statistics in the work folder; without it, a resumed step would have to load the model."""
+MIN_BLOCK = 32
+MIN_SENSE_BLOCK = 128
+MIN_CHAT_BLOCK = 4096
+"""Large, because replies of an endpoint are cached one by one, and every block waits for its slowest reply."""
+MAX_BLOCKS = 256
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The questions of a step: every one of the run, those that are asked, and these in blocks."""
+class QuestionBlocks:
+    """The questions of an asking step."""
 
-    found: QuestionSet
-    every: Sequence[Question]
+    question_set: QuestionSet
+    """All questions of the run, with their companions."""
+    run_questions: Sequence[Question]
+    """All questions of the run, in the order in which they are asked."""
     questions: Sequence[Question]
+    """Questions that the step asks."""
     blocks: Sequence[Sequence[Question]]
+    """The same in blocks."""
 
     def parts(self, work: Path) -> list[Path]:
-        """Where the answers to each block are kept until all are there."""
+        """Return the file of each block's answers in the work folder."""
         return [work / f"{number:05d}.parquet" for number in range(len(self.blocks))]
 
 
@@ -57,53 +61,53 @@ def ask(context: StepContext[AskParams, AskRuntime]) -> None:
     computes what an undisturbed process would. The model is loaded only if a block has no answers yet.
     """
     params = context.params
-    asked = asked_questions(context.folder, params, context.home)
-    parts = asked.parts(context.work)
-    job = _job(context)
-    left = [number for number, part in enumerate(parts) if not _is_whole(part)]
+    selection = select_questions(context.folder, params, context.home)
+    parts = selection.parts(context.work)
+    job = _make_job(context)
+    missing = [number for number, part in enumerate(parts) if not _is_readable(part)]
 
-    def begin() -> None:
-        done = len(asked.questions) - sum(len(asked.blocks[number]) for number in left)
-        context.progress.start(params.name, len(asked.questions), "questions")
+    def on_start() -> None:
+        done = len(selection.questions) - sum(len(selection.blocks[number]) for number in missing)
+        context.progress.start(params.name, len(selection.questions), "questions")
         context.progress.advance(params.name, done)
 
-    if left:
-        effort = _ask_blocks(context, job, asked, left, begin)
+    if missing:
+        statistics = _ask_blocks(context, job, selection, missing, on_start)
         context.progress.finish(params.name)
-        write_json(context.work / EFFORT, asdict(effort))
-    answers_file, about_file = context.step.outputs
-    _write_about(context, job, len(asked.questions), context.folder / about_file)
+        write_json(context.work / STATISTICS_FILE, asdict(statistics))
+    answers_file, record_file = context.step.outputs
+    _write_model_record(context, job, len(selection.questions), context.folder / record_file)
     tables = [pq.read_table(part) for part in parts] or [make_table(ANSWERS, [])]
     write_table(ANSWERS, pa.concat_tables(tables), context.folder / answers_file)
 
 
-def asked_questions(folder: Path, params: AskParams, home: Path) -> Asked:
+def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlocks:
     """Select the questions that a step asks from those in a run's folder."""
-    found = read_questions(folder)
-    every = sorted(found.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
-    questions = [question for question in every if is_asked(question, params.tasks, params.kinds)]
-    compares = getattr(PROBES.get(params.probe, home), "compares_senses", False)
-    if params.divided:
-        questions = [question for question in questions if bool(question.words) == compares]
-    talks = params.kind == CHAT_KIND
-    smallest = SMALLEST_BLOCK_OF_SENSES if compares else SMALLEST_BLOCK
-    size = max(SMALLEST_BLOCK_OF_CHAT if talks else smallest, -(-len(questions) // MOST_BLOCKS))
+    question_set = read_questions(folder)
+    run_questions = sorted(question_set.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
+    questions = [question for question in run_questions if is_selected(question, params.tasks, params.kinds)]
+    compares_senses = getattr(PROBES.get(params.probe, home), "compares_senses", False)
+    if params.matching_form_only:
+        questions = [question for question in questions if bool(question.words) == compares_senses]
+    is_chat = params.kind == CHAT_KIND
+    min_block = MIN_SENSE_BLOCK if compares_senses else MIN_BLOCK
+    size = max(MIN_CHAT_BLOCK if is_chat else min_block, -(-len(questions) // MAX_BLOCKS))
     if params.shard:
         number, count = params.shard
         # Whole blocks are dealt, so that each is read as it would be in one process; endpoints read one by one.
-        dealt = list(_in_blocks(questions, smallest if talks else size))
+        dealt = list(_in_blocks(questions, min_block if is_chat else size))
         questions = [question for block in dealt[number - 1 :: count] for question in block]
-    return Asked(found, every, questions, list(_in_blocks(questions, size)))
+    return QuestionBlocks(question_set, run_questions, questions, list(_in_blocks(questions, size)))
 
 
-def _is_whole(part: Path) -> bool:
-    """Whether the answers to a block are there; those in a file that a power cut has damaged are asked for again."""
+def _is_readable(part: Path) -> bool:
+    """Check that the answers to a block can be read; a file that a power cut has damaged is asked again."""
     if not part.is_file():
         return False
     try:
         read_table(ANSWERS, part)
     except InputError:
-        logger.warning("%s, unfinished work, was damaged: its questions are asked again", part.name)
+        logger.warning("%s (unfinished work) is damaged; its questions are asked again", part.name)
         return False
     return True
 
@@ -112,10 +116,13 @@ def _in_blocks(questions: Sequence[Question], size: int) -> Iterable[Sequence[Qu
     return (questions[start : start + size] for start in range(0, len(questions), size))
 
 
-def is_asked(question: Question, tasks: Sequence[str] | None, kinds: Sequence[str] | None) -> bool:
-    """Whether a question is of one of these tasks (if any is named) and of one of these kinds of templates.
+def is_selected(question: Question, tasks: Sequence[str] | None, kinds: Sequence[str] | None) -> bool:
+    """Check whether a question has one of the tasks and one of the kinds of templates.
 
-    Where no kind is named, soft templates are left out: only a model that has learned them can read them.
+    Args:
+        question: The question.
+        tasks: Tasks; all if empty.
+        kinds: Kinds of templates; all but soft ones if empty, because only a model trained on those can read them.
     """
     if tasks and question.task not in tasks:
         return False
@@ -123,13 +130,15 @@ def is_asked(question: Question, tasks: Sequence[str] | None, kinds: Sequence[st
     return kind in kinds if kinds else "soft" not in kind.split("-")
 
 
-def _job(context: StepContext[AskParams, AskRuntime]) -> AskJob:
+def _make_job(context: StepContext[AskParams, AskRuntime]) -> AskJob:
     params = context.params
     examples: tuple[Question, ...] = ()
     if params.options.get("shots"):
-        found = read_questions(context.folder / TRAINING_FILE)
-        training = QuestionSet(found.questions.filter(pc.equal(found.questions["split"], "train")), found.candidates)
-        examples = tuple(one for one in training.as_questions() if is_asked(one, None, None))
+        training_set = read_questions(context.folder / TRAINING_FILE)
+        training = QuestionSet(
+            training_set.questions.filter(pc.equal(training_set.questions["split"], "train")), training_set.candidates
+        )
+        examples = tuple(question for question in training.as_questions() if is_selected(question, None, None))
     learned = read_artifact(context.folder / params.learned) if params.learned else None
     artifacts = tuple(name for name in context.step.inputs if name.endswith("learned.json"))
     return AskJob(params, context.runtime.model, context.folder, context.home, artifacts, examples, learned)
@@ -138,40 +147,40 @@ def _job(context: StepContext[AskParams, AskRuntime]) -> AskJob:
 def _ask_blocks(
     context: StepContext[AskParams, AskRuntime],
     job: AskJob,
-    asked: Asked,
-    left: Sequence[int],
-    begin: Callable[[], None],
-) -> Effort:
-    """Ask the blocks that have no answers yet: on workers, where the step says so and the model can go there.
+    selection: QuestionBlocks,
+    missing: Sequence[int],
+    on_start: Callable[[], None],
+) -> AskStatistics:
+    """Ask the blocks without answers: on workers if the step has an engine and the model can be loaded there.
 
-    ``begin`` is called when a model is loaded and the first of them can be asked.
+    ``on_start`` is called when a model is loaded and the first block can be asked.
     """
     resolved, engine = job.resolved(), context.runtime.engine
     if engine is not None:
-        why_here = reason_to_stay_local(resolved)
-        if why_here is None:
+        reason = reason_to_stay_local(resolved)
+        if reason is None:
             from merkhet.engine.distribute._ray_asking import ask_on_ray
 
-            return ask_on_ray(context, engine, job, asked, left, begin)
-        logger.info("%s is asked by this process and not on Ray: %s", resolved.name, why_here)
+            return ask_on_ray(context, engine, job, selection, missing, on_start)
+        logger.info("%s is asked in this process and not on Ray: %s", resolved.name, reason)
         if resolved.kind not in ("baseline", "predictions"):
-            context.progress.say(f"  {resolved.name}: asked from here, not on Ray: {why_here}")
+            context.progress.say(f"  {resolved.name}: asked from here, not on Ray: {reason}")
     if resolved.path is not None:
         context.progress.say(f"  {resolved.name}: loading")
     asker = Asker(job, resolved, lambda count: context.progress.advance(context.params.name, count))
     if isinstance(asker.model, NeedsAllQuestions):
-        asker.model.prepare(asked.every, asked.found.frequencies.to_pylist())
-    begin()
-    parts = asked.parts(context.work)
-    for number in left:
-        write_table(ANSWERS, asker.ask(asked.blocks[number]), parts[number])
-    return asker.effort
+        asker.model.prepare(selection.run_questions, selection.question_set.frequencies.to_pylist())
+    on_start()
+    parts = selection.parts(context.work)
+    for number in missing:
+        write_table(ANSWERS, asker.ask(selection.blocks[number]), parts[number])
+    return asker.statistics
 
 
 def reason_to_stay_local(resolved: ResolvedModel) -> str | None:
-    """Why a model cannot be asked on workers; None if it can.
+    """Return why a model cannot be asked on workers; None if it can.
 
-    What a worker can find by itself goes there: files of a model, and a model that a user's module makes.
+    A worker can load the files of a model, and a model that a user's module makes.
     """
     if resolved.path is not None:
         return None
@@ -184,10 +193,10 @@ def reason_to_stay_local(resolved: ResolvedModel) -> str | None:
     return None
 
 
-def _write_about(context: StepContext[AskParams, AskRuntime], job: AskJob, count: int, file: Path) -> None:
-    """What is known of the model, beside its answers."""
+def _write_model_record(context: StepContext[AskParams, AskRuntime], job: AskJob, count: int, path: Path) -> None:
+    """Write the record of the model beside its answers."""
     learned, params = job.learned, context.params
-    about: dict[str, Any] = {
+    record: dict[str, Any] = {
         "name": params.name,
         "kind": params.kind,
         "source": context.runtime.source,
@@ -196,9 +205,9 @@ def _write_about(context: StepContext[AskParams, AskRuntime], job: AskJob, count
         "questions": count,
     }
     if learned:
-        about["learned"] = dict(learned.record)
-    if (context.work / EFFORT).is_file():
-        effort = read_json(context.work / EFFORT)
-        about |= Effort(**effort).lines()
-        about |= {"effort": effort} if params.shard else {}
-    write_json(file, about)
+        record["learned"] = dict(learned.record)
+    if (context.work / STATISTICS_FILE).is_file():
+        statistics = read_json(context.work / STATISTICS_FILE)
+        record |= AskStatistics(**statistics).as_record()
+        record |= {"effort": statistics} if params.shard else {}
+    write_json(path, record)

@@ -1,4 +1,4 @@
-"""Tables of several runs put together: models told apart, questions once, all of the same suite."""
+"""The tables of several runs of one suite as one collection."""
 
 from __future__ import annotations
 
@@ -19,117 +19,126 @@ from merkhet.questions.question_files import QuestionSet
 
 
 @dataclass(frozen=True)
-class Together:
-    """Runs as one. ``labels`` name each run shortly, ``repeated`` are the models that are in more than one."""
+class RunCollection:
+    """Runs of one suite, with unique names for their models."""
 
     runs: tuple[Run, ...]
     labels: tuple[str, ...]
+    """Short name of each run."""
     repeated: frozenset[str]
+    """Models that occur in more than one run."""
 
-    def name(self, model: str, place: int) -> str:
-        """How a model of the run at this place is called: with the run's name where several runs have it."""
-        return f"{model} ({self.labels[place]})" if model in self.repeated else model
+    def name(self, model: str, run_index: int) -> str:
+        """Return the name of a run's model in the collection: with the run's label if several runs have it."""
+        return f"{model} ({self.labels[run_index]})" if model in self.repeated else model
 
     @cached_property
-    def asked(self) -> QuestionSet:
-        """The questions of all runs, each once."""
+    def questions(self) -> QuestionSet:
+        """The questions of all runs, without duplicates."""
         return QuestionSet(
-            distinct([run.questions.questions for run in self.runs], "question_id"),
-            distinct([run.questions.candidates for run in self.runs], "candidate_set"),
+            concat_distinct([run.questions.questions for run in self.runs], "question_id"),
+            concat_distinct([run.questions.candidates for run in self.runs], "candidate_set"),
         )
 
     @cached_property
     def scores(self) -> pa.Table:
         """The scores of all runs."""
-        parts = [self._named(run.scores, place) for place, run in enumerate(self.runs)]
+        parts = [self._rename_models(run.scores, run_index) for run_index, run in enumerate(self.runs)]
         return pa.concat_tables(parts, promote_options="default")
 
     @cached_property
     def answers(self) -> pa.Table:
         """The answers of all runs."""
-        return pa.concat_tables([self._named(run.answers, place) for place, run in enumerate(self.runs)])
+        return pa.concat_tables(
+            [self._rename_models(run.answers, run_index) for run_index, run in enumerate(self.runs)]
+        )
 
     @cached_property
-    def records(self) -> list[dict[str, Any]]:
-        """What is known of every model, under the name that it has here."""
+    def model_records(self) -> list[dict[str, Any]]:
+        """The records of all models, under their names in the collection."""
         return [
-            {**model, "name": self.name(model["name"], place)}
-            for place, run in enumerate(self.runs)
+            {**model, "name": self.name(model["name"], run_index)}
+            for run_index, run in enumerate(self.runs)
             for model in run.record.get("models", [])
         ]
 
     @property
     def baselines(self) -> frozenset[str]:
         """The names of the baselines."""
-        return frozenset(record["name"] for record in self.records if record.get("kind") == "baseline")
+        return frozenset(record["name"] for record in self.model_records if record.get("kind") == "baseline")
 
     @property
     def headline(self) -> list[dict[str, str]]:
-        """Tasks with their metrics, as any of the runs has them."""
+        """Tasks and metrics of the headlines of all runs."""
         entries = [(entry["task"], entry["metric"]) for run in self.runs for entry in run.record["card"]["headline"]]
         return [{"task": task, "metric": metric} for task, metric in dict.fromkeys(entries)]
 
     @property
     def metrics(self) -> list[tuple[str, Metric]]:
-        """The same as functions; what is no metric of merkhet is left out."""
-        return [(one["task"], get_metric(one["metric"])) for one in self.headline if is_metric(one["metric"])]
+        """The headline with loaded metrics, without metrics that merkhet does not have."""
+        return [(entry["task"], get_metric(entry["metric"])) for entry in self.headline if is_metric(entry["metric"])]
 
     @property
     def card(self) -> dict[str, Any]:
-        """The suite's card, with the headline of all."""
+        """The suite's card, with the headline of all runs."""
         return {**self.runs[0].record["card"], "headline": self.headline}
 
     @property
     def memorized(self) -> bool:
-        """Whether the models of all runs stored what they were asked."""
+        """Whether all runs are memorizing runs."""
         return all("recalls" in run.record for run in self.runs)
 
-    def _named(self, table: pa.Table, place: int) -> pa.Table:
-        own = pc.unique(table["model"])
-        names = pa.array([self.name(model, place) for model in own.to_pylist()], pa.string())
+    def _rename_models(self, table: pa.Table, run_index: int) -> pa.Table:
+        models = pc.unique(table["model"])
+        names = pa.array([self.name(model, run_index) for model in models.to_pylist()], pa.string())
         renamed = (
-            names.take(pc.index_in(table["model"], value_set=own).combine_chunks()) if len(own) else table["model"]
+            names.take(pc.index_in(table["model"], value_set=models).combine_chunks())
+            if len(models)
+            else table["model"]
         )
         return table.set_column(table.column_names.index("model"), "model", renamed)
 
 
-def put_together(runs: Sequence[Run]) -> Together:
-    """Runs of one suite as one; refuses those of several suites, and a run that is named twice."""
+def collect_runs(runs: Sequence[Run]) -> RunCollection:
+    """Collect runs of one suite.
+
+    Raises:
+        InputError: The runs are of different suites, or one is named twice.
+    """
     labels = run_labels([run.folder for run in runs])
     by_suite: dict[str, list[str]] = {}
     for label, run in zip(labels, runs, strict=True):
         by_suite.setdefault(run.record["suite"], []).append(label)
     if len(by_suite) > 1:
-        named = "; ".join(f"{suite}: {', '.join(own)}" for suite, own in sorted(by_suite.items()))
-        raise InputError(f"runs of different suites cannot be put together ({named}); name runs of one suite")
-    there = [pc.unique(run.scores["model"]).to_pylist() for run in runs]
-    counts = Counter(model for models in there for model in models)
-    return Together(tuple(runs), labels, frozenset(name for name, count in counts.items() if count > 1))
+        suites = "; ".join(f"{suite}: {', '.join(names)}" for suite, names in sorted(by_suite.items()))
+        raise InputError(f"runs of different suites cannot be combined ({suites}); name runs of one suite")
+    counts = Counter(model for run in runs for model in pc.unique(run.scores["model"]).to_pylist())
+    return RunCollection(tuple(runs), labels, frozenset(name for name, count in counts.items() if count > 1))
 
 
 def run_labels(folders: Sequence[Path]) -> tuple[str, ...]:
-    """A short name for each run's folder: its last part, or as many parts as tell them apart."""
-    whole = [folder.resolve() for folder in folders]
-    twice = next((folder for place, folder in enumerate(folders) if whole[place] in whole[:place]), None)
-    if twice is not None:
-        raise InputError(f"the run {twice} is named twice; name each run once")
-    labels = [folder.name for folder in whole]
+    """Label each run by the last part of its path, or by as many parts as make the labels unique."""
+    paths = [folder.resolve() for folder in folders]
+    repeated = next((folder for index, folder in enumerate(folders) if paths[index] in paths[:index]), None)
+    if repeated is not None:
+        raise InputError(f"the run {repeated} is named twice; name each run once")
+    labels = [path.name for path in paths]
     depth = 1
     while len(set(labels)) < len(labels):
         depth += 1
         labels = [
-            "/".join(folder.parts[-depth:]) if labels.count(label) > 1 else label
-            for folder, label in zip(whole, labels, strict=True)
+            "/".join(path.parts[-depth:]) if labels.count(label) > 1 else label
+            for path, label in zip(paths, labels, strict=True)
         ]
     return tuple(labels)
 
 
-def distinct(tables: Sequence[pa.Table], key: str) -> pa.Table:
-    """The rows of all tables, the first of each key."""
-    together = pa.concat_tables(tables)
+def concat_distinct(tables: Sequence[pa.Table], key: str) -> pa.Table:
+    """Concatenate tables and keep the first row of each key."""
+    combined = pa.concat_tables(tables)
     if len(tables) == 1:
-        return together
-    first: dict[str, int] = {}
-    for row, identity in enumerate(together[key].to_pylist()):
-        first.setdefault(identity, row)
-    return together.take(pa.array(sorted(first.values()), pa.int64()))
+        return combined
+    first_rows: dict[str, int] = {}
+    for row, identity in enumerate(combined[key].to_pylist()):
+        first_rows.setdefault(identity, row)
+    return combined.take(pa.array(sorted(first_rows.values()), pa.int64()))

@@ -1,4 +1,4 @@
-"""The steps that change a model: it learns from questions of a task, or from a text, and is saved within the run."""
+"""Steps that train a model on questions or continue its pre-training on a corpus."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
-from merkhet.engine._ask_step import is_asked
+from merkhet.engine._ask_step import is_selected
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.plan import StepContext
 from merkhet.models.loading import load_model
@@ -27,7 +27,7 @@ logger = logging.getLogger("merkhet.engine")
 
 @dataclass(frozen=True)
 class TrainParams:
-    """What a model is trained on, and how."""
+    """Parameters of a training on questions."""
 
     name: str
     """Name of the trained model in tables."""
@@ -49,7 +49,7 @@ class TrainParams:
 
 @dataclass(frozen=True)
 class PretrainParams:
-    """How a masked model's pre-training is continued."""
+    """Parameters of continued pre-training."""
 
     name: str
     kind: str
@@ -64,10 +64,12 @@ class PretrainParams:
 
 @dataclass(frozen=True)
 class PretrainRuntime(ModelRuntime):
-    """Where the model and the corpus are, and how processes share the work."""
+    """Location of the model and the corpus, and settings of the processes."""
 
     corpus: str
+    """Path of the corpus."""
     processes: Mapping[str, Any]
+    """Settings that do not affect the result."""
 
 
 def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
@@ -76,16 +78,16 @@ def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
     The first output is the record, learned.json; the weights lie beside it.
     """
     params = context.params
-    found = read_questions(context.folder / TRAINING_FILE)
-    training, dev = (_questions(found, split, params.task, params.kinds) for split in ("train", "dev"))
+    question_set = read_questions(context.folder / TRAINING_FILE)
+    training, dev = (_select_questions(question_set, split, params.task, params.kinds) for split in ("train", "dev"))
     if not training:
         of_task = f" of the task {params.task}" if params.task else ""
-        raise InputError(f"there are no training questions{of_task} to tune {params.name} on; ask it untuned")
+        raise InputError(f"there are no training questions{of_task} to tune {params.name} on; ask it without training")
     learner: Learner = LEARNERS.get(params.learner, context.home)
     resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
     context.progress.say(f"  {params.name}: learning from {len(training)} questions")
     model = load_model(resolved)
-    more = {"start": [context.folder / file for file in params.start]} if params.start else {}
+    extra = {"start": [context.folder / file for file in params.start]} if params.start else {}
     learned = learner(
         model,
         training,
@@ -94,7 +96,7 @@ def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
         settings=params.settings,
         seed=params.seed,
         progress=context.progress,
-        **more,
+        **extra,
     )
     logger.info("%s has learned: %s", params.name, dict(learned.record))
 
@@ -109,7 +111,7 @@ def pretrain(context: StepContext[PretrainParams, PretrainRuntime]) -> None:
     params, corpus = context.params, Path(context.runtime.corpus)
     resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
     if corpus_digest(corpus) != params.corpus:
-        raise MerkhetError(f"the corpus {corpus.name} has changed since this run was planned; start it again")
+        raise MerkhetError(f"the corpus {corpus.name} has changed since this run was planned; start the run again")
     context.progress.say(f"  {params.name}: {params.settings['steps']} steps of pre-training on {corpus.name}")
     learned = train(
         load_model(resolved),
@@ -133,13 +135,17 @@ def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedMode
     """
     resolved = resolve_model(spec, home)
     if resolved.fingerprint != fingerprint:
-        raise MerkhetError(f"the weights of {resolved.name} have changed since this run was planned; start it again")
+        raise MerkhetError(
+            f"the weights of {resolved.name} have changed since this run was planned; start the run again"
+        )
     return resolved
 
 
-def _questions(found: QuestionSet, split: str, task: str | None, kinds: Sequence[str] | None = None) -> list[Question]:
-    chosen = pc.equal(found.questions["split"], split)
+def _select_questions(
+    question_set: QuestionSet, split: str, task: str | None, kinds: Sequence[str] | None = None
+) -> list[Question]:
+    is_chosen = pc.equal(question_set.questions["split"], split)
     if task:
-        chosen = pc.and_(chosen, pc.equal(found.questions["task"], task))
-    some = QuestionSet(found.questions.filter(chosen), found.candidates)
-    return [question for question in some.as_questions() if is_asked(question, None, kinds)]
+        is_chosen = pc.and_(is_chosen, pc.equal(question_set.questions["task"], task))
+    subset = QuestionSet(question_set.questions.filter(is_chosen), question_set.candidates)
+    return [question for question in subset.as_questions() if is_selected(question, None, kinds)]

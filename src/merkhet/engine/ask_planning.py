@@ -231,7 +231,7 @@ def make_ask_step(
         identity=part_identity(choice.probe, resolved.home),
         methods=tuple(wanted[:methods]),
         options={**seed, **choice.options},
-        divided=len({one.probe == COMPARE for one in resolved.study.probes}) > 1,
+        matching_form_only=len({one.probe == COMPARE for one in resolved.study.probes}) > 1,
         tasks=tuple(tasks),
         kinds=tuple(kinds),
         soft=tuple(soft),

@@ -1,4 +1,4 @@
-"""A loaded model with the probe that it is asked by: what asks a block of questions, in this process or on a worker."""
+"""A loaded model with its probe, which asks blocks of questions in this process or on a worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger("merkhet.engine")
 
 @dataclass(frozen=True)
 class AskParams:
-    """What is asked of which model."""
+    """Parameters of an asking step."""
 
     name: str
     """Name of the model in tables."""
@@ -45,8 +45,8 @@ class AskParams:
     """Methods of the probe; the model's usual one if empty."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the probe, as the study has them."""
-    divided: bool = False
-    """Whether only questions of the probe's own form are asked: senses to ``compare``, all others to other probes."""
+    matching_form_only: bool = False
+    """Whether to ask only questions of the probe's form: word senses by ``compare``, all others by other probes."""
     tasks: tuple[str, ...] = ()
     """Tasks to ask; all if empty."""
     kinds: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class AskParams:
 
 @dataclass(frozen=True)
 class ModelRuntime:
-    """Where a step finds its model."""
+    """Location of a step's model."""
 
     model: ModelSpec
     source: str
@@ -71,9 +71,10 @@ class ModelRuntime:
 
 @dataclass(frozen=True)
 class AskRuntime(ModelRuntime):
-    """Where a model is, and where it is asked."""
+    """Location of a model, and the engine that asks it."""
 
     engine: AskEngine | None = None
+    """Cluster that asks; None for this process."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class AskJob:
         return bind_options(probe, options)
 
     def resolved(self) -> ResolvedModel:
-        """Return the model with the weights that it was planned with, or that were learned.
+        """Return the model with the weights that were planned, or those of its training.
 
         Raises:
             MerkhetError: The weights have changed since.
@@ -111,65 +112,88 @@ class AskJob:
             resolved = resolve_model(spec, self.home)
             if resolved.fingerprint != params.fingerprint:
                 raise MerkhetError(
-                    f"the weights of {resolved.name} have changed since this run was planned; start it again"
+                    f"the weights of {resolved.name} have changed since this run was planned; start the run again"
                 )
             return resolved
         name, kind = params.name, params.kind
-        own = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
-        resolved = resolve_model(own)
-        if resolve_model(own.with_default_reading).fingerprint != learned.fingerprint:
-            raise MerkhetError(f"{learned.folder} is not what {name} has learned. Remove that folder, and start again.")
+        trained = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
+        resolved = resolve_model(trained)
+        if resolve_model(trained.with_default_reading).fingerprint != learned.fingerprint:
+            raise MerkhetError(
+                f"{learned.folder} does not hold the trained weights of {name}; remove that folder and start the run "
+                "again"
+            )
         return resolved
 
 
 @dataclass
-class Effort:
-    """What is known of a model that was asked, and how long it took; for the record of a run."""
+class AskStatistics:
+    """Description of a model that was asked, with times and counts, for the record of a run."""
 
-    described: Mapping[str, Any] = field(default_factory=dict)
-    loading: float = 0.0
-    asking: float = 0.0
-    asked: int = 0
-    work: dict[str, int] = field(default_factory=dict)
-    more: dict[str, Any] = field(default_factory=dict)
+    description: Mapping[str, Any] = field(default_factory=dict)
+    """What the model says of itself."""
+    loading_seconds: float = 0.0
+    asking_seconds: float = 0.0
+    questions: int = 0
+    """Number of questions asked."""
+    counters: dict[str, int] = field(default_factory=dict)
+    """The model's counts of computed rows and the like."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Further keys of the record."""
 
-    def lines(self) -> dict[str, Any]:
-        """The same as a record has it."""
-        rate = round(self.asked / self.asking, 2) if self.asking else 0.0
-        times = {"loading_seconds": round(self.loading, 3), "seconds": round(self.asking, 3)}
-        return {**self.described, **times, "questions_per_second": rate, **self.work, **self.more}
+    def as_record(self) -> dict[str, Any]:
+        """Encode for the model's record."""
+        rate = round(self.questions / self.asking_seconds, 2) if self.asking_seconds else 0.0
+        times = {"loading_seconds": round(self.loading_seconds, 3), "seconds": round(self.asking_seconds, 3)}
+        return {**self.description, **times, "questions_per_second": rate, **self.counters, **self.extra}
 
 
-def put_together(efforts: Sequence[Effort], **more: Any) -> Effort:
-    """The efforts of several processes as one: times and counts added up, of the rest what the first one says."""
-    whole = Effort(more=more)
-    for effort in efforts:
-        whole.described = whole.described or effort.described
-        whole.loading += effort.loading
-        whole.asking += effort.asking
-        whole.asked += effort.asked
-        for key, value in effort.work.items():
-            whole.work[key] = whole.work.get(key, 0) + value
-        whole.more = {**effort.more, **whole.more}
-    return whole
+def merge_statistics(parts: Sequence[AskStatistics], **extra: Any) -> AskStatistics:
+    """Merge the statistics of several processes: add up times and counts, take the rest from the first.
+
+    Args:
+        parts: Statistics of each process.
+        extra: Further keys of the record.
+    """
+    merged = AskStatistics(extra=extra)
+    for part in parts:
+        merged.description = merged.description or part.description
+        merged.loading_seconds += part.loading_seconds
+        merged.asking_seconds += part.asking_seconds
+        merged.questions += part.questions
+        for key, count in part.counters.items():
+            merged.counters[key] = merged.counters.get(key, 0) + count
+        merged.extra = {**part.extra, **merged.extra}
+    return merged
 
 
 class Asker:
-    """A loaded model with a probe. ``asked`` is told of each question that has an answer."""
+    """A loaded model with a probe."""
 
-    def __init__(self, job: AskJob, resolved: ResolvedModel, asked: Callable[[int], None] = lambda count: None) -> None:
+    def __init__(
+        self, job: AskJob, resolved: ResolvedModel, on_answer: Callable[[int], None] = lambda count: None
+    ) -> None:
+        """Load the model of a job.
+
+        Args:
+            job: What to ask.
+            resolved: The job's model.
+            on_answer: Called with 1 for each question that is answered.
+        """
         self.params = job.params
         self.probe = job.probe()
-        self.asked = asked
+        self.on_answer = on_answer
         started = time.perf_counter()
         self.model: Model = self._with_extra_words(load_model(resolved), job.folder)
-        self.effort = Effort(self.model.describe(), time.perf_counter() - started)
-        logger.info("%s loaded in %.1f s: %s", resolved.name, self.effort.loading, self.effort.described)
+        self.statistics = AskStatistics(self.model.describe(), time.perf_counter() - started)
+        logger.info(
+            "%s loaded in %.1f s: %s", resolved.name, self.statistics.loading_seconds, self.statistics.description
+        )
 
     def _with_extra_words(self, model: Model, folder: Path) -> Model:
-        """Give the model the soft prompts and pseudowords of the step, if it has an embedding for them."""
+        """Add the step's soft prompts and pseudowords to a model that has an embedding for them."""
         soft, pseudo = self.params.soft, self.params.pseudowords
-        self.letters = bool(pseudo)
+        self.spell_pseudowords = bool(pseudo)
         if model.kind not in ("masked", "causal") or not (soft or pseudo):
             return model
         from merkhet.models.causal import CausalModel
@@ -179,34 +203,41 @@ class Asker:
         from merkhet.training.soft_prompts import load_soft_prompts
 
         if not isinstance(model, MaskedModel | CausalModel):
-            return model  # A user's own, without an embedding that is known here.
+            return model  # A user's model, whose embedding is not known.
         words = {}
         for file in soft:
             words.update(load_soft_prompts(model, folder / file))
         if pseudo and self.params.probe == "rank":
-            self.letters = False
+            self.spell_pseudowords = False
             return PseudowordModel(model, pseudo, words)
         return with_extra_words(model, words) if words else model
 
     def ask(self, block: Sequence[Question]) -> pa.Table:
-        """The answers to a block, in its order; refuses a probe that leaves a question without an answer."""
-        place = {question.question_id: number for number, question in enumerate(block)}
-        if self.letters:
+        """Ask a block of questions.
+
+        Returns:
+            The answers, in the order of the block.
+
+        Raises:
+            MerkhetError: The probe gave no answer to a question.
+        """
+        position = {question.question_id: number for number, question in enumerate(block)}
+        if self.spell_pseudowords:
             block = [dataclasses.replace(question, prompt=replace_pseudowords(question.prompt)) for question in block]
         started = time.perf_counter()
         answers: list[Answer] = []
-        seen: set[str] = set()
+        answered: set[str] = set()
         for answer in self.probe(self.model, block, list(self.params.methods)):
             answers.append(answer)
-            if answer.question_id not in seen:
-                seen.add(answer.question_id)
-                self.asked(1)
-        answers.sort(key=lambda answer: place[answer.question_id])
-        self.effort.asking += time.perf_counter() - started
-        self.effort.asked += len(block)
-        self.effort.described = self.model.describe()
-        self.effort.work = dict(getattr(self.model, "work", {}))
-        missing = place.keys() - seen
+            if answer.question_id not in answered:
+                answered.add(answer.question_id)
+                self.on_answer(1)
+        answers.sort(key=lambda answer: position[answer.question_id])
+        self.statistics.asking_seconds += time.perf_counter() - started
+        self.statistics.questions += len(block)
+        self.statistics.description = self.model.describe()
+        self.statistics.counters = dict(getattr(self.model, "work", {}))
+        missing = position.keys() - answered
         if missing:
             raise MerkhetError(f"the probe {self.params.probe} gave no answer to {len(missing)} questions")
         return make_table(ANSWERS, [answer.as_row() for answer in answers])

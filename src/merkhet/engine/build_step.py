@@ -1,4 +1,4 @@
-"""The steps that build: questions made by a suite, or read from a folder."""
+"""Steps that build the questions of a run, or read them from a folder, and write the study."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from merkhet.questions.splits import check_splits
 
 @dataclass(frozen=True)
 class BuildContents:
-    """Hashes of what questions are made from."""
+    """Hashes of the sources that questions are made from."""
 
     suite: str
     """Name of the suite, with the hash of its file where it is a user's own."""
@@ -45,9 +45,10 @@ class BuildContents:
 
 @dataclass(frozen=True)
 class BuildParams:
-    """The study as far as its questions depend on it, and the content of all that they are made from."""
+    """Parameters of building."""
 
     study: Study
+    """The keys of the study that questions depend on."""
     contents: BuildContents
 
 
@@ -69,38 +70,38 @@ class StudyParams:
 def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
     """Build the questions of a study and write them into the run: those to ask, and those to train on."""
     study, suite = context.params.study, context.runtime.suite
-    found = make_questions(suite, study, context.home, context.runtime.engine)
-    asked, training = _divided(suite, found, study)
+    question_set = make_questions(suite, study, context.home, context.runtime.engine)
+    asked, training = _split_questions(suite, question_set, study)
     if TRAINING_FILE in context.step.outputs:
         write_table(QUESTIONS, training, context.folder / TRAINING_FILE)
-    write_questions(replace(found, questions=asked), context.folder)
+    write_questions(replace(question_set, questions=asked), context.folder)
 
 
-def _divided(suite: Suite, found: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
-    """The questions to be asked, and those of the splits train and dev that are not; at most as many as is wanted."""
-    table, wanted = found.questions, study.options.get("split")
-    nothing = table.schema.empty_table()
-    if wanted is None:
-        return table, nothing
-    asked = table.filter(pc.fill_null(pc.equal(table["split"], str(wanted)), False))
+def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
+    """Divide questions into those to ask and those of the splits train and dev, within the study's limits."""
+    table, split = question_set.questions, study.options.get("split")
+    empty = table.schema.empty_table()
+    if split is None:
+        return table, empty
+    asked = table.filter(pc.fill_null(pc.equal(table["split"], str(split)), False))
     if not asked.num_rows:
-        splits = sorted({str(split) for split in table["split"].to_pylist()})
+        splits = sorted({str(name) for name in table["split"].to_pylist()})
         raise InputError(
-            f"there are no questions of the split {wanted!r}; there are: {', '.join(splits)}. "
-            f"Choose one with --set options.split={splits[0]}"
+            f"there are no questions of the split {split!r} (options.split), only of {', '.join(splits)}; "
+            f"choose one with --set options.split={splits[0]}"
         )
     if study.limit is not None:
-        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), asked, found.premises)
-    others = pa.array([name for name in ("train", "dev") if name != wanted])
-    training = table.filter(pc.is_in(table["split"], others)) if study.trains else nothing
-    # What follows a published code follows its leaks too.
+        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), asked, question_set.premises)
+    training_splits = pa.array([name for name in ("train", "dev") if name != split])
+    training = table.filter(pc.is_in(table["split"], training_splits)) if study.trains else empty
+    # A published code is reproduced with the leaks of its splits.
     leaks = study.options.get("leaks") or study.options.get("compat")
     if study.trains and study.data is not None and not leaks:
-        check_splits(pa.concat_tables([asked, training]), found.facts, pairs=suite.splits_keep_pairs)
+        check_splits(pa.concat_tables([asked, training]), question_set.facts, pairs=suite.splits_keep_pairs)
     if study.learning is not None and study.learning.limit is not None:
         parts = [
             draw_questions(training.filter(pc.equal(training["split"], name)), study.learning.limit, study.seed)
-            for name in others.to_pylist()
+            for name in training_splits.to_pylist()
         ]
         training = pa.concat_tables(parts)
     return asked, training
@@ -112,63 +113,74 @@ def write_study(context: StepContext[StudyParams, Nothing]) -> None:
 
 
 def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
-    """The questions of a study: read from its data where it has some, else made by the suite."""
+    """Read the questions of a study from its data, or build them by the suite.
+
+    Raises:
+        InputError: There are no questions.
+    """
     if study.data is None:
         questions = suite.build_on_engine(study, home, engine)
     else:
         questions = apply_limits(_read_data(suite, study, home), study)
     if not questions.questions.num_rows:
-        raise InputError(f"{suite.name} has made no questions from {', '.join(study.knowledge) or 'no knowledge'}")
+        raise InputError(f"{suite.name} builds no questions from {', '.join(study.knowledge) or 'no knowledge'}")
     return questions
 
 
-def data_files(suite: Suite, place: Path) -> list[Path]:
-    """All the files that the questions at a place are read from; refuses a place without questions."""
-    published = _published_files(suite, place)
+def data_files(suite: Suite, path: Path) -> list[Path]:
+    """List the files that questions are read from.
+
+    Raises:
+        InputError: There are no questions at the path.
+    """
+    published = _published_files(suite, path)
     if published:
         return published
-    file = find_question_file(place)
-    return [path for path in (file, *companion_paths(file), file.parent / ABOUT_FILE) if path.is_file()]
+    main_file = find_question_file(path)
+    return [file for file in (main_file, *companion_paths(main_file), main_file.parent / ABOUT_FILE) if file.is_file()]
 
 
 def _read_data(suite: Suite, study: Study, home: Path) -> QuestionSet:
-    place = home / str(study.data)
-    if _published_files(suite, place):
-        return suite.read_published(place, study, home)
-    return read_questions(place)
+    path = home / str(study.data)
+    if _published_files(suite, path):
+        return suite.read_published(path, study, home)
+    return read_questions(path)
 
 
-def _published_files(suite: Suite, place: Path) -> list[Path]:
-    """The suite's published files at a place, unless it holds questions in merkhet's own form.
+def _published_files(suite: Suite, path: Path) -> list[Path]:
+    """List the suite's published files at a path; none if it holds questions in merkhet's format.
 
-    A file alone may be known by a pattern (``*.tsv``), those of a folder by their names.
+    A single file may match a pattern (``*.tsv``); files of a folder are found by name.
     """
-    if any((place / name).is_file() for name in QUESTION_FILES):
+    if any((path / name).is_file() for name in QUESTION_FILES):
         return []
-    alone = place.is_file() and any(fnmatch(place.name, Path(name).name) for name in suite.published)
-    candidates = [place] if alone else [place / name for name in suite.published]
-    return [path for path in candidates if path.is_file()]
+    is_single_file = path.is_file() and any(fnmatch(path.name, Path(name).name) for name in suite.published)
+    candidates = [path] if is_single_file else [path / name for name in suite.published]
+    return [file for file in candidates if file.is_file()]
 
 
-def apply_limits(found: QuestionSet, study: Study) -> QuestionSet:
-    """The tasks asked for, and of each task as many questions as the limit says, chosen by their ids.
+def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
+    """Keep the tasks of a study, and at most ``limit`` questions of each, drawn by their ids.
 
-    Where something is learned, the questions for that are not counted, and those of other tasks stay: what is learned
-    for one may be needed by another.
+    If the study trains, training questions are not counted, and those of other tasks are kept: another task may need
+    what is learned from them.
+
+    Raises:
+        InputError: There are no questions of a task.
     """
-    table = found.questions
+    table = question_set.questions
     tasks = set(table["task"].to_pylist())
     for task in study.tasks:
         if task not in tasks:
-            given = study.data or ", ".join(study.knowledge)
-            raise InputError(f"{given} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
-    for_learning = pc.fill_null(pc.is_in(table["split"], pa.array(["train", "dev"])), False)
-    kept = table.filter(for_learning) if study.trains else table.slice(0, 0)
-    asked = every = table.filter(pc.invert(for_learning)) if study.trains else table
+            source = study.data or ", ".join(study.knowledge)
+            raise InputError(f"{source} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
+    is_training = pc.fill_null(pc.is_in(table["split"], pa.array(["train", "dev"])), False)
+    training = table.filter(is_training) if study.trains else table.slice(0, 0)
+    asked = askable = table.filter(pc.invert(is_training)) if study.trains else table
     if study.tasks:
         asked = add_premise_questions(
-            asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), every, found.premises
+            asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), askable, question_set.premises
         )
     if study.limit is not None and study.options.get("split") is None:
-        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), every, found.premises)
-    return replace(found, questions=pa.concat_tables([asked, kept]))
+        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), askable, question_set.premises)
+    return replace(question_set, questions=pa.concat_tables([asked, training]))

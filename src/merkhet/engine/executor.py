@@ -1,4 +1,4 @@
-"""Executes a plan: each step once, resumed where it was, reused while nothing it depends on has changed."""
+"""Execution of plans: steps run once, resume after a kill, and are reused while nothing they depend on changes."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from merkhet.engine.plan import AnyStep, Plan, StepContext, step_identity
 
 try:
     import fcntl
-except ImportError:  # Not a Unix system: two runs in one folder cannot be kept apart there.
+except ImportError:  # Not a Unix system: no lock protects a folder from two runs at once.
     fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger("merkhet.engine")
 
 INTERNAL = ".merkhet"
-"""The folder within a run that holds unfinished work and what was done; everything beside it is for people."""
+"""Folder within a run for unfinished work and records of steps; all other files are for users."""
 
 LEARNED = "learned.json"
-"""Where a step writes this, the whole folder around it is what it has made."""
+"""Record of a training; a step that writes it owns all files of that folder."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Which steps were done and which were reused."""
+    """Names of the steps that were executed and of those that were reused."""
 
     done: tuple[str, ...]
     reused: tuple[str, ...]
@@ -47,36 +47,36 @@ def execute(
     folder: Path,
     home: Path,
     progress: Progress,
-    supplied: Callable[[AnyStep, Path], bool] = lambda step, work: False,
+    supply: Callable[[AnyStep, Path], bool] = lambda step, work: False,
 ) -> Outcome:
-    """Do the steps of a plan in a run's folder. Killed at any moment and called again, it goes on where it was.
+    """Execute the steps of a plan in a run's folder. Killed at any moment and called again, it resumes.
 
-    A new folder is removed again if not a single step could be done.
+    A new folder is removed again if no step could be finished.
 
     Args:
         plan: Steps to execute.
         folder: The run's folder.
         home: Folder that the study's paths are relative to.
         progress: Receives messages and the summary of each step.
-        supplied: Called before a step runs. It may fill the work folder with unfinished work, or write all outputs
+        supply: Called before a step runs. It may fill the work folder with unfinished work, or write all outputs
             of the step and return True.
     """
     refuse_foreign_folder(folder, INTERNAL)
-    fresh = not folder.exists()
+    is_new = not folder.exists()
     try:
         with _locked(folder):
             try:
-                with _log_file(folder, progress):
-                    return _execute(plan, folder, home, progress, supplied)
+                with _logging_to(folder, progress):
+                    return _execute(plan, folder, home, progress, supply)
             finally:
-                # While the lock is held: a folder that somebody else works in is not this run's to remove.
-                if fresh and not any((folder / INTERNAL / "steps").glob("*.json")):
+                # Only while the lock is held: otherwise another run may be using the folder.
+                if is_new and not any((folder / INTERNAL / "steps").glob("*.json")):
                     shutil.rmtree(folder, ignore_errors=True)
     except MerkhetError:
         raise
     except Exception as error:
-        if fresh:
-            with suppress(OSError):  # Empty ones alone.
+        if is_new:
+            with suppress(OSError):  # Only empty folders are removed.
                 (folder / INTERNAL).rmdir()
                 folder.rmdir()
         raise (explain_write_error(error, folder) or error) from error
@@ -87,7 +87,7 @@ def _execute(
     folder: Path,
     home: Path,
     progress: Progress,
-    supplied: Callable[[AnyStep, Path], bool],
+    supply: Callable[[AnyStep, Path], bool],
 ) -> Outcome:
     done, reused = [], []
     _remove_leftovers(folder)
@@ -95,20 +95,20 @@ def _execute(
         key = _key(step, folder)
         if _is_done(step, key, folder):
             reused.append(step.name)
-            logger.info("%s: nothing has changed, reused", step.name)
+            logger.info("%s: unchanged, reused", step.name)
             _print_summary(step, folder, progress)
             continue
         started = time.perf_counter()
         logger.info("%s: begins", step.name)
         work = folder / INTERNAL / "work" / _file_name(step.name) / key[:24]
-        _forget_other_work(work)
-        if not supplied(step, work):
+        _prepare_work_folder(work)
+        if not supply(step, work):
             step.function(StepContext(step, folder, work, home, progress))
         _record(step, key, folder, time.perf_counter() - started)
         shutil.rmtree(work.parent, ignore_errors=True)
         done.append(step.name)
         _print_summary(step, folder, progress)
-    # Of steps that are no more, or were done when a kill kept them from clearing up.
+    # Leftovers of steps that are no longer planned, or that were killed before they cleaned up.
     shutil.rmtree(folder / INTERNAL / "work", ignore_errors=True)
     return Outcome(tuple(done), tuple(reused))
 
@@ -119,7 +119,7 @@ def _print_summary(step: AnyStep, folder: Path, progress: Progress) -> None:
 
 
 def _steps(plan: Plan | None, folder: Path) -> Iterator[AnyStep]:
-    """The steps of a plan and of those that follow it, each asked for when the one before is done."""
+    """Yield the steps of a plan and of its following plans, which are made when their predecessors are done."""
     while plan is not None:
         yield from plan.steps
         plan = plan.then(folder) if plan.then else None
@@ -129,13 +129,13 @@ def _key(step: AnyStep, folder: Path) -> str:
     contents = {}
     for name in step.inputs:
         if not (folder / name).is_file():
-            raise MerkhetError(f"the step {step.name} needs {folder / name}, which no earlier step has made")
+            raise MerkhetError(f"the step {step.name} needs {folder / name}, which no earlier step has written")
         contents[name] = file_digest(folder / name)
     return digest([__version__, step_identity(step), contents])
 
 
 def is_recorded(step: AnyStep, folder: Path) -> bool:
-    """Whether a folder's records say that a step was done with the inputs that are there, and its outputs are whole."""
+    """Check that a folder records a step with its present inputs, and that its outputs are intact."""
     try:
         record = json.loads(_record_file(step, folder).read_bytes())
         same = record["key"] == _key(step, folder)
@@ -145,26 +145,26 @@ def is_recorded(step: AnyStep, folder: Path) -> bool:
 
 
 def _is_done(step: AnyStep, key: str, folder: Path) -> bool:
-    """Whether a step was done with these very inputs; what it had made and is damaged now is named."""
+    """Check whether a step was done with the same inputs; warn about outputs that are missing or damaged."""
     file = _record_file(step, folder)
     try:
         record = json.loads(file.read_bytes())
         check = record.pop("check", None)
         if check is not None and check != digest(record):
-            raise ValueError("it is not what was written")
+            raise ValueError("the checksum does not match")
         known, outputs = record["key"], {**record["outputs"], **record.get("beside", {})}
     except FileNotFoundError:
         return False
     except (ValueError, KeyError, TypeError):
-        logger.warning("%s was damaged: the step %s is done anew", file.relative_to(folder), step.name)
+        logger.warning("%s is damaged; the step %s runs again", file.relative_to(folder), step.name)
         return False
     if known != key:
         return False
     for name in (*step.outputs, *record.get("beside", {})):
         if not (folder / name).is_file():
-            logger.warning("%s was gone, and is made anew", name)
+            logger.warning("%s is missing and is written again", name)
         elif file_digest(folder / name) != outputs.get(name):
-            logger.warning("%s was damaged or changed, and is made anew", name)
+            logger.warning("%s is damaged or was changed, and is written again", name)
         else:
             continue
         return False
@@ -172,19 +172,24 @@ def _is_done(step: AnyStep, key: str, folder: Path) -> bool:
 
 
 def _record(step: AnyStep, key: str, folder: Path, seconds: float) -> None:
-    """Write what a step has made, after it: whatever a power cut takes of that is missed by its hash."""
+    """Record the hashes of a step's outputs, after they are written: a power cut is then noticed by a wrong hash."""
     missing = [name for name in step.outputs if not (folder / name).is_file()]
     if missing:
-        raise MerkhetError(f"the step {step.name} has ended without writing {missing[0]}")
+        raise MerkhetError(f"the step {step.name} ended without writing {missing[0]}")
     outputs = {name: file_digest(folder / name) for name in step.outputs}
-    beside = {
+    companions = {
         str(file.relative_to(folder)): file_digest(file)
         for name in step.outputs
         if Path(name).name == LEARNED
         for file in sorted((folder / name).parent.rglob("*"))
         if file.is_file() and str(file.relative_to(folder)) not in outputs
     }
-    content = {"key": key, "outputs": outputs, **({"beside": beside} if beside else {}), "seconds": round(seconds, 3)}
+    content = {
+        "key": key,
+        "outputs": outputs,
+        **({"beside": companions} if companions else {}),
+        "seconds": round(seconds, 3),
+    }
     write_json(_record_file(step, folder), {**content, "check": digest(content)})
     logger.info("%s: done in %.1f s", step.name, seconds)
 
@@ -195,21 +200,21 @@ def _record_file(step: AnyStep, folder: Path) -> Path:
 
 def _file_name(name: str) -> str:
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
-    safe = safe.encode()[:200].decode(errors="ignore")  # Longer names of files are refused by most file systems.
+    safe = safe.encode()[:200].decode(errors="ignore")  # Most file systems refuse longer names.
     return safe if safe == name else f"{safe}-{digest(name)[:8]}"
 
 
-def _forget_other_work(work: Path) -> None:
-    """Unfinished work for other inputs is of no use any more."""
+def _prepare_work_folder(work: Path) -> None:
+    """Remove unfinished work for other inputs, and make the work folder."""
     if work.parent.is_dir():
-        for other in work.parent.iterdir():
-            if other != work:
-                shutil.rmtree(other, ignore_errors=True)
+        for folder in work.parent.iterdir():
+            if folder != work:
+                shutil.rmtree(folder, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Half-written files of a process that was killed; the lock says that nobody writes them any more."""
+    """Remove half-written files of a killed process; the lock ensures that nobody is still writing them."""
     for leftover in [*folder.rglob(".*.tmp"), *folder.rglob(".*.part")]:
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
@@ -219,7 +224,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One run at a time in a folder; the lock goes with the process, however it ends."""
+    """Lock a folder for one run at a time; the lock is released with the process, however it ends."""
     with _lock_file(folder) as handle:
         try:
             if fcntl is not None:
@@ -227,7 +232,7 @@ def _locked(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             handle.seek(0)
             raise _in_use(folder, handle.read().strip()) from error
-        if not os.fstat(handle.fileno()).st_nlink:  # Whoever held it has just cleared the folder away.
+        if not os.fstat(handle.fileno()).st_nlink:  # The previous holder has just removed the folder.
             raise _in_use(folder, "")
         handle.truncate(0)
         handle.write(str(os.getpid()))
@@ -242,20 +247,20 @@ def _lock_file(folder: Path) -> TextIO:
     except OSError as error:
         if is_disk_full(error):
             raise
-        raise InputError(f"{folder} cannot be written to. Choose another place with --out.") from error
+        raise InputError(f"{folder} cannot be written to; choose another folder with --out") from error
 
 
 def _in_use(folder: Path, process: str) -> InputError:
     return InputError(
-        f"another merkhet process ({process or 'unknown'}) is writing to {folder}. Wait for it, or choose another --out"
+        f"another merkhet process ({process or 'unknown'}) is writing to {folder}; wait for it, or choose another --out"
     )
 
 
 class _LogFile(logging.FileHandler):
-    """The run's log; a line that finds no room on the disk is lost, and what cannot do without room says so."""
+    """The run's log. Lines that do not fit on a full disk are dropped; steps report a full disk themselves."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Nothing: the default is a traceback on standard error."""
+        """Ignore the error; the default prints a traceback to standard error."""
 
     def close(self) -> None:
         """Close the file, whether or not its last line can be written."""
@@ -263,33 +268,33 @@ class _LogFile(logging.FileHandler):
             super().close()
 
 
-class _Said(logging.Handler):
-    """Warnings, said to whoever watches the run."""
+class _WarningPrinter(logging.Handler):
+    """Prints warnings as progress messages."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__(logging.WARNING)
         self.progress = progress
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say a warning."""
+        """Print a warning."""
         self.progress.say(f"  {record.getMessage()}")
 
 
 @contextmanager
-def _log_file(folder: Path, progress: Progress) -> Iterator[None]:
+def _logging_to(folder: Path, progress: Progress) -> Iterator[None]:
     handler = _LogFile(folder / "log.txt", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("merkhet")
-    before = root.level
-    handlers = (handler, _Said(progress))
-    for one in handlers:
-        root.addHandler(one)
+    level = root.level
+    handlers = (handler, _WarningPrinter(progress))
+    for log_handler in handlers:
+        root.addHandler(log_handler)
     root.setLevel(logging.INFO)
     root.propagate = False
     try:
         yield
     finally:
-        for one in handlers:
-            root.removeHandler(one)
-            one.close()
-        root.setLevel(before)
+        for log_handler in handlers:
+            root.removeHandler(log_handler)
+            log_handler.close()
+        root.setLevel(level)

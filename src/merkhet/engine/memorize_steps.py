@@ -1,4 +1,4 @@
-"""The steps of a run in which models memorize: store statements, recall them, score what was recalled, tell of it."""
+"""Steps of a memorizing run: store statements, recall them, score and analyze the recalls, write the record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from merkhet.core.schemas import SCORES, make_table, read_table, write_table
 from merkhet.engine._training_steps import planned_model
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.plan import Nothing, StepContext
-from merkhet.engine.record_step import RecordParams, RecordRuntime, run_record
+from merkhet.engine.record_step import RecordParams, RecordRuntime, make_record
 from merkhet.engine.run_files import ABOUT_FACTS, SYMBOLS_FILE, read_json
 from merkhet.engine.score_step import score_objects
 from merkhet.metrics.recall_scores import frequency_recalls, recall_values, score_recalls
@@ -51,9 +51,9 @@ class RecallPart:
     condition: str
     """Label of the condition."""
     about: Mapping[str, Any]
-    """What conditions differ in: facts, conflict, static, dynamic."""
+    """Settings of the condition: facts, conflict, static, dynamic."""
     recalls: str | None = None
-    """File of what was recalled; None for the baseline, which is computed from what was stored."""
+    """File of the recalls; None for the baseline, whose recalls are computed from what was stored."""
     learned: str | None = None
     """Record of the training."""
 
@@ -69,7 +69,7 @@ class RecallPart:
 
 @dataclass(frozen=True)
 class MemorizeParams:
-    """What a model memorizes, and how."""
+    """Parameters of a training that memorizes."""
 
     name: str
     """Name of the trained model."""
@@ -83,14 +83,15 @@ class MemorizeParams:
 
 @dataclass(frozen=True)
 class MemorizeRuntime(ModelRuntime):
-    """Where the model is, and how processes share the work."""
+    """Location of the model, and settings of the processes."""
 
     processes: Mapping[str, Any]
+    """Settings that do not affect the result."""
 
 
 @dataclass(frozen=True)
 class RecallParams:
-    """The model that is asked."""
+    """The model whose recalls are written."""
 
     name: str
     fingerprint: str
@@ -98,17 +99,17 @@ class RecallParams:
 
 @dataclass(frozen=True)
 class RecallParts:
-    """Everything that was recalled in a run."""
+    """All recall parts of a run."""
 
     parts: tuple[RecallPart, ...]
     baselines: tuple[RecallPart, ...]
-    further: tuple[RecallPart, ...] = ()
-    """Parts of further trainings with other seeds."""
+    repeated: tuple[RecallPart, ...] = ()
+    """Parts of the repeated trainings with other seeds."""
 
 
 @dataclass(frozen=True)
 class RecallScoreParams:
-    """What is scored by which metrics."""
+    """Parameters of the scores of recalls."""
 
     suite: str
     seed: int
@@ -118,7 +119,7 @@ class RecallScoreParams:
 
 @dataclass(frozen=True)
 class RecallAnalysisParams:
-    """The analyses of an experiment."""
+    """Parameters of the analyses of an experiment."""
 
     experiment: str
     seed: int
@@ -128,7 +129,7 @@ class RecallAnalysisParams:
 
 @dataclass(frozen=True)
 class RecallRecordParams(RecordParams):
-    """What run.json says of a memorizing study."""
+    """Parameters of the record of a memorizing run."""
 
     recalled: RecallParts
 
@@ -163,40 +164,40 @@ def memorize_statements(context: StepContext[MemorizeParams, MemorizeRuntime]) -
         checkpoints=context.work,
         device=resolved.spec.device,
     )
-    for line in (_ended(learned.record), *(learned.record.get("remarks") or ())):
+    for line in (_training_summary(learned.record), *(learned.record.get("remarks") or ())):
         context.progress.say(f"  {params.name}: {line}")
     logger.info("%s has memorized: %s", params.name, dict(learned.record))
 
 
-def _ended(record: Mapping[str, Any]) -> str:
-    """How the training of a model went, in a line."""
+def _training_summary(record: Mapping[str, Any]) -> str:
+    """Summarize a finished training in one line."""
     shares = [entry["acc@1"] for entry in record.get("curve") or () if entry.get("acc@1") is not None]
-    known = f"{100 * shares[-1]:.1f}% of the statements known by heart" if shares else "not asked yet"
-    return f"{known} after {record['epochs']:,} epochs ({record['statements_per_second']:,.0f} statements/s)"
+    accuracy = f"{100 * shares[-1]:.1f}% of the statements known by heart" if shares else "not asked yet"
+    return f"{accuracy} after {record['epochs']:,} epochs ({record['statements_per_second']:,.0f} statements/s)"
 
 
 def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
-    """Ask what was memorized the statements of each set; write how it ranked the symbols, and what is known of it."""
+    """Ask a model that has memorized the statements of each set; write its rankings of symbols and its record."""
     from merkhet.training.memorizing.recall import load_memorized
 
     params, folder = context.params, context.folder
     record, *sets = (name for name in context.step.inputs if not name.endswith(".safetensors"))
-    about_file, *files = context.step.outputs
+    record_file, *files = context.step.outputs
     learned = read_artifact(folder / record)
     memory = load_memorized(learned.folder, context.runtime.model.device)
-    seconds, asked = 0.0, 0
+    seconds, question_count = 0.0, 0
     for name, file in zip(sets, files, strict=True):
         statements = read_table(STATEMENTS, folder / name)
         started = time.perf_counter()
         if statements.num_rows:
             tasks = "/".join(sorted(set(statements["task"].to_pylist())))
-            found = memory.recall(statements, context.progress, f"{params.name}: {tasks}")
+            recalls = memory.recall(statements, context.progress, f"{params.name}: {tasks}")
         else:
-            found = make_table(RECALLS, [])
-        seconds, asked = seconds + time.perf_counter() - started, asked + statements.num_rows
-        write_table(RECALLS, found, folder / file)
+            recalls = make_table(RECALLS, [])
+        seconds, question_count = seconds + time.perf_counter() - started, question_count + statements.num_rows
+        write_table(RECALLS, recalls, folder / file)
     write_json(
-        folder / about_file,
+        folder / record_file,
         {
             "name": params.name,
             "kind": "masked",
@@ -204,20 +205,16 @@ def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
             "fingerprint": learned.fingerprint,
             "probe": PROBE,
             "parameters": learned.record.get("parameters"),
-            "questions": asked,
+            "questions": question_count,
             "seconds": round(seconds, 3),
-            "questions_per_second": round(asked / seconds, 2) if seconds else 0.0,
+            "questions_per_second": round(question_count / seconds, 2) if seconds else 0.0,
             "learned": dict(learned.record),
         },
     )
 
 
 class RecallReader:
-    """What a run recalled: its parts with their statements and recalls, each file read once.
-
-    A part says which model was asked which set under which condition; parts of the baseline have no file of recalls,
-    and are worked out from what was stored.
-    """
+    """Reader of the statements and recalls of a run; each file of statements is read once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -225,33 +222,35 @@ class RecallReader:
         self.symbols = cache(lambda: read_table(SYMBOLS, folder / SYMBOLS_FILE))
 
     def parts(self, parts: Sequence[RecallPart]) -> Iterator[tuple[RecallPart, pa.Table, pa.Table]]:
-        """Each part with what it was asked and what was recalled; one that was asked nothing is left out."""
+        """Yield each part with its statements and recalls; skip parts without statements."""
         for part in parts:
             asked = self.statements(part.asked)
             if asked.num_rows:
                 yield part, asked, self.recalls(part, asked)
 
     def recalls(self, part: RecallPart, asked: pa.Table) -> pa.Table:
-        """What was recalled of the asked statements of a part."""
+        """Return the recalls of a part; those of a baseline are computed from what was stored."""
         if part.recalls:
             return read_table(RECALLS, self.folder / part.recalls)
         return frequency_recalls(self.statements(part.stored), asked, self.symbols())
 
 
 def write_recall_scores(context: StepContext[RecallScoreParams, Nothing]) -> None:
-    """Score what was recalled of all statements; write scores.parquet and scores.json.
+    """Score the recalls of all statements; write scores.parquet and scores.json.
 
-    Recalls of conditions that the study had before and has no more are removed.
+    Recalls of conditions that are no longer in the study are removed.
     """
     params = context.params
     for file in (context.folder / "recalls").glob("*.parquet"):
         if f"recalls/{file.name}" not in context.step.inputs:
             file.unlink()
     rows: list[dict[str, Any]] = []
-    for part, asked, found in RecallReader(context.folder).parts([*params.recalled.parts, *params.recalled.baselines]):
+    for part, asked, recalls in RecallReader(context.folder).parts(
+        [*params.recalled.parts, *params.recalled.baselines]
+    ):
         rows += score_recalls(
             asked,
-            found,
+            recalls,
             suite=params.suite,
             model=part.model,
             seed=params.seed,
@@ -264,13 +263,13 @@ def write_recall_scores(context: StepContext[RecallScoreParams, Nothing]) -> Non
 
 
 def write_recall_analyses(context: StepContext[RecallAnalysisParams, Nothing]) -> None:
-    """Write analyses.json: what the analyses of the experiment find in what was recalled."""
-    params, recalled = context.params, RecallReader(context.folder)
+    """Write analyses.json: the analyses of the experiment and of the training noise."""
+    params, reader = context.params, RecallReader(context.folder)
     by_model: dict[str, list[RecallPart]] = {}
     for part in params.recalled.parts:
-        if recalled.statements(part.asked).num_rows:
+        if reader.statements(part.asked).num_rows:
             by_model.setdefault(part.model, []).append(part)
-    given = MemoryInput(
+    memory_input = MemoryInput(
         params.experiment,
         tuple(
             MemorizedModel(
@@ -278,47 +277,49 @@ def write_recall_analyses(context: StepContext[RecallAnalysisParams, Nothing]) -
                 parts[0].base,
                 parts[0].about,
                 read_artifact(context.folder / str(parts[0].learned)).record,
-                _Asked(recalled, {part.task: part for part in parts}),
+                _RecallsByTask(reader, {part.task: part for part in parts}),
             )
             for name, parts in by_model.items()
         ),
         read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
         params.seed,
-        recalled.symbols(),
+        reader.symbols(),
     )
-    found = [*run_memory_analyses(given, params.analyses)]
-    every = [*params.recalled.parts, *params.recalled.further]
-    repeated = trainings(_trained(recalled, every, given.metrics))
-    found += [repeated] if repeated is not None else []
-    write_json(context.folder / "analyses.json", [one.as_json() for one in found])
+    analyses = [*run_memory_analyses(memory_input, params.analyses)]
+    all_parts = [*params.recalled.parts, *params.recalled.repeated]
+    repeated = trainings(_repeated_trainings(reader, all_parts, memory_input.metrics))
+    analyses += [repeated] if repeated is not None else []
+    write_json(context.folder / "analyses.json", [analysis.as_json() for analysis in analyses])
 
 
-def _trained(recalled: RecallReader, parts: Sequence[RecallPart], metrics: Sequence[str]) -> list[TrainingScores]:
-    """The scores of each model and task by training, trainings in their order."""
-    together: dict[tuple[str, str], list[RecallPart]] = {}
+def _repeated_trainings(
+    reader: RecallReader, parts: Sequence[RecallPart], metrics: Sequence[str]
+) -> list[TrainingScores]:
+    """Collect the scores of each model and task that was trained several times, in the order of trainings."""
+    parts_by_task: dict[tuple[str, str], list[RecallPart]] = {}
     for part in parts:
-        if recalled.statements(part.asked).num_rows:
-            together.setdefault((part.model, part.task), []).append(part)
-    found = []
-    for (model, task), own in together.items():
-        if len(own) < 2:
+        if reader.statements(part.asked).num_rows:
+            parts_by_task.setdefault((part.model, part.task), []).append(part)
+    trained = []
+    for (model, task), task_parts in parts_by_task.items():
+        if len(task_parts) < 2:
             continue
-        tables = [recalled.recalls(part, recalled.statements(part.asked)) for part in own]
+        tables = [reader.recalls(part, reader.statements(part.asked)) for part in task_parts]
         scores = {metric: tuple(float(recall_values(table, metric).mean()) for table in tables) for metric in metrics}
-        found.append(TrainingScores(model, own[0].base, own[0].about, task, scores))
-    return found
+        trained.append(TrainingScores(model, task_parts[0].base, task_parts[0].about, task, scores))
+    return trained
 
 
-class _Asked(Mapping[str, tuple[pa.Table, pa.Table]]):
-    """The statements and recalls of each task that a model was asked, read when they are looked at."""
+class _RecallsByTask(Mapping[str, tuple[pa.Table, pa.Table]]):
+    """Statements and recalls by task of one model, read on access."""
 
-    def __init__(self, recalled: RecallReader, parts: Mapping[str, RecallPart]) -> None:
-        self.recalled, self.parts = recalled, parts
+    def __init__(self, reader: RecallReader, parts: Mapping[str, RecallPart]) -> None:
+        self.reader, self.parts = reader, parts
 
     def __getitem__(self, task: str) -> tuple[pa.Table, pa.Table]:
         part = self.parts[task]
-        asked = self.recalled.statements(part.asked)
-        return asked, self.recalled.recalls(part, asked)
+        asked = self.reader.statements(part.asked)
+        return asked, self.reader.recalls(part, asked)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.parts)
@@ -328,7 +329,7 @@ class _Asked(Mapping[str, tuple[pa.Table, pa.Table]]):
 
 
 def write_recall_record(context: StepContext[RecallRecordParams, RecordRuntime]) -> None:
-    """Write run.json: as of any run, with all statements counted, and what the questions are a sample of."""
+    """Write run.json: the usual record with counts of all statements, the size of the sample and the recall parts."""
     params, folder = context.params, context.folder
     sets = {part.asked: part.task for part in params.recalled.parts}
     ids: dict[str, set[str]] = {}
@@ -339,7 +340,7 @@ def write_recall_record(context: StepContext[RecallRecordParams, RecordRuntime])
         facts.update(pc.unique(table["fact_id"]).drop_null().to_pylist())
     asked = {
         "count": sum(map(len, ids.values())),
-        "by_task": {task: len(found) for task, found in sorted(ids.items()) if found},
+        "by_task": {task: len(task_ids) for task, task_ids in sorted(ids.items()) if task_ids},
         "facts": len(facts),
         "knowledge": read_json(folder / ABOUT_FACTS)["facts"],
         "digest": digest([file_digest(folder / name) for name in sets]),
@@ -349,7 +350,7 @@ def write_recall_record(context: StepContext[RecallRecordParams, RecordRuntime])
     names = dict.fromkeys(part.model for part in params.recalled.baselines)
     models += [{"name": name, "kind": "baseline", "source": "merkhet"} for name in names]
     models = [{**model, "base": base[model["name"]]} for model in models]
-    content = run_record(params, context.runtime, asked, models)
+    content = make_record(params, context.runtime, asked, models)
     content["sampled"] = {
         "questions": read_json(folder / "about.json")["sampled"],
         "of": asked["count"],

@@ -48,7 +48,7 @@ class Step(Generic[Params, Runtime]):
     params: Params
     """Frozen dataclass of everything that affects the result."""
     runtime: Runtime
-    """Frozen dataclass of what the function needs but what does not affect the result: devices, engines, places."""
+    """Frozen dataclass of settings that do not affect the result: devices, engines, paths."""
     inputs: tuple[str, ...] = ()
     """Files that the function reads."""
     outputs: tuple[str, ...] = ()
@@ -66,12 +66,12 @@ class Plan:
 
     steps: tuple[AnyStep, ...]
     then: Callable[[Path], Plan] | None = None
-    """Makes the plan that follows from the run's folder, where it depends on what these steps write."""
+    """Makes the following plan from the run's folder, if it depends on what these steps write."""
 
 
 @dataclass(frozen=True)
 class StepContext(Generic[Params, Runtime]):
-    """What a step function gets."""
+    """Argument of a step function."""
 
     step: Step[Params, Runtime]
     folder: Path
@@ -143,11 +143,11 @@ def read_step(content: Mapping[str, Any]) -> AnyStep:
     """Decode a step that :func:`write_step` wrote.
 
     Raises:
-        InputError: The content names a function that is no step of merkhet.
+        InputError: The content names a function outside merkhet.
         pydantic.ValidationError: The parameters do not fit the function.
     """
     if not str(content["function"]).startswith(PACKAGE):
-        raise InputError(f"{content['function']!r} is no step function of merkhet")
+        raise InputError(f"{content['function']!r} is not a step function of merkhet")
     function = load_part(content["function"])
     params_type, runtime_type = get_args(get_type_hints(function)["context"])
     runtime = NOTHING if content["runtime"] is None else TypeAdapter(runtime_type).validate_python(content["runtime"])

@@ -1,4 +1,4 @@
-"""What was recalled, compared: models under the same condition, and conditions of the same model, on all they share."""
+"""Findings of a memorizing run: comparisons of models under one condition, and of conditions of one model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ONE_TRAINING = (
 
 @dataclass(frozen=True)
 class RecallFindingsParams:
-    """What the findings of a memorizing run are about."""
+    """Parameters of the findings of a memorizing run."""
 
     headline: tuple[HeadlineScore, ...]
     seed: int
@@ -40,59 +40,69 @@ class RecallFindingsParams:
 
 
 def write_recall_findings(context: StepContext[RecallFindingsParams, Nothing]) -> None:
-    """Write findings.json: the comparisons, and in words what they and the analyses say."""
+    """Write findings.json: the comparisons, and the sentences of the comparisons and analyses."""
     params = context.params
     parts = [(context.folder, part) for part in params.recalled.parts]
-    found = recall_findings(parts, params.headline, params.seed)
+    findings = recall_findings(parts, params.headline, params.seed)
     analyses = read_json(context.folder / "analyses.json")
-    found["sentences"] += [sentence for one in analyses for sentence in one["sentences"]]
+    findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
     if params.trainings < 2:
-        found["sentences"].append(ONE_TRAINING)
-    write_json(context.folder / "findings.json", found)
+        findings["sentences"].append(ONE_TRAINING)
+    write_json(context.folder / "findings.json", findings)
 
 
 def recall_findings(parts: Sequence[RunPart], headline: Sequence[HeadlineScore], seed: int) -> dict[str, Any]:
-    """The findings of parts, each with the folder of its run: paired comparisons over all the statements they share.
+    """Compare parts in pairs over all the statements that they share.
 
-    Two parts are compared where they are of one condition, or of one model and differ in one thing; the sentences are
-    of the former, for the analyses tell of the latter.
+    Two parts are compared if they have the same condition, or the same model and conditions that differ in one
+    setting. The sentences are about the former; the analyses describe the latter.
+
+    Args:
+        parts: Parts, each with the folder of its run.
+        headline: Tasks and metrics to compare.
+        seed: Seed of the paired tests.
     """
     readers = {folder: RecallReader(folder) for folder, _ in parts}
-    found = []
+    comparisons = []
     for entry in headline:
-        own = [(folder, part) for folder, part in parts if part.task == entry.task]
-        for first, second in combinations(own, 2):
-            if _comparable(first, second):
-                found += _compared(readers, first, second, entry.metric, seed)
-    found = correct_comparisons(found)
-    models = {part.model: part.condition for _, part in parts}
-    said = describe_comparisons([one for one in found if models[one.model] == models[one.other]])
-    return {"sentences": said, "comparisons": [asdict(one) for one in found], "unusable": []}
+        task_parts = [(folder, part) for folder, part in parts if part.task == entry.task]
+        for first, second in combinations(task_parts, 2):
+            if _are_comparable(first, second):
+                comparisons += _compare_parts(readers, first, second, entry.metric, seed)
+    comparisons = correct_comparisons(comparisons)
+    conditions = {part.model: part.condition for _, part in parts}
+    sentences = describe_comparisons(
+        [comparison for comparison in comparisons if conditions[comparison.model] == conditions[comparison.other]]
+    )
+    return {"sentences": sentences, "comparisons": [asdict(comparison) for comparison in comparisons], "unusable": []}
 
 
-def _comparable(first: RunPart, second: RunPart) -> bool:
-    one, other = first[1], second[1]
+def _are_comparable(first: RunPart, second: RunPart) -> bool:
+    part, other_part = first[1], second[1]
     # A model of another run is another model, whatever it is called.
-    base = one.base if first[0] == second[0] else None
-    return are_comparable(base, one.about, other.base, other.about)
+    base = part.base if first[0] == second[0] else None
+    return are_comparable(base, part.about, other_part.base, other_part.about)
 
 
-def _compared(
+def _compare_parts(
     readers: Mapping[Path, RecallReader], first: RunPart, second: RunPart, metric: str, seed: int
 ) -> list[Comparison]:
-    """The comparison of two parts, the better one first; none where they share too little to tell."""
+    """Compare two parts, the better one first; return nothing if they share too few statements."""
     statements = readers[first[0]].statements(first[1].asked)
-    others = readers[second[0]].statements(second[1].asked)
-    if not statements.num_rows or not others.num_rows:
+    other_statements = readers[second[0]].statements(second[1].asked)
+    if not statements.num_rows or not other_statements.num_rows:
         return []
-    recalls = [readers[folder].recalls(part, own) for (folder, part), own in ((first, statements), (second, others))]
+    recalls = [
+        readers[folder].recalls(part, part_statements)
+        for (folder, part), part_statements in ((first, statements), (second, other_statements))
+    ]
     names, task = [first[1].model, second[1].model], first[1].task
-    own_seed = derived_seed(seed, task, metric)
-    result, count = paired_recall_difference(statements, recalls[0], recalls[1], metric, own_seed)
+    test_seed = derived_seed(seed, task, metric)
+    result, count = paired_recall_difference(statements, recalls[0], recalls[1], metric, test_seed)
     if result.difference < 0:
         names.reverse()
         recalls.reverse()
-        result, count = paired_recall_difference(statements, recalls[0], recalls[1], metric, own_seed)
+        result, count = paired_recall_difference(statements, recalls[0], recalls[1], metric, test_seed)
     if not count or any(map(math.isnan, (result.difference, result.low, result.high, result.p))):
         return []
     details = paired_recall_details(statements, recalls[0], recalls[1], metric)

@@ -1,4 +1,4 @@
-"""The steps that end a run: the record of how it was made, and the report."""
+"""Steps that end a run: record, calibration cards and report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb"
 
 @dataclass(frozen=True)
 class RecordParams:
-    """What run.json says of the study."""
+    """Parameters of the record."""
 
     suite: str
     card: SuiteCard
@@ -44,14 +44,14 @@ class RecordRuntime:
 
 @dataclass(frozen=True)
 class CalibrationParams:
-    """Calibration cards of the run's probes, as they were found."""
+    """Calibration cards of the run's probes."""
 
     cards: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class ReportParams:
-    """What the report shows beside the tables of the run."""
+    """Parameters of the report."""
 
     title: str
     study: Study
@@ -63,7 +63,7 @@ def write_record(context: StepContext[RecordParams, RecordRuntime]) -> None:
     questions = read_questions(context.folder)
     tasks = Counter(questions.questions["task"].to_pylist())
     facts = {fact for row in questions.questions["facts"].to_pylist() for fact in row or []}
-    asked = {
+    counts = {
         "count": questions.questions.num_rows,
         "by_task": dict(sorted(tasks.items())),
         "facts": len(facts),
@@ -71,14 +71,21 @@ def write_record(context: StepContext[RecordParams, RecordRuntime]) -> None:
         "digest": file_digest(context.folder / "questions.parquet"),
     }
     models = [read_json(context.folder / name) for name in context.step.inputs if name.startswith(".merkhet/")]
-    content = run_record(context.params, context.runtime, asked, models)
+    content = make_record(context.params, context.runtime, counts, models)
     write_json(context.folder / "run.json", content)
 
 
-def run_record(
-    params: RecordParams, runtime: RecordRuntime, asked: Mapping[str, Any], models: Sequence[Mapping[str, Any]]
+def make_record(
+    params: RecordParams, runtime: RecordRuntime, questions: Mapping[str, Any], models: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Make the content of run.json: versions, machine, seed, what was asked and of which models."""
+    """Make the content of run.json.
+
+    Args:
+        params: Parameters of the record.
+        runtime: How the run was started.
+        questions: Counts and digest of the questions.
+        models: Record of each model.
+    """
     return {
         "merkhet": __version__,
         "suite": params.suite,
@@ -89,19 +96,19 @@ def run_record(
         "python": platform.python_version(),
         "versions": installed_versions(),
         "machine": describe_machine(),
-        "questions": dict(asked),
+        "questions": dict(questions),
         "models": [dict(model) for model in models],
         **({"shards": [dict(shard) for shard in runtime.shards]} if runtime.shards else {}),
     }
 
 
 def write_calibration(context: StepContext[CalibrationParams, Nothing]) -> None:
-    """Write calibration.json: the calibration cards of the probes that the run asks by, as they were found."""
+    """Write calibration.json: the calibration cards of the run's probes."""
     write_json(context.folder / CALIBRATION, [dict(card) for card in context.params.cards])
 
 
 def write_report(context: StepContext[ReportParams, Nothing]) -> None:
-    """Write report.html from what the run holds."""
+    """Write report.html from the files of the run."""
     from merkhet.reports.html_report import render_html
     from merkhet.reports.report_data import ReportData
 
@@ -124,17 +131,17 @@ def write_report(context: StepContext[ReportParams, Nothing]) -> None:
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions of the packages that can change a number, as far as they are there."""
-    found = {}
+    """Return the versions of the installed packages that can affect numbers."""
+    versions = {}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def describe_machine() -> dict[str, Any]:
-    """What the run was made on, without names."""
+    """Describe this machine without naming it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"system": platform.system(), "architecture": platform.machine(), "cores": cores, "platform": sys.platform}

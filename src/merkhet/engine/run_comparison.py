@@ -1,4 +1,4 @@
-"""Models of one or several runs compared: who knows more, by how much, on which questions, and how sure that is."""
+"""Comparison of the models of one or several runs of a suite."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from merkhet.analysis.comparison_text import give_verdict, summarize_groups
 from merkhet.analysis.difference_text import is_clear, orient_to
 from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.engine._comparability import remarks, say_questions, shared_questions
+from merkhet.engine._comparability import comparability_remarks, count_shared_questions, describe_shared_questions
 from merkhet.engine._paired_answers import PairedAnswers
 from merkhet.engine._paired_recalls import PairedRecalls
-from merkhet.engine._run_collection import Together, put_together
-from merkhet.engine.combine_runs import report_data, set_against
+from merkhet.engine._run_collection import RunCollection, collect_runs
+from merkhet.engine.combine_runs import correlate_downstream, report_data
 from merkhet.engine.run_folder import Run
 from merkhet.engine.study import GROUPS
 from merkhet.metrics.metrics import get_metric, is_metric
@@ -30,29 +30,31 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class ComparisonChoice:
-    """What is compared: every pair of models, or all ``against`` one; these tasks and metrics; also ``by`` a column.
-
-    Without tasks and metrics, those of the headline; baselines if they are wanted, or if there is one model only.
-    """
+    """What to compare."""
 
     against: str | None = None
+    """Model that all others are compared with; every pair of models if None."""
     tasks: Sequence[str] = ()
+    """Tasks; those of the headline if empty."""
     metrics: Sequence[str] = ()
+    """Metrics; those of the headline if empty."""
     by: str | None = None
+    """Column of groups to compare within as well."""
     baselines: bool = False
+    """Whether to compare baselines too; a single model is always compared with them."""
 
 
 EVERY_PAIR = ComparisonChoice()
 
 
-class _Paired(Protocol):
+class _PairedModels(Protocol):
     models: list[str]
 
     def compare(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]: ...
     def compare_groups(self, pairs: Sequence[Pair], column: str) -> list[dict[str, Any]]: ...
-    def reasons(self, pairs: Sequence[Pair], comparisons: Sequence[Mapping[str, Any]]) -> list[str]: ...
-    def asked_by(self, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[str, str]]]: ...
-    def asked_in(self, place: int) -> pa.Array: ...
+    def explain_missing(self, pairs: Sequence[Pair], comparisons: Sequence[Mapping[str, Any]]) -> list[str]: ...
+    def methods_by_task(self, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[str, str]]]: ...
+    def question_ids(self, run_index: int) -> pa.Array: ...
 
 
 def compare_runs(
@@ -60,98 +62,122 @@ def compare_runs(
 ) -> ComparisonData:
     """Compare the models of runs of one suite on the questions that they share.
 
-    Refuses runs of different suites, and a model, task, metric or column that none of them has. Where nothing can be
-    compared, the result has no comparisons and says why.
+    Args:
+        runs: Runs of one suite.
+        choice: What to compare.
+        downstream: CSV file of the models' scores on other tasks to correlate with.
+
+    Returns:
+        The comparisons with their verdict; if nothing can be compared, no comparisons and the reason.
+
+    Raises:
+        InputError: The runs are of different suites, or none has the model, task, metric or column.
     """
-    together = put_together(runs)
-    everyone = pc.unique(together.scores["model"]).to_pylist()
-    if choice.against is not None and choice.against not in everyone:
-        raise InputError(f"no run has the model {choice.against!r}; {did_you_mean(choice.against, everyone)}")
-    able = [name for name in everyone if name not in together.baselines]
-    alone = len(able) == 1 < len(everyone) and not choice.baselines
-    models = everyone if choice.baselines or alone else [*able, *_named_too(choice.against, able)]
-    headline, unknown = _headline(together, choice)
-    paired = _paired(together, models, headline)
-    with_all = choice.against or (able[0] if alone else None)
-    pairs = _pairs(paired.models, with_all)
-    comparisons = paired.compare(pairs)
-    groups = paired.compare_groups(pairs, _column(choice.by, together)) if choice.by else []
+    collection = collect_runs(runs)
+    all_models = pc.unique(collection.scores["model"]).to_pylist()
+    if choice.against is not None and choice.against not in all_models:
+        raise InputError(f"no run has the model {choice.against!r}; {did_you_mean(choice.against, all_models)}")
+    asked_models = [name for name in all_models if name not in collection.baselines]
+    single_model = len(asked_models) == 1 < len(all_models) and not choice.baselines
+    models = (
+        all_models
+        if choice.baselines or single_model
+        else [*asked_models, *_missing_reference(choice.against, asked_models)]
+    )
+    headline, metric_remarks = _select_headline(collection, choice)
+    pairing = _pair_models(collection, models, headline)
+    reference = choice.against or (asked_models[0] if single_model else None)
+    pairs = _pairs(pairing.models, reference)
+    comparisons = pairing.compare(pairs)
+    groups = pairing.compare_groups(pairs, _check_column(choice.by, collection)) if choice.by else []
     if choice.against is not None:
-        comparisons = [_to_reference(one, choice.against) for one in comparisons]
-    asked = [paired.asked_in(place) for place in range(len(runs))]
-    shared = shared_questions(together, asked)
-    verb = "recalls more" if together.memorized else "knows more"
-    verb = verb if together.baselines.isdisjoint(paired.models) else "scores higher"
-    verdict = give_verdict(comparisons, with_all, verb)
-    side = {frozenset((one.model, one.other)): one.model for one in verdict.pairs}
+        comparisons = [_against_reference(comparison, choice.against) for comparison in comparisons]
+    question_ids = [pairing.question_ids(run_index) for run_index in range(len(runs))]
+    shared = count_shared_questions(collection, question_ids)
+    verb = "recalls more" if collection.memorized else "knows more"
+    verb = verb if collection.baselines.isdisjoint(pairing.models) else "scores higher"
+    verdict = give_verdict(comparisons, reference, verb)
+    side_by_pair = {frozenset((pair.model, pair.other)): pair.model for pair in verdict.pairs}
     if choice.against is not None:
-        side = {pair: next(name for name in pair if name != choice.against) for pair in side}
-    groups = _sided(sorted(groups, key=lambda one: (not is_clear(one), -abs(one["difference"]))), side)
-    said = list(verdict.sentences) if comparisons else [_nothing(together, paired.models, everyone, shared, asked)]
-    if comparisons and alone:
-        said.insert(0, f"Only one model answered, {quote_name(able[0])}: it is compared with the baselines.")
+        side_by_pair = {pair: next(name for name in pair if name != choice.against) for pair in side_by_pair}
+    groups = _orient(
+        sorted(groups, key=lambda comparison: (not is_clear(comparison), -abs(comparison["difference"]))), side_by_pair
+    )
+    sentences = (
+        list(verdict.sentences)
+        if comparisons
+        else [_explain_nothing_compared(collection, pairing.models, all_models, shared, question_ids)]
+    )
+    if comparisons and single_model:
+        sentences.insert(
+            0, f"Only one model answered, {quote_name(asked_models[0])}: it is compared with the baselines."
+        )
     return ComparisonData(
-        data=report_data(together, {"comparisons": comparisons}),
-        runs=[_about(together, place, len(asked[place])) for place in range(len(runs))],
-        models=paired.models,
+        data=report_data(collection, {"comparisons": comparisons}),
+        runs=[_describe_run(collection, run_index, len(question_ids[run_index])) for run_index in range(len(runs))],
+        models=pairing.models,
         reference=choice.against,
-        verdict=said,
+        verdict=sentences,
         order=verdict.order,
         pairs=[asdict(pair) for pair in verdict.pairs],
         comparisons=comparisons,
-        oriented=_sided(comparisons, side),
+        oriented=_orient(comparisons, side_by_pair),
         column=choice.by,
         groups=groups,
         group_sentences=summarize_groups(groups, choice.by) if choice.by and comparisons else [],
         shared=shared,
-        question_remarks=say_questions(shared, "statements" if together.memorized else "questions"),
+        question_remarks=describe_shared_questions(shared, "statements" if collection.memorized else "questions"),
         remarks=[
-            *unknown,
-            *paired.reasons(pairs, comparisons),
-            *remarks(together, set(paired.models), asked, paired.asked_by(pairs)),
+            *metric_remarks,
+            *pairing.explain_missing(pairs, comparisons),
+            *comparability_remarks(collection, set(pairing.models), question_ids, pairing.methods_by_task(pairs)),
         ],
-        extrinsic=set_against(together, downstream) if downstream is not None else [],
+        extrinsic=correlate_downstream(collection, downstream) if downstream is not None else [],
     )
 
 
-def _paired(together: Together, models: Sequence[str], headline: Sequence[tuple[str, str]]) -> _Paired:
-    if together.memorized:
-        return PairedRecalls(together, models, headline)
-    return PairedAnswers(together, models, [(task, get_metric(metric, Path.cwd())) for task, metric in headline])
+def _pair_models(
+    collection: RunCollection, models: Sequence[str], headline: Sequence[tuple[str, str]]
+) -> _PairedModels:
+    if collection.memorized:
+        return PairedRecalls(collection, models, headline)
+    return PairedAnswers(collection, models, [(task, get_metric(metric, Path.cwd())) for task, metric in headline])
 
 
-def _headline(together: Together, choice: ComparisonChoice) -> tuple[list[tuple[str, str]], list[str]]:
-    """The tasks with their metrics that are compared, and a remark on what cannot be."""
+def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tuple[list[tuple[str, str]], list[str]]:
+    """Select tasks with their metrics to compare, and make a remark on each metric that cannot be used."""
     scored: dict[str, list[str]] = {}
     for row in (
-        together.scores.select(["task", "metric"])
+        collection.scores.select(["task", "metric"])
         .group_by(["task", "metric"], use_threads=False)
         .aggregate([])
         .to_pylist()
     ):
         scored.setdefault(row["task"], []).append(row["metric"])
-    usual: dict[str, list[str]] = {}
-    for entry in together.headline:
-        usual.setdefault(entry["task"], []).append(entry["metric"])
+    headline_metrics: dict[str, list[str]] = {}
+    for entry in collection.headline:
+        headline_metrics.setdefault(entry["task"], []).append(entry["metric"])
     for task in choice.tasks:
         if task not in scored:
             raise InputError(f"no run has the task {task!r}; {did_you_mean(task, scored)}")
     for metric in choice.metrics:
-        if not together.memorized:
+        if not collection.memorized:
             get_metric(metric, Path.cwd())
-        elif not any(metric in own for own in scored.values()):
-            known = {name for own in scored.values() for name in own}
+        elif not any(metric in names for names in scored.values()):
+            known = {name for names in scored.values() for name in names}
             raise InputError(f"no run has the metric {metric!r}; {did_you_mean(metric, known)}")
-    tasks = choice.tasks or [task for task in usual if task in scored] or list(scored)
-    wanted = [(task, metric) for task in tasks for metric in choice.metrics or usual.get(task) or scored[task][:1]]
-    own = [one for one in wanted if choice.metrics or together.memorized or is_metric(one[1])]
-    strange = sorted({metric for _, metric in wanted} - {metric for _, metric in own})
-    said = [
+    tasks = choice.tasks or [task for task in headline_metrics if task in scored] or list(scored)
+    entries = [
+        (task, metric) for task in tasks for metric in choice.metrics or headline_metrics.get(task) or scored[task][:1]
+    ]
+    usable = [entry for entry in entries if choice.metrics or collection.memorized or is_metric(entry[1])]
+    unusable = sorted({metric for _, metric in entries} - {metric for _, metric in usable})
+    remarks = [
         f"The metric {metric} is not merkhet's own, so models are not compared by it; name its file with --metric "
         f"FILE.py:{metric}."
-        for metric in strange
+        for metric in unusable
     ]
-    return own, said
+    return usable, remarks
 
 
 def _pairs(models: Sequence[str], reference: str | None) -> list[Pair]:
@@ -160,48 +186,53 @@ def _pairs(models: Sequence[str], reference: str | None) -> list[Pair]:
     return [(model, reference) for model in models if model != reference]
 
 
-def _named_too(reference: str | None, models: Sequence[str]) -> list[str]:
+def _missing_reference(reference: str | None, models: Sequence[str]) -> list[str]:
     return [] if reference is None or reference in models else [reference]
 
 
-def _column(column: str, together: Together) -> str:
-    if column not in GROUPS and not together.memorized:
+def _check_column(column: str, collection: RunCollection) -> str:
+    if column not in GROUPS and not collection.memorized:
         raise InputError(f"models cannot be compared by {column!r}; {did_you_mean(column, GROUPS)}")
     return column
 
 
-def _to_reference(one: Mapping[str, Any], reference: str) -> dict[str, Any]:
-    """A comparison told from the side of the model that is not the reference."""
-    return orient_to(one, one["other"] if one["model"] == reference else one["model"])
+def _against_reference(comparison: Mapping[str, Any], reference: str) -> dict[str, Any]:
+    """State a comparison from the side of the model that is not the reference."""
+    return orient_to(comparison, comparison["other"] if comparison["model"] == reference else comparison["model"])
 
 
-def _sided(comparisons: Sequence[Mapping[str, Any]], side: Mapping[frozenset[str], str]) -> list[dict[str, Any]]:
-    """Comparisons told from the same model's side in each pair."""
-    pairs = (frozenset((one["model"], one["other"])) for one in comparisons)
-    return [orient_to(one, side.get(pair, one["model"])) for one, pair in zip(comparisons, pairs, strict=True)]
+def _orient(comparisons: Sequence[Mapping[str, Any]], side: Mapping[frozenset[str], str]) -> list[dict[str, Any]]:
+    """State all comparisons of a pair from the side of the same model."""
+    pairs = (frozenset((comparison["model"], comparison["other"])) for comparison in comparisons)
+    return [
+        orient_to(comparison, side.get(pair, comparison["model"]))
+        for comparison, pair in zip(comparisons, pairs, strict=True)
+    ]
 
 
-def _nothing(
-    together: Together,
+def _explain_nothing_compared(
+    collection: RunCollection,
     models: Sequence[str],
-    everyone: Sequence[str],
+    all_models: Sequence[str],
     shared: Sequence[Mapping[str, Any]],
-    asked: Sequence[pa.Array],
+    question_ids: Sequence[pa.Array],
 ) -> str:
-    """Why nothing was compared, and what to do."""
-    if not sum(map(len, asked)) or not everyone:
+    """Explain why nothing was compared, and what to do."""
+    if not sum(map(len, question_ids)) or not all_models:
         return (
             "There is nothing to compare: no question of these tasks was answered in "
-            + join_names(together.labels)
+            + join_names(collection.labels)
             + "."
         )
     if len(models) < 2:
-        who = f"only one model, {quote_name(models[0])}," if models else "only baselines"
-        there = [name for name in everyone if name not in models]
-        hint = f" --baselines compares with {join_names(list(map(quote_name, there)))} too." if there else ""
-        more = "Name a second run of the same questions." if len(together.runs) == 1 else "Name a run of another model."
-        return f"There is nothing to compare: {who} answered in {join_names(together.labels)}. {more}{hint}"
-    if shared and not any(one["both"] for one in shared):
+        answered = f"only one model, {quote_name(models[0])}," if models else "only baselines"
+        others = [name for name in all_models if name not in models]
+        hint = f" --baselines compares with {join_names(list(map(quote_name, others)))} too." if others else ""
+        remedy = (
+            "Name a second run of the same questions." if len(collection.runs) == 1 else "Name a run of another model."
+        )
+        return f"There is nothing to compare: {answered} answered in {join_names(collection.labels)}. {remedy}{hint}"
+    if shared and not any(pair["both"] for pair in shared):
         return (
             "The runs share no question, so nothing can be compared in pairs. Their scores stand side by side below, "
             "without differences or p: they are of different questions. Ask both models the same ones ('merkhet "
@@ -210,15 +241,15 @@ def _nothing(
     return "No two models have questions about two facts or more in common, so nothing can be compared in pairs."
 
 
-def _about(together: Together, place: int, asked: int) -> dict[str, Any]:
-    run = together.runs[place]
+def _describe_run(collection: RunCollection, run_index: int, question_count: int) -> dict[str, Any]:
+    run = collection.runs[run_index]
     record = run.record
     return {
-        "name": together.labels[place],
+        "name": collection.labels[run_index],
         "folder": str(run.folder),
         "date": record.get("date"),
         "merkhet": record.get("merkhet"),
         "seed": record.get("seed"),
         "command": record.get("command"),
-        "questions": asked,
+        "questions": question_count,
     }

@@ -1,4 +1,4 @@
-"""Names and JSON files of a run's folder that several steps share."""
+"""Names and readers of the files in a run's folder that several steps share."""
 
 from __future__ import annotations
 
@@ -25,17 +25,21 @@ SHARD_FILE = ".merkhet/shard.json"
 
 
 def read_json(file: Path) -> Any:
-    """Read a JSON file of a run; refuse one that is missing or broken."""
+    """Read a JSON file of a run.
+
+    Raises:
+        InputError: The file is missing or broken.
+    """
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{file} cannot be read ({first_line(error)}). Make the run again, or fetch it anew."
+            f"{file} cannot be read ({first_line(error)}); start the run again, or copy its folder anew"
         ) from error
 
 
 def read_premise_labels(context: StepContext[Any, Any]) -> dict[tuple[str, str], str]:
-    """Read how premises were given, by model and question; empty where no question has premises."""
+    """Read how premises were given, by model and question; empty if no question has premises."""
     if PREMISE_LABELS not in context.step.inputs:
         return {}
     table = read_table(SETTINGS, context.folder / PREMISE_LABELS)

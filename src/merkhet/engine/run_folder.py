@@ -1,4 +1,4 @@
-"""A finished run: its tables, read when they are asked for."""
+"""A finished run, whose tables are read on access."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from merkhet.engine.run_files import SHARD_FILE, read_json
 from merkhet.engine.study import Study, make_study, read_study
 from merkhet.questions.question_files import QuestionSet, read_questions
 
-_READ = ("questions", "candidates", "facts", "frequencies", "entities", "premises")
+_TABLES = ("questions", "candidates", "facts", "frequencies", "entities", "premises")
 
 
 class Run:
@@ -26,88 +26,96 @@ class Run:
         self.folder = folder
         if not (folder / "scores.parquet").is_file():
             unfinished = (folder / ".merkhet").is_dir()
-            hint = "it is not finished: start the same command again" if unfinished else "'merkhet run' makes one"
+            hint = "start the same command again to finish it" if unfinished else "'merkhet run' makes one"
             if (folder / SHARD_FILE).is_file():
-                hint = "it is a shard of one: put all shards together with 'merkhet merge'"
-            raise InputError(f"{folder} is no finished run; {hint}")
+                hint = "it is a shard: merge all shards with 'merkhet merge'"
+            raise InputError(f"{folder} is not a finished run; {hint}")
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
 
-    def whole(self, name: str) -> Path:
-        """A file of the run; refuses one that is no longer what the run has written, as after a power cut."""
+    def verified_file(self, name: str) -> Path:
+        """Return the path of a file of the run after checking its hash.
+
+        Raises:
+            InputError: The file is not what the run has written, as after a power cut.
+        """
         file = self.folder / name
-        written = self._written.get(name)
-        if written and file.is_file() and file_digest(file) not in written:
+        hashes = self._output_hashes.get(name)
+        if hashes and file.is_file() and file_digest(file) not in hashes:
             raise InputError(
-                f"{file} is damaged, or was changed after the run: it is not what the run has written. Start the "
-                "command that made the run again: it makes this file anew."
+                f"{file} is damaged or was changed after the run; start the command that made the run again to write "
+                "it anew"
             )
         return file
 
     @cached_property
-    def _written(self) -> dict[str, set[str]]:
-        """The hashes of what the run's steps have written; none in a folder without their records."""
-        found: dict[str, set[str]] = {}
+    def _output_hashes(self) -> dict[str, set[str]]:
+        """Hashes of each file that the run's steps have written; empty without their records."""
+        hashes: dict[str, set[str]] = {}
         for file in sorted((self.folder / INTERNAL / "steps").glob("*.json")):
             for name, content in read_json(file).get("outputs", {}).items():
-                found.setdefault(name, set()).add(content)
-        return found
+                hashes.setdefault(name, set()).add(content)
+        return hashes
 
     @cached_property
     def scores(self) -> pa.Table:
         """The table of scores."""
-        return read_table(SCORES, self.whole("scores.parquet"))
+        return read_table(SCORES, self.verified_file("scores.parquet"))
 
     @cached_property
     def answers(self) -> pa.Table:
         """The table of answers."""
-        return read_table(ANSWERS, self.whole("answers.parquet"))
+        return read_table(ANSWERS, self.verified_file("answers.parquet"))
 
     @cached_property
     def questions(self) -> QuestionSet:
         """The questions with their candidates and facts."""
-        for name in (*(f"{table}.parquet" for table in _READ), "about.json"):
-            self.whole(name)
+        for name in (*(f"{table}.parquet" for table in _TABLES), "about.json"):
+            self.verified_file(name)
         return read_questions(self.folder)
 
     @cached_property
     def study(self) -> Study:
-        """The study as it was resolved."""
-        return make_study(read_study(self.whole("study.yaml")), str(self.folder / "study.yaml"))
+        """The resolved study."""
+        return make_study(read_study(self.verified_file("study.yaml")), str(self.folder / "study.yaml"))
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """How the run was made: versions, seeds, hashes, machine."""
-        found: dict[str, Any] = read_json(self.whole("run.json"))
-        return found
+        content: dict[str, Any] = read_json(self.verified_file("run.json"))
+        return content
 
     @cached_property
     def findings(self) -> dict[str, Any]:
-        """What the scores say in words, and the comparisons."""
-        found: dict[str, Any] = read_json(self.whole("findings.json"))
-        return found
+        """Sentences on the scores, and the comparisons."""
+        content: dict[str, Any] = read_json(self.verified_file("findings.json"))
+        return content
 
     @cached_property
     def analyses(self) -> list[dict[str, Any]]:
-        """What the suite's analyses found; none in a run of a suite without them."""
-        file = self.whole("analyses.json")
-        found: list[dict[str, Any]] = read_json(file) if file.is_file() else []
-        return found
+        """Results of the suite's analyses; empty for a suite without analyses."""
+        file = self.verified_file("analyses.json")
+        content: list[dict[str, Any]] = read_json(file) if file.is_file() else []
+        return content
 
     @cached_property
     def calibration(self) -> list[dict[str, Any]]:
-        """The calibration cards of the run's probes; none in a run of an older version."""
-        file = self.whole("calibration.json")
-        found: list[dict[str, Any]] = read_json(file) if file.is_file() else []
-        return found
+        """Calibration cards of the run's probes; empty for a run of an older version."""
+        file = self.verified_file("calibration.json")
+        content: list[dict[str, Any]] = read_json(file) if file.is_file() else []
+        return content
 
     @property
     def report(self) -> Path:
-        """The HTML report."""
+        """Path of the HTML report."""
         return self.folder / "report.html"
 
 
 def open_run(folder: str | Path) -> Run:
-    """A finished run; refuses a folder that holds none."""
+    """Open a finished run.
+
+    Raises:
+        InputError: The folder holds no finished run.
+    """
     return Run(Path(folder))

@@ -1,4 +1,4 @@
-"""The steps that score: answers of all models in one table, then scores, then what they say."""
+"""Steps that collect the answers of all models, score them and write the findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers, scoring_rows
 from merkhet.questions.question_files import QuestionSet, read_questions
 
-_ALWAYS = (
+_FIXED_KEYS = (
     *("model", "suite", "task", "probe", "method", "metric"),
     *("value", "low", "high", "n", "unusable", "chance", "adjusted"),
 )
@@ -28,7 +28,7 @@ _ALWAYS = (
 
 @dataclass(frozen=True)
 class ScoreParams:
-    """How answers are scored."""
+    """Parameters of scoring."""
 
     suite: str
     metrics: tuple[str, ...]
@@ -42,7 +42,7 @@ class ScoreParams:
 
 @dataclass(frozen=True)
 class FindingsParams:
-    """What the findings of a run are about."""
+    """Parameters of the findings."""
 
     headline: tuple[HeadlineScore, ...]
     metrics: Mapping[str, str]
@@ -68,22 +68,22 @@ def collect_answers(context: StepContext[Nothing, Nothing]) -> None:
 def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
     """Score the answers; write scores.parquet and scores.json, which are the same for the same answers."""
     params = context.params
-    found = read_questions(context.folder)
-    questions = found.by_id()
-    rows = found.questions.to_pylist()
-    wanted = list(dict.fromkeys([*params.groups, *filter(None, [params.scoring.average_over])]))
-    groups = {row["question_id"]: group_values(row, questions[row["question_id"]], wanted) for row in rows}
+    question_set = read_questions(context.folder)
+    questions = question_set.by_id()
+    rows = question_set.questions.to_pylist()
+    columns = list(dict.fromkeys([*params.groups, *filter(None, [params.scoring.average_over])]))
+    groups = {row["question_id"]: group_values(row, questions[row["question_id"]], columns) for row in rows}
     answers = scoring_rows(read_table(ANSWERS, context.folder / "answers.parquet"))
     metrics = [get_metric(name, context.home) for name in params.metrics]
     table = score_answers(
         params.suite,
         questions,
         groups,
-        found.clusters(),
+        question_set.clusters(),
         answers,
         metrics,
         seed=params.seed,
-        groups_by_model={place: {"premises": value} for place, value in read_premise_labels(context).items()},
+        groups_by_model={key: {"premises": label} for key, label in read_premise_labels(context).items()},
         average_over=params.scoring.average_over,
         unusable_is_wrong=params.scoring.unusable_is_wrong,
     )
@@ -92,52 +92,52 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
 
 
 def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
-    """Write findings.json: what the scores say in words, and the models compared."""
+    """Write findings.json: comparisons of the models, and sentences on the scores."""
     params = context.params
-    found = read_questions(context.folder)
+    question_set = read_questions(context.folder)
     findings = summarize_findings(
         scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
         answers=scoring_rows(read_table(ANSWERS, context.folder / "answers.parquet")),
-        questions=found.by_id(),
-        clusters=found.clusters(),
+        questions=question_set.by_id(),
+        clusters=question_set.clusters(),
         headline=params.headline_metrics(context.home),
         about=params.names,
         baselines=set(params.baselines),
         seed=params.seed,
-        classes=question_classes(found, params.scoring.average_over),
+        classes=question_classes(question_set, params.scoring.average_over),
         unusable_is_wrong=params.scoring.unusable_is_wrong,
     )
     write_json(context.folder / "findings.json", findings)
 
 
-def question_classes(found: QuestionSet, column: str | None) -> dict[str, str]:
-    """The class of each question over which scores are averaged; none where they are not."""
+def question_classes(question_set: QuestionSet, column: str | None) -> dict[str, str]:
+    """Return the class of each question that scores are averaged over; empty without such a column."""
     if column is None:
         return {}
-    rows = found.questions.select(["question_id", column]).to_pylist()
+    rows = question_set.questions.select(["question_id", column]).to_pylist()
     return {row["question_id"]: str(row[column]) for row in rows}
 
 
 def score_objects(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows of a table of scores as JSON objects: group columns only where the row has one."""
+    """Encode scores as JSON objects, with group columns only where they have a value."""
     return [
-        {key: row.get(key) for key in _ALWAYS if key in row}
-        | {key: value for key, value in row.items() if key not in _ALWAYS and value is not None}
+        {key: row.get(key) for key in _FIXED_KEYS if key in row}
+        | {key: value for key, value in row.items() if key not in _FIXED_KEYS and value is not None}
         for row in table.to_pylist()
     ]
 
 
-def group_values(row: Mapping[str, Any], question: Question, wanted: Sequence[str]) -> dict[str, str | None]:
-    """What a question is grouped by: columns of its row, and what is worked out of the question."""
-    worked_out = {
+def group_values(row: Mapping[str, Any], question: Question, columns: Sequence[str]) -> dict[str, str | None]:
+    """Return the groups of a question: columns of its row, and columns derived from the question."""
+    derived = {
         "relation": question.relation,
         "mask": _mask(question.template),
         "conflict": "yes" if len(question.answers) > 1 else "no",
     }
-    return {name: worked_out[name] if name in worked_out else row[name] for name in wanted}
+    return {name: derived[name] if name in derived else row[name] for name in columns}
 
 
 def _mask(template: str | None) -> str | None:
-    """What of a fact is left out, where the template says so: the last of ``relation/template/mask``."""
+    """Return the mask of a template named ``relation/template/mask``."""
     parts = (template or "").split("/")
     return parts[2] if len(parts) == 3 else None

@@ -1,4 +1,4 @@
-"""Asks on Ray: workers that load the model once take blocks one after the other; this process keeps their answers."""
+"""Asking on Ray: workers load the model once and take blocks in turn; this process writes their answers."""
 
 from __future__ import annotations
 
@@ -13,239 +13,264 @@ from typing import Any
 from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.schemas import ANSWERS, write_table
-from merkhet.engine._ask_step import Asked
-from merkhet.engine.asker import AskJob, AskParams, AskRuntime, Effort, put_together
+from merkhet.engine._ask_step import QuestionBlocks
+from merkhet.engine.asker import AskJob, AskParams, AskRuntime, AskStatistics, merge_statistics
 from merkhet.engine.distribute import _ray_worker as ray_worker
 from merkhet.engine.distribute.ray_cluster import (
+    check_worker_model,
+    check_worker_version,
     connect,
-    crowd_of,
-    environment,
-    refuse_other_model,
-    refuse_stranger,
-    tell_versions,
+    plan_workers,
+    report_versions,
     worker_class,
+    worker_environment,
 )
 from merkhet.engine.plan import StepContext
 
 logger = logging.getLogger("merkhet.engine")
 
-TRIES = 3
-"""How often a block is asked when workers die of it, and how many may die in a row before they have the model."""
-SECONDS_TO_TELL = 15.0
+MAX_ATTEMPTS = 3
+"""Attempts per block whose worker dies, and workers that may die in a row before the model is loaded."""
+WAIT_SECONDS = 15.0
 
 
 def ask_on_ray(
     context: StepContext[AskParams, AskRuntime],
     engine: AskEngine,
     job: AskJob,
-    asked: Asked,
-    left: Sequence[int],
-    begin: Callable[[], None],
-) -> Effort:
-    """Ask blocks on the workers of a Ray cluster, and write the answers to each as they come.
+    selection: QuestionBlocks,
+    missing: Sequence[int],
+    on_start: Callable[[], None],
+) -> AskStatistics:
+    """Ask blocks on the workers of a Ray cluster, and write their answers as they arrive.
 
-    A worker is asked for its merkhet and its model before it gets a question. A block whose worker is lost is asked
+    The version and the model of a worker are checked before it gets a question. A block whose worker is lost is asked
     again by another; its answers are written once, by this process.
+
+    Args:
+        context: The asking step.
+        engine: The cluster.
+        job: What to ask.
+        selection: The questions.
+        missing: Indices of the blocks without answers.
+        on_start: Called when the first worker has loaded the model.
     """
     ray = connect(engine.address)
-    crowd = crowd_of(ray, engine)
-    # Folders as a process elsewhere can find them.
+    resources = plan_workers(ray, engine)
+    # Relative paths mean nothing to a process elsewhere.
     job = replace(job, folder=job.folder.resolve(), home=job.home.resolve())
-    made = ray.remote(worker_class()).options(num_cpus=crowd.cores, num_gpus=crowd.gpus, max_restarts=0)
-    asking = _Asking(ray, context, job, asked, deque(left), begin, lambda: made.remote(environment(), crowd.cores))
-    wanted = min(crowd.workers, len(left))
-    threads = f"{crowd.cores} cores" if crowd.cores > 1 else "one core"
-    with_gpu = ", each with a GPU" if crowd.gpus else f" of {threads}"
-    context.progress.say(f"  {context.params.name}: on Ray, {wanted} worker{'s' * (wanted > 1)}{with_gpu}")
+    actor = ray.remote(worker_class()).options(num_cpus=resources.cores, num_gpus=resources.gpus, max_restarts=0)
+    dispatcher = _Dispatcher(
+        ray,
+        context,
+        job,
+        selection,
+        deque(missing),
+        on_start,
+        lambda: actor.remote(worker_environment(), resources.cores),
+    )
+    worker_count = min(resources.workers, len(missing))
+    threads = f"{resources.cores} cores" if resources.cores > 1 else "one core"
+    with_gpu = ", each with a GPU" if resources.gpus else f" of {threads}"
+    context.progress.say(f"  {context.params.name}: on Ray, {worker_count} worker{'s' * (worker_count > 1)}{with_gpu}")
     try:
-        return asking.ask(wanted)
+        return dispatcher.ask(worker_count)
     except (ConnectionError, ray.exceptions.RaySystemError) as error:
         raise MerkhetError(
-            f"the Ray cluster has gone ({first_line(error)}). Start the same command again when it is back; what was "
-            "asked is kept"
+            f"the connection to the Ray cluster is lost ({first_line(error)}); start the same command again when it is "
+            "back. Answers so far are kept"
         ) from error
     finally:
-        asking.dismiss()
+        dispatcher.stop()
 
 
 @dataclass
-class _Member:
-    """A worker: its handle in Ray, its machine, the block that it has, and what asking took it so far."""
+class _Worker:
+    """State of one worker."""
 
     handle: Any
+    """Actor handle in Ray."""
     stage: str
+    """Call whose reply is awaited."""
     node: str = "a machine that is not known yet"
     block: int | None = None
-    effort: dict[str, Any] = field(default_factory=dict)
+    """Index of the block that it asks."""
+    statistics: dict[str, Any] = field(default_factory=dict)
+    """Its asking statistics so far."""
 
 
-class _Asking:
-    """Blocks that are to be asked, and the workers that do it."""
+class _Dispatcher:
+    """Queue of blocks to ask, and the workers that ask them."""
 
     def __init__(
         self,
         ray: Any,
         context: StepContext[AskParams, AskRuntime],
         job: AskJob,
-        asked: Asked,
-        todo: deque[int],
-        begin: Callable[[], None],
-        hire: Callable[[], Any],
+        selection: QuestionBlocks,
+        queue: deque[int],
+        on_start: Callable[[], None],
+        make_worker: Callable[[], Any],
     ) -> None:
-        self.ray, self.context, self.job, self.asked, self.todo = ray, context, job, asked, todo
-        self.begin, self.hire = begin, hire
+        self.ray, self.context, self.job, self.selection, self.queue = ray, context, job, selection, queue
+        self.on_start, self.make_worker = on_start, make_worker
         self.name = context.params.name
-        self.parts: list[Path] = asked.parts(context.work)
+        self.parts: list[Path] = selection.parts(context.work)
         self.files = ray_worker.needed_files(job)
-        self.busy: dict[Any, _Member] = {}
-        self.efforts: list[dict[str, Any]] = []
-        self.lost: Counter[int | None] = Counter()
+        self.pending: dict[Any, _Worker] = {}
+        self.statistics: list[dict[str, Any]] = []
+        self.deaths: Counter[int | None] = Counter()
         self.started: float | None = None
-        self.told_of: set[str] = set()
+        self.reported_nodes: set[str] = set()
 
-    def ask(self, wanted: int) -> Effort:
-        """Ask all blocks by so many workers, as they find room."""
-        begun, told = time.perf_counter(), False
-        for _ in range(wanted):
-            self._hire()
-        while self.busy:
-            ready, _ = self.ray.wait(list(self.busy), num_returns=1, timeout=SECONDS_TO_TELL)
+    def ask(self, worker_count: int) -> AskStatistics:
+        """Ask all blocks by up to ``worker_count`` workers, as the cluster has room for them."""
+        hired, reported = time.perf_counter(), False
+        for _ in range(worker_count):
+            self._start_worker()
+        while self.pending:
+            ready, _ = self.ray.wait(list(self.pending), num_returns=1, timeout=WAIT_SECONDS)
             for reference in ready:
-                self._hear(reference)
+                self._handle_reply(reference)
             if not ready and not any(node["Alive"] for node in self.ray.nodes()):
                 raise MerkhetError(
-                    "no machine of the Ray cluster is left. Start the same command again; what was asked is kept"
+                    "no machine of the Ray cluster is alive; start the same command again. Answers so far are kept"
                 )
-            if not ready and not told and all(member.stage == "greet" for member in self.busy.values()):
-                told = True
+            if not ready and not reported and all(worker.stage == "greet" for worker in self.pending.values()):
+                reported = True
                 self.context.progress.say(f"  {self.name}: waiting for room in the cluster")
-            while self.todo and len(self.busy) < min(wanted, len(self.todo) + self._at_work()):
-                self._hire()
-        whole = put_together([Effort(**effort) for effort in self.efforts if effort], workers=len(self.efforts))
-        # The rate that a user sees: by the clock, and not by the hours of all workers.
-        started = self.started or begun
-        whole.loading, whole.asking = started - begun, time.perf_counter() - started
-        return whole
+            while self.queue and len(self.pending) < min(worker_count, len(self.queue) + self._count_asking()):
+                self._start_worker()
+        merged = merge_statistics(
+            [AskStatistics(**statistics) for statistics in self.statistics if statistics], workers=len(self.statistics)
+        )
+        # The rate in the record is by the clock, not by the summed time of all workers.
+        started = self.started or hired
+        merged.loading_seconds, merged.asking_seconds = started - hired, time.perf_counter() - started
+        return merged
 
-    def dismiss(self) -> None:
-        """End the workers that are left."""
-        for member in self.busy.values():
-            self._end(member)
-        self.busy.clear()
+    def stop(self) -> None:
+        """End the remaining workers."""
+        for worker in self.pending.values():
+            self._stop_worker(worker)
+        self.pending.clear()
 
-    def _at_work(self) -> int:
-        return sum(member.block is not None for member in self.busy.values())
+    def _count_asking(self) -> int:
+        return sum(worker.block is not None for worker in self.pending.values())
 
-    def _hire(self) -> None:
-        member = _Member(self.hire(), "greet")
-        self.busy[member.handle.greet.remote()] = member
+    def _start_worker(self) -> None:
+        worker = _Worker(self.make_worker(), "greet")
+        self.pending[worker.handle.greet.remote()] = worker
 
-    def _end(self, member: _Member) -> None:
-        self.efforts.append(member.effort)
+    def _stop_worker(self, worker: _Worker) -> None:
+        self.statistics.append(worker.statistics)
         try:
-            self.ray.kill(member.handle)
-        except Exception as error:  # Gone already, or its cluster is.
-            logger.info("a worker could not be ended: %s", first_line(error))
+            self.ray.kill(worker.handle)
+        except Exception as error:  # The worker or its cluster is already gone.
+            logger.info("a worker could not be stopped: %s", first_line(error))
 
-    def _hear(self, reference: Any) -> None:
-        """Take what a worker has to say, and give it something to do."""
-        member = self.busy.pop(reference)
+    def _handle_reply(self, reference: Any) -> None:
+        """Handle the reply of a worker, and give it its next call."""
+        worker = self.pending.pop(reference)
         errors = self.ray.exceptions
         try:
-            said = self.ray.get(reference)
+            reply = self.ray.get(reference)
         except (
             errors.RayActorError,
             errors.WorkerCrashedError,
             errors.ObjectLostError,
             errors.OutOfMemoryError,
         ) as error:
-            self._lose(member, error)
+            self._handle_lost_worker(worker, error)
             return
         except errors.RayTaskError as error:
-            logger.error("%s on %s: %s", self.name, member.node, error)
+            logger.error("%s on %s: %s", self.name, worker.node, error)
             cause = getattr(error, "cause", None) or error
             if isinstance(cause, MerkhetError):
-                raise type(cause)(f"the worker on {member.node}: {cause}") from error
+                raise type(cause)(f"the worker on {worker.node}: {cause}") from error
             reason = f"{type(cause).__name__}: {first_line(cause)}"
             raise MerkhetError(
-                f"the worker on {member.node} cannot ask {self.name} ({reason}); more is in "
-                f"{self.context.folder / 'log.txt'}"
+                f"the worker on {worker.node} cannot ask {self.name} ({reason}); see {self.context.folder / 'log.txt'}"
             ) from error
         try:
-            getattr(self, f"_after_{member.stage}")(member, said)
+            getattr(self, f"_after_{worker.stage}")(worker, reply)
         except BaseException:
-            self._end(member)
+            self._stop_worker(worker)
             raise
 
-    def _call(self, member: _Member, stage: str, *given: Any) -> None:
-        member.stage = stage
-        self.busy[member.handle.call.remote(*given)] = member
+    def _call(self, worker: _Worker, stage: str, *arguments: Any) -> None:
+        worker.stage = stage
+        self.pending[worker.handle.call.remote(*arguments)] = worker
 
-    def _after_greet(self, member: _Member, said: Any) -> None:
-        member.node = str(said["node"])
-        refuse_stranger(said)
-        logger.info("%s: a worker on %s, process %s", self.name, member.node, said["process"])
+    def _after_greet(self, worker: _Worker, reply: Any) -> None:
+        worker.node = str(reply["node"])
+        check_worker_version(reply)
+        logger.info("%s: a worker on %s, process %s", self.name, worker.node, reply["process"])
         if self.files:
-            self._call(member, "files", "has_files", str(self.job.folder), self.files)
+            self._call(worker, "files", "has_files", str(self.job.folder), self.files)
         else:
-            self._call(member, "load", "load", self.job)
+            self._call(worker, "load", "load", self.job)
 
-    def _after_files(self, member: _Member, said: Any) -> None:
-        if not said:
-            logger.info("%s: what was learned is sent to the worker on %s", self.name, member.node)
+    def _after_files(self, worker: _Worker, reply: Any) -> None:
+        if not reply:
+            logger.info("%s: sending the trained model to the worker on %s", self.name, worker.node)
             for name in self.files:
-                self.ray.get(member.handle.call.remote("take_file", name, (self.job.folder / name).read_bytes()))
-        self._call(member, "load", "load", self.job)
+                self.ray.get(worker.handle.call.remote("receive_file", name, (self.job.folder / name).read_bytes()))
+        self._call(worker, "load", "load", self.job)
 
-    def _after_load(self, member: _Member, said: Any) -> None:
-        refuse_other_model(said)
-        self.lost[None] = 0
-        if member.node not in self.told_of:
-            self.told_of.add(member.node)
-            tell_versions(said, self.context.progress.say)
+    def _after_load(self, worker: _Worker, reply: Any) -> None:
+        check_worker_model(reply)
+        self.deaths[None] = 0
+        if worker.node not in self.reported_nodes:
+            self.reported_nodes.add(worker.node)
+            report_versions(reply, self.context.progress.say)
         if self.started is None:
             self.started = time.perf_counter()
-            self.begin()
-        self._give(member)
+            self.on_start()
+        self._assign_block(worker)
 
-    def _after_ask(self, member: _Member, said: Any) -> None:
-        if "problem" in said:
-            raise (InputError if said["input"] else MerkhetError)(said["problem"])
-        assert member.block is not None
-        write_table(ANSWERS, said["answers"], self.parts[member.block])
-        self.context.progress.advance(self.name, len(self.asked.blocks[member.block]))
-        member.effort, member.block = said["effort"], None
-        self._give(member)
+    def _after_ask(self, worker: _Worker, reply: Any) -> None:
+        if "problem" in reply:
+            raise (InputError if reply["input"] else MerkhetError)(reply["problem"])
+        assert worker.block is not None
+        write_table(ANSWERS, reply["answers"], self.parts[worker.block])
+        self.context.progress.advance(self.name, len(self.selection.blocks[worker.block]))
+        worker.statistics, worker.block = reply["statistics"], None
+        self._assign_block(worker)
 
-    def _give(self, member: _Member) -> None:
-        """The next block to a worker; one for whom there is none is not needed any more."""
-        if not self.todo:
-            self._end(member)
+    def _assign_block(self, worker: _Worker) -> None:
+        """Give a worker the next block; end it if there is none."""
+        if not self.queue:
+            self._stop_worker(worker)
             return
-        member.block = self.todo.popleft()
-        self._call(member, "ask", "ask", self.asked.blocks[member.block])
+        worker.block = self.queue.popleft()
+        self._call(worker, "ask", "ask", self.selection.blocks[worker.block])
 
-    def _lose(self, member: _Member, error: Exception) -> None:
-        """A worker has died: what it had is asked again, by another."""
-        again = "" if member.block is None else f"; block {member.block} is asked again"
-        logger.warning("%s: the worker on %s was lost%s", self.name, member.node, again)
+    def _handle_lost_worker(self, worker: _Worker, error: Exception) -> None:
+        """Return the block of a dead worker to the queue.
+
+        Raises:
+            MerkhetError: Too many workers have died of it.
+        """
+        retry = "" if worker.block is None else f"; block {worker.block} is asked again"
+        logger.warning("%s: the worker on %s was lost%s", self.name, worker.node, retry)
         logger.info("%s: %s", self.name, " ".join(str(error).split()))
-        self.efforts.append(member.effort)
-        self.lost[member.block] += 1
-        if self.lost[member.block] >= TRIES:
-            raise MerkhetError(self._fate(member.block, member.node))
-        if member.block is not None:
-            self.todo.appendleft(member.block)
+        self.statistics.append(worker.statistics)
+        self.deaths[worker.block] += 1
+        if self.deaths[worker.block] >= MAX_ATTEMPTS:
+            raise MerkhetError(self._death_message(worker.block, worker.node))
+        if worker.block is not None:
+            self.queue.appendleft(worker.block)
 
-    def _fate(self, block: int | None, node: str) -> str:
+    def _death_message(self, block: int | None, node: str) -> str:
         if block is None:
             return (
-                f"{TRIES} workers have died before they could ask {self.name}, the last on {node}; it may need more "
-                f"memory than they have. More is in {self.context.folder / 'log.txt'}"
+                f"{MAX_ATTEMPTS} workers died before they could ask {self.name}, the last on {node}; it may need more "
+                f"memory than they have. See {self.context.folder / 'log.txt'}"
             )
-        questions = self.asked.blocks[block]
+        questions = self.selection.blocks[block]
         return (
-            f"{TRIES} workers have died of block {block} of {self.name} ({len(questions)} questions, "
+            f"{MAX_ATTEMPTS} workers died of block {block} of {self.name} ({len(questions)} questions, "
             f"{questions[0].question_id} to {questions[-1].question_id}), the last on {node}; it may need more memory "
-            "than they have. The answers to other blocks are kept: the same command goes on there"
+            "than they have. Answers to other blocks are kept; the same command resumes there"
         )

@@ -1,4 +1,4 @@
-"""Shards: a study asked in shares by processes that know nothing of each other, to be put together afterwards."""
+"""Shards of a study: shares of its questions that independent processes ask, to be merged afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from merkhet.engine.record_step import describe_machine, installed_versions
 from merkhet.engine.run_files import SHARD_FILE, read_json
 from merkhet.engine.study import Study
 
-_WRITTEN = re.compile(r"(\d+)/(\d+)")
+_PATTERN = re.compile(r"(\d+)/(\d+)")
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,17 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardParams:
-    """What a shard's folder says of itself: the shard, the study, and the steps of the whole plan."""
+    """Content of shard.json."""
 
     number: int
     of: int
     merkhet: str
-    """Version."""
+    """Version of merkhet."""
     study: Mapping[str, Any]
     home: str
+    """Folder that the study's paths are relative to."""
     steps: tuple[Mapping[str, Any], ...]
+    """Steps of the full plan."""
 
 
 @dataclass(frozen=True)
@@ -54,48 +56,51 @@ class ShardRuntime:
 
 @dataclass(frozen=True)
 class ShardRun:
-    """The folder of a shard that was asked: it has answers, and no scores before all shards are put together."""
+    """The folder of a finished shard, which has answers; scores need all shards."""
 
     folder: Path
     shard: Shard
 
     @property
     def content(self) -> dict[str, Any]:
-        """What the folder says of itself."""
-        found: dict[str, Any] = read_json(self.folder / SHARD_FILE)
-        return found
+        """Content of shard.json."""
+        content: dict[str, Any] = read_json(self.folder / SHARD_FILE)
+        return content
 
     @property
     def asked(self) -> int:
-        """How many questions were asked here, of all models and by all probes."""
+        """Number of questions asked in this shard, summed over models and probes."""
         steps = [step for step in shard_steps(read_steps(self.content), self.shard) if step.kind == "ask"]
         return sum(read_json(self.folder / step.outputs[1])["questions"] for step in steps)
 
 
 def parse_shard(text: str) -> Shard:
-    """A shard as it is written, ``3/8``; refuses what is none."""
-    found = _WRITTEN.fullmatch(text.strip())
-    if found is None:
-        raise InputError(f"a shard is written as 3/8, the third of eight, and this is {text!r}")
-    shard = Shard(int(found[1]), int(found[2]))
+    """Parse a shard such as ``3/8``.
+
+    Raises:
+        InputError: The text is no shard.
+    """
+    match = _PATTERN.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"--shard must have the form 3/8 (the third of eight), got {text!r}")
+    shard = Shard(int(match[1]), int(match[2]))
     if not 1 <= shard.number <= shard.of:
-        raise InputError(
-            f"there is no shard {shard}: shards are counted from 1, so that the last is {shard.of}/{shard.of}"
-        )
+        raise InputError(f"there is no shard {shard}: shards are numbered from 1/{shard.of} to {shard.of}/{shard.of}")
     return shard
 
 
 def shard_plan(plan: Plan, shard: Shard, study: Study, home: Path, command: str) -> Plan:
-    """What a shard does of a plan: all that comes before the questions are asked, and its share of the asking.
+    """Plan a shard: all steps before the asking ones, and its share of those.
 
-    Refuses a plan in which something is learned: every shard would learn for itself.
+    Raises:
+        InputError: The plan trains a model, which every shard would do again.
     """
-    learns = next((step for step in plan.steps if step.kind == "learn"), None)
-    if plan.then is not None or learns is not None:
-        what = f" ({learns.name})" if learns else ""
+    training = next((step for step in plan.steps if step.kind == "learn"), None)
+    if plan.then is not None or training is not None:
+        name = f" ({training.name})" if training else ""
         raise InputError(
-            f"in this study something is learned{what}, and each of {shard.of} shards would learn it anew. Ask without "
-            "learning (--set learning=null), or let --engine ray ask what was learned once"
+            f"this study trains a model{name}, and each of {shard.of} shards would train it again; ask without "
+            "training (--set learning=null), or use --engine ray, which trains once"
         )
     params = ShardParams(
         number=shard.number,
@@ -105,50 +110,54 @@ def shard_plan(plan: Plan, shard: Shard, study: Study, home: Path, command: str)
         home=str(home.resolve()),
         steps=tuple(write_step(step) for step in plan.steps),
     )
-    described = Step("shard", "build", describe, params, ShardRuntime(command), (), (SHARD_FILE,))
-    return Plan((described, *shard_steps(plan.steps, shard)))
+    description = Step("shard", "build", write_shard_file, params, ShardRuntime(command), (), (SHARD_FILE,))
+    return Plan((description, *shard_steps(plan.steps, shard)))
 
 
 def shard_steps(steps: tuple[AnyStep, ...], shard: Shard) -> tuple[AnyStep, ...]:
-    """The steps of a shard, of those of the whole: the asking ones have its share, and outputs of their own."""
-    last = max((place for place, step in enumerate(steps) if step.kind == "ask"), default=-1)
-    return tuple(_share(step, shard) if step.kind == "ask" else step for step in steps[: last + 1])
+    """Select a shard's steps from the full plan; asking steps get its share and outputs of their own."""
+    last = max((index for index, step in enumerate(steps) if step.kind == "ask"), default=-1)
+    return tuple(_share_of_step(step, shard) if step.kind == "ask" else step for step in steps[: last + 1])
 
 
-def _share(step: AnyStep, shard: Shard) -> AnyStep:
+def _share_of_step(step: AnyStep, shard: Shard) -> AnyStep:
     assert isinstance(step.params, AskParams)
     outputs = tuple(f".merkhet/shards/{Path(name).name}" for name in step.outputs)
     params = replace(step.params, shard=(shard.number, shard.of))
     return replace(step, name=f"{step.name}, shard {shard}", params=params, outputs=outputs)
 
 
-def describe(context: StepContext[ShardParams, ShardRuntime]) -> None:
-    """Write what the folder is: which shard of which study, and what is to be done when all are there."""
-    here = {"command": context.runtime.command, "versions": installed_versions(), "machine": describe_machine()}
-    write_json(context.folder / SHARD_FILE, {**asdict(context.params), **here})
+def write_shard_file(context: StepContext[ShardParams, ShardRuntime]) -> None:
+    """Write shard.json: which shard of which study the folder holds, and the steps that follow a merge."""
+    origin = {"command": context.runtime.command, "versions": installed_versions(), "machine": describe_machine()}
+    write_json(context.folder / SHARD_FILE, {**asdict(context.params), **origin})
 
 
 def read_steps(content: Mapping[str, Any]) -> tuple[AnyStep, ...]:
-    """Read the steps of the whole plan from what a shard's folder says of itself."""
+    """Decode the steps of the full plan from the content of shard.json."""
     return tuple(read_step(step) for step in content["steps"])
 
 
 def check_shard_folder(folder: Path, shard: Shard | None) -> None:
-    """Refuse to ask a shard in a folder that holds another, or the whole in one that holds a shard."""
+    """Check that a folder does not hold another shard.
+
+    Raises:
+        InputError: It does.
+    """
     if not (folder / SHARD_FILE).is_file():
         return
     content = read_json(folder / SHARD_FILE)
-    there = Shard(content.get("number", 0), content.get("of", 0))
-    if there != shard:
-        raise InputError(f"{folder} holds the shard {there} of a run. Choose another folder with --out.")
+    existing = Shard(content.get("number", 0), content.get("of", 0))
+    if existing != shard:
+        raise InputError(f"{folder} holds the shard {existing} of a run; choose another folder with --out")
 
 
 def strip_shard_option(command: str) -> str:
-    """The command of a shard as it would have been for the whole."""
+    """Remove the option --shard from a command."""
     parts = shlex.split(command)
-    kept = [
+    remaining = [
         part
-        for place, part in enumerate(parts)
-        if part != "--shard" and not part.startswith("--shard=") and parts[max(0, place - 1)] != "--shard"
+        for index, part in enumerate(parts)
+        if part != "--shard" and not part.startswith("--shard=") and parts[max(0, index - 1)] != "--shard"
     ]
-    return command if kept == parts else shlex.join(kept)
+    return command if remaining == parts else shlex.join(remaining)

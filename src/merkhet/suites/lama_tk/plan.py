@@ -206,7 +206,7 @@ class _Planner:
         records = tuple(one.steps[0].outputs[0] for one in memorized)
         card = self._card()
         recalled = RecallParts(parts, self._baselines())
-        every = replace(recalled, further=further)
+        every = replace(recalled, repeated=further)
         analyses = EXPERIMENT_ANALYSES[self.options.experiment]
         steps: tuple[AnyStep, ...] = (
             *(step for one in [*memorized, *again] for step in one.steps),
