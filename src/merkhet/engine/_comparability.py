@@ -124,7 +124,8 @@ def _weight_remarks(collection: RunCollection, models: Collection[str]) -> list[
         elif name in collection.repeated:
             where = join_some(next(iter(runs_by_weights.values())), _MAX_NAMES)
             sentences.append(
-                f"{quote_name(name)} has the same weights in {where}: a difference there is one of asking, not of knowing."
+                f"{quote_name(name)} has the same weights in {where}: a difference there is one of asking, not of "
+                "knowing."
             )
     sentences += [
         f"{join_some(list(map(quote_name, names)), _MAX_NAMES)} have the same weights."
