@@ -1,3 +1,3 @@
-"""What a run looks like to its reader: the report, its tables and its figures."""
+"""Reports of a run: HTML report, tables, figures and explorer."""
 
 from __future__ import annotations
