@@ -11,7 +11,7 @@ from merkhet.core.schemas import FACTS, NAMES, make_table
 from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.english import add_definite_article
-from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, temporal_facts
+from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, extract_temporal_facts
 
 Row = tuple[str, str, str, str | None, str | None]
 YEARS = [*range(-3, 0), *range(1, 4), *range(1998, 2006)]
@@ -54,7 +54,7 @@ def random_rows(seed: int, facts: int = 60, fine: bool = False) -> list[Row]:
 @cache
 def random_facts(seed: int, facts: int = 60) -> TemporalFacts:
     """The temporal facts of :func:`random_rows` by the year, made once for all tests that read them."""
-    return temporal_facts(knowledge_of(random_rows(seed, facts)))
+    return extract_temporal_facts(knowledge_of(random_rows(seed, facts)))
 
 
 def _finer(rng: random.Random, time: str, later: int) -> str:

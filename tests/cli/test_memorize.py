@@ -79,7 +79,7 @@ BAD_SETTINGS = (
     ("learning.settings.epochs=0", "should be above 0"),
     ("learning.settings.until=2", "a share between 0 and 1"),
     ("limit=30", "say options.sizes or options.facts"),
-    ("metrics=[mrr]", "not scored by 'mrr'"),
+    ("metrics=[mrr]", "metric 'mrr' cannot score recalls"),
     ("options.relations=[capital]", "no facts with times have the relation 'capital'"),
 )
 
@@ -91,7 +91,7 @@ def test_what_is_wrong_is_said_before_work_begins(refuse) -> None:
 
 def test_models_that_cannot_memorize(refuse, model_folders: dict[str, Path]) -> None:
     line = refuse("memorize", "storage", "--model", model_folders["gpt2"], "--out", "run")
-    assert "gpt2 is a causal model, and only masked models memorize" in line
+    assert "only masked models can memorize, and gpt2 is a causal model" in line
     line = refuse("memorize", "storage", "--model", "frequency", "--out", "run")
     assert "frequency is a baseline (which is asked anyway)" in line
     assert "2x" in refuse("memorize", "storage", "--model", "random:2x", "--out", "run")

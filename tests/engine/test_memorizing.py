@@ -20,7 +20,7 @@ from merkhet.engine.executor import execute
 from merkhet.engine.plan import NOTHING, Nothing, Plan, Step, StepContext
 from merkhet.engine.run_folder import open_run
 from merkhet.metrics.recall_scores import recall_values
-from merkhet.suites.lama_tk.memory_sets import Design, design, remaining_conditions, set_file
+from merkhet.suites.lama_tk.memory_sets import Design, make_design, remaining_conditions, set_file
 from merkhet.suites.lama_tk.options import LamaTkOptions
 
 SETTINGS = {"epochs": 4, "batch_size": 32, "learning_rate": 0.003, "evaluate_every": 2, "vocabulary": 400}
@@ -234,7 +234,7 @@ OPTIONS = LamaTkOptions(sizes=(None,), conflict=("with",), dynamic=(0,))
 
 
 def designed(experiment: str, **options: object) -> Design:
-    return design(replace(OPTIONS, experiment=experiment, **options), ABOUT)
+    return make_design(replace(OPTIONS, experiment=experiment, **options), ABOUT)
 
 
 def test_sizes_that_become_the_same_are_stored_once() -> None:
@@ -244,7 +244,7 @@ def test_sizes_that_become_the_same_are_stored_once() -> None:
     assert made.remarks == ("There are 100 facts, so that 500 cannot be stored: all are.",)
     asked = {one.label: one.asked for one in made.conditions}
     assert asked["50 facts"] == ("50-facts", "50-facts-unseen") and asked["100 facts"] == ("100-facts",)
-    assert made.recipes["50-facts-unseen"].others == 50
+    assert made.recipes["50-facts-unseen"].unseen_facts == 50
 
 
 def test_without_conflict_is_left_out_where_there_is_none() -> None:
@@ -262,7 +262,7 @@ def test_without_conflict_is_left_out_where_there_is_none() -> None:
 
 
 def test_boundaries_are_of_a_relation_that_lasts() -> None:
-    assert designed("boundary").conditions[0].about == {"facts": 25, "dynamic": 0, "relation": "office"}
+    assert designed("boundary").conditions[0].attributes == {"facts": 25, "dynamic": 0, "relation": "office"}
     assert designed("boundary", relation="team", facts=4).recipes["stored"].facts == 4
     assert "so that 40 cannot be stored" in designed("boundary", facts=40).remarks[0]
     with pytest.raises(InputError, match=r"no fact has the relation 'ofice' .*did you mean 'office'"):
@@ -270,7 +270,7 @@ def test_boundaries_are_of_a_relation_that_lasts() -> None:
     with pytest.raises(InputError, match=r"'award' .* is a relation of points in time"):
         designed("boundary", relation="award")
     with pytest.raises(InputError, match="no fact has a start and an end"):
-        design(
+        make_design(
             replace(OPTIONS, experiment="boundary"), {**ABOUT, "relations": {"award": {"intervals": 0, "points": 60}}}
         )
 

@@ -13,7 +13,7 @@ from temporal_worlds import knowledge_of, moment, random_facts, random_rows
 from merkhet.core.errors import InputError
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
-from merkhet.suites.lama_tk.questions.temporal_facts import subset, temporal_facts, time_name
+from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, format_time, sample_facts
 
 OBAMA = ("obama", "P39", "president", "2009-01-20", "2017-01-20")
 PARTS = {"year": 1, "month": 2, "day": 3}
@@ -56,7 +56,7 @@ def test_facts_are_kept_once_and_the_others_counted_by_why():
 
     def check(granularity, seed):
         rows, knowledge = worlds[seed]
-        facts = temporal_facts(knowledge, granularity=granularity)
+        facts = extract_temporal_facts(knowledge, granularity=granularity)
         kept, why = expected(rows, granularity)
         columns = ("relation", "subject", "object", "start", "end", "point")
         assert sorted(zip(*(facts.table[name].to_pylist() for name in columns), strict=True)) == sorted(kept)
@@ -93,7 +93,7 @@ def test_symbols_are_entities_and_then_times_in_their_order():
 
 def test_times_in_words():
     def check(time, name):
-        assert time_name(time) == name
+        assert format_time(time) == name
 
     check_all(
         check,
@@ -118,7 +118,7 @@ LEFT_OUT = [
 
 def test_what_is_left_out_is_counted_and_told():
     def check(row, count, words):
-        facts = temporal_facts(knowledge_of([OBAMA, row]))
+        facts = extract_temporal_facts(knowledge_of([OBAMA, row]))
         assert facts.table["subject"].to_pylist() == ["obama"]
         assert (facts.counts["facts"], facts.counts["kept"], facts.counts[count]) == (2, 1, 1)
         assert [remark for remark in facts.remarks if remark.startswith(words)], facts.remarks
@@ -129,7 +129,7 @@ def test_what_is_left_out_is_counted_and_told():
 
 def test_a_value_and_a_time_that_is_too_coarse_are_left_out():
     knowledge = knowledge_of([OBAMA, ("x", "P39", "o", "2001", "2002-05-01")], values=[("x", "P39", 3.5)])
-    facts = temporal_facts(knowledge, granularity="month")
+    facts = extract_temporal_facts(knowledge, granularity="month")
     assert facts.table.select(["subject", "start", "end"]).to_pylist() == [
         {"subject": "obama", "start": "2009-01", "end": "2017-01"}
     ]
@@ -145,7 +145,7 @@ def test_an_end_before_the_start_is_left_out_even_if_the_store_has_it():
             values (?, 'y', 'P39', 'o', ?, ?)""",
             [f"f_{place}", start, end],
         )
-    facts = temporal_facts(knowledge)
+    facts = extract_temporal_facts(knowledge)
     assert sorted(facts.table["subject"].to_pylist()) == ["obama", "x"]
     assert facts.counts["end before start"] == 3
     assert "3 facts have an end before their start: left out." in facts.remarks
@@ -154,7 +154,7 @@ def test_an_end_before_the_start_is_left_out_even_if_the_store_has_it():
 def test_what_is_odd_is_kept_and_told():
     rows = [OBAMA, ("obama", "P39", "president", "2009", "2017"), ("a#1", "P39", "o", "0476", "0480")]
     rows += [("a#2", "P39", "o", "-0044", "0014"), ("n", "guides", "o", "2001", "2002")]
-    facts = temporal_facts(knowledge_of(rows, unnamed=["n"]))
+    facts = extract_temporal_facts(knowledge_of(rows, unnamed=["n"]))
     assert {name: facts.counts[name] for name in ODD} == {
         **{"merged": 1, "early": 2, "shared names": 1, "unnamed": 1, "unworded": 1}
     }
@@ -172,30 +172,30 @@ def test_what_is_odd_is_kept_and_told():
 def test_relations_are_found_by_name_predicate_or_label(packs):
     knowledge = knowledge_of([OBAMA, ("x", "P26", "y", "2001", "2002")])
     for asked in ("P39", "position held", "held-office"):
-        assert temporal_facts(knowledge, relations=[asked]).table["relation"].to_pylist() == ["position held"]
-    assert temporal_facts(packs, relations=["held the office of"]).counts["facts"] == 892
+        assert extract_temporal_facts(knowledge, relations=[asked]).table["relation"].to_pylist() == ["position held"]
+    assert extract_temporal_facts(packs, relations=["held the office of"]).counts["facts"] == 892
     with pytest.raises(InputError, match=r"relation 'spouses'; did you mean 'spouse'"):
-        temporal_facts(knowledge, relations=["spouses"])
+        extract_temporal_facts(knowledge, relations=["spouses"])
 
 
 def test_what_cannot_be_used_is_refused():
     with pytest.raises(InputError, match=r"granularity 'years'; did you mean 'year'"):
-        temporal_facts(knowledge_of([OBAMA]), granularity="years")
+        extract_temporal_facts(knowledge_of([OBAMA]), granularity="years")
     with pytest.raises(InputError, match="no fact with a time"):
-        temporal_facts(knowledge_of([("x", "P39", "o", None, None)]))
+        extract_temporal_facts(knowledge_of([("x", "P39", "o", None, None)]))
     with pytest.raises(InputError, match=r"times that can be asked about\. 1 fact has no end: left out\."):
-        temporal_facts(knowledge_of([("x", "P39", "o", "2001", None)]))
-    with pytest.raises(InputError, match="the entity '@2009' has the id that stands for a time"):
-        temporal_facts(knowledge_of([OBAMA, ("@2009", "P39", "o", "2001", "2002")]))
+        extract_temporal_facts(knowledge_of([("x", "P39", "o", "2001", None)]))
+    with pytest.raises(InputError, match="the entity id '@2009' is reserved for a time"):
+        extract_temporal_facts(knowledge_of([OBAMA, ("@2009", "P39", "o", "2001", "2002")]))
     with pytest.raises(InputError, match="a subset of 0 facts"):
-        subset(temporal_facts(knowledge_of([OBAMA])), 0, 1)
+        sample_facts(extract_temporal_facts(knowledge_of([OBAMA])), 0, 1)
 
 
 def test_names_are_those_of_the_language():
     rows = [("x", "P39", "o", "2001", "2002")]
     knowledge = knowledge_of(rows)
     knowledge.connection.execute("insert into names (entity, language, label) values ('x', 'de', 'Ix\tund  Ypsilon')")
-    facts = temporal_facts(knowledge, language="de")
+    facts = extract_temporal_facts(knowledge, language="de")
     assert facts.table.select(["subject_name", "object_name"]).to_pylist() == [
         {"subject_name": "Ix und Ypsilon", "object_name": "o"}
     ]
@@ -204,16 +204,16 @@ def test_names_are_those_of_the_language():
 
 def test_subsets_are_nested_and_do_not_depend_on_the_order_of_rows():
     rows = random_rows(7, facts=120)
-    facts, again = temporal_facts(knowledge_of(rows)), temporal_facts(knowledge_of(rows[::-1]))
+    facts, again = extract_temporal_facts(knowledge_of(rows)), extract_temporal_facts(knowledge_of(rows[::-1]))
     assert again.table.equals(facts.table) and again.symbols.equals(facts.symbols)
-    ids = [set(subset(facts, size, 3).table["fact_id"].to_pylist()) for size in (1, 5, 20, 40)]
+    ids = [set(sample_facts(facts, size, 3).table["fact_id"].to_pylist()) for size in (1, 5, 20, 40)]
     assert [len(some) for some in ids] == [1, 5, 20, 40]
     assert ids[0] < ids[1] < ids[2] < ids[3]
-    assert subset(again, 20, 3).table["fact_id"].to_pylist() == sorted(ids[2])
-    assert set(subset(facts, 20, 4).table["fact_id"].to_pylist()) != ids[2]
-    assert subset(facts, 20, 3).symbols.equals(facts.symbols)
-    assert subset(facts, None, 3) is facts
-    more = subset(facts, 5000, 3)
+    assert sample_facts(again, 20, 3).table["fact_id"].to_pylist() == sorted(ids[2])
+    assert set(sample_facts(facts, 20, 4).table["fact_id"].to_pylist()) != ids[2]
+    assert sample_facts(facts, 20, 3).symbols.equals(facts.symbols)
+    assert sample_facts(facts, None, 3) is facts
+    more = sample_facts(facts, 5000, 3)
     assert more.table.equals(facts.table)
     assert more.remarks[-1].startswith("5,000 facts were asked for, and there are ")
 
@@ -226,7 +226,7 @@ def test_real_positions(shared, tmp_path):
     into = tmp_path / "positions.duckdb"
     done = import_knowledge([str(shared / "data/temporal/positions.tsv")], into, options=options, skip_bad=True)
     with KnowledgeBase.open(into) as knowledge:
-        counts = temporal_facts(knowledge).counts
+        counts = extract_temporal_facts(knowledge).counts
     # 87,569 rows have both times, 87,235 of them different by the year; in 29 the end is before the start.
     assert done[0].bad == 29
     assert (counts["kept"], counts["merged"]) == (87_207, 333)
@@ -239,7 +239,7 @@ def test_real_yago(shared, tmp_path):
     into = tmp_path / "yago.duckdb"
     import_knowledge([str(shared / "data/temporal/yago11k")], into, skip_bad=True)
     with KnowledgeBase.open(into) as knowledge:
-        facts = temporal_facts(knowledge)
+        facts = extract_temporal_facts(knowledge)
     counts = facts.counts
     left_out = [name for name in counts if name not in ("facts", "kept", *ODD)]
     assert counts["kept"] + counts["merged"] + sum(counts[name] for name in left_out) == counts["facts"]

@@ -11,11 +11,15 @@ from all_cases import check_all
 from temporal_worlds import knowledge_of, moment, random_facts, random_rows, said, year
 
 from merkhet.core.errors import InputError
-from merkhet.suites.lama_tk.questions.masked_statements import masked_statements
-from merkhet.suites.lama_tk.questions.order_queries import order_queries
-from merkhet.suites.lama_tk.questions.statement_sql import remarks_of
-from merkhet.suites.lama_tk.questions.temporal_facts import subset, temporal_facts, time_name
-from merkhet.suites.lama_tk.questions.time_queries import boundary_queries, controlled, implicit_queries
+from merkhet.suites.lama_tk.questions.masked_statements import make_masked_statements
+from merkhet.suites.lama_tk.questions.order_queries import make_order_queries
+from merkhet.suites.lama_tk.questions.statement_sql import read_remarks
+from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, format_time, sample_facts
+from merkhet.suites.lama_tk.questions.time_queries import (
+    make_boundary_queries,
+    make_implicit_queries,
+    select_controlled,
+)
 from merkhet.suites.lama_tk.questions.wordings import read_wordings
 
 WORDINGS = read_wordings()
@@ -28,11 +32,11 @@ def shown(fact, entities):
 
 
 def shown_time(time, entities):
-    return f"⟦@{time}⟧" if entities == "symbols" else time_name(time)
+    return f"⟦@{time}⟧" if entities == "symbols" else format_time(time)
 
 
 def wording(facts, fact):
-    return WORDINGS.of(fact["relation"], facts.labels.get(fact["relation"], ""), fact["point"])
+    return WORDINGS.wording_for(fact["relation"], facts.labels.get(fact["relation"], ""), fact["point"])
 
 
 def both_ways(facts):
@@ -59,7 +63,7 @@ def test_boundaries_have_all_starts_and_ends_of_the_pair():
                     prompt = said(text, mask, **shown(fact, entities))
                     answers[prompt].add(f"@{fact[mask]}")
                     asked |= set() if mirrored else {(template, mask, prompt, f"@{fact[mask]}")}
-        made = boundary_queries(facts, WORDINGS, entities=entities).to_pylist()
+        made = make_boundary_queries(facts, WORDINGS, entities=entities).to_pylist()
         assert {(row["template"], row["mask"], row["prompt"], row["target"]) for row in made} == asked
         assert len(made) == len(asked)
         assert all(row["answers"] == sorted(answers[row["prompt"]]) for row in made)
@@ -67,7 +71,7 @@ def test_boundaries_have_all_starts_and_ends_of_the_pair():
         assert {row["conflict"] for row in made} == {True, False}
         kinds = {
             row["fact_id"]: row["cardinality"]
-            for row in masked_statements(facts, WORDINGS, entities=entities).to_pylist()
+            for row in make_masked_statements(facts, WORDINGS, entities=entities).to_pylist()
         }
         assert all(row["cardinality"] == kinds.get(row["fact_id"], row["cardinality"]) for row in made)
 
@@ -76,18 +80,18 @@ def test_boundaries_have_all_starts_and_ends_of_the_pair():
 
 def test_points_have_no_boundaries():
     rows = [("ann", "P39", "mayor", "2001", "2004"), ("ann", "P166", "prize", "2003", None)]
-    made = boundary_queries(temporal_facts(knowledge_of(rows)), WORDINGS)
+    made = make_boundary_queries(extract_temporal_facts(knowledge_of(rows)), WORDINGS)
     assert [(row["prompt"], row["target"]) for row in made.to_pylist()] == [
         ("Ann was elected mayor in [MASK].", "@2001"),
         ("Ann resigned as mayor in [MASK].", "@2004"),
     ]
-    assert remarks_of(made) == ("1 fact is not asked about: no sentence says when it began or ended.",)
+    assert read_remarks(made) == ("1 fact is not asked about: no sentence says when it began or ended.",)
 
 
 def test_what_held_in_between_is_all_whose_interval_holds_the_time():
     def check(entities, seed):
         facts = random_facts(seed, facts=90)
-        made = implicit_queries(facts, WORDINGS, seed=seed, entities=entities).to_pylist()
+        made = make_implicit_queries(facts, WORDINGS, seed=seed, entities=entities).to_pylist()
         by_id = {fact["fact_id"]: fact for fact in facts.table.to_pylist()}
         times = [row["symbol"][1:] for row in facts.symbols.to_pylist() if row["kind"] == "time"]
         every = [] if entities == "symbols" else [year(one) for one in range(-3, 2006) if one]
@@ -126,32 +130,34 @@ def test_what_held_in_between_is_all_whose_interval_holds_the_time():
 
 def test_where_no_known_time_lies_inside_any_year_does():
     rows = [("ann", "P39", "mayor", "-0002", "0002"), ("bob", "P39", "mayor", "0002", "0003")]
-    facts = temporal_facts(knowledge_of(rows))
+    facts = extract_temporal_facts(knowledge_of(rows))
     seen = set()
     for seed in range(12):
-        made = implicit_queries(facts, WORDINGS, seed=seed)
+        made = make_implicit_queries(facts, WORDINGS, seed=seed)
         seen |= {row["prompt"] for row in made.to_pylist() if row["template"] == "paraphrase"}
     assert seen == {"Ann served as [MASK] in 1 BC.", "Ann served as [MASK] in AD 1."}, "there is no year 0"
-    assert remarks_of(made) == ("1 fact is not asked about: no time lies strictly inside, or no sentence says it.",)
-    assert implicit_queries(facts, WORDINGS, seed=0, entities="symbols").num_rows == 0, "these years have no symbol"
+    assert read_remarks(made) == ("1 fact is not asked about: no time lies strictly inside, or no sentence says it.",)
+    assert make_implicit_queries(facts, WORDINGS, seed=0, entities="symbols").num_rows == 0, (
+        "these years have no symbol"
+    )
 
 
 def test_the_time_inside_is_drawn_by_the_seed_and_the_fact_alone():
     rows = random_rows(8, facts=90)
-    facts, again = temporal_facts(knowledge_of(rows)), temporal_facts(knowledge_of(rows[::-1]))
-    made = implicit_queries(facts, WORDINGS, seed=1)
-    assert implicit_queries(again, WORDINGS, seed=1).equals(made)
-    assert implicit_queries(facts, WORDINGS, seed=2)["prompt"].to_pylist() != made["prompt"].to_pylist()
-    few = subset(facts, 30, 0)
+    facts, again = extract_temporal_facts(knowledge_of(rows)), extract_temporal_facts(knowledge_of(rows[::-1]))
+    made = make_implicit_queries(facts, WORDINGS, seed=1)
+    assert make_implicit_queries(again, WORDINGS, seed=1).equals(made)
+    assert make_implicit_queries(facts, WORDINGS, seed=2)["prompt"].to_pylist() != made["prompt"].to_pylist()
+    few = sample_facts(facts, 30, 0)
     drawn = {(row["fact_id"], row["template"]): row["prompt"] for row in made.to_pylist()}
-    fewer = implicit_queries(few, WORDINGS, seed=1).to_pylist()
+    fewer = make_implicit_queries(few, WORDINGS, seed=1).to_pylist()
     assert fewer and all(drawn.get((row["fact_id"], row["template"]), row["prompt"]) == row["prompt"] for row in fewer)
 
 
 def test_days_inside():
     rows = [("ann", "P39", "mayor", "2001-02-28", "2004-05-06"), ("bob", "P39", "abbot", "2002-01-01", "2002-01-02")]
-    facts = temporal_facts(knowledge_of(rows), granularity="day")
-    prompts = set(implicit_queries(facts, WORDINGS, seed=0)["prompt"].to_pylist())
+    facts = extract_temporal_facts(knowledge_of(rows), granularity="day")
+    prompts = set(make_implicit_queries(facts, WORDINGS, seed=0)["prompt"].to_pylist())
     assert prompts in (
         {f"Ann {verb} [MASK] on {day} January 2002." for verb in ("served as", "held the position of")}
         for day in (1, 2)
@@ -171,9 +177,9 @@ def test_controlled_facts_have_their_controls():
             and a["object"] != b["object"]
             and _inside(a)
         }
-        every = controlled(facts, None, seed).table.to_pylist()
+        every = select_controlled(facts, None, seed).table.to_pylist()
         assert every == [row for row in rows if row["subject"] in eligible]
-        sets = [controlled(facts, count, seed).table.to_pylist() for count in (1, 8, 16)]
+        sets = [select_controlled(facts, count, seed).table.to_pylist() for count in (1, 8, 16)]
         for count, some in zip((1, 8, 16), sets, strict=True):
             subjects = {row["subject"] for row in some}
             assert subjects <= eligible
@@ -182,7 +188,7 @@ def test_controlled_facts_have_their_controls():
             assert count <= len(some) < count + largest
         ids = [{row["fact_id"] for row in some} for some in sets]
         assert ids[0] <= ids[1] <= ids[2]
-        more = controlled(facts, 1000, seed)
+        more = select_controlled(facts, 1000, seed)
         assert more.table.to_pylist() == every
         assert (
             more.remarks[-1]
@@ -199,13 +205,13 @@ def _inside(fact):
 
 
 def test_facts_without_controls_are_refused():
-    facts = temporal_facts(
+    facts = extract_temporal_facts(
         knowledge_of([("ann", "P39", "mayor", "2001", "2004"), ("bob", "P39", "mayor", "2001", "2004")])
     )
     with pytest.raises(InputError, match="no fact has a time strictly inside and a control"):
-        controlled(facts, 5, 0)
+        select_controlled(facts, 5, 0)
     with pytest.raises(InputError, match="0 facts with controls were asked for"):
-        controlled(facts, 0, 0)
+        select_controlled(facts, 0, 0)
 
 
 def order_rows(seed):
@@ -269,18 +275,18 @@ YEAR_LINE = [one for one in range(-30, 1100) if one]
 
 
 def test_order_is_what_comparing_all_terms_gives():
-    worlds = [(rows, temporal_facts(knowledge_of(rows))) for rows in map(order_rows, range(3))]
+    worlds = [(rows, extract_temporal_facts(knowledge_of(rows))) for rows in map(order_rows, range(3))]
 
     def check(entities, seed):
         rows, facts = worlds[seed]
         named = (lambda one: f"⟦{one}⟧") if entities == "symbols" else (lambda one: one.partition("#")[0])
-        for some in (facts, subset(facts, facts.table.num_rows * 2 // 3, seed)):
+        for some in (facts, sample_facts(facts, facts.table.num_rows * 2 // 3, seed)):
             kept = {
                 (row["subject"], named(row["object"]), moment(row["start"]), moment(row["end"]))
                 for row in some.table.to_pylist()
             }
             asked = by_hand(rows, kept, entities)
-            made = order_queries(some, WORDINGS, entities=entities).to_pylist()
+            made = make_order_queries(some, WORDINGS, entities=entities).to_pylist()
             assert {(row["template"], row["prompt"]): row["target"] for row in made} == asked
             assert len(made) == len(asked)
             assert all(row["answers"] == [row["target"]] and not row["conflict"] for row in made)
@@ -297,8 +303,8 @@ TERMS += [("cy", "P39", "mayor", "2009", "2012")]
 
 
 def order_of(*rows, **changed):
-    made = order_queries(temporal_facts(knowledge_of(rows)), WORDINGS, **changed)
-    return {row["prompt"]: row["target"] for row in made.to_pylist()}, remarks_of(made)
+    made = make_order_queries(extract_temporal_facts(knowledge_of(rows)), WORDINGS, **changed)
+    return {row["prompt"]: row["target"] for row in made.to_pylist()}, read_remarks(made)
 
 
 def test_how_order_reads():
@@ -359,5 +365,5 @@ def test_what_is_not_decided_is_not_asked():
 
 
 def test_other_relations_have_no_order():
-    made = order_queries(temporal_facts(knowledge_of([("a", "P26", "b", "2001", "2002")])), WORDINGS)
-    assert made.num_rows == 0 and remarks_of(made) == ()
+    made = make_order_queries(extract_temporal_facts(knowledge_of([("a", "P26", "b", "2001", "2002")])), WORDINGS)
+    assert made.num_rows == 0 and read_remarks(made) == ()

@@ -14,9 +14,9 @@ from merkhet.core.errors import InputError
 from merkhet.core.ids import content_id
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import validate
-from merkhet.suites.lama_tk.questions.masked_statements import masked_statements, without_conflict
-from merkhet.suites.lama_tk.questions.statement_sql import remarks_of
-from merkhet.suites.lama_tk.questions.temporal_facts import subset, temporal_facts, time_name
+from merkhet.suites.lama_tk.questions.masked_statements import drop_conflicts, make_masked_statements
+from merkhet.suites.lama_tk.questions.statement_sql import read_remarks
+from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, format_time, sample_facts
 from merkhet.suites.lama_tk.questions.wordings import read_wordings
 
 WORDINGS = read_wordings()
@@ -36,7 +36,7 @@ def by_hand(facts, wordings, entities, static, masks=MASKS):
     """Statements one by one: a dictionary of prompts with their answers, and what is asked."""
     answers, asked = defaultdict(set), {}
     for fact in facts.table.to_pylist():
-        wording = wordings.of(fact["relation"], facts.labels.get(fact["relation"], ""), fact["point"])
+        wording = wordings.wording_for(fact["relation"], facts.labels.get(fact["relation"], ""), fact["point"])
         for mirrored in (False, True) if wording.symmetric else (False,):
             ends = ("object", "subject") if mirrored else ("subject", "object")
             right = dict(zip(("subject", "object"), (fact[end] for end in ends), strict=True))
@@ -45,7 +45,7 @@ def by_hand(facts, wordings, entities, static, masks=MASKS):
                 shown = {place: f"⟦{symbol}⟧" for place, symbol in right.items()}
             else:
                 shown = dict(zip(("subject", "object"), (fact[f"{end}_name"] for end in ends), strict=True))
-                shown |= {place: time_name(right[place][1:]) for place in ("start", "end", "time")}
+                shown |= {place: format_time(right[place][1:]) for place in ("start", "end", "time")}
             text = wording.sentences["static" if static else "statement"]
             for mask in masks:
                 if f"{{{mask}}}" not in text and f"{{the {mask}}}" not in text:
@@ -76,11 +76,11 @@ def _with(facts, table):
 
 
 def test_statements_are_those_made_by_hand():
-    worlds = [temporal_facts(knowledge_of(random_rows(seed) + EVERY_KIND)) for seed in range(3)]
+    worlds = [extract_temporal_facts(knowledge_of(random_rows(seed) + EVERY_KIND)) for seed in range(3)]
 
     def check(entities, static, seed):
         facts = worlds[seed]
-        made = masked_statements(facts, WORDINGS, entities=entities, static=static)
+        made = make_masked_statements(facts, WORDINGS, entities=entities, static=static)
         answers, asked = by_hand(facts, WORDINGS, entities, static)
         cardinalities = cardinality(facts, WORDINGS, entities, static)
         rows = {(row["mask"], row["prompt"], row["target"]): row for row in made.to_pylist()}
@@ -97,7 +97,7 @@ def test_statements_are_those_made_by_hand():
             assert row["statement_id"] == content_id("s", *parts)
         assert {row["cardinality"] for row in rows.values()} == {"1-1", "1-N", "N-M"}, "the worlds have all of them"
         assert any(row["conflict"] for row in rows.values()) and not all(row["conflict"] for row in rows.values())
-        clear = without_conflict(made)
+        clear = drop_conflicts(made)
         assert set(clear["statement_id"].to_pylist()) == {r["statement_id"] for r in rows.values() if not r["conflict"]}
 
     check_all(check, product(["text", "symbols"], [False, True], range(3)))
@@ -106,23 +106,23 @@ def test_statements_are_those_made_by_hand():
 def test_two_of_one_name_make_one_prompt_with_both_answers():
     rows = [("ann#1", "P39", "mayor", "2001", "2004"), ("ann#2", "P39", "abbess", "2001", "2004")]
     rows += [("ann#2", "P39", "mayor", "2001", "2004")]
-    facts = temporal_facts(knowledge_of(rows))
-    made = {(row["mask"], row["target"]): row for row in masked_statements(facts, WORDINGS).to_pylist()}
+    facts = extract_temporal_facts(knowledge_of(rows))
+    made = {(row["mask"], row["target"]): row for row in make_masked_statements(facts, WORDINGS).to_pylist()}
     assert made["object", "mayor"]["prompt"] == "Ann held the position of [MASK] from 2001 to 2004."
     assert made["object", "mayor"]["answers"] == ["abbess", "mayor"]
     assert made["subject", "ann#1"]["answers"] == ["ann#1", "ann#2"]
     assert made["start", "@2001"]["answers"] == ["@2001"]
-    assert remarks_of(masked_statements(facts, WORDINGS)) == (
+    assert read_remarks(make_masked_statements(facts, WORDINGS)) == (
         "3 statements say what another one says in the same words: asked once.",
     )
-    apart = masked_statements(facts, WORDINGS, entities="symbols")
-    assert apart.num_rows == 12 and remarks_of(apart) == ()
+    apart = make_masked_statements(facts, WORDINGS, entities="symbols")
+    assert apart.num_rows == 12 and read_remarks(apart) == ()
     assert "⟦ann#1⟧ held the position of [MASK] from ⟦@2001⟧ to ⟦@2004⟧." in apart["prompt"].to_pylist()
 
 
 def test_marriages_hold_both_ways():
     rows = [("ann", "P26", "bob", "2001", "2004"), ("cy", "P26", "ann", "2001", "2004")]
-    made = masked_statements(temporal_facts(knowledge_of(rows)), WORDINGS)
+    made = make_masked_statements(extract_temporal_facts(knowledge_of(rows)), WORDINGS)
     found = {row["prompt"]: row["answers"] for row in made.to_pylist()}
     assert found["Ann was married to [MASK] from 2001 to 2004."] == ["bob", "cy"]
     assert found["[MASK] was married to bob from 2001 to 2004."] == ["ann"]
@@ -130,7 +130,7 @@ def test_marriages_hold_both_ways():
 
 
 def test_how_statements_read():
-    made = masked_statements(temporal_facts(knowledge_of(LASTING + POINTS)), WORDINGS)
+    made = make_masked_statements(extract_temporal_facts(knowledge_of(LASTING + POINTS)), WORDINGS)
     prompts = {row["prompt"]: row["bare_prompt"] for row in made.to_pylist()}
     obama = "Obama held the position of President of the United States"
     assert prompts[f"{obama} from [MASK] to 2017."] == f"{obama} from [MASK]."
@@ -143,10 +143,10 @@ def test_how_statements_read():
 
 
 def test_a_name_with_a_full_stop_ends_its_sentence():
-    facts = temporal_facts(knowledge_of([("iPod Inc.", "P54", "Rangers F.C.", "2001", "2004")]))
-    static = masked_statements(facts, WORDINGS, static=True)["prompt"].to_pylist()
+    facts = extract_temporal_facts(knowledge_of([("iPod Inc.", "P54", "Rangers F.C.", "2001", "2004")]))
+    static = make_masked_statements(facts, WORDINGS, static=True)["prompt"].to_pylist()
     assert static == ["[MASK] played for Rangers F.C.", "iPod Inc. played for [MASK]."]
-    made = masked_statements(facts, WORDINGS)["prompt"].to_pylist()
+    made = make_masked_statements(facts, WORDINGS)["prompt"].to_pylist()
     assert "iPod Inc. played for Rangers F.C. from [MASK] to 2004." in made
 
 
@@ -159,8 +159,8 @@ def test_a_name_with_a_full_stop_ends_its_sentence():
 )
 def test_months_and_days(granularity, lasting, point):
     rows = [("ann", "P39", "mayor", "2001-02-28", "2004-05-06"), ("ann", "P166", "prize", "2003-03-03", None)]
-    facts = temporal_facts(knowledge_of(rows), granularity=granularity)
-    prompts = {row["prompt"]: row["target"] for row in masked_statements(facts, WORDINGS).to_pylist()}
+    facts = extract_temporal_facts(knowledge_of(rows), granularity=granularity)
+    prompts = {row["prompt"]: row["target"] for row in make_masked_statements(facts, WORDINGS).to_pylist()}
     start = {"month": "@2001-02", "day": "@2001-02-28"}[granularity]
     assert prompts[f"Ann held the position of mayor {lasting}"] == start
     assert prompts[f"[MASK] received the award prize {point}"] == "ann"
@@ -169,33 +169,33 @@ def test_months_and_days(granularity, lasting, point):
 
 
 def test_some_masks_give_the_same_statements_as_all():
-    facts = temporal_facts(knowledge_of(random_rows(4)))
-    every = masked_statements(facts, WORDINGS).to_pylist()
-    some = masked_statements(facts, WORDINGS, masks=["start", "end"]).to_pylist()
+    facts = extract_temporal_facts(knowledge_of(random_rows(4)))
+    every = make_masked_statements(facts, WORDINGS).to_pylist()
+    some = make_masked_statements(facts, WORDINGS, masks=["start", "end"]).to_pylist()
     assert some == [row for row in every if row["mask"] in ("start", "end")]
     with pytest.raises(InputError, match="mask 'begin'; there are: end, object"):
-        masked_statements(facts, WORDINGS, masks=["begin"])
+        make_masked_statements(facts, WORDINGS, masks=["begin"])
     with pytest.raises(InputError, match=r"'symbol'; did you mean 'symbols'"):
-        masked_statements(facts, WORDINGS, entities="symbol")
+        make_masked_statements(facts, WORDINGS, entities="symbol")
 
 
 def test_statements_do_not_depend_on_the_order_of_rows_and_fit_their_table():
     rows = random_rows(5)
-    made = [masked_statements(temporal_facts(knowledge_of(some)), WORDINGS) for some in (rows, rows[::-1])]
+    made = [make_masked_statements(extract_temporal_facts(knowledge_of(some)), WORDINGS) for some in (rows, rows[::-1])]
     assert made[0].equals(made[1])
     assert validate(STATEMENTS, made[0]).num_rows == made[0].num_rows > 100
 
 
 def test_answers_are_those_of_the_facts_given():
-    facts = temporal_facts(knowledge_of(random_rows(6)))
-    few = subset(facts, 12, 0)
-    made = masked_statements(few, WORDINGS)
+    facts = extract_temporal_facts(knowledge_of(random_rows(6)))
+    few = sample_facts(facts, 12, 0)
+    made = make_masked_statements(few, WORDINGS)
     assert {symbol for row in made.to_pylist() for symbol in row["answers"]} <= {
         value
         for row in few.table.to_pylist()
         for value in (row["subject"], row["object"], f"@{row['start']}", f"@{row['end']}")
     }
-    none = masked_statements(_with(facts, facts.table.slice(0, 0)), WORDINGS)
+    none = make_masked_statements(_with(facts, facts.table.slice(0, 0)), WORDINGS)
     assert none.num_rows == 0 and none.schema.names == STATEMENTS.schema.names
 
 
@@ -208,14 +208,16 @@ def test_own_wordings(tmp_path):
     )
     wordings = read_wordings(path)
     knowledge = knowledge_of([("iPod", "guides", "Netherlands", "2001", None), *LASTING[:1]])
-    facts = temporal_facts(knowledge, wordings=wordings)
+    facts = extract_temporal_facts(knowledge, wordings=wordings)
     assert facts.labels == {"P39": "P39"}
-    found = {row["mask"]: row["prompt"] for row in masked_statements(facts, wordings).to_pylist() if "iPod" in str(row)}
+    found = {
+        row["mask"]: row["prompt"] for row in make_masked_statements(facts, wordings).to_pylist() if "iPod" in str(row)
+    }
     assert found["time"] == "In [MASK], the Netherlands followed iPod."
-    static = masked_statements(facts, wordings, static=True)["prompt"].to_pylist()
+    static = make_masked_statements(facts, wordings, static=True)["prompt"].to_pylist()
     assert "The Netherlands followed [MASK]." in static
     # Without the file, the relation has no words of its own, and its facts are no points.
-    assert temporal_facts(knowledge).counts["without end"] == 1
+    assert extract_temporal_facts(knowledge).counts["without end"] == 1
 
 
 GOOD = {"statement": "{subject} led {object} from {start} to {end}.", "static": "{subject} led {object}."}
@@ -240,13 +242,13 @@ def test_wordings_that_cannot_be_used_are_refused(tmp_path):
             ({"statement": None}, "has no 'statement'"),
             ({"static": "{subject} led."}, r"must name \{object\} exactly once"),
             ({"start": "{subject} led {object} until {end}."}, r"\{end\} in .* is no place"),
-            ({"within": "{subject} led [MASK] in {time}."}, "is a sentence with places"),
+            ({"within": "{subject} led [MASK] in {time}."}, "must be a sentence with placeholders"),
             ({"before": "{subject} led {object}."}, r"must name \{other\} exactly once"),
             ({"beginning": "x"}, "there is no key 'beginning'"),
             ({"points": True}, "there is no key 'start'|is no place"),
             ({"points": "yes"}, "'points' is true or false"),
             ({"predicates": "P39"}, "'predicates' is a list"),
-            ({"predicates": ["other"]}, "'other' stands for the relation 'leads' and for 'other'"),
+            ({"predicates": ["other"]}, "'other' refers to the relation 'leads' and to 'other'"),
         ],
     )
 

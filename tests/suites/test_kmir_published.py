@@ -131,11 +131,11 @@ def test_a_wrong_row_is_named_by_file_and_row(tmp_path: Path) -> None:
     for line, said in (
         ('{"qid": 1', "not valid JSON"),
         ("[1]", "a row must be a JSON object, got list"),
-        (row("a1", "x [MASK]", ["a"]), "the qid a1 is there already, in row 1"),
-        (row(None, "x [MASK]", ["a"]), "'qid' is None, and should be a text"),
-        (row("b", None, ["a"]), "'query' is None"),
-        (row("b", "x [MASK]", ["a"], " "), "'relType' is ' '"),
-        (row("b", "x [MASK]", [["a"]]), "'answer' is [['a']], and should be a list of texts"),
+        (row("a1", "x [MASK]", ["a"]), "duplicate qid a1, first in row 1"),
+        (row(None, "x [MASK]", ["a"]), "'qid' must be a non-empty text in every row of KMIR, got None"),
+        (row("b", None, ["a"]), "'query' must be a non-empty text in every row of KMIR, got None"),
+        (row("b", "x [MASK]", ["a"], " "), "'relType' must be a non-empty text in every row of KMIR, got ' '"),
+        (row("b", "x [MASK]", [["a"]]), "'answer' must be a list of texts, got [['a']]"),
     ):
         folder = written(tmp_path / "wrong", dev=[DEV[0], "", line])
         with pytest.raises(InputError) as refused:
@@ -145,12 +145,12 @@ def test_a_wrong_row_is_named_by_file_and_row(tmp_path: Path) -> None:
 
 
 def test_a_place_without_its_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds none of kmir_train_cloze"):
+    with pytest.raises(InputError, match="contains none of kmir_train_cloze"):
         read_published(tmp_path)
     (tmp_path / "mine.jsonl").write_text(json.dumps(DEV[0]))
     with pytest.raises(InputError, match="none of KMIR's files"):
         read_published(tmp_path / "mine.jsonl")
-    with pytest.raises(InputError, match="hold no question with one"):
+    with pytest.raises(InputError, match="contain no question with one"):
         read_published(written(tmp_path / "empty", dev=[row(1, "none", ["a"])]))
     with pytest.raises(InputError, match=r"holds no questions\.parquet or"):
         data_files(SUITE, tmp_path)

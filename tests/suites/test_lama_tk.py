@@ -16,7 +16,7 @@ from merkhet.core.schemas import FACTS, read_table
 from merkhet.engine.study import make_study
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.question_files import read_questions
-from merkhet.suites.lama_tk.build import knowledge_of
+from merkhet.suites.lama_tk.build import open_knowledge
 from merkhet.suites.lama_tk.options import read_options
 
 HEADER = ("subject_id", "subject", "relation", "object", "start", "end")
@@ -227,7 +227,7 @@ def test_the_report_and_the_main_table_show_the_four_tasks(finished) -> None:
 
 
 def test_too_many_questions_are_made_only_if_somebody_says_so(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("merkhet.suites.lama_tk.build.MOST", 30)
+    monkeypatch.setattr("merkhet.suites.lama_tk.build.MAX_QUESTIONS", 30)
     with pytest.raises(InputError, match=r"own.tsv makes \d+ questions, .* --limit 1000"):
         made(written(tmp_path / "own.tsv"), tmp_path / "q")
     assert made(tmp_path / "own.tsv", tmp_path / "q", limit=1000).questions.num_rows > 30
@@ -271,7 +271,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path) -> None:
         ("options.dynamic=[101]", "dynamic has 101"),
         ("options.entities=ids", "entities cannot be 'ids'"),
         ("options.static=perhaps", "static is 'perhaps'"),
-        ("learning=cloze", "has no questions to learn from"),
+        ("learning=cloze", "has no training questions"),
         ("options.masks=[start]", "lama-tk has no option 'masks'"),
     ):
         with pytest.raises(InputError, match=message):
@@ -288,7 +288,7 @@ def test_options_of_memorizing_are_read_here_too(tmp_path) -> None:
 
 def test_knowledge_is_the_data_of_a_study_or_its_packs(tmp_path) -> None:
     written(tmp_path / "own.tsv")
-    with knowledge_of(make_study({"suite": "lama-tk", "data": "own.tsv"}, "here"), tmp_path) as (knowledge, told):
+    with open_knowledge(make_study({"suite": "lama-tk", "data": "own.tsv"}, "here"), tmp_path) as (knowledge, told):
         assert knowledge.count() == {"position held": 8, "award received": 3} and told == ()
-    with knowledge_of(make_study({"suite": "lama-tk", "knowledge": ["offices"]}, "here"), tmp_path) as (knowledge, _):
+    with open_knowledge(make_study({"suite": "lama-tk", "knowledge": ["offices"]}, "here"), tmp_path) as (knowledge, _):
         assert knowledge.count()["held-office"] == 892

@@ -121,12 +121,15 @@ def test_rows_that_are_no_facts_are_counted_and_the_others_kept(tmp_path) -> Non
 
 def test_a_table_that_cannot_be_asked_about_is_refused(tmp_path) -> None:
     for lines, message in (
-        (["name,office", "Ann,Envoy"], "own.csv:1: the column 'subject' is missing"),
-        (["subject,start,end", "Ann,1990,1994"], "the column 'object' or 'position' is missing"),
-        (["subject,object,start,end", "Ann,Envoy,1990,1994"], "the column 'relation' is missing"),
-        (["subject,position,start", "Ann,Envoy,1990"], "the column 'end' is missing"),
-        (["subject,position,start,end"], "holds no facts: there are no rows"),
-        (["subject,position,start,end", "Ann,Envoy,soon,later"], "holds no facts: own.csv:2: start 'soon' is no year"),
+        (["name,office", "Ann,Envoy"], "own.csv:1: column 'subject' is missing"),
+        (["subject,start,end", "Ann,1990,1994"], "column 'object' or 'position' is missing"),
+        (["subject,object,start,end", "Ann,Envoy,1990,1994"], "column 'relation' is missing"),
+        (["subject,position,start", "Ann,Envoy,1990"], "column 'end' is missing"),
+        (["subject,position,start,end"], "contains no facts: there are no rows"),
+        (
+            ["subject,position,start,end", "Ann,Envoy,soon,later"],
+            "contains no facts: own.csv:2: start 'soon' is no year",
+        ),
         (["subject,position,start,end", "Ann,Envoy,,"], "no fact with a time"),
         (["subject,position,start,end", "Ann,Envoy,1990,"], "has times that can be asked about"),
     ):

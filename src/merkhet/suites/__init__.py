@@ -1,4 +1,4 @@
-"""The suites: each composes the rooms below, and adds no machinery."""
+"""Registry of the suites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KMIR's own files: ``kmir_{train,dev,test}_cloze.jsonl``, read from where a user has put them."""
+"""Reader of the published KMIR files ``kmir_{train,dev,test}_cloze.jsonl``."""
 
 from __future__ import annotations
 
@@ -20,70 +20,74 @@ from merkhet.questions.question_files import QuestionSet
 
 SPLITS = ("train", "dev", "test")
 FILES = tuple(f"kmir_{split}_cloze.jsonl" for split in SPLITS)
-OFFERED = 100
-"""How many candidates a question is asked among, at most."""
+MAX_CANDIDATES = 100
+"""The maximum number of candidates of a question."""
 
 _TASKS = {"complet": "completion", "distinct": "distinction", "check": "checking", "reason": "reasoning"}
 _FIELDS = {"qid": "qid", "query": "query", "answer": "answer", "answers": "answer", "reltype": "relType"}
-_SLOTS = re.compile(rf"{re.escape(SLOT)}(?:\s*{re.escape(SLOT)})+")
-_ANY_CASE = re.compile(re.escape(SLOT), re.IGNORECASE)
+_REPEATED_SLOTS = re.compile(rf"{re.escape(SLOT)}(?:\s*{re.escape(SLOT)})+")
+_SLOT_ANY_CASE = re.compile(re.escape(SLOT), re.IGNORECASE)
 
 
 @dataclass
-class _Read:
-    """What has been read so far: columns of the questions, and what was left out or is worth a remark."""
+class _ReadState:
+    """The state of reading."""
 
     columns: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    """Columns of the questions table."""
     counts: Counter[str] = field(default_factory=Counter)
-    left_out: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Questions by split."""
+    skipped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Locations of skipped rows, by reason."""
+    unknown_types: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Questions by unknown relType and the task made of it."""
 
 
-def read_published(place: Path) -> QuestionSet:
-    """The questions of a folder with any of KMIR's three files, or of one of them.
+def read_published(path: Path) -> QuestionSet:
+    """Read the questions of a folder with any of KMIR's three files, or of one file.
 
-    A question's id is its split and its official id (``test/q17``), its split is what its file calls itself. Several
-    masks in a row are one slot. A row without exactly one slot or without an answer is left out, counted and named;
-    broken JSON, a missing field or a qid that a file has twice is refused with its file and row.
+    A question's id is its split and its official id (``test/q17``); its split comes from the file name. Adjacent masks
+    are one slot. A row without exactly one slot or without an answer is skipped, counted and named.
 
-    KMIR offers no candidates. So that its questions can be ranked too, the distinct answers of each task are dealt, by
-    their content, to groups of at most 100, and a question's candidates are those of its target's group: the target
-    and up to 99 answers of other questions of its task. In checking they are yes and no.
+    KMIR has no candidates. To make its questions rankable, the distinct answers of each task are dealt, by their
+    content, to groups of at most 100, and a question's candidates are those of its target's group: the target and up to
+    99 answers of other questions of its task. In checking they are yes and no.
+
+    Raises:
+        InputError: There is no file or no question, or a row has broken JSON, a missing field or a repeated qid.
     """
-    files = [place] if place.is_file() else [place / name for name in FILES if (place / name).is_file()]
+    files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
     if not files:
-        raise InputError(
-            f"{place} holds none of {', '.join(FILES)}. Name the folder that has KMIR's files with --data."
-        )
-    read = _Read()
+        raise InputError(f"{path} contains none of {', '.join(FILES)}. Name the folder with KMIR's files with --data.")
+    state = _ReadState()
     for file in files:
-        _read_file(file, _split(file), read)
-    if not read.columns["question_id"]:
-        raise InputError(f"{place}: KMIR's files hold no question with one {SLOT} and an answer")
-    candidates, sets = _candidate_sets(read.columns["task"], read.columns["target"])
+        _read_file(file, _split(file), state)
+    if not state.columns["question_id"]:
+        raise InputError(f"{path}: KMIR's files contain no question with one {SLOT} and an answer")
+    candidates, sets = _candidate_sets(state.columns["task"], state.columns["target"])
     count = len(sets)
     table = pa.table(
         {
-            **read.columns,
+            **state.columns,
             "suite": ["kmir"] * count,
             "language": ["en"] * count,
             "candidate_set": sets,
             "facts": pa.array([[]] * count, pa.list_(pa.string())),
         }
     )
-    return QuestionSet(validate(QUESTIONS, table), make_table(CANDIDATES, candidates), about=_about(read))
+    return QuestionSet(validate(QUESTIONS, table), make_table(CANDIDATES, candidates), about=_data_card(state))
 
 
 def _split(file: Path) -> str:
-    found = [split for split in SPLITS if split in re.split(r"[^a-z]+", file.stem.lower())]
-    if len(found) != 1:
-        raise InputError(f"{file} is none of KMIR's files; they are called {', '.join(FILES)}")
-    return found[0]
+    splits = [split for split in SPLITS if split in re.split(r"[^a-z]+", file.stem.lower())]
+    if len(splits) != 1:
+        raise InputError(f"{file} is not one of KMIR's files: {', '.join(FILES)}")
+    return splits[0]
 
 
-def _read_file(file: Path, split: str, read: _Read) -> None:
+def _read_file(file: Path, split: str, state: _ReadState) -> None:
     rows: dict[str, int] = {}
-    columns = read.columns
+    columns = state.columns
     with open(file, "rb") as handle:
         for number, line in enumerate(handle, 1):
             if not line.strip():
@@ -91,29 +95,27 @@ def _read_file(file: Path, split: str, read: _Read) -> None:
             where = f"{file}, row {number}"
             row = _parse(line, where)
             if row["qid"] in rows:
-                raise InputError(
-                    f"{where}: the qid {row['qid']} is there already, in row {rows[row['qid']]}. Remove one."
-                )
+                raise InputError(f"{where}: duplicate qid {row['qid']}, first in row {rows[row['qid']]}. Remove one.")
             rows[row["qid"]] = number
-            prompt = _SLOTS.sub(SLOT, _ANY_CASE.sub(SLOT, row["query"]))
+            prompt = _REPEATED_SLOTS.sub(SLOT, _SLOT_ANY_CASE.sub(SLOT, row["query"]))
             slots = prompt.count(SLOT)
             if slots != 1:
-                read.left_out[f"no {SLOT}" if slots == 0 else f"{SLOT} in several places"].append(where)
+                state.skipped[f"no {SLOT}" if slots == 0 else f"{SLOT} in several places"].append(where)
                 continue
             if not row["answer"]:
-                read.left_out["no answer"].append(where)
+                state.skipped["no answer"].append(where)
                 continue
             columns["question_id"].append(f"{split}/{row['qid']}")
-            columns["task"].append(_task(row["relType"], read))
+            columns["task"].append(_task(row["relType"], state))
             columns["prompt"].append(prompt)
             columns["answers"].append(row["answer"])
             columns["target"].append(row["answer"][0])
             columns["split"].append(split)
-            read.counts[split] += 1
+            state.counts[split] += 1
 
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:
-    """The four fields of a row as texts, the answer as a list of distinct texts; further fields are left aside."""
+    """Parse the four fields of a row as texts, the answer as a list of distinct texts; ignore further fields."""
     content = parse_json_object(line, where)
     known: dict[str, Any] = {}
     for key, value in content.items():
@@ -123,89 +125,89 @@ def _parse(line: bytes, where: str) -> dict[str, Any]:
     for name in ("qid", "query", "relType"):
         if not isinstance(known.get(name), str | int) or not str(known[name]).strip():
             raise InputError(
-                f"{where}: {name!r} is {known.get(name)!r}, and should be a text; every row of KMIR has one"
+                f"{where}: {name!r} must be a non-empty text in every row of KMIR, got {known.get(name)!r}"
             )
         known[name] = str(known[name]).strip()
     answers = known.get("answer", [])
     answers = answers if isinstance(answers, list) else [answers]
     if any(isinstance(answer, list | dict) for answer in answers):
-        raise InputError(f"{where}: 'answer' is {answers!r}, and should be a list of texts")
+        raise InputError(f"{where}: 'answer' must be a list of texts, got {answers!r}")
     texts = (str(answer).strip() for answer in answers if answer is not None)
     known["answer"] = list(dict.fromkeys(text for text in texts if text))
     return known
 
 
-def _task(kind: str, read: _Read) -> str:
-    """The task of a relType by the word that tells it apart; one that is not known is a task of its own."""
+def _task(kind: str, state: _ReadState) -> str:
+    """Map a relType to a task by its distinctive word; an unknown one becomes a task of its own."""
     lower = kind.lower()
     for part, task in _TASKS.items():
         if part in lower:
             return task
     slug = re.sub(r"[^a-z0-9]+", "-", lower).strip("-") or "other"
-    read.unknown[kind, slug] += 1
+    state.unknown_types[kind, slug] += 1
     return slug
 
 
 def _candidate_sets(tasks: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Groups of the answers of each task, and the name of each question's group."""
+    """Group the answers of each task; return the candidate sets, and the set id of each question."""
     answers: dict[str, set[str]] = defaultdict(set)
     for task, target in zip(tasks, targets, strict=True):
         answers[task].add(target)
-    rows, names = [], {}
+    rows, set_ids = [], {}
     for task, texts in sorted(answers.items()):
         if task == "checking" and {text.lower() for text in texts} <= {"yes", "no"}:
             texts = texts | ({"yes", "no"} if all(text.islower() for text in texts) else {"Yes", "No"})
-        drawn = sorted(texts, key=lambda text: (derived_seed("kmir candidates", text), text))
-        groups = -(-len(drawn) // OFFERED)
+        ordered = sorted(texts, key=lambda text: (derived_seed("kmir candidates", text), text))
+        groups = -(-len(ordered) // MAX_CANDIDATES)
         for number in range(groups):
-            members = sorted(drawn[number::groups])
-            name = candidate_set_id(task, members)
-            rows.append({"candidate_set": name, "candidates": members})
-            names.update(dict.fromkeys(((task, text) for text in members), name))
-    return rows, [names[key] for key in zip(tasks, targets, strict=True)]
+            members = sorted(ordered[number::groups])
+            set_id = candidate_set_id(task, members)
+            rows.append({"candidate_set": set_id, "candidates": members})
+            set_ids.update(dict.fromkeys(((task, text) for text in members), set_id))
+    return rows, [set_ids[key] for key in zip(tasks, targets, strict=True)]
 
 
-def _about(read: _Read) -> dict[str, Any]:
+def _data_card(state: _ReadState) -> dict[str, Any]:
     return {
         "sources": [
             "KMIR, the published questions, CC BY-NC-SA 4.0: "
-            + ", ".join(f"{count:,} from {split}" for split, count in read.counts.items())
+            + ", ".join(f"{count:,} from {split}" for split, count in state.counts.items())
         ],
-        "remarks": [*_swapped(read.counts), *_left_out(read), *_unknown(read)],
+        "remarks": [*_remark_swapped_splits(state.counts), *_remark_skipped(state), *_remark_unknown_types(state)],
     }
 
 
-def _swapped(counts: Mapping[str, int]) -> list[str]:
-    kept = "The files' own names are kept as splits."
+def _remark_swapped_splits(counts: Mapping[str, int]) -> list[str]:
+    splits_note = "The files' own names are kept as splits."
     if counts.get("dev", 0) > counts.get("train", 0) > 0:
         return [
             f"The names train and dev look swapped: the file called dev holds {counts['dev']:,} questions and the one "
-            f"called train {counts['train']:,}, and users of the data train on the one called dev. {kept}"
+            f"called train {counts['train']:,}, and users of the data train on the one called dev. {splits_note}"
         ]
     if ("dev" in counts) != ("train" in counts):
         return [
             "The names train and dev look swapped in the published data: the file called dev is the large one, and "
-            f"users of the data train on it. {kept}"
+            f"users of the data train on it. {splits_note}"
         ]
     return []
 
 
-def _left_out(read: _Read) -> list[str]:
+def _remark_skipped(state: _ReadState) -> list[str]:
     return [
-        f"Rows with {reason}, which were left out: {len(places):,}; the first is {_public(places[0])}."
-        for reason, places in sorted(read.left_out.items())
+        f"Rows with {reason}, which were left out: {len(locations):,}; the first is {_strip_folder(locations[0])}."
+        for reason, locations in sorted(state.skipped.items())
     ]
 
 
-def _public(where: str) -> str:
-    """A place in a file without the path of somebody's machine."""
-    path, _, row = where.rpartition(", row ")
-    return f"{Path(path).name}, row {row}"
+def _strip_folder(where: str) -> str:
+    """Strip the folder from the location of a row."""
+    file_path, _, row = where.rpartition(", row ")
+    return f"{Path(file_path).name}, row {row}"
 
 
-def _unknown(read: _Read) -> list[str]:
+def _remark_unknown_types(state: _ReadState) -> list[str]:
     return [
         f"{count:,} {'question has' if count == 1 else 'questions have'} the relType {kind!r}, which is none of KMIR's "
         f"four; in the suite it is the task {task!r}."
-        for (kind, task), count in sorted(read.unknown.items())
+        for (kind, task), count in sorted(state.unknown_types.items())
     ]

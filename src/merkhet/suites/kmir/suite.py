@@ -1,4 +1,4 @@
-"""kmir: memorization, identification and reasoning, built from any knowledge base at the paper's scale."""
+"""The KMIR suite: memorization, identification and reasoning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from merkhet.questions.schema import BenchmarkSchema, read_benchmark_schema
 from merkhet.questions.splits import check_splits
 from merkhet.suites.kmir.published import FILES, read_published
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 PACKS = [
     *("physics", "elements", "taxonomy", "medicine", "history", "offices", "law", "military", "music", "film-tv"),
     *("everyday", "countries"),
@@ -40,101 +40,109 @@ SENSITIVE_CLASSES = (
     *("disputed territory", "ethnic slur", "pornographic film", "pornographic actor", "sex position"),
     *("genocide", "massacre", "terrorist attack"),
 )
-"""Classes of entities that nothing is asked about, by their names or ids."""
+"""Classes, by name or id, whose entities are never asked about."""
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
 
 def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
-    """Questions of the four types from the study's knowledge, after quality control, split by fact."""
+    """Build questions of the four types from the study's knowledge, filter them, and split them by fact.
+
+    Raises:
+        InputError: No question can be made, or an option is invalid.
+    """
     schema = _schema(study, home)
     options = MakerOptions(
         "kmir",
         seed=study.seed,
-        paraphrases=_whole(study, "paraphrases", None),
-        checks=_whole(study, "checks", 10_000) or 10_000,
-        rounds=_whole(study, "rounds", 4) or 4,
+        paraphrases=_positive_option(study, "paraphrases", None),
+        checks=_positive_option(study, "checks", 10_000) or 10_000,
+        rounds=_positive_option(study, "rounds", 4) or 4,
         shares=_shares(study),
-        asked=_whole(study, "asked", None),
+        asked=_positive_option(study, "asked", None),
     )
-    own_words = study.options.get("sensitive")
-    words = sensitive_words(home / str(own_words) if own_words else None)
+    words_path = study.options.get("sensitive")
+    words = sensitive_words(home / str(words_path) if words_path else None)
 
     def draw(table: pa.Table) -> pa.Table:
-        # Where one split is asked, as many of its questions are drawn later.
+        # If one split is asked, its questions are sampled later.
         limited = study.limit is not None and study.options.get("split") is None
         return draw_questions(table, study.limit or 0, study.seed) if limited else table
 
     with scratch_folder("kmir") as folder:
         store = folder / "knowledge.duckdb"
-        _gather([_place(place, home) for place in study.knowledge], store)
-        given = study.options.get("rules")
-        infer(store, declared=read_rules(home / str(given) if given else _HERE / "rules.yaml"), engine=engine)
+        _copy_or_import([_resolve_path(source, home) for source in study.knowledge], store)
+        rules_path = study.options.get("rules")
+        infer(
+            store, declared=read_rules(home / str(rules_path) if rules_path else _FOLDER / "rules.yaml"), engine=engine
+        )
         with (
             KnowledgeBase.open(store) as knowledge,
             open_tables(knowledge.connection, engine, ("facts", "names")) as tables,
         ):
-            concerned = facts_about_classes(knowledge, _classes(study))
-            filters = quality_filters(words=words, facts=concerned, tasks=TASKS)
+            sensitive_facts = facts_about_classes(knowledge, _sensitive_classes(study))
+            filters = quality_filters(words=words, facts=sensitive_facts, tasks=TASKS)
 
             def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
                 return apply_filters(table, filters)
 
-            made = make_benchmark(tables, schema, options, study.tasks, control, draw)
-    if not made.questions.num_rows:
-        reasons = "; ".join(made.about["remarks"][:3]) or "it holds no facts"
+            benchmark = make_benchmark(tables, schema, options, study.tasks, control, draw)
+    if not benchmark.questions.num_rows:
+        reasons = "; ".join(benchmark.about["remarks"][:3]) or "it holds no facts"
         raise InputError(
-            f"no questions can be made of {', '.join(study.knowledge)}: {reasons}. Give your own words for its "
-            "predicates with --set options.schema=FILE"
+            f"no questions can be made of {', '.join(study.knowledge)}: {reasons}. Add templates for its predicates "
+            "with --set options.schema=FILE"
         )
-    check_splits(made.questions, made.facts)
-    return made
+    check_splits(benchmark.questions, benchmark.facts)
+    return benchmark
 
 
-def _gather(places: Sequence[str], store: Path) -> None:
-    """The knowledge of all places in one store; one that is alone, and is a store, is copied as it is."""
-    first, *others = places
-    # What stands in the log beside a store is not in its file yet.
-    if not others and first.endswith(STORE_SUFFIX) and not Path(f"{first}.wal").exists():
+def _copy_or_import(sources: Sequence[str], store: Path) -> None:
+    """Import all sources into one store; copy a single source that is a store."""
+    first, *more_sources = sources
+    # A store with a write-ahead log is imported: its file is not complete.
+    if not more_sources and first.endswith(STORE_SUFFIX) and not Path(f"{first}.wal").exists():
         with open_database(Path(first), read_only=True):
             shutil.copy(first, store)
     else:
-        import_knowledge(places, store)
+        import_knowledge(sources, store)
 
 
 def _schema(study: Study, home: Path) -> BenchmarkSchema:
-    given = study.options.get("schema")
-    return read_benchmark_schema(home / str(given)) if given else _own_schema()
+    path = study.options.get("schema")
+    return read_benchmark_schema(home / str(path)) if path else _default_schema()
 
 
 @functools.cache
-def _own_schema() -> BenchmarkSchema:
-    """Read the schema of the embedded packs: a build needs it twice, and it is long."""
-    return read_benchmark_schema(_HERE / "schema.yaml")
+def _default_schema() -> BenchmarkSchema:
+    """Read the schema of the embedded packs; cached, because it is long and a build needs it twice."""
+    return read_benchmark_schema(_FOLDER / "schema.yaml")
 
 
-def _place(place: str, home: Path) -> str:
-    return str(home / place) if path_exists(home / place) else place
+def _resolve_path(source: str, home: Path) -> str:
+    return str(home / source) if path_exists(home / source) else source
 
 
-def _whole(study: Study, key: str, usual: int | None) -> int | None:
-    given = study.options.get(key, usual)
-    if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
-        raise InputError(f"kmir: {key} is {given!r}, and should be a whole number from 1 on")
-    return given
+def _positive_option(study: Study, key: str, default: int | None) -> int | None:
+    value = study.options.get(key, default)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise InputError(f"kmir: {key} is {value!r}, and should be a whole number from 1 on")
+    return value
 
 
-def _classes(study: Study) -> list[str]:
-    given = study.options.get("classes", list(SENSITIVE_CLASSES))
-    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise InputError(f"kmir: classes is {given!r}, and should be a list of classes whose members are left out")
-    return given
+def _sensitive_classes(study: Study) -> list[str]:
+    classes = study.options.get("classes", list(SENSITIVE_CLASSES))
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise InputError(f"kmir: classes is {classes!r}, and should be a list of classes whose members are left out")
+    return classes
 
 
 def _shares(study: Study) -> Mapping[str, float]:
-    given = study.options.get("splits", SHARES)
-    if not isinstance(given, dict) or not all(isinstance(share, int | float) for share in given.values()):
-        raise InputError(f"kmir: splits is {given!r}, and should be shares such as {{train: 0.6, dev: 0.1, test: 0.3}}")
-    return {str(name): float(share) for name, share in given.items()}
+    shares = study.options.get("splits", SHARES)
+    if not isinstance(shares, dict) or not all(isinstance(share, int | float) for share in shares.values()):
+        raise InputError(
+            f"kmir: splits is {shares!r}, and should be shares such as {{train: 0.6, dev: 0.1, test: 0.3}}"
+        )
+    return {str(name): float(share) for name, share in shares.items()}
 
 
 class Kmir(Suite):

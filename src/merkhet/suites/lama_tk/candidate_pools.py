@@ -1,4 +1,4 @@
-"""What a question about a fact with times offers: all years, or right answers among names of the same place."""
+"""Candidate pools of temporal questions: all years, or right answers among sampled names of the same role."""
 
 from __future__ import annotations
 
@@ -17,173 +17,186 @@ from merkhet.suites.lama_tk.options import LamaTkOptions
 from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts
 
 TIME = "time"
-"""The place of starts, ends and points in time; names have the places subject and object."""
-PLACE = f"case when mask in ('subject', 'object') then mask else '{TIME}' end"
-"""SQL for the place that a mask is in."""
-RIGHT = 10
-"""One in so many names that are offered is right at most."""
-TRIES = 20
-"""How often a name is drawn for one that is to be found; the rest is drawn from the names whatever their frequency."""
+"""The role of starts, ends and points in time; names have the roles subject and object."""
+ROLE_SQL = f"case when mask in ('subject', 'object') then mask else '{TIME}' end"
+"""SQL expression for the role of a mask."""
+RIGHT_DIVISOR = 10
+"""At most one candidate in this many is right."""
+DRAWS_PER_NAME = 20
+"""Draws by frequency per missing name; what is still missing then is drawn uniformly."""
 
 
 @dataclass(frozen=True)
 class Pools:
-    """The names that occur in each place of a relation, by the name of their candidate set.
-
-    ``drawn`` are sets that are too large to be offered whole: ``count`` names of each are. ``stated`` has their names
-    once for each fact. ``near`` are the names in a place by the name in the other: who held an office, what somebody
-    held. ``ends`` are the names of the subject and the object of each fact.
-    """
+    """Candidate pools: the names that occur in each role of a relation."""
 
     names: Mapping[str, Sequence[str]]
+    """Names by candidate set."""
     table: pa.Table
-    drawn: frozenset[str]
+    """The candidate set of each relation and role, and ``offered``, the part of it that enters question ids."""
+    sampled: frozenset[str]
+    """Candidate sets that are too large to be offered completely; questions get a sample."""
     count: int
+    """Sample size."""
     seed: int
-    stated: Mapping[str, Sequence[str]]
-    near: Mapping[tuple[str, str, str], Sequence[str]]
-    ends: Mapping[str, tuple[str, str]]
+    mentions: Mapping[str, Sequence[str]]
+    """The names of each sampled set, once for each fact that mentions them."""
+    related: Mapping[tuple[str, str, str], Sequence[str]]
+    """Names by relation, role and the name in the other role: who held an office, what somebody held."""
+    fact_names: Mapping[str, tuple[str, str]]
+    """Names of the subject and the object of each fact."""
 
 
-def read_pools(statements: pa.Table, facts: TemporalFacts, options: LamaTkOptions, seed: int) -> Pools:
-    """What stands in the places of facts, and what is right there: in a marriage, either may be the subject."""
+def make_pools(statements: pa.Table, facts: TemporalFacts, options: LamaTkOptions, seed: int) -> Pools:
+    """Collect the names in each role of each relation.
+
+    Right answers of the statements are added: of a symmetric relation, either side may be the subject.
+    """
     numbered = facts.symbols.append_column("number", pa.array(range(facts.symbols.num_rows)))
     with duckdb.connect() as connection:
         connection.register("statements", statements)
         connection.register("facts", facts.table)
         connection.register("symbols", numbered)
         rows = connection.sql(
-            f"""with stood as (
-                select relation, 'subject' as place, subject as symbol from facts
+            f"""with occurring as (
+                select relation, 'subject' as role, subject as symbol from facts
                 union select relation, 'object', object from facts
                 union select relation, '{TIME}', '@' || "start" from facts
                 union select relation, '{TIME}', '@' || "end" from facts
-                union select relation, {PLACE}, unnest(answers) from statements
+                union select relation, {ROLE_SQL}, unnest(answers) from statements
             ), named as (
-                select relation, place, name, min(case when kind = 'time' then number else 0 end) as number
-                from stood join symbols using (symbol) group by relation, place, name
-            ) select relation, place, list(name order by number, name) from named
-            group by relation, place order by relation, place"""
+                select relation, role, name, min(case when kind = 'time' then number else 0 end) as number
+                from occurring join symbols using (symbol) group by relation, role, name
+            ) select relation, role, list(name order by number, name) from named
+            group by relation, role order by relation, role"""
         ).fetchall()
-        stated = connection.sql(
-            f"""with stood as (
-                select relation, 'subject' as place, subject_name as name from facts
+        mentions = connection.sql(
+            f"""with mentioned as (
+                select relation, 'subject' as role, subject_name as name from facts
                 union all select relation, 'object', object_name from facts
                 union all select relation, '{TIME}', name from facts join symbols on symbol = '@' || "start"
                 union all select relation, '{TIME}', name from facts join symbols on symbol = '@' || "end"
-            ) select relation, place, list(name order by name) from stood group by relation, place"""
+            ) select relation, role, list(name order by name) from mentioned group by relation, role"""
         ).fetchall()
-        near = connection.sql(
+        related = connection.sql(
             """with pairs as (
-                select relation, 'subject' as place, object_name as other, subject_name as name from facts
+                select relation, 'subject' as role, object_name as counterpart, subject_name as name from facts
                 union select relation, 'object', subject_name, object_name from facts
-            ) select relation, place, other, list(name order by name) from pairs
-            group by relation, place, other order by relation, place, other"""
+            ) select relation, role, counterpart, list(name order by name) from pairs
+            group by relation, role, counterpart order by relation, role, counterpart"""
         ).fetchall()
-    sets = [candidate_set_id(f"{relation}/{place}", names) for relation, place, names in rows]
+    sets = [candidate_set_id(f"{relation}/{role}", names) for relation, role, names in rows]
     count = options.candidates
-    whole = options.granularity == "year"
-    drawn = {
-        name
-        for name, (_, place, names) in zip(sets, rows, strict=True)
-        if count is not None and len(names) > count and not (whole and place == TIME)
+    all_years = options.granularity == "year"
+    sampled = {
+        set_id
+        for set_id, (_, role, names) in zip(sets, rows, strict=True)
+        if count is not None and len(names) > count and not (all_years and role == TIME)
     }
-    content = digest([near, sorted(stated)]) if drawn else ""
-    by_place = {(relation, place): names for relation, place, names in stated}
+    content = digest([related, sorted(mentions)]) if sampled else ""
+    mentions_by_role = {(relation, role): names for relation, role, names in mentions}
     table = pa.table(
         {
             "relation": [row[0] for row in rows],
-            "place": [row[1] for row in rows],
+            "role": [row[1] for row in rows],
             "candidate_set": sets,
-            # What a question offers is part of what it is, and so of its id.
-            "offered": [f"{name}/{count}/{seed}/{content}" if name in drawn else name for name in sets],
+            # The candidates are part of a question's identity, so they enter its id.
+            "offered": [f"{set_id}/{count}/{seed}/{content}" if set_id in sampled else set_id for set_id in sets],
         }
     )
-    ends = (facts.table[name].to_pylist() for name in ("fact_id", "subject_name", "object_name"))
+    fact_columns = (facts.table[column].to_pylist() for column in ("fact_id", "subject_name", "object_name"))
     return Pools(
-        names={name: row[2] for name, row in zip(sets, rows, strict=True)},
+        names={set_id: row[2] for set_id, row in zip(sets, rows, strict=True)},
         table=table,
-        drawn=frozenset(drawn),
+        sampled=frozenset(sampled),
         count=count or 0,
         seed=seed,
-        stated={name: by_place[row[:2]] for name, row in zip(sets, rows, strict=True) if name in drawn},
-        near={(relation, place, other): names for relation, place, other, names in near},
-        ends={fact: (subject, other) for fact, subject, other in zip(*ends, strict=True)},
+        mentions={
+            set_id: mentions_by_role[row[:2]] for set_id, row in zip(sets, rows, strict=True) if set_id in sampled
+        },
+        related={(relation, role, counterpart): names for relation, role, counterpart, names in related},
+        fact_names={
+            fact_id: (subject, object_name) for fact_id, subject, object_name in zip(*fact_columns, strict=True)
+        },
     )
 
 
-def with_candidates(asked: pa.Table, pools: Pools) -> tuple[pa.Table, pa.Table, int]:
-    """The questions with what they offer, the sets that are offered whole, and how many questions were left out.
+def add_candidates(questions: pa.Table, pools: Pools) -> tuple[pa.Table, pa.Table, int]:
+    """Add candidates to questions; drop questions whose candidates are all right.
 
-    Left out are those that would offer nothing but right answers.
+    Returns:
+        The questions, the candidate sets that are offered completely, and the number of dropped questions.
     """
     sets: list[str | None] = []
     choices: list[list[str] | None] = []
-    kept = []
-    for row in asked.select(
+    answerable = []
+    for row in questions.select(
         ["question_id", "prompt", "answers", "target", "candidate_set", "facts", "domain", "template"]
     ).to_pylist():
-        name = row["candidate_set"]
-        drawn = _drawn(row, pools) if name in pools.drawn else None
-        kept.append(not set(row["answers"]).issuperset(pools.names[name] if drawn is None else drawn))
-        sets.append(name if drawn is None else None)
-        choices.append(drawn)
-    columns = {name: asked[name] for name in asked.column_names}
+        set_id = row["candidate_set"]
+        sampled = _draw_choices(row, pools) if set_id in pools.sampled else None
+        answerable.append(not set(row["answers"]).issuperset(pools.names[set_id] if sampled is None else sampled))
+        sets.append(set_id if sampled is None else None)
+        choices.append(sampled)
+    columns = {column: questions[column] for column in questions.column_names}
     columns["candidate_set"] = pa.array(sets, pa.string())
     columns["choices"] = pa.array(choices, pa.list_(pa.string()))
-    table = pa.table(columns).filter(pa.array(kept, pa.bool_()))
+    table = pa.table(columns).filter(pa.array(answerable, pa.bool_()))
     rows = [
-        {"candidate_set": name, "candidates": list(pools.names[name])}
-        for name in sorted(pc.unique(table["candidate_set"]).drop_null().to_pylist())
+        {"candidate_set": set_id, "candidates": list(pools.names[set_id])}
+        for set_id in sorted(pc.unique(table["candidate_set"]).drop_null().to_pylist())
     ]
-    return table, make_table(CANDIDATES, rows), asked.num_rows - table.num_rows
+    return table, make_table(CANDIDATES, rows), questions.num_rows - table.num_rows
 
 
-def _drawn(row: Mapping[str, Any], pools: Pools) -> list[str]:
-    """As many names as are to be offered: the one that was left out, others that are right, and wrong ones.
+def _draw_choices(row: Mapping[str, Any], pools: Pools) -> list[str]:
+    """Draw the choices of a question: the target, other right answers, and distractors.
 
-    Right ones are at most a tenth of all: of a parliament's members, hundreds are right, and a guess would be. Up to
-    half of the wrong ones stood in the relation to the same at another time. The others are drawn as facts have them,
-    so that what is right is not told by its being frequent. No wrong one stands in the prompt, where it would merely be
-    repeated, or differs from a right answer by case alone.
+    At most a tenth is right: hundreds of members of a parliament are right, and a guess would be, too. Up to half of
+    the distractors were in the same relation to the same entity at another time. The others are drawn by frequency in
+    the facts, so that frequency does not give the right ones away. No distractor occurs in the prompt, where a model
+    would merely repeat it, or differs from a right answer by case alone.
     """
     mask = row["template"].rpartition("/")[2]
-    subject, other = pools.ends[row["facts"][0]]
-    near = pools.near.get((row["domain"], mask, other if mask == "subject" else subject), ())
+    subject_name, object_name = pools.fact_names[row["facts"][0]]
+    related = pools.related.get((row["domain"], mask, object_name if mask == "subject" else subject_name), ())
     generator = random.Random(derived_seed("lama-tk candidates", pools.seed, row["question_id"]))
-    others = [name for name in row["answers"] if name != row["target"]]
-    right = [row["target"], *generator.sample(others, min(len(others), max(0, pools.count // RIGHT - 1)))]
-    wrong = _Wrong(row["prompt"], row["answers"], generator)
-    wanted = pools.count - len(right)
-    wrong.draw(near, wanted // 2)
-    wrong.draw_frequent(pools.stated[row["candidate_set"]], wanted)
-    wrong.draw(pools.names[row["candidate_set"]], wanted)
-    return sorted([*right, *wrong.names])
+    other_answers = [name for name in row["answers"] if name != row["target"]]
+    right = [
+        row["target"],
+        *generator.sample(other_answers, min(len(other_answers), max(0, pools.count // RIGHT_DIVISOR - 1))),
+    ]
+    distractors = _Distractors(row["prompt"], row["answers"], generator)
+    wrong_count = pools.count - len(right)
+    distractors.draw(related, wrong_count // 2)
+    distractors.draw_frequent(pools.mentions[row["candidate_set"]], wrong_count)
+    distractors.draw(pools.names[row["candidate_set"]], wrong_count)
+    return sorted([*right, *distractors.names])
 
 
-class _Wrong:
-    """Names that are wrong in a prompt, drawn one after another; none twice, in whatever case."""
+class _Distractors:
+    """Distinct wrong names for a prompt, regardless of case."""
 
     def __init__(self, prompt: str, answers: Sequence[str], generator: random.Random) -> None:
         self.names: list[str] = []
         self._prompt = prompt
         self._generator = generator
-        self._taken = {name.casefold() for name in answers}
+        self._excluded = {name.casefold() for name in answers}
 
     def draw(self, names: Sequence[str], count: int) -> None:
-        """Go on until there are so many, or no more of these names; each is as likely as another."""
-        for size in (min(len(names), count + 2 * len(self._taken)), len(names)):
+        """Draw uniformly until there are ``count`` names in all, or ``names`` is exhausted."""
+        for size in (min(len(names), count + 2 * len(self._excluded)), len(names)):
             for name in self._generator.sample(names, size) if len(self.names) < count else ():
-                self._take(name, count)
+                self._add(name, count)
 
-    def draw_frequent(self, stated: Sequence[str], count: int) -> None:
-        """Go on until there are so many, or they do not turn up; a name is as likely as it is frequent."""
-        for _ in range(TRIES * count):
+    def draw_frequent(self, mentions: Sequence[str], count: int) -> None:
+        """Draw by frequency until there are ``count`` names in all, or the draws are used up."""
+        for _ in range(DRAWS_PER_NAME * count):
             if len(self.names) == count:
                 break
-            self._take(stated[self._generator.randrange(len(stated))], count)
+            self._add(mentions[self._generator.randrange(len(mentions))], count)
 
-    def _take(self, name: str, count: int) -> None:
-        if len(self.names) < count and name.casefold() not in self._taken and name not in self._prompt:
+    def _add(self, name: str, count: int) -> None:
+        if len(self.names) < count and name.casefold() not in self._excluded and name not in self._prompt:
             self.names.append(name)
-            self._taken.add(name.casefold())
+            self._excluded.add(name.casefold())

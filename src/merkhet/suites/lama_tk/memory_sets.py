@@ -1,4 +1,4 @@
-"""What a memorizing study stores and asks: its conditions, and the sets of statements that they need."""
+"""Conditions of a memorizing study, and the sets of statements that these store and ask."""
 
 from __future__ import annotations
 
@@ -20,14 +20,18 @@ from merkhet.engine.plan import StepContext
 from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, read_json
 from merkhet.engine.study import Study
 from merkhet.suites.lama_tk.options import LamaTkOptions
-from merkhet.suites.lama_tk.questions.masked_statements import masked_statements, without_conflict
-from merkhet.suites.lama_tk.questions.order_queries import order_queries
-from merkhet.suites.lama_tk.questions.statement_sql import remarks_of
-from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, subset
-from merkhet.suites.lama_tk.questions.time_queries import boundary_queries, controlled, implicit_queries
+from merkhet.suites.lama_tk.questions.masked_statements import drop_conflicts, make_masked_statements
+from merkhet.suites.lama_tk.questions.order_queries import make_order_queries
+from merkhet.suites.lama_tk.questions.statement_sql import read_remarks
+from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, sample_facts
+from merkhet.suites.lama_tk.questions.time_queries import (
+    make_boundary_queries,
+    make_implicit_queries,
+    select_controlled,
+)
 from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 
-KNOWN_FILE = ".merkhet/known.parquet"
+ALL_FACTS_FILE = ".merkhet/known.parquet"
 STATEMENT, UNSEEN, BOUNDARY, IMPLICIT, ORDER = "statement", "unseen", "boundary", "implicit", "order"
 TASKS = {
     "storage": (STATEMENT, UNSEEN),
@@ -35,8 +39,8 @@ TASKS = {
     "implicit": (STATEMENT, IMPLICIT, ORDER),
 }
 """Each experiment with the tasks that are asked in it."""
-_WITHOUT = "-without-conflict"
-_IMPLICIT = {"stored": STATEMENT, IMPLICIT: IMPLICIT, ORDER: ORDER}
+_WITHOUT_SUFFIX = "-without-conflict"
+_IMPLICIT_SETS = {"stored": STATEMENT, IMPLICIT: IMPLICIT, ORDER: ORDER}
 
 
 @dataclass(frozen=True)
@@ -48,20 +52,20 @@ class Recipe:
     facts: int | None
     """Number of facts; None for all."""
     conflict: bool | None = None
-    """Whether statements with several right answers are kept; None where facts are chosen by their controls."""
+    """Whether statements with several right answers are included; None if facts are selected by their controls."""
     static: bool = False
     """Whether statements leave out times."""
-    others: int = 0
-    """Number of facts that are asked but not stored."""
+    unseen_facts: int = 0
+    """Number of facts that are asked without being stored."""
     relation: str | None = None
     """Relation of the facts; any if None."""
     masks: tuple[str, ...] = ()
-    """What may be masked; anything if empty."""
+    """Roles that may be masked; any if empty."""
 
 
 @dataclass(frozen=True)
 class FactsParams:
-    """The study as far as its facts depend on it, and the content of all that they are read from."""
+    """The part of a study that its facts depend on, and the hashes of its sources."""
 
     study: Study
     contents: BuildContents
@@ -69,7 +73,7 @@ class FactsParams:
 
 @dataclass(frozen=True)
 class FactsRuntime:
-    """Options that decide whether the facts are enough."""
+    """Options that the facts are checked against."""
 
     options: LamaTkOptions
 
@@ -90,29 +94,30 @@ class SetsParams:
 
 @dataclass(frozen=True)
 class SetsRuntime:
-    """Where the user's wordings are."""
+    """Location of the user's wordings."""
 
     wordings: str | None
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a model stores, and what it is asked then.
-
-    ``label`` follows the model's name in tables; ``stored`` and ``asked`` name sets, ``settings`` are those of learning
-    that are different here. ``about`` is what analyses go by: facts, conflict, static, dynamic.
-    """
+    """What a model stores, and what it is asked then."""
 
     label: str
+    """Follows the model's name in tables."""
     stored: str
+    """Name of the set that is stored."""
     asked: tuple[str, ...]
+    """Names of the sets that are asked."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    about: Mapping[str, Any] = field(default_factory=dict)
+    """Training settings that this condition overrides."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """Factors for analyses: facts, conflict, static, dynamic."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """The conditions of a study, how each of their sets is made, and what is to be said of them."""
+    """The conditions of a study, the recipe of each of their sets, and remarks."""
 
     conditions: tuple[Condition, ...]
     recipes: Mapping[str, Recipe]
@@ -120,35 +125,38 @@ class Design:
 
 
 def set_file(name: str) -> str:
-    """Where a set of statements lies in a run."""
+    """Return the path of a set of statements within a run."""
     return f".merkhet/sets/{name}.parquet"
 
 
-def write_facts(context: StepContext[FactsParams, FactsRuntime], facts: TemporalFacts, more: Mapping[str, Any]) -> None:
-    """Write facts with times, their symbols and what is known of them; refuses what has none of the step's conditions.
+def write_facts(
+    context: StepContext[FactsParams, FactsRuntime], facts: TemporalFacts, additional: Mapping[str, Any]
+) -> None:
+    """Write temporal facts, their symbols and a summary: counts by relation and kind, remarks, and ``additional``.
 
-    What is known is how many facts of which kind each relation has, and more.
+    Raises:
+        InputError: The facts do not suffice for the study's options.
     """
-    counted = facts.table.group_by(["relation", "point"], use_threads=False).aggregate([("fact_id", "count")])
+    counts = facts.table.group_by(["relation", "point"], use_threads=False).aggregate([("fact_id", "count")])
     relations: dict[str, dict[str, int]] = {}
-    for row in sorted(counted.to_pylist(), key=lambda row: (row["relation"], row["point"])):
+    for row in sorted(counts.to_pylist(), key=lambda row: (row["relation"], row["point"])):
         kinds = relations.setdefault(row["relation"], {"intervals": 0, "points": 0})
         kinds["points" if row["point"] else "intervals"] += row["fact_id_count"]
-    about = {
+    summary = {
         "facts": facts.table.num_rows,
         "symbols": facts.symbols.num_rows,
         "relations": relations,
         "counts": dict(facts.counts),
         "labels": dict(facts.labels),
         "remarks": list(facts.remarks),
-        **more,
+        **additional,
     }
-    design(context.runtime.options, about)
-    for table, file in ((facts.table, FACTS_FILE), (facts.known, KNOWN_FILE)):
+    make_design(context.runtime.options, summary)
+    for table, file in ((facts.table, FACTS_FILE), (facts.all_facts, ALL_FACTS_FILE)):
         with atomic_path(context.folder / file) as path:
             pq.write_table(table, path, compression="zstd")
     write_table(SYMBOLS, facts.symbols, context.folder / SYMBOLS_FILE)
-    write_json(context.folder / ABOUT_FACTS, about)
+    write_json(context.folder / ABOUT_FACTS, summary)
 
 
 def summarize_sets(folder: Path) -> list[str]:
@@ -166,99 +174,115 @@ def summarize_facts(folder: Path) -> list[str]:
 
 
 def make_sets(context: StepContext[SetsParams, SetsRuntime]) -> None:
-    """Make the sets of statements that the conditions of a study store and ask; refuses one that stores nothing."""
+    """Make the sets of statements that the conditions of a study store and ask.
+
+    Raises:
+        InputError: A set that is to be stored is empty.
+    """
     params = context.params
-    about = read_json(context.folder / ABOUT_FACTS)
+    summary = read_json(context.folder / ABOUT_FACTS)
     facts = TemporalFacts(
         pq.read_table(context.folder / FACTS_FILE),
         read_table(SYMBOLS, context.folder / SYMBOLS_FILE),
-        about["counts"],
-        tuple(about["remarks"]),
-        about["labels"],
-        pq.read_table(context.folder / KNOWN_FILE),
+        summary["counts"],
+        tuple(summary["remarks"]),
+        summary["labels"],
+        pq.read_table(context.folder / ALL_FACTS_FILE),
     )
-    given = context.runtime.wordings
-    maker = _Maker(facts, read_wordings(context.home / given if given else None), params.entities, params.seed)
+    wordings_path = context.runtime.wordings
+    maker = _SetMaker(
+        facts, read_wordings(context.home / wordings_path if wordings_path else None), params.entities, params.seed
+    )
     remarks: dict[str, None] = {}
     sizes: dict[str, int] = {}
     for name, recipe in params.recipes.items():
         table = maker.make(recipe)
-        remarks |= dict.fromkeys(remarks_of(table))
+        remarks |= dict.fromkeys(read_remarks(table))
         sizes[name] = table.num_rows
         if not table.num_rows and name in params.stored:
-            what = " without conflict" if recipe.conflict is False else ""
+            qualifier = " without conflict" if recipe.conflict is False else ""
             raise InputError(
-                f"no statement{what} can be made of these facts, so there is nothing to store. Give more "
-                "facts" + (", or --set options.conflict=[with]" if what else "")
+                f"there is nothing to store: no statement{qualifier} can be made of these facts. Give more facts"
+                + (", or --set options.conflict=[with]" if qualifier else "")
             )
         write_table(STATEMENTS, table, context.folder / set_file(name))
     for name, size in sizes.items():
-        if sizes.get(f"{name}{_WITHOUT}") == size and name in params.stored:
+        if sizes.get(f"{name}{_WITHOUT_SUFFIX}") == size and name in params.stored:
             count = params.recipes[name].facts
             remarks[f"No statement of {count:,} facts has several right answers: with conflict is without."] = None
     write_json(context.folder / ABOUT_SETS, {"statements": sizes, "remarks": [*params.remarks, *remarks]})
 
 
-def design(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
-    """The conditions of a study of some options about facts of which ``about`` is known; refuses what has none."""
-    made = {"storage": _storage, "boundary": _boundary, "implicit": _implicit}[options.experiment](options, about)
-    used = dict.fromkeys(name for one in made.conditions for name in (one.stored, *one.asked))
-    return replace(made, recipes={name: made.recipes[name] for name in used})
+def make_design(options: LamaTkOptions, fact_summary: Mapping[str, Any]) -> Design:
+    """Design the conditions of a study.
 
+    Args:
+        fact_summary: The summary that :func:`write_facts` writes.
 
-def remaining_conditions(made: Design, sizes: Mapping[str, int]) -> tuple[Condition, ...]:
-    """The conditions that remain once it is known how many statements each set has.
-
-    Where no statement has several right answers, there is nothing to leave out; a set without statements is not asked.
+    Raises:
+        InputError: The facts do not suffice for the options.
     """
-    found = []
-    for one in made.conditions:
-        twin = one.stored.removesuffix(_WITHOUT)
-        if twin == one.stored or sizes.get(twin) != sizes[one.stored]:
-            found.append(replace(one, asked=tuple(name for name in one.asked if sizes[name])))
-    return tuple(found)
+    designers = {"storage": _design_storage, "boundary": _design_boundary, "implicit": _design_implicit}
+    design = designers[options.experiment](options, fact_summary)
+    used = dict.fromkeys(name for condition in design.conditions for name in (condition.stored, *condition.asked))
+    return replace(design, recipes={name: design.recipes[name] for name in used})
 
 
-def _storage(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
-    total = about["facts"]
+def remaining_conditions(design: Design, sizes: Mapping[str, int]) -> tuple[Condition, ...]:
+    """Drop conditions and sets by the number of statements in each set.
+
+    A condition without conflict is dropped if no statement has several right answers. Empty sets are not asked.
+    """
+    conditions = []
+    for condition in design.conditions:
+        with_conflict = condition.stored.removesuffix(_WITHOUT_SUFFIX)
+        if with_conflict == condition.stored or sizes.get(with_conflict) != sizes[condition.stored]:
+            conditions.append(replace(condition, asked=tuple(name for name in condition.asked if sizes[name])))
+    return tuple(conditions)
+
+
+def _design_storage(options: LamaTkOptions, fact_summary: Mapping[str, Any]) -> Design:
+    total = fact_summary["facts"]
     sizes = list(dict.fromkeys(min(size or total, total) for size in options.sizes))
-    more = sorted({size for size in options.sizes if size and size > total})
-    remarks = [f"There are {total:,} facts, so that {size:,} cannot be stored: all are." for size in more]
+    too_large = sorted({size for size in options.sizes if size and size > total})
+    remarks = [f"There are {total:,} facts, so that {size:,} cannot be stored: all are." for size in too_large]
     conditions = []
     recipes: dict[str, Recipe] = {}
     for size in sizes:
-        others = min(*sizes, total - size)
+        unseen_facts = min(*sizes, total - size)
         for conflict in [kind == "with" for kind in options.conflict]:
-            stored = f"{size}-facts" + ("" if conflict else _WITHOUT)
+            stored = f"{size}-facts" + ("" if conflict else _WITHOUT_SUFFIX)
             recipe = Recipe(STATEMENT, size, conflict)
             recipes[stored] = recipe
-            recipes[f"{stored}-{UNSEEN}"] = replace(recipe, kind=UNSEEN, others=others)
-            asked = (stored, *([f"{stored}-{UNSEEN}"] if others else []))
+            recipes[f"{stored}-{UNSEEN}"] = replace(recipe, kind=UNSEEN, unseen_facts=unseen_facts)
+            asked = (stored, *([f"{stored}-{UNSEEN}"] if unseen_facts else []))
             label = f"{size:,} facts" + ("" if conflict else " without conflict")
-            tells = {"facts": size, "conflict": conflict, "static": False}
-            conditions.append(Condition(label, stored, asked, about=tells))
+            attributes = {"facts": size, "conflict": conflict, "static": False}
+            conditions.append(Condition(label, stored, asked, attributes=attributes))
         if options.static:
             stored = f"{size}-facts-static"
             recipes[stored] = Recipe(STATEMENT, size, conflict=True, static=True)
-            tells = {"facts": size, "conflict": True, "static": True}
-            conditions.append(Condition(f"{size:,} facts, static", stored, (stored,), about=tells))
+            attributes = {"facts": size, "conflict": True, "static": True}
+            conditions.append(Condition(f"{size:,} facts, static", stored, (stored,), attributes=attributes))
     return Design(tuple(conditions), recipes, tuple(remarks))
 
 
-def _boundary(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
-    relations, wanted = about["relations"], options.relation
-    lasting = {name: kinds["intervals"] for name, kinds in relations.items() if kinds["intervals"]}
-    if wanted is not None and wanted not in relations:
-        raise InputError(f"no fact has the relation {wanted!r} (options.relation); {did_you_mean(wanted, relations)}")
-    if wanted is not None and wanted not in lasting:
+def _design_boundary(options: LamaTkOptions, fact_summary: Mapping[str, Any]) -> Design:
+    relations, requested = fact_summary["relations"], options.relation
+    interval_counts = {name: kinds["intervals"] for name, kinds in relations.items() if kinds["intervals"]}
+    if requested is not None and requested not in relations:
         raise InputError(
-            f"{wanted!r} (options.relation) is a relation of points in time, which have no start and end to ask for; "
-            + (did_you_mean("", lasting) if lasting else "and no other relation here has any")
+            f"no fact has the relation {requested!r} (options.relation); {did_you_mean(requested, relations)}"
         )
-    if not lasting:
-        raise InputError("no fact has a start and an end, so there are no boundaries to ask for. Give other knowledge.")
-    relation = wanted or max(lasting, key=lambda name: lasting[name])
-    count, remarks = _count(options.facts, lasting[relation], f"facts of {relation!r}")
+    if requested is not None and requested not in interval_counts:
+        raise InputError(
+            f"facts of {requested!r} (options.relation) are points in time without a start and an end to ask for; "
+            + (did_you_mean("", interval_counts) if interval_counts else "no other relation has any either")
+        )
+    if not interval_counts:
+        raise InputError("there are no boundaries to ask for: no fact has a start and an end. Give other knowledge.")
+    relation = requested or max(interval_counts, key=lambda name: interval_counts[name])
+    count, remarks = _limit_count(options.facts, interval_counts[relation], f"facts of {relation!r}")
     recipes = {
         "stored": Recipe(STATEMENT, count, relation=relation, masks=("start", "end")),
         BOUNDARY: Recipe(BOUNDARY, count, relation=relation),
@@ -276,64 +300,64 @@ def _boundary(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
     return Design(conditions, recipes, remarks)
 
 
-def _implicit(options: LamaTkOptions, about: Mapping[str, Any]) -> Design:
-    # Subjects are taken whole, so that there may be a few more facts than were asked for.
-    _, remarks = _count(options.facts, about["controlled"], "facts with controls")
-    recipes = {name: Recipe(kind, options.facts) for name, kind in _IMPLICIT.items()}
-    condition = Condition("stored", "stored", tuple(_IMPLICIT), about={"facts": about["controlled"]})
+def _design_implicit(options: LamaTkOptions, fact_summary: Mapping[str, Any]) -> Design:
+    # Subjects keep all of their facts, so that there may be a few more facts than requested.
+    _, remarks = _limit_count(options.facts, fact_summary["controlled"], "facts with controls")
+    recipes = {name: Recipe(kind, options.facts) for name, kind in _IMPLICIT_SETS.items()}
+    condition = Condition("stored", "stored", tuple(_IMPLICIT_SETS), attributes={"facts": fact_summary["controlled"]})
     return Design((condition,), recipes, remarks)
 
 
-def _count(wanted: int | None, there: int, what: str) -> tuple[int, tuple[str, ...]]:
-    if not wanted or wanted <= there:
-        return wanted or there, ()
-    return there, (f"There are {there:,} {what}, so that {wanted:,} cannot be stored: all are.",)
+def _limit_count(requested: int | None, available: int, kind: str) -> tuple[int, tuple[str, ...]]:
+    if not requested or requested <= available:
+        return requested or available, ()
+    return available, (f"There are {available:,} {kind}, so that {requested:,} cannot be stored: all are.",)
 
 
-class _Maker:
-    """Sets of statements from facts, each by its recipe."""
+class _SetMaker:
+    """Makes sets of statements by their recipes."""
 
     def __init__(self, facts: TemporalFacts, wordings: Wordings, entities: str, seed: int) -> None:
         self.facts, self.wordings, self.entities, self.seed = facts, wordings, entities, seed
 
     def make(self, recipe: Recipe) -> pa.Table:
-        """The statements of a set, named by the task that they are scored as."""
+        """Make the statements of a set, labelled with the task that they are scored as."""
         kind = recipe.kind
         if kind == BOUNDARY:
-            return boundary_queries(self._lasting(recipe), self.wordings, entities=self.entities)
+            return make_boundary_queries(self._interval_facts(recipe), self.wordings, entities=self.entities)
         if kind in (IMPLICIT, ORDER):
-            facts = controlled(self.facts, recipe.facts, self.seed)
+            facts = select_controlled(self.facts, recipe.facts, self.seed)
             if kind == ORDER:
-                return order_queries(facts, self.wordings, entities=self.entities)
-            return implicit_queries(facts, self.wordings, seed=self.seed, entities=self.entities)
-        return self._unseen(recipe) if kind == UNSEEN else self._stored(recipe)
+                return make_order_queries(facts, self.wordings, entities=self.entities)
+            return make_implicit_queries(facts, self.wordings, seed=self.seed, entities=self.entities)
+        return self._unseen_statements(recipe) if kind == UNSEEN else self._stored_statements(recipe)
 
-    def _stored(self, recipe: Recipe) -> pa.Table:
+    def _stored_statements(self, recipe: Recipe) -> pa.Table:
         if recipe.relation:
-            facts = self._lasting(recipe)
+            facts = self._interval_facts(recipe)
         elif recipe.conflict is not None:
-            facts = subset(self.facts, recipe.facts, self.seed)
+            facts = sample_facts(self.facts, recipe.facts, self.seed)
         else:
-            facts = controlled(self.facts, recipe.facts, self.seed)
-        made = self._statements(facts, recipe.masks, static=recipe.static)
-        return without_conflict(made) if recipe.conflict is False else made
+            facts = select_controlled(self.facts, recipe.facts, self.seed)
+        statements = self._statements(facts, recipe.masks, static=recipe.static)
+        return drop_conflicts(statements) if recipe.conflict is False else statements
 
-    def _unseen(self, recipe: Recipe) -> pa.Table:
-        """Statements of as many facts that are not stored; those that read like a stored one are no such statements."""
-        stored = subset(self.facts, recipe.facts, self.seed)
-        more = subset(self.facts, (recipe.facts or 0) + recipe.others, self.seed)
-        new = pc.invert(pc.is_in(more.table["fact_id"], value_set=stored.table["fact_id"].combine_chunks()))
-        asked = self._statements(replace(more, table=more.table.filter(new)), ())
-        known = self._statements(stored, ())["prompt"].combine_chunks()
-        asked = asked.filter(pc.invert(pc.is_in(asked["prompt"], value_set=known)))
-        asked = without_conflict(asked) if recipe.conflict is False else asked
-        named = pa.array([UNSEEN] * asked.num_rows, pa.string())
-        return asked.set_column(asked.column_names.index("task"), "task", named)
+    def _unseen_statements(self, recipe: Recipe) -> pa.Table:
+        """Make statements of facts that are not stored; drop those with the same prompt as a stored one."""
+        stored = sample_facts(self.facts, recipe.facts, self.seed)
+        larger_sample = sample_facts(self.facts, (recipe.facts or 0) + recipe.unseen_facts, self.seed)
+        is_new = pc.invert(pc.is_in(larger_sample.table["fact_id"], value_set=stored.table["fact_id"].combine_chunks()))
+        statements = self._statements(replace(larger_sample, table=larger_sample.table.filter(is_new)), ())
+        stored_prompts = self._statements(stored, ())["prompt"].combine_chunks()
+        statements = statements.filter(pc.invert(pc.is_in(statements["prompt"], value_set=stored_prompts)))
+        statements = drop_conflicts(statements) if recipe.conflict is False else statements
+        tasks = pa.array([UNSEEN] * statements.num_rows, pa.string())
+        return statements.set_column(statements.column_names.index("task"), "task", tasks)
 
-    def _lasting(self, recipe: Recipe) -> TemporalFacts:
+    def _interval_facts(self, recipe: Recipe) -> TemporalFacts:
         table = self.facts.table
-        own = pc.and_(pc.equal(table["relation"], recipe.relation), pc.invert(table["point"]))
-        return subset(replace(self.facts, table=table.filter(own)), recipe.facts, self.seed)
+        matches = pc.and_(pc.equal(table["relation"], recipe.relation), pc.invert(table["point"]))
+        return sample_facts(replace(self.facts, table=table.filter(matches)), recipe.facts, self.seed)
 
     def _statements(self, facts: TemporalFacts, masks: Sequence[str], *, static: bool = False) -> pa.Table:
-        return masked_statements(facts, self.wordings, entities=self.entities, masks=tuple(masks), static=static)
+        return make_masked_statements(facts, self.wordings, entities=self.entities, masks=tuple(masks), static=static)

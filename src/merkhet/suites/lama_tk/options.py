@@ -1,4 +1,4 @@
-"""What a study may say about lama-tk, checked before anything is done."""
+"""Options of the LAMA-TK suite."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FILES = ("wordings",)
 
 @dataclass(frozen=True)
 class LamaTkOptions:
-    """The options of a study; see HELP. A size or a number of facts that is None means all."""
+    """The options of a study; see HELP. None as a size or a number of facts means all."""
 
     granularity: str = "year"
     relations: tuple[str, ...] = ()
@@ -56,58 +56,64 @@ class LamaTkOptions:
 
 
 def read_options(study: Study, home: Path) -> LamaTkOptions:
-    """The options of a study, with paths relative to ``home``; refuses what cannot be meant."""
-    given = study.options
-    usual = LamaTkOptions()
-    wordings = given.get("wordings")
+    """Read the options of a study, with paths relative to ``home``.
+
+    Raises:
+        InputError: A value is invalid.
+    """
+    options = study.options
+    defaults = LamaTkOptions()
+    wordings = options.get("wordings")
     if wordings is not None and not (home / str(wordings)).is_file():
         raise InputError(f"there is no file {home / str(wordings)} (options.wordings)")
-    relation = given.get("relation")
+    relation = options.get("relation")
     if relation is not None and not isinstance(relation, str):
         raise InputError(f"the option relation is {relation!r}, and should be the name of a relation")
-    static = given.get("static", usual.static)
+    static = options.get("static", defaults.static)
     if not isinstance(static, bool):
         raise InputError(f"the option static is {static!r}, and should be true or false")
-    sizes = given.get("sizes")
+    sizes = options.get("sizes")
     return LamaTkOptions(
-        granularity=_one(given, "granularity", GRANULARITIES, usual.granularity),
-        relations=tuple(_texts("relations", given.get("relations"))),
+        granularity=_choice(options, "granularity", GRANULARITIES, defaults.granularity),
+        relations=tuple(_names("relations", options.get("relations"))),
         wordings=home / str(wordings) if wordings is not None else None,
-        candidates=_candidates(given.get("candidates", usual.candidates)),
-        experiment=_one(given, "experiment", EXPERIMENTS, usual.experiment),
-        sizes=usual.sizes if sizes is None else tuple(_size("sizes", size) for size in _listed("sizes", sizes)),
-        conflict=_conflict(given.get("conflict")),
+        candidates=_candidates(options.get("candidates", defaults.candidates)),
+        experiment=_choice(options, "experiment", EXPERIMENTS, defaults.experiment),
+        sizes=defaults.sizes
+        if sizes is None
+        else tuple(_fact_count("sizes", size) for size in _as_list("sizes", sizes)),
+        conflict=_conflict(options.get("conflict")),
         static=static,
-        facts=_size("facts", given.get("facts", ALL)),
+        facts=_fact_count("facts", options.get("facts", ALL)),
         relation=relation,
-        dynamic=_shares(given.get("dynamic"), usual.dynamic),
-        entities=_one(given, "entities", ENTITIES, usual.entities),
-        trainings=_trainings(given.get("trainings", usual.trainings)),
+        dynamic=_percentages(options.get("dynamic"), defaults.dynamic),
+        entities=_choice(options, "entities", ENTITIES, defaults.entities),
+        trainings=_trainings(options.get("trainings", defaults.trainings)),
     )
 
 
-def _one(given: Mapping[str, Any], key: str, known: Sequence[str], usual: str) -> str:
-    value = given.get(key)
+def _choice(options: Mapping[str, Any], key: str, allowed: Sequence[str], default: str) -> str:
+    value = options.get(key)
     if value is None:
-        return usual
-    if value not in known:
-        raise InputError(f"the option {key} cannot be {value!r}; {did_you_mean(str(value), known)}")
+        return default
+    if value not in allowed:
+        raise InputError(f"the option {key} cannot be {value!r}; {did_you_mean(str(value), allowed)}")
     return str(value)
 
 
-def _listed(key: str, value: Any) -> list[Any]:
-    found = [value] if isinstance(value, str | int) else value
-    if not isinstance(found, list | tuple) or not found:
+def _as_list(key: str, value: Any) -> list[Any]:
+    values = [value] if isinstance(value, str | int) else value
+    if not isinstance(values, list | tuple) or not values:
         raise InputError(f"the option {key} is {value!r}, and should be a list with something in it")
-    return list(found)
+    return list(values)
 
 
-def _texts(key: str, value: Any) -> list[str]:
-    found = [] if value is None else _listed(key, value)
-    for one in found:
-        if not isinstance(one, str) or not one.strip():
-            raise InputError(f"the option {key} has {one!r}, and should be a list of names")
-    return list(dict.fromkeys(found))
+def _names(key: str, value: Any) -> list[str]:
+    names = [] if value is None else _as_list(key, value)
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"the option {key} has {name!r}, and should be a list of names")
+    return list(dict.fromkeys(names))
 
 
 def _candidates(value: Any) -> int | None:
@@ -127,7 +133,7 @@ def _trainings(value: Any) -> int:
     return value
 
 
-def _size(key: str, value: Any) -> int | None:
+def _fact_count(key: str, value: Any) -> int | None:
     if value is None or value == ALL:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -138,18 +144,20 @@ def _size(key: str, value: Any) -> int | None:
 def _conflict(value: Any) -> tuple[str, ...]:
     if value is None:
         return CONFLICTS
-    found = _listed("conflict", value)
-    for one in found:
-        if one not in CONFLICTS:
-            raise InputError(f"the option conflict cannot have {one!r}; {did_you_mean(str(one), CONFLICTS)}")
-    return tuple(one for one in CONFLICTS if one in found)
+    values = _as_list("conflict", value)
+    for conflict in values:
+        if conflict not in CONFLICTS:
+            raise InputError(f"the option conflict cannot have {conflict!r}; {did_you_mean(str(conflict), CONFLICTS)}")
+    return tuple(conflict for conflict in CONFLICTS if conflict in values)
 
 
-def _shares(value: Any, usual: tuple[int, ...]) -> tuple[int, ...]:
+def _percentages(value: Any, default: tuple[int, ...]) -> tuple[int, ...]:
     if value is None:
-        return usual
-    found = _listed("dynamic", value)
-    for one in found:
-        if not isinstance(one, int) or isinstance(one, bool) or not 0 <= one <= 100:
-            raise InputError(f"the option dynamic has {one!r}, and should have whole numbers from 0 to 100 (percent)")
-    return tuple(dict.fromkeys(found))
+        return default
+    percentages = _as_list("dynamic", value)
+    for percentage in percentages:
+        if not isinstance(percentage, int) or isinstance(percentage, bool) or not 0 <= percentage <= 100:
+            raise InputError(
+                f"the option dynamic has {percentage!r}, and should have whole numbers from 0 to 100 (percent)"
+            )
+    return tuple(dict.fromkeys(percentages))

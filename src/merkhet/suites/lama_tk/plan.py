@@ -1,4 +1,4 @@
-"""The plan of a memorizing study: gather facts, then plan everything that depends on how many there are."""
+"""Plan of a memorizing study: facts first, then the steps that depend on their number."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ from merkhet.models.model_lookup import ResolvedModel
 from merkhet.suites.lama_tk.analyses.boundary import boundaries
 from merkhet.suites.lama_tk.analyses.implicit import implicit
 from merkhet.suites.lama_tk.analyses.storage import storage
-from merkhet.suites.lama_tk.build import knowledge_of
+from merkhet.suites.lama_tk.build import open_knowledge
 from merkhet.suites.lama_tk.memory_sets import (
-    KNOWN_FILE,
+    ALL_FACTS_FILE,
     TASKS,
     Condition,
     Design,
@@ -59,7 +59,7 @@ from merkhet.suites.lama_tk.memory_sets import (
     FactsRuntime,
     SetsParams,
     SetsRuntime,
-    design,
+    make_design,
     make_sets,
     remaining_conditions,
     set_file,
@@ -68,8 +68,8 @@ from merkhet.suites.lama_tk.memory_sets import (
     write_facts,
 )
 from merkhet.suites.lama_tk.options import LamaTkOptions, read_options
-from merkhet.suites.lama_tk.questions.temporal_facts import temporal_facts
-from merkhet.suites.lama_tk.questions.time_queries import controlled
+from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts
+from merkhet.suites.lama_tk.questions.time_queries import select_controlled
 from merkhet.suites.lama_tk.questions.wordings import read_wordings
 from merkhet.training import MEMORIZE
 from merkhet.training.artifact import process_settings, result_settings
@@ -104,69 +104,72 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
     study = resolved.study
     options = read_options(study, resolved.home)
     make_memorize_settings(study.learning.settings if study.learning else {})
-    for key, instead in (("limit", "options.sizes or options.facts"), ("tasks", "options.experiment")):
+    for key, alternative in (("limit", "options.sizes or options.facts"), ("tasks", "options.experiment")):
         if getattr(study, key):
-            raise InputError(f"{key} says nothing of a study that memorizes; say {instead}")
+            raise InputError(f"{key} does not apply to a study that memorizes; use {alternative}")
     unknown = [name for name in study.metrics if name not in RECALL_METRICS]
     if unknown:
-        raise InputError(
-            f"what was memorized is not scored by {unknown[0]!r}; {did_you_mean(unknown[0], RECALL_METRICS)}"
-        )
+        raise InputError(f"metric {unknown[0]!r} cannot score recalls; {did_you_mean(unknown[0], RECALL_METRICS)}")
     for model in resolved.models:
-        _refuse_others(model)
+        _check_model_kind(model)
 
     def rest(folder: Path) -> Plan:
-        planner = _Planner(resolved, options, command, design(options, read_json(folder / ABOUT_FACTS)))
+        planner = _Planner(resolved, options, command, make_design(options, read_json(folder / ABOUT_FACTS)))
         return Plan((planner.sets_step(),), planner.rest)
 
     return Plan((_facts_step(resolved, options), make_study_step(resolved)), rest)
 
 
 def gather_facts(context: StepContext[FactsParams, FactsRuntime]) -> None:
-    """Read a study's knowledge, and write what of it has times; refuses knowledge that has none."""
+    """Read a study's knowledge, and write its facts with times.
+
+    Raises:
+        InputError: No fact has times.
+    """
     study = context.params.study
     options = read_options(study, context.home)
-    with knowledge_of(study, context.home) as (knowledge, remarks):
-        facts = temporal_facts(
+    with open_knowledge(study, context.home) as (knowledge, remarks):
+        facts = extract_temporal_facts(
             knowledge,
             granularity=options.granularity,
             relations=options.relations,
             wordings=read_wordings(options.wordings),
         )
-    about: dict[str, Any] = {"experiment": options.experiment}
+    summary: dict[str, Any] = {"experiment": options.experiment}
     if options.experiment == "implicit":
-        about["controlled"] = controlled(facts, options.facts, study.seed).table.num_rows
-    about["remarks"] = [*remarks, *facts.remarks]
-    write_facts(context, facts, about)
+        summary["controlled"] = select_controlled(facts, options.facts, study.seed).table.num_rows
+    summary["remarks"] = [*remarks, *facts.remarks]
+    write_facts(context, facts, summary)
 
 
-def _refuse_others(model: ResolvedModel) -> None:
+def _check_model_kind(model: ResolvedModel) -> None:
     if model.kind in ("masked", "blank"):
         return
-    what = "an encoder without a masked head" if model.kind == "encoder" else f"a {model.kind} model"
+    kind = "an encoder without a masked head" if model.kind == "encoder" else f"a {model.kind} model"
     if model.kind == "baseline":
-        what = "a baseline" + (" (which is asked anyway)" if model.name == FREQUENCY else "")
+        kind = "a baseline" + (" (which is asked anyway)" if model.name == FREQUENCY else "")
     raise InputError(
-        f"{model.name} is {what}, and only masked models memorize; leave it out, or name a masked one or random:2x128"
+        f"only masked models can memorize, and {model.name} is {kind}; leave it out, or name a masked model or "
+        "random:2x128"
     )
 
 
 def _facts_step(resolved: ResolvedStudy, options: LamaTkOptions) -> Step[FactsParams, FactsRuntime]:
     study = resolved.study
-    kept = study.model_dump(include={"suite", "data", "knowledge", "seed"})
-    wanted = (
+    study_values = study.model_dump(include={"suite", "data", "knowledge", "seed"})
+    option_names = (
         *("granularity", "relations", "wordings", "experiment"),
         *(("facts",) if options.experiment == "implicit" else ()),
     )
-    kept["options"] = {key: study.options[key] for key in wanted if key in study.options}
+    study_values["options"] = {key: study.options[key] for key in option_names if key in study.options}
     files = {"wordings": file_digest(options.wordings)} if options.wordings is not None else {}
-    params = FactsParams(make_study(kept, "study"), hash_build_inputs(resolved, files))
-    outputs = (FACTS_FILE, KNOWN_FILE, SYMBOLS_FILE, ABOUT_FACTS)
+    params = FactsParams(make_study(study_values, "study"), hash_build_inputs(resolved, files))
+    outputs = (FACTS_FILE, ALL_FACTS_FILE, SYMBOLS_FILE, ABOUT_FACTS)
     return Step("facts", "build", gather_facts, params, FactsRuntime(options), (), outputs, summarize_facts)
 
 
 @dataclass(frozen=True)
-class _Memory:
+class _MemorySteps:
     """A model under one condition: the steps in which it memorizes and recalls, and the parts to score."""
 
     steps: tuple[AnyStep, AnyStep]
@@ -180,36 +183,36 @@ class _Planner:
     resolved: ResolvedStudy
     options: LamaTkOptions
     command: str
-    made: Design
+    design: Design
 
     def rest(self, folder: Path) -> Plan:
-        """Plan what follows the sets, whose sizes are known then."""
-        conditions = remaining_conditions(self.made, read_json(folder / ABOUT_SETS)["statements"])
-        return replace(self, made=replace(self.made, conditions=conditions)).plan()
+        """Plan the steps after the sets, whose sizes are known then."""
+        conditions = remaining_conditions(self.design, read_json(folder / ABOUT_SETS)["statements"])
+        return replace(self, design=replace(self.design, conditions=conditions)).plan()
 
     def plan(self) -> Plan:
-        """Plan every model under every condition, and what is made of it."""
+        """Plan memorizing and recalling for every model and condition, then scores, analyses and report."""
         study, suite = self.resolved.study, self.resolved.suite
         numbers = range(len(self.resolved.models))
-        memorized = [self._memory(number, one) for number in numbers for one in self.made.conditions]
-        again = [
-            self._memory(number, condition, training)
+        memorized = [self._plan_memory(number, condition) for number in numbers for condition in self.design.conditions]
+        repeated = [
+            self._plan_memory(number, condition, training)
             for training in range(1, self.options.trainings)
             for number in numbers
-            for condition in self.made.conditions
+            for condition in self.design.conditions
         ]
-        parts = tuple(part for one in memorized for part in one.parts)
-        further = tuple(part for one in again for part in one.parts)
+        parts = tuple(part for memory in memorized for part in memory.parts)
+        repeated_parts = tuple(part for memory in repeated for part in memory.parts)
         sets = tuple(dict.fromkeys(name for part in parts for name in (part.stored, part.asked)))
-        recalls = tuple(str(part.recalls) for part in (*parts, *further))
-        abouts = tuple(one.steps[1].outputs[0] for one in memorized)
-        records = tuple(one.steps[0].outputs[0] for one in memorized)
+        recalls = tuple(str(part.recalls) for part in (*parts, *repeated_parts))
+        abouts = tuple(memory.steps[1].outputs[0] for memory in memorized)
+        records = tuple(memory.steps[0].outputs[0] for memory in memorized)
         card = self._card()
         recalled = RecallParts(parts, self._baselines())
-        every = replace(recalled, repeated=further)
+        all_recalled = replace(recalled, repeated=repeated_parts)
         analyses = EXPERIMENT_ANALYSES[self.options.experiment]
         steps: tuple[AnyStep, ...] = (
-            *(step for one in [*memorized, *again] for step in one.steps),
+            *(step for memory in [*memorized, *repeated] for step in memory.steps),
             Step(
                 "score",
                 "score",
@@ -232,7 +235,7 @@ class _Planner:
                 "examine",
                 "analyse",
                 write_recall_analyses,
-                RecallAnalysisParams(self.options.experiment, study.seed, every, analyses),
+                RecallAnalysisParams(self.options.experiment, study.seed, all_recalled, analyses),
                 NOTHING,
                 (SYMBOLS_FILE, "scores.parquet", *sets, *recalls, *records),
                 ("analyses.json",),
@@ -279,13 +282,13 @@ class _Planner:
 
     def sets_step(self) -> Step[SetsParams, SetsRuntime]:
         """Make the step that makes the sets of statements."""
-        made = self.made
+        design = self.design
         params = SetsParams(
-            recipes=made.recipes,
-            stored=tuple(sorted({condition.stored for condition in made.conditions})),
+            recipes=design.recipes,
+            stored=tuple(sorted({condition.stored for condition in design.conditions})),
             entities=self.options.entities,
             seed=self.resolved.study.seed,
-            remarks=made.remarks,
+            remarks=design.remarks,
             wordings=file_digest(self.options.wordings) if self.options.wordings else None,
         )
         return Step(
@@ -294,43 +297,45 @@ class _Planner:
             make_sets,
             params,
             SetsRuntime(self.resolved.study.options.get("wordings")),
-            (FACTS_FILE, KNOWN_FILE, SYMBOLS_FILE, ABOUT_FACTS),
-            (ABOUT_SETS, *(set_file(name) for name in made.recipes)),
+            (FACTS_FILE, ALL_FACTS_FILE, SYMBOLS_FILE, ABOUT_FACTS),
+            (ABOUT_SETS, *(set_file(name) for name in design.recipes)),
             summarize_sets,
         )
 
     def _baselines(self) -> tuple[RecallPart, ...]:
-        """Ask the baseline what models are asked, once for each set that is stored."""
-        made = self.made
-        stored = {condition.stored: condition for condition in reversed(made.conditions)}
-        names = {one: FREQUENCY if len(stored) == 1 else f"{FREQUENCY}, {stored[one].label}" for one in stored}
+        """Make the parts of the baseline: all sets that models are asked, for each stored set."""
+        design = self.design
+        stored = {condition.stored: condition for condition in reversed(design.conditions)}
+        names = {
+            set_name: FREQUENCY if len(stored) == 1 else f"{FREQUENCY}, {stored[set_name].label}" for set_name in stored
+        }
         parts = {
             (condition.stored, asked): RecallPart(
                 model=names[condition.stored],
                 base=FREQUENCY,
                 stored=set_file(condition.stored),
                 asked=set_file(asked),
-                task=made.recipes[asked].kind,
+                task=design.recipes[asked].kind,
                 condition=condition.label,
-                about=dict(condition.about),
+                about=dict(condition.attributes),
             )
-            for condition in made.conditions
+            for condition in design.conditions
             for asked in condition.asked
         }
         return tuple(parts.values())
 
-    def _memory(self, number: int, condition: Condition, training: int = 0) -> _Memory:
+    def _plan_memory(self, number: int, condition: Condition, training: int = 0) -> _MemorySteps:
         """Plan how a model memorizes and recalls under one condition.
 
-        The first training has the study's seed, and each further one a seed of its own.
+        The first training uses the study's seed, each further one a derived seed.
         """
         model, study = self.resolved.models[number], self.resolved.study
-        whole = f"{model.name}, {condition.label}"
-        name = f"{whole}, training {training + 1}" if training else whole
+        model_label = f"{model.name}, {condition.label}"
+        name = f"{model_label}, training {training + 1}" if training else model_label
         seed = derived_seed(study.seed, "training", str(training)) if training else study.seed
         stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
-        given = study.learning.settings if study.learning else {}
-        settings = make_memorize_settings({**given, **condition.settings})
+        base_settings = study.learning.settings if study.learning else {}
+        settings = make_memorize_settings({**base_settings, **condition.settings})
         source = public_source(model.source)
         learn = Step(
             f"memorize {name}",
@@ -350,14 +355,14 @@ class _Planner:
         )
         parts = tuple(
             RecallPart(
-                model=whole,
+                model=model_label,
                 base=model.name,
                 stored=set_file(condition.stored),
                 asked=set_file(asked),
-                task=self.made.recipes[asked].kind,
+                task=self.design.recipes[asked].kind,
                 condition=condition.label,
-                about=dict(condition.about),
-                recalls=f"recalls/{stem}-{self.made.recipes[asked].kind}.parquet",
+                about=dict(condition.attributes),
+                recalls=f"recalls/{stem}-{self.design.recipes[asked].kind}.parquet",
                 learned=learn.outputs[0],
             )
             for asked in condition.asked
@@ -371,11 +376,11 @@ class _Planner:
             (*learn.outputs, *(part.asked for part in parts)),
             (f".merkhet/recalls/{stem}.json", *(str(part.recalls) for part in parts)),
         )
-        return _Memory((learn, ask), parts)
+        return _MemorySteps((learn, ask), parts)
 
 
 def _slug(name: str) -> str:
-    """A name as part of a file's name."""
+    """Convert a name for use in file names."""
     words = "".join(
         letter if letter.isascii() and letter.isalnum() else " " for letter in name.replace(",", "")
     ).split()

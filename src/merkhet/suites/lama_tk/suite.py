@@ -1,4 +1,4 @@
-"""lama-tk: does a model know when something held, and what held when?"""
+"""The LAMA-TK suite: temporal knowledge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from merkhet.suites.lama_tk.published import FILES
 
 
 def build(study: Study, home: Path) -> QuestionSet:
-    """Questions from the facts of the study's knowledge that have times."""
+    """Build questions from the study's facts with times."""
     return make_temporal_questions(study, home)
 
 

@@ -1,4 +1,4 @@
-"""quickstart: a first look at what a model knows, on the embedded packs or on your own facts."""
+"""The quickstart suite: a first look at a model, on the embedded packs or on your own facts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from merkhet.suites.quickstart.questions.distinction import make_distinctions
 from merkhet.suites.quickstart.questions.named_facts import CachedKnowledge, MakerOptions
 
 TASKS = ("completion", "checking", "distinction")
-_OWN_SCHEMA = Path(__file__).parent / "schema.yaml"
+_DEFAULT_SCHEMA_FILE = Path(__file__).parent / "schema.yaml"
 
 
 def build(study: Study, home: Path) -> QuestionSet:
-    """Completion, checking and distinction questions from the study's knowledge, as many of each as the limit says.
+    """Build completion, checking and distinction questions from the study's knowledge, up to the limit of each.
 
-    A predicate without templates is worded by its name; only what an ontology says of its own terms is left out.
+    A predicate without templates is worded by its name; the vocabulary of ontologies (rdf:, owl:, …) is skipped.
     """
     schema = _schema(study, home)
     options = MakerOptions("quickstart", study.limit or 400, _choices(study), study.seed)
@@ -43,9 +43,9 @@ def build(study: Study, home: Path) -> QuestionSet:
 def _make(study: Study, knowledge: KnowledgeBase, schema: Schema, options: MakerOptions) -> QuestionSet:
     cached = CachedKnowledge(knowledge)
     predicates = sorted(cached.facts()["predicate"].unique().to_pylist())
-    relations = _relations(knowledge, schema, predicates, own=bool(study.options.get("templates")))
+    relations = _relations(knowledge, schema, predicates, user_templates=bool(study.options.get("templates")))
     hierarchies: Mapping[str, Hierarchy] = {
-        name: one for name, one in schema.hierarchies.items() if one.predicate in predicates
+        name: hierarchy for name, hierarchy in schema.hierarchies.items() if hierarchy.predicate in predicates
     }
     rows = []
     for task in study.tasks or TASKS:
@@ -55,14 +55,14 @@ def _make(study: Study, knowledge: KnowledgeBase, schema: Schema, options: Maker
             rows += make_checks(cached, relations, options)
         else:
             rows += make_distinctions(cached, hierarchies, options)
-    # Two facts may read the same (homonyms, a city named twice): the question is asked once.
+    # Two facts may have the same text (homonyms, a city named twice): the question is asked once.
     distinct = {question_id(row): row for row in rows}
-    asked = {_relation_of(row) for row in distinct.values() if row["task"] == "completion"}
-    counted = {name: one for name, one in relations.items() if name in asked}
+    asked = {_relation_name(row) for row in distinct.values() if row["task"] == "completion"}
+    asked_relations = {name: hierarchy for name, hierarchy in relations.items() if name in asked}
     return QuestionSet(
         make_table(QUESTIONS, list(distinct.values())),
         facts=cached.facts(),
-        frequencies=make_table(FREQUENCIES, answer_frequencies(cached, counted, options.language)),
+        frequencies=make_table(FREQUENCIES, answer_frequencies(cached, asked_relations, options.language)),
     )
 
 
@@ -73,9 +73,9 @@ def _needed_predicates(study: Study, schema: Schema, limit: int) -> tuple[str, .
     never asked. The facts of other sources are all read: any predicate of theirs may become a question.
     """
     packs = embedded_packs()
-    if study.options.get("templates") or not all(place in packs for place in study.knowledge):
+    if study.options.get("templates") or not all(source in packs for source in study.knowledge):
         return ()
-    declared = {name for place in study.knowledge for name in declared_predicates(packs[place])}
+    declared = {name for source in study.knowledge for name in declared_predicates(packs[source])}
     relations = [relation for relation in schema.relations.values() if relation.predicate in declared]
     tasks = study.tasks or TASKS
     asked = [relation for relation in relations if relation.completion][: limit if "completion" in tasks else 0]
@@ -91,9 +91,13 @@ def _covers(questions: QuestionSet, schema: Schema, limit: int) -> bool:
     loaded = set(questions.facts["predicate"].unique().to_pylist())
     rows = questions.questions.select(["task", "template"]).to_pylist()
     for task, may_be_asked in (("completion", _completes), ("checking", _checks)):
-        made = {_relation_of(row) for row in rows if row["task"] == task}
-        turns = [one.name for one in schema.relations.values() if one.predicate in loaded and may_be_asked(one)]
-        if made and not set(turns[:limit]) <= made:
+        asked_relations = {_relation_name(row) for row in rows if row["task"] == task}
+        expected = [
+            relation.name
+            for relation in schema.relations.values()
+            if relation.predicate in loaded and may_be_asked(relation)
+        ]
+        if asked_relations and not set(expected[:limit]) <= asked_relations:
             return False
     return True
 
@@ -106,36 +110,43 @@ def _checks(relation: Relation) -> bool:
     return relation.checking
 
 
-def _relation_of(row: Mapping[str, Any]) -> str:
+def _relation_name(row: Mapping[str, Any]) -> str:
     return str(row["template"]).rpartition("/")[0]
 
 
 def _schema(study: Study, home: Path) -> Schema:
-    given = study.options.get("templates")
-    return read_schema(home / str(given)) if given else _own_schema()
+    path = study.options.get("templates")
+    return read_schema(home / str(path)) if path else _default_schema()
 
 
 @functools.cache
-def _own_schema() -> Schema:
-    return read_schema(_OWN_SCHEMA)
+def _default_schema() -> Schema:
+    return read_schema(_DEFAULT_SCHEMA_FILE)
 
 
-def _relations(knowledge: KnowledgeBase, schema: Schema, predicates: Collection[str], own: bool) -> dict[str, Relation]:
-    relations = {name: one for name, one in schema.relations.items() if one.predicate in predicates}
-    missing = [one.predicate for one in schema.relations.values() if one.predicate not in predicates]
-    if own and missing:
-        known = ", ".join(predicates)
-        raise InputError(f"the templates are for the predicate {missing[0]!r}, and no fact has it; there are: {known}")
-    worded = {one.predicate for one in schema.relations.values()}
-    others = [predicate for predicate in sorted(predicates) if predicate not in worded]
-    if not others:
+def _relations(
+    knowledge: KnowledgeBase, schema: Schema, predicates: Collection[str], user_templates: bool
+) -> dict[str, Relation]:
+    relations = {name: relation for name, relation in schema.relations.items() if relation.predicate in predicates}
+    unused_predicates = [
+        relation.predicate for relation in schema.relations.values() if relation.predicate not in predicates
+    ]
+    if user_templates and unused_predicates:
+        known_predicates = ", ".join(predicates)
+        raise InputError(
+            f"no fact has the predicate {unused_predicates[0]!r} of the templates (options.templates); there are: "
+            f"{known_predicates}"
+        )
+    worded_predicates = {relation.predicate for relation in schema.relations.values()}
+    unworded_predicates = [predicate for predicate in sorted(predicates) if predicate not in worded_predicates]
+    if not unworded_predicates:
         return relations
-    labels = {name: one.label for name, one in knowledge.predicates.items()} | knowledge.labels()
-    unasked = _embedded_predicates()
-    for predicate in others:
-        # What an ontology says of its own terms is nothing to ask about in these words.
+    labels = {name: relation.label for name, relation in knowledge.predicates.items()} | knowledge.labels()
+    embedded = _embedded_predicates()
+    for predicate in unworded_predicates:
+        # The vocabulary of ontologies cannot be asked in these words.
         vocabulary = predicate.startswith(("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range"))
-        if predicate not in unasked and not vocabulary:
+        if predicate not in embedded and not vocabulary:
             relations[predicate] = default_relation(predicate, labels.get(predicate) or _words(predicate))
     return relations
 
@@ -147,7 +158,7 @@ def _embedded_predicates() -> frozenset[str]:
 
 
 def _words(predicate: str) -> str:
-    """A predicate's name as words: ``birth place`` for ``dbo:birthPlace`` and ``birth_place``."""
+    """Split a predicate's name into words: ``birth place`` for ``dbo:birthPlace`` and ``birth_place``."""
     local = re.split(r"[/#:]", predicate.rstrip("/#:"))[-1] or predicate
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", local).replace("_", " ").replace("-", " ").strip()
 
@@ -165,8 +176,8 @@ class Quickstart(Suite):
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
         """Return the names that the schema gives to relations."""
         schema = _schema(study, home)
-        called = {name: one.about for name, one in schema.hierarchies.items()}
-        return called | {name: one.about for name, one in schema.relations.items()}
+        names = {name: entry.about for name, entry in schema.hierarchies.items()}
+        return names | {name: entry.about for name, entry in schema.relations.items()}
 
 
 SUITE = Quickstart(

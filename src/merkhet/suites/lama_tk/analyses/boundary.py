@@ -1,4 +1,4 @@
-"""Whether stored times answer questions in other words, and what leaving out the other time while storing does."""
+"""Analysis of starts and ends asked in other words, by the share of times left out in training."""
 
 from __future__ import annotations
 
@@ -36,95 +36,112 @@ _EXPLANATION = (
 )
 
 
-def boundaries(given: MemoryInput) -> Analysis | None:
-    """Scores of starts and ends by the share of times left out; None where no such question was asked."""
-    known = [one for one in given.models if BOUNDARY in one.tasks and one.condition.get("dynamic") is not None]
-    if not known or not given.metrics:
+def boundaries(inputs: MemoryInput) -> Analysis | None:
+    """Score starts and ends by the share of times left out; None if none were asked."""
+    conditions = [
+        memorized
+        for memorized in inputs.models
+        if BOUNDARY in memorized.tasks and memorized.condition.get("dynamic") is not None
+    ]
+    if not conditions or not inputs.metrics:
         return None
-    against = _against(given, known)
-    tables = [_scores(given, known)]
-    tables += [_differences(known, against)] if against else []
-    tables += [table for table in (_by_conflict(given, known),) if table]
-    sentences = [text for base, own in given.bases.items() for text in _told(given, base, own, against)]
+    differences = _compare_with_none(inputs, conditions)
+    tables = [_score_table(inputs, conditions)]
+    tables += [_difference_table(conditions, differences)] if differences else []
+    tables += [table for table in (_conflict_table(inputs, conditions),) if table]
+    sentences = [
+        text for base, of_base in inputs.bases.items() for text in _describe_base(inputs, base, of_base, differences)
+    ]
     return Analysis(
         "boundaries",
         "Starts and ends in other words",
         _EXPLANATION,
         tuple(tables),
-        (_bars(given, known),),
+        (_bar_figure(inputs, conditions),),
         tuple(sentences),
     )
 
 
-def _share(one: MemorizedModel) -> str:
-    return f"{one.condition['dynamic']:g}%"
+def _left_out_share(memorized: MemorizedModel) -> str:
+    return f"{memorized.condition['dynamic']:g}%"
 
 
-def _places() -> dict[str, tuple[str, dict[str, str]]]:
-    """What is shown: by its name, the task and the group."""
-    own: dict[str, tuple[str, dict[str, str]]] = {"stored": (STATEMENT, {}), "both": (BOUNDARY, {})}
-    return own | {name: (BOUNDARY, {"template": name}) for name in _TEMPLATES}
+def _shown_groups() -> dict[str, tuple[str, dict[str, str]]]:
+    """List the groups of scores to show: task and group columns by name."""
+    groups: dict[str, tuple[str, dict[str, str]]] = {"stored": (STATEMENT, {}), "both": (BOUNDARY, {})}
+    return groups | {name: (BOUNDARY, {"template": name}) for name in _TEMPLATES}
 
 
-def _scores(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
+def _score_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table:
     rows: list[TableRow] = []
-    for one in known:
-        other = _other_end(given, one)
-        for name, (task, groups) in _places().items():
-            cells = [given.cell(one.model, task, metric, **groups) for metric in given.metrics]
+    for memorized in conditions:
+        other_end = _other_end_shares(inputs, memorized)
+        for name, (task, groups) in _shown_groups().items():
+            cells = [inputs.cell(memorized.model, task, metric, **groups) for metric in inputs.metrics]
             if any(cell is not None for cell in cells):
-                rows.append((one.base, _share(one), name, *cells, other.get(name)))
-    first = known[0]
-    for name, (task, groups) in _places().items():
-        counted = [given.baseline(first, task, metric, **groups) for metric in given.metrics]
-        if any(cell is not None for cell in counted):
-            rows.append(("frequency", None, name, *counted, None))
-    chances = (given.chance(first.model, BOUNDARY, metric) for metric in given.metrics)
+                rows.append((memorized.base, _left_out_share(memorized), name, *cells, other_end.get(name)))
+    first = conditions[0]
+    for name, (task, groups) in _shown_groups().items():
+        baseline_cells = [inputs.baseline(first, task, metric, **groups) for metric in inputs.metrics]
+        if any(cell is not None for cell in baseline_cells):
+            rows.append(("frequency", None, name, *baseline_cells, None))
+    chances = (inputs.chance(first.model, BOUNDARY, metric) for metric in inputs.metrics)
     rows.append(("chance", None, "both", *chances, None))
     columns = (
         *(Column("Model"), Column("times left out"), Column("asked")),
-        *(Column(LABELS[metric], "share") for metric in given.metrics),
+        *(Column(LABELS[metric], "share") for metric in inputs.metrics),
         Column("the other end", "share"),
     )
     return Table("Stored statements, and starts and ends asked for in other words.", columns, tuple(rows))
 
 
-def _against(given: MemoryInput, known: Sequence[MemorizedModel]) -> list[Comparison]:
-    """Every model with times left out against the same with none: on stored statements, begin and finish."""
-    found = {}
-    for one in known:
-        twin = next((two for two in known if two.base == one.base and not two.condition["dynamic"]), None)
-        if twin is None or twin is one:
+def _compare_with_none(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
+    """Compare every model with times left out with the same model without, on stored statements and boundaries."""
+    differences = {}
+    for memorized in conditions:
+        twin = next(
+            (
+                candidate
+                for candidate in conditions
+                if candidate.base == memorized.base and not candidate.condition["dynamic"]
+            ),
+            None,
+        )
+        if twin is None or twin is memorized:
             continue
         for task, metric in ((STATEMENT, "acc@1"), (BOUNDARY, "acc@1"), (BOUNDARY, "hit@10")):
-            if metric not in given.metrics or task not in one.tasks & twin.tasks:
+            if metric not in inputs.metrics or task not in memorized.tasks & twin.tasks:
                 continue
-            statements, recalls = one.tables_by_task[task]
-            others = twin.tables_by_task[task][1]
-            parts = {"stored": statements} if task == STATEMENT else {"both": statements, **_split(statements)}
+            statements, recalls = memorized.tables_by_task[task]
+            twin_recalls = twin.tables_by_task[task][1]
+            parts = (
+                {"stored": statements} if task == STATEMENT else {"both": statements, **_split_by_template(statements)}
+            )
             for name, part in parts.items():
-                pair = paired_recall_difference(part, recalls, others, metric, given.seed_for(name, metric))
-                found[name, metric, one.model, twin.model] = pair
-    return make_comparisons(found)
+                difference = paired_recall_difference(
+                    part, recalls, twin_recalls, metric, inputs.seed_for(name, metric)
+                )
+                differences[name, metric, memorized.model, twin.model] = difference
+    return make_comparisons(differences)
 
 
-def _split(statements: pa.Table) -> dict[str, pa.Table]:
+def _split_by_template(statements: pa.Table) -> dict[str, pa.Table]:
     return {name: statements.filter(pc.equal(statements["template"], name)) for name in _TEMPLATES}
 
 
-def _differences(known: Sequence[MemorizedModel], against: Sequence[Comparison]) -> Table:
-    by_name = {one.model: one for one in known}
+def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequence[Comparison]) -> Table:
+    by_name = {memorized.model: memorized for memorized in conditions}
     rows = tuple(
         (
-            by_name[one.model].base,
-            _share(by_name[one.model]),
-            one.task,
-            LABELS[one.metric],
-            Estimate(one.difference, one.low, one.high, one.n),
-            one.p,
-            one.n,
+            by_name[difference.model].base,
+            _left_out_share(by_name[difference.model]),
+            difference.task,
+            LABELS[difference.metric],
+            Estimate(difference.difference, difference.low, difference.high, difference.n),
+            difference.p,
+            difference.n,
         )
-        for one in against
+        for difference in differences
     )
     columns = (
         *(Column("Model"), Column("times left out"), Column("asked"), Column("Score")),
@@ -133,14 +150,18 @@ def _differences(known: Sequence[MemorizedModel], against: Sequence[Comparison])
     return Table("Times left out against none left out, on the same statements.", columns, rows)
 
 
-def _by_conflict(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None:
-    """One start (end) or several of the same subject and object: with no time told the latter cannot be told apart."""
-    metrics = [metric for metric in ("acc@1", "hit@10") if metric in given.metrics]
+def _conflict_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table | None:
+    """Tabulate statements with one start (end) and with several; without a time the latter are ambiguous."""
+    metrics = [metric for metric in ("acc@1", "hit@10") if metric in inputs.metrics]
     rows = []
-    for one in known:
-        cells = [given.cell(one.model, BOUNDARY, metric, conflict=kind) for metric in metrics for kind in ("no", "yes")]
+    for memorized in conditions:
+        cells = [
+            inputs.cell(memorized.model, BOUNDARY, metric, conflict=kind)
+            for metric in metrics
+            for kind in ("no", "yes")
+        ]
         if any(cell is not None for cell in cells):
-            rows.append((one.base, _share(one), *cells))
+            rows.append((memorized.base, _left_out_share(memorized), *cells))
     columns = (
         *(Column("Model"), Column("times left out")),
         *(Column(f"{LABELS[metric]}, {kind}", "share") for metric in metrics for kind in ("one time", "several")),
@@ -149,30 +170,36 @@ def _by_conflict(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table |
     return Table(caption, columns, tuple(rows), aside=True) if rows else None
 
 
-def _other_end(given: MemoryInput, one: MemorizedModel) -> Mapping[str, Estimate]:
-    """How often the first answer is the fact's other end, by template and for both."""
-    if STATEMENT not in one.tasks:
+def _other_end_shares(inputs: MemoryInput, memorized: MemorizedModel) -> Mapping[str, Estimate]:
+    """Compute how often the first answer is the fact's other end, by template and for both."""
+    if STATEMENT not in memorized.tasks:
         return {}
-    statements, recalls = one.tables_by_task[BOUNDARY]
-    stored = one.tables_by_task[STATEMENT][0]
+    statements, recalls = memorized.tables_by_task[BOUNDARY]
+    stored = memorized.tables_by_task[STATEMENT][0]
     if not statements.num_rows:
         return {}
-    values, asked = _answered_by_the_other(statements, align_recalls(statements, recalls), stored)
+    values, has_other_end = _other_end_hits(statements, align_recalls(statements, recalls), stored)
     clusters = statement_clusters(statements)
-    found = {}
+    shares = {}
     for name in ("both", *_TEMPLATES):
-        inside = np.ones(len(asked), bool) if name == "both" else pc.equal(statements["template"], name).to_numpy()
-        chosen = np.flatnonzero(asked & inside)
+        inside = (
+            np.ones(len(has_other_end), bool) if name == "both" else pc.equal(statements["template"], name).to_numpy()
+        )
+        chosen = np.flatnonzero(has_other_end & inside)
         if len(chosen):
-            interval = clusters.take(chosen).interval(values[chosen], given.seed_for("other", name))
-            found[name] = estimate(interval, len(chosen))
-    return found
+            interval = clusters.take(chosen).interval(values[chosen], inputs.seed_for("other", name))
+            shares[name] = estimate(interval, len(chosen))
+    return shares
 
 
-def _answered_by_the_other(
+def _other_end_hits(
     statements: pa.Table, recalls: pa.Table, stored: pa.Table
 ) -> tuple[FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Whether the first answer is the other end of the fact and wrong; and whether such an end is known and wrong."""
+    """Find first answers that are the fact's other end.
+
+    Returns:
+        Whether the first answer is the other end and wrong, and whether such a wrong other end exists.
+    """
     firsts = top_symbols(recalls).to_pylist()
     ends = {
         (fact, mask): target
@@ -182,47 +209,55 @@ def _answered_by_the_other(
     }
     opposite = {"start": "end", "end": "start"}
     columns = (statements[name].to_pylist() for name in ("fact_id", "mask", "answers"))
-    others = [
+    other_ends = [
         None if (end := ends.get((fact, opposite.get(mask)))) in answers else end
         for fact, mask, answers in zip(*columns, strict=True)
     ]
-    known = np.array([end is not None for end in others])
-    hit = [end is not None and end == first for end, first in zip(others, firsts, strict=True)]
-    return np.array(hit, dtype=np.float64), known
+    has_other_end = np.array([end is not None for end in other_ends])
+    hit = [end is not None and end == first for end, first in zip(other_ends, firsts, strict=True)]
+    return np.array(hit, dtype=np.float64), has_other_end
 
 
-def _bars(given: MemoryInput, known: Sequence[MemorizedModel]) -> Figure:
-    metric = given.metrics[0]
+def _bar_figure(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Figure:
+    metric = inputs.metrics[0]
     rows = tuple(
-        {"panel": one.base, "x": name, "bar": _share(one), **vars(cell)}
-        for one in known
-        for name, (task, groups) in _places().items()
-        if name != "both" and (cell := given.cell(one.model, task, metric, **groups)) is not None
+        {"panel": memorized.base, "x": name, "bar": _left_out_share(memorized), **vars(cell)}
+        for memorized in conditions
+        for name, (task, groups) in _shown_groups().items()
+        if name != "both" and (cell := inputs.cell(memorized.model, task, metric, **groups)) is not None
     )
     caption = f"{LABELS[metric]} of stored statements, and of starts and ends asked for in other words."
     return Figure("bars", caption, rows, legend="times left out", percent=True, y=LABELS[metric])
 
 
-def _told(given: MemoryInput, base: str, own: Sequence[MemorizedModel], against: Sequence[Comparison]) -> list[str]:
+def _describe_base(
+    inputs: MemoryInput, base: str, of_base: Sequence[MemorizedModel], differences: Sequence[Comparison]
+) -> list[str]:
     sentences = []
-    for one in own:
-        cell = given.cell(one.model, BOUNDARY, "acc@1")
+    for memorized in of_base:
+        cell = inputs.cell(memorized.model, BOUNDARY, "acc@1")
         if cell is None:
             continue
         text = (
-            f"{quote_name(base)}, {_share(one)} of times left out: Acc@1 {format_score(cell)} for starts and ends in "
+            f"{quote_name(base)}, {_left_out_share(memorized)} of times left out: Acc@1 {format_score(cell)} for "
+            "starts and ends in "
             "other words"
         )
-        stored = given.cell(one.model, STATEMENT, "acc@1")
+        stored = inputs.cell(memorized.model, STATEMENT, "acc@1")
         text += "" if stored is None else f", {format_score(stored)} on what was stored"
         change = next(
-            (two for two in against if (two.task, two.metric, two.model) == ("both", "acc@1", one.model)), None
+            (
+                difference
+                for difference in differences
+                if (difference.task, difference.metric, difference.model) == ("both", "acc@1", memorized.model)
+            ),
+            None,
         )
         if change is not None:
             text += f"; {describe_side(change)} the same with none left out ({format_paired_difference(change)})"
-        counted = given.above_baseline(one, BOUNDARY, "acc@1")
-        if counted is not None and counted[0].p == counted[0].p:
-            ahead, _ = counted
-            text += f"; {describe_side(ahead)} the baseline frequency ({format_paired_difference(ahead)})"
+        baseline_difference = inputs.above_baseline(memorized, BOUNDARY, "acc@1")
+        if baseline_difference is not None and baseline_difference[0].p == baseline_difference[0].p:
+            lead, _ = baseline_difference
+            text += f"; {describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})"
         sentences.append(f"{text}.")
     return sentences

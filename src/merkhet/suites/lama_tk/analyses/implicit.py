@@ -1,4 +1,4 @@
-"""Whether stored facts answer what they imply: a year inside a time, in the words stored and in others, and order."""
+"""Analysis of implied knowledge: years inside an interval, in stored and other words, and order."""
 
 from __future__ import annotations
 
@@ -38,51 +38,60 @@ _EXPLANATION = (
 )
 
 
-def implicit(given: MemoryInput) -> Analysis | None:
-    """Scores of implied facts by wording, of order, and how well the one carries over; None where none was asked."""
-    known = [one for one in given.models if one.tasks & {IMPLICIT, ORDER}]
-    if not known or not given.metrics:
+def implicit(inputs: MemoryInput) -> Analysis | None:
+    """Score implied facts by wording and order, and compare the wordings; None if none were asked."""
+    conditions = [memorized for memorized in inputs.models if memorized.tasks & {IMPLICIT, ORDER}]
+    if not conditions or not inputs.metrics:
         return None
-    transfer = _transfer(given, known)
-    tables = [_scores(given, known)]
-    tables += [_differences(known, transfer)] if transfer else []
-    sentences = [text for one in known for text in _told(given, one, transfer)]
+    transfer = _compare_wordings(inputs, conditions)
+    tables = [_score_table(inputs, conditions)]
+    tables += [_difference_table(conditions, transfer)] if transfer else []
+    sentences = [text for memorized in conditions for text in _describe_model(inputs, memorized, transfer)]
     return Analysis(
         "implicit",
         "Implicit knowledge",
         _EXPLANATION,
         tuple(tables),
-        (_bars(given, known),),
+        (_bar_figure(inputs, conditions),),
         tuple(sentences),
     )
 
 
-def _places(given: MemoryInput, one: MemorizedModel) -> list[tuple[str, str, dict[str, str]]]:
-    """What is shown of a model: a name, the task and the group."""
-    places: list[tuple[str, str, dict[str, str]]] = [("stored", STATEMENT, {})]
-    places += [(name, IMPLICIT, {"template": name}) for name in (WITHIN, PARAPHRASE)]
-    places += [(name, ORDER, {"template": name}) for name in _ORDERS]
+def _shown_groups(inputs: MemoryInput, memorized: MemorizedModel) -> list[tuple[str, str, dict[str, str]]]:
+    """List the groups of a model's scores to show: name, task and group columns."""
+    groups_to_show: list[tuple[str, str, dict[str, str]]] = [("stored", STATEMENT, {})]
+    groups_to_show += [(name, IMPLICIT, {"template": name}) for name in (WITHIN, PARAPHRASE)]
+    groups_to_show += [(name, ORDER, {"template": name}) for name in _ORDERS]
     return [
         (name, task, groups)
-        for name, task, groups in places
-        if any(given.cell(one.model, task, metric, **groups) is not None for metric in given.metrics)
+        for name, task, groups in groups_to_show
+        if any(inputs.cell(memorized.model, task, metric, **groups) is not None for metric in inputs.metrics)
     ]
 
 
-def _scores(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
+def _score_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table:
     rows: list[TableRow] = []
-    for one in known:
-        for name, task, groups in _places(given, one):
-            cells = [given.cell(one.model, task, metric, **groups) for metric in given.metrics]
-            counted = [given.baseline(one, task, metric, **groups) for metric in given.metrics]
+    for memorized in conditions:
+        for name, task, groups in _shown_groups(inputs, memorized):
+            cells = [inputs.cell(memorized.model, task, metric, **groups) for metric in inputs.metrics]
+            baseline_cells = [inputs.baseline(memorized, task, metric, **groups) for metric in inputs.metrics]
             n = next((cell.n for cell in cells if cell is not None), None)
-            chance = given.chance(one.model, task, given.metrics[0], **groups)
-            ends = (counted[0], counted[-1])
-            rows.append((one.base, name, n, *cells, *(None if end is None else end.value for end in ends), chance))
-    first, last = LABELS[given.metrics[0]], LABELS[given.metrics[-1]]
+            chance = inputs.chance(memorized.model, task, inputs.metrics[0], **groups)
+            first_and_last = (baseline_cells[0], baseline_cells[-1])
+            rows.append(
+                (
+                    memorized.base,
+                    name,
+                    n,
+                    *cells,
+                    *(None if baseline_cell is None else baseline_cell.value for baseline_cell in first_and_last),
+                    chance,
+                )
+            )
+    first, last = LABELS[inputs.metrics[0]], LABELS[inputs.metrics[-1]]
     columns = (
         *(Column("Model"), Column("asked"), Column("n", "count")),
-        *(Column(LABELS[metric], "share") for metric in given.metrics),
+        *(Column(LABELS[metric], "share") for metric in inputs.metrics),
         *(Column(f"frequency {first}", "share"), Column(f"frequency {last}", "share")),
         Column(f"chance {first}", "share"),
     )
@@ -90,44 +99,54 @@ def _scores(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
     return Table(caption, columns, tuple(rows))
 
 
-def _transfer(given: MemoryInput, known: Sequence[MemorizedModel]) -> list[Comparison]:
-    """Each model's paraphrases against its stored words, on the same facts."""
-    found = {}
-    for one in known:
-        if IMPLICIT not in one.tasks:
+def _compare_wordings(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
+    """Compare each model's paraphrases with its stored wording, on the same facts."""
+    differences = {}
+    for memorized in conditions:
+        if IMPLICIT not in memorized.tasks:
             continue
-        statements, recalls = one.tables_by_task[IMPLICIT]
-        for metric in given.metrics:
-            pair = _paired_wordings(statements, recalls, metric, given.seed_for("wordings", metric))
-            if pair is not None:
-                found[IMPLICIT, metric, one.model, WITHIN] = pair
-    return make_comparisons(found)
+        statements, recalls = memorized.tables_by_task[IMPLICIT]
+        for metric in inputs.metrics:
+            difference = _paired_wordings(statements, recalls, metric, inputs.seed_for("wordings", metric))
+            if difference is not None:
+                differences[IMPLICIT, metric, memorized.model, WITHIN] = difference
+    return make_comparisons(differences)
 
 
 def _paired_wordings(
     statements: pa.Table, recalls: pa.Table, metric: str, seed: int
 ) -> tuple[PairedDifference, int] | None:
-    """Paraphrase less within, over facts that were asked in both; the first statement of a fact in each."""
+    """Compute paraphrase minus within over the facts asked in both; each by its first statement."""
     recalls = align_recalls(statements, recalls)
     firsts = []
     for template in (PARAPHRASE, WITHIN):
         rows = np.flatnonzero(pc.equal(statements["template"], template).to_numpy())
-        facts, places = np.unique(np.array(statements["fact_id"].take(pa.array(rows)).to_pylist(), dtype=np.str_), True)
-        firsts.append((facts, rows[places]))
-    shared, left, right = np.intersect1d(firsts[0][0], firsts[1][0], assume_unique=True, return_indices=True)
+        facts, first_rows = np.unique(
+            np.array(statements["fact_id"].take(pa.array(rows)).to_pylist(), dtype=np.str_), True
+        )
+        firsts.append((facts, rows[first_rows]))
+    shared, paraphrase_index, within_index = np.intersect1d(
+        firsts[0][0], firsts[1][0], assume_unique=True, return_indices=True
+    )
     if not len(shared):
         return None
-    paraphrase, within = firsts[0][1][left], firsts[1][1][right]
+    paraphrase, within = firsts[0][1][paraphrase_index], firsts[1][1][within_index]
     values = recall_values(recalls, metric)
     clusters = statement_clusters(statements).take(within)
     return clusters.difference(values[paraphrase], values[within], seed), len(shared)
 
 
-def _differences(known: Sequence[MemorizedModel], transfer: Sequence[Comparison]) -> Table:
-    bases = {one.model: one.base for one in known}
+def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequence[Comparison]) -> Table:
+    bases = {memorized.model: memorized.base for memorized in conditions}
     rows = tuple(
-        (bases[one.model], LABELS[one.metric], Estimate(one.difference, one.low, one.high, one.n), one.p, one.n)
-        for one in transfer
+        (
+            bases[paired.model],
+            LABELS[paired.metric],
+            Estimate(paired.difference, paired.low, paired.high, paired.n),
+            paired.p,
+            paired.n,
+        )
+        for paired in differences
     )
     columns = (
         *(Column("Model"), Column("Score"), Column("paraphrase against within", "points")),
@@ -136,42 +155,50 @@ def _differences(known: Sequence[MemorizedModel], transfer: Sequence[Comparison]
     return Table("The same facts in words that were not stored against those that were.", columns, rows)
 
 
-def _bars(given: MemoryInput, known: Sequence[MemorizedModel]) -> Figure:
-    metric = given.metrics[0]
+def _bar_figure(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Figure:
+    metric = inputs.metrics[0]
     rows = [
-        {"x": name, "bar": one.base, **vars(cell)}
-        for one in known
-        for name, task, groups in _places(given, one)
-        if (cell := given.cell(one.model, task, metric, **groups)) is not None
+        {"x": name, "bar": memorized.base, **vars(cell)}
+        for memorized in conditions
+        for name, task, groups in _shown_groups(inputs, memorized)
+        if (cell := inputs.cell(memorized.model, task, metric, **groups)) is not None
     ]
     rows += [
         {"x": name, "bar": "frequency", **vars(cell)}
-        for name, task, groups in _places(given, known[0])
-        if (cell := given.baseline(known[0], task, metric, **groups)) is not None
+        for name, task, groups in _shown_groups(inputs, conditions[0])
+        if (cell := inputs.baseline(conditions[0], task, metric, **groups)) is not None
     ]
     return Figure("bars", f"{LABELS[metric]} by what is asked.", tuple(rows), percent=True, y=LABELS[metric])
 
 
-def _told(given: MemoryInput, one: MemorizedModel, transfer: Sequence[Comparison]) -> list[str]:
+def _describe_model(inputs: MemoryInput, memorized: MemorizedModel, differences: Sequence[Comparison]) -> list[str]:
     sentences = []
-    change = next((two for two in transfer if (two.model, two.metric) == (one.model, "acc@1")), None)
-    cells = [given.cell(one.model, IMPLICIT, "acc@1", template=name) for name in (WITHIN, PARAPHRASE)]
+    change = next(
+        (
+            difference
+            for difference in differences
+            if (difference.model, difference.metric) == (memorized.model, "acc@1")
+        ),
+        None,
+    )
+    cells = [inputs.cell(memorized.model, IMPLICIT, "acc@1", template=name) for name in (WITHIN, PARAPHRASE)]
     if change is not None:
         sentences.append(
-            f"{quote_name(one.base)}, a year inside: Acc@1 {format_score(cells[0])} in stored words; "
+            f"{quote_name(memorized.base)}, a year inside: Acc@1 {format_score(cells[0])} in stored words; "
             f"{format_score(cells[1])} in words "
             f"that it never saw, {describe_side(change)} the stored ones on the same facts "
             f"({format_paired_difference(change)})."
         )
-    for task, what in ((IMPLICIT, "on years inside"), (ORDER, "on order")):
-        found = given.above_baseline(one, task, "acc@1") if "acc@1" in given.metrics else None
-        if found is None or found[0].p != found[0].p:
+    for task, topic in ((IMPLICIT, "on years inside"), (ORDER, "on order")):
+        baseline_difference = inputs.above_baseline(memorized, task, "acc@1") if "acc@1" in inputs.metrics else None
+        if baseline_difference is None or baseline_difference[0].p != baseline_difference[0].p:
             continue
-        ahead, n = found
-        cell = given.cell(one.model, task, "acc@1")
+        lead, n = baseline_difference
+        cell = inputs.cell(memorized.model, task, "acc@1")
         sentences.append(
-            f"{quote_name(one.base)} {what} ({n:,} questions): Acc@1 {format_score(cell)}, {describe_side(ahead)} the "
+            f"{quote_name(memorized.base)} {topic} ({n:,} questions): Acc@1 {format_score(cell)}, "
+            f"{describe_side(lead)} the "
             "baseline frequency "
-            f"({format_paired_difference(ahead)})."
+            f"({format_paired_difference(lead)})."
         )
     return sentences

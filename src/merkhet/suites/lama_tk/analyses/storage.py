@@ -1,4 +1,4 @@
-"""How much a model can store: recall by the number of facts, with conflicting statements and without, and unseen."""
+"""Analysis of storage capacity: recall by the number of facts, the cost of conflict, and unseen facts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from merkhet.metrics.bootstrap import PairedDifference
 from merkhet.metrics.recall_scores import paired_recall_differences
 
 UNSEEN = "unseen"
-_ENOUGH = 0.95
+_TARGET_ACCURACY = 0.95
 _MASKS = ("subject", "object", "start", "end", "time")
 _EXPLANATION = (
     "Models are asked what they stored. Acc@k: a right answer is among the first k symbols; Hit@k: the very one that "
@@ -37,117 +37,136 @@ _EXPLANATION = (
 )
 
 
-def storage(given: MemoryInput) -> Analysis | None:
-    """The curve of storage, what conflict costs, and what is said of unseen facts; None where nothing was stored."""
-    known = [one for one in given.models if one.facts is not None and STATEMENT in one.tasks]
-    if not known or not given.metrics:
+def storage(inputs: MemoryInput) -> Analysis | None:
+    """Show recall by number of facts, the cost of conflict, and scores of unseen facts; None if none were stored."""
+    conditions = [
+        memorized for memorized in inputs.models if memorized.facts is not None and STATEMENT in memorized.tasks
+    ]
+    if not conditions or not inputs.metrics:
         return None
-    tables = [_every(given, known)]
-    cost = _cost(given, known)
-    if cost:
-        tables.append(_cost_table(given, known, cost))
-    more = (_unseen, _by_conflict, _by_mask, _training)
-    tables += [table for make in more if (table := make(given, known)) is not None]
-    figures = [_curve(given, known, metric) for metric in ("acc@1", "hit@10") if metric in given.metrics]
-    sentences = [text for base in given.bases for text in _told(given, base, known, cost)]
+    tables = [_score_table(inputs, conditions)]
+    costs = _conflict_costs(inputs, conditions)
+    if costs:
+        tables.append(_cost_table(inputs, conditions, costs))
+    optional_tables = (_unseen_table, _conflict_table, _mask_table, _training_table)
+    tables += [table for make_table in optional_tables if (table := make_table(inputs, conditions)) is not None]
+    figures = [_curve_figure(inputs, conditions, metric) for metric in ("acc@1", "hit@10") if metric in inputs.metrics]
+    sentences = [text for base in inputs.bases for text in _describe_base(inputs, base, conditions, costs)]
     return Analysis("storage", "Storage capacity", _EXPLANATION, tuple(tables), tuple(figures), tuple(sentences))
 
 
-def _kind(one: MemorizedModel) -> str:
-    return f"{'with' if one.conflict else 'without'}{', static' if one.static else ''}"
+def _condition_kind(memorized: MemorizedModel) -> str:
+    return f"{'with' if memorized.conflict else 'without'}{', static' if memorized.static else ''}"
 
 
-def _head(one: MemorizedModel) -> TableRow:
-    return one.base, one.facts, _kind(one)
+def _head_cells(memorized: MemorizedModel) -> TableRow:
+    return memorized.base, memorized.facts, _condition_kind(memorized)
 
 
-_HEAD = (Column("Model"), Column("facts", "count"), Column("conflict"))
+_HEAD_COLUMNS = (Column("Model"), Column("facts", "count"), Column("conflict"))
 
 
-def _every(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
+def _score_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table:
     rows: list[TableRow] = []
-    for one in known:
-        cells = [given.cell(one.model, STATEMENT, metric) for metric in given.metrics]
-        statements = one.record.get("statements") or next((cell.n for cell in cells if cell is not None), None)
-        rows.append((*_head(one), statements, *cells))
+    for memorized in conditions:
+        cells = [inputs.cell(memorized.model, STATEMENT, metric) for metric in inputs.metrics]
+        statements = memorized.record.get("statements") or next((cell.n for cell in cells if cell is not None), None)
+        rows.append((*_head_cells(memorized), statements, *cells))
     columns = (
-        *(*_HEAD, Column("statements", "count")),
-        *(Column(LABELS[metric], "share") for metric in given.metrics),
+        *(*_HEAD_COLUMNS, Column("statements", "count")),
+        *(Column(LABELS[metric], "share") for metric in inputs.metrics),
     )
     return Table("What was stored, asked again.", columns, tuple(rows))
 
 
-def _training(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table:
-    """What storing took, and what would be right without it."""
+def _training_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table:
+    """Tabulate training effort, and the scores of the baseline and of chance."""
     rows: list[TableRow] = []
-    ends = list(dict.fromkeys((given.metrics[0], given.metrics[-1])))
-    for one in known:
-        counted = (given.baseline(one, STATEMENT, metric) for metric in ends)
-        chances = (given.chance(one.model, STATEMENT, metric) for metric in ends)
-        rows.append((*_head(one), one.record.get("epochs"), one.record.get("seconds"), *counted, *chances))
+    first_and_last = list(dict.fromkeys((inputs.metrics[0], inputs.metrics[-1])))
+    for memorized in conditions:
+        baseline_cells = (inputs.baseline(memorized, STATEMENT, metric) for metric in first_and_last)
+        chances = (inputs.chance(memorized.model, STATEMENT, metric) for metric in first_and_last)
+        rows.append(
+            (
+                *_head_cells(memorized),
+                memorized.record.get("epochs"),
+                memorized.record.get("seconds"),
+                *baseline_cells,
+                *chances,
+            )
+        )
     columns = (
-        *(*_HEAD, Column("epochs", "count"), Column("seconds", "count")),
-        *(Column(f"{name} {LABELS[metric]}", "share") for name in ("frequency", "chance") for metric in ends),
+        *(*_HEAD_COLUMNS, Column("epochs", "count"), Column("seconds", "count")),
+        *(Column(f"{name} {LABELS[metric]}", "share") for name in ("frequency", "chance") for metric in first_and_last),
     )
     return Table("What storing took, and what the baseline and guessing have.", columns, tuple(rows), aside=True)
 
 
-def _curve(given: MemoryInput, known: Sequence[MemorizedModel], metric: str) -> Figure:
-    alone = len({one.base for one in known}) == 1
+def _curve_figure(inputs: MemoryInput, conditions: Sequence[MemorizedModel], metric: str) -> Figure:
+    single_base = len({memorized.base for memorized in conditions}) == 1
     rows = []
-    for one in sorted(known, key=lambda one: (one.base, _kind(one), one.facts or 0)):
-        cell = given.cell(one.model, STATEMENT, metric)
+    for memorized in sorted(
+        conditions, key=lambda memorized: (memorized.base, _condition_kind(memorized), memorized.facts or 0)
+    ):
+        cell = inputs.cell(memorized.model, STATEMENT, metric)
         if cell is not None:
-            own = f"{_kind(one)} conflict".replace(", static conflict", " conflict, static")
-            line = own if alone else f"{one.base}, {_kind(one)}"
-            rows.append({"x": one.facts, "line": line, "model": one.model, **vars(cell)})
-    several = "" if alone else ", with conflicting statements and without"
+            kind_label = f"{_condition_kind(memorized)} conflict".replace(", static conflict", " conflict, static")
+            line = kind_label if single_base else f"{memorized.base}, {_condition_kind(memorized)}"
+            rows.append({"x": memorized.facts, "line": line, "model": memorized.model, **vars(cell)})
+    several = "" if single_base else ", with conflicting statements and without"
     caption = f"{LABELS[metric]} on stored statements by the number of facts{several}"
     return Figure("lines", caption, tuple(rows), "facts stored", percent=True, log=True, zero=False, y=LABELS[metric])
 
 
-def _cost(given: MemoryInput, known: Sequence[MemorizedModel]) -> list[Comparison]:
-    """What storing conflicting statements too costs those with one right answer, by model, size and metric."""
-    found: dict[tuple[str, str, str, str], tuple[PairedDifference, int]] = {}
-    for one in known:
-        twin = _twin(known, one)
+def _conflict_costs(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
+    """Compare statements with one right answer, stored with and without conflicting ones, by model, size and metric."""
+    differences: dict[tuple[str, str, str, str], tuple[PairedDifference, int]] = {}
+    for memorized in conditions:
+        twin = _find_twin(conditions, memorized)
         if twin is None:
             continue
-        statements, recalls = one.tables_by_task[STATEMENT]
+        statements, recalls = memorized.tables_by_task[STATEMENT]
         statements = statements.filter(pc.invert(statements["conflict"]))
-        others = twin.tables_by_task[STATEMENT][1]
-        seed = given.seed_for("conflict")
-        pairs, n = paired_recall_differences(statements, recalls, others, _apart(given.metrics), seed)
-        found |= {(STATEMENT, metric, one.model, twin.model): (pair, n) for metric, pair in pairs.items()}
-    return make_comparisons(found)
+        twin_recalls = twin.tables_by_task[STATEMENT][1]
+        seed = inputs.seed_for("conflict")
+        pairs, n = paired_recall_differences(statements, recalls, twin_recalls, _distinct_metrics(inputs.metrics), seed)
+        differences |= {(STATEMENT, metric, memorized.model, twin.model): (pair, n) for metric, pair in pairs.items()}
+    return make_comparisons(differences)
 
 
-def _twin(known: Sequence[MemorizedModel], one: MemorizedModel) -> MemorizedModel | None:
-    """The same model with as many facts that left conflicting statements out."""
-    if not one.conflict:
+def _find_twin(conditions: Sequence[MemorizedModel], memorized: MemorizedModel) -> MemorizedModel | None:
+    """Find the same model with the same number of facts, stored without conflict."""
+    if not memorized.conflict:
         return None
-    same = (one.base, one.facts, one.static)
-    return next((two for two in known if not two.conflict and (two.base, two.facts, two.static) == same), None)
+    key = (memorized.base, memorized.facts, memorized.static)
+    return next(
+        (
+            candidate
+            for candidate in conditions
+            if not candidate.conflict and (candidate.base, candidate.facts, candidate.static) == key
+        ),
+        None,
+    )
 
 
-def _apart(metrics: Sequence[str]) -> list[str]:
-    """With one right answer Acc@k is Hit@k: one of the two is enough."""
+def _distinct_metrics(metrics: Sequence[str]) -> list[str]:
+    """Drop Hit@5 if there is Acc@5: with one right answer both are equal."""
     return [metric for metric in metrics if metric != "hit@5" or "acc@5" not in metrics]
 
 
-def _cost_table(given: MemoryInput, known: Sequence[MemorizedModel], cost: Sequence[Comparison]) -> Table:
-    by_name = {one.model: one for one in known}
+def _cost_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel], costs: Sequence[Comparison]) -> Table:
+    by_name = {memorized.model: memorized for memorized in conditions}
     rows = tuple(
         (
-            by_name[one.model].base,
-            by_name[one.model].facts,
-            LABELS[one.metric],
-            *(given.cell(name, STATEMENT, one.metric, conflict="no") for name in (one.other, one.model)),
-            Estimate(one.difference, one.low, one.high, one.n),
-            one.p,
-            one.n,
+            by_name[paired.model].base,
+            by_name[paired.model].facts,
+            LABELS[paired.metric],
+            *(inputs.cell(name, STATEMENT, paired.metric, conflict="no") for name in (paired.other, paired.model)),
+            Estimate(paired.difference, paired.low, paired.high, paired.n),
+            paired.p,
+            paired.n,
         )
-        for one in cost
+        for paired in costs
     )
     columns = (
         *(Column("Model"), Column("facts", "count"), Column("Score"), Column("stored without", "share")),
@@ -160,23 +179,23 @@ def _cost_table(given: MemoryInput, known: Sequence[MemorizedModel], cost: Seque
     return Table(caption, columns, rows)
 
 
-def _unseen(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None:
+def _unseen_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table | None:
     rows: list[TableRow] = []
-    metrics = [metric for metric in ("acc@1", "hit@10") if metric in given.metrics]
-    for one in known:
+    metrics = [metric for metric in ("acc@1", "hit@10") if metric in inputs.metrics]
+    for memorized in conditions:
         cells = [
             (
-                given.cell(one.model, UNSEEN, metric),
-                given.baseline(one, UNSEEN, metric),
-                given.chance(one.model, UNSEEN, metric),
+                inputs.cell(memorized.model, UNSEEN, metric),
+                inputs.baseline(memorized, UNSEEN, metric),
+                inputs.chance(memorized.model, UNSEEN, metric),
             )
             for metric in metrics
         ]
         if any(cell is not None for cell, _, _ in cells):
             n = next((cell.n for cell, _, _ in cells if cell is not None), None)
-            rows.append((*_head(one), n, *(value for triple in cells for value in triple)))
+            rows.append((*_head_cells(memorized), n, *(value for triple in cells for value in triple)))
     columns = (
-        *(*_HEAD, Column("statements", "count")),
+        *(*_HEAD_COLUMNS, Column("statements", "count")),
         *(
             Column(name, "share")
             for metric in metrics
@@ -186,111 +205,128 @@ def _unseen(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None
     return Table("Facts that were not stored.", columns, tuple(rows)) if rows else None
 
 
-def _by_conflict(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None:
-    metrics = [metric for metric in ("acc@1", "hit@10") if metric in given.metrics]
+def _conflict_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table | None:
+    metrics = [metric for metric in ("acc@1", "hit@10") if metric in inputs.metrics]
     rows: list[TableRow] = []
-    for one in known:
+    for memorized in conditions:
         cells = {
-            (metric, kind): given.cell(one.model, STATEMENT, metric, conflict=kind)
+            (metric, kind): inputs.cell(memorized.model, STATEMENT, metric, conflict=kind)
             for metric in metrics
             for kind in ("no", "yes")
         }
-        several = [cell for (_, kind), cell in cells.items() if kind == "yes" and cell is not None]
-        if several:
-            rows.append((*_head(one), several[0].n, *cells.values()))
+        conflict_cells = [cell for (_, kind), cell in cells.items() if kind == "yes" and cell is not None]
+        if conflict_cells:
+            rows.append((*_head_cells(memorized), conflict_cells[0].n, *cells.values()))
     names = {"no": "one right answer", "yes": "several"}
     columns = (
-        *(*_HEAD, Column("with several", "count")),
+        *(*_HEAD_COLUMNS, Column("with several", "count")),
         *(Column(f"{LABELS[metric]}, {name}", "share") for metric in metrics for name in names.values()),
     )
     caption = "Statements with one right answer and with several, where both were stored."
     return Table(caption, columns, tuple(rows)) if rows else None
 
 
-def _by_mask(given: MemoryInput, known: Sequence[MemorizedModel]) -> Table | None:
-    metric = given.metrics[0]
+def _mask_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table | None:
+    metric = inputs.metrics[0]
     cells = {
-        (one.model, mask): cell
-        for one in known
+        (memorized.model, mask): cell
+        for memorized in conditions
         for mask in _MASKS
-        if (cell := given.cell(one.model, STATEMENT, metric, mask=mask)) is not None
+        if (cell := inputs.cell(memorized.model, STATEMENT, metric, mask=mask)) is not None
     }
-    masks = [mask for mask in _MASKS if any(own == mask for _, own in cells)]
-    rows = tuple((*_head(one), *(cells.get((one.model, mask)) for mask in masks)) for one in known)
-    columns = (*_HEAD, *(Column(mask, "share") for mask in masks))
+    masks = [mask for mask in _MASKS if any(cell_mask == mask for _, cell_mask in cells)]
+    rows = tuple(
+        (*_head_cells(memorized), *(cells.get((memorized.model, mask)) for mask in masks)) for memorized in conditions
+    )
+    columns = (*_HEAD_COLUMNS, *(Column(mask, "share") for mask in masks))
     return Table(f"{LABELS[metric]} by what is masked.", columns, rows, aside=True) if masks else None
 
 
-def _told(given: MemoryInput, base: str, known: Sequence[MemorizedModel], cost: Sequence[Comparison]) -> list[str]:
-    own = [one for one in known if one.base == base]
+def _describe_base(
+    inputs: MemoryInput, base: str, conditions: Sequence[MemorizedModel], costs: Sequence[Comparison]
+) -> list[str]:
+    of_base = [memorized for memorized in conditions if memorized.base == base]
     sentences = []
-    for kind in dict.fromkeys(_kind(one) for one in own):
-        sentences += _capacity(
-            given, sorted((one for one in own if _kind(one) == kind), key=lambda one: one.facts or 0)
+    for kind in dict.fromkeys(_condition_kind(memorized) for memorized in of_base):
+        sentences += _describe_capacity(
+            inputs,
+            sorted(
+                (memorized for memorized in of_base if _condition_kind(memorized) == kind),
+                key=lambda memorized: memorized.facts or 0,
+            ),
         )
-    sentences += _cost_told(base, own, cost)
-    unseen = [one for one in own if UNSEEN in one.tasks and one.conflict and not one.static]
-    unseen = unseen or [one for one in own if UNSEEN in one.tasks]
+    sentences += _describe_cost(base, of_base, costs)
+    unseen = [
+        memorized for memorized in of_base if UNSEEN in memorized.tasks and memorized.conflict and not memorized.static
+    ]
+    unseen = unseen or [memorized for memorized in of_base if UNSEEN in memorized.tasks]
     if unseen:
-        sentences += _unseen_told(given, max(unseen, key=lambda one: one.facts or 0))
+        sentences += _describe_unseen(inputs, max(unseen, key=lambda memorized: memorized.facts or 0))
     return sentences
 
 
-def _capacity(given: MemoryInput, line: Sequence[MemorizedModel]) -> list[str]:
-    """What the largest size came to, and the most facts of which enough were kept."""
-    metric = given.metrics[0]
-    cells = {one.facts or 0: given.cell(one.model, STATEMENT, metric) for one in line}
+def _describe_capacity(inputs: MemoryInput, by_size: Sequence[MemorizedModel]) -> list[str]:
+    """Word the score at the largest size, and the largest size with sufficient accuracy."""
+    metric = inputs.metrics[0]
+    cells = {memorized.facts or 0: inputs.cell(memorized.model, STATEMENT, metric) for memorized in by_size}
     values = {facts: cell.value for facts, cell in cells.items() if cell is not None and cell.value is not None}
     if not values:
         return []
-    most, one = max(values), line[0]
-    what = f"{_kind(one)} conflict" if not one.static else "without times"
+    largest, memorized = max(values), by_size[0]
+    condition = f"{_condition_kind(memorized)} conflict" if not memorized.static else "without times"
     text = (
-        f"{quote_name(one.base)}, {most:,} facts {what}: {LABELS[metric]} {format_score(cells[most])} on what was "
+        f"{quote_name(memorized.base)}, {largest:,} facts {condition}: {LABELS[metric]} {format_score(cells[largest])} "
+        "on what was "
         "stored"
     )
     if len(values) == 1 or metric != "acc@1":
         return [f"{text}."]
-    kept = [facts for facts, value in sorted(values.items()) if value >= _ENOUGH]
-    if len(kept) == len(values):
-        return [f"{text}; at least {percent(_ENOUGH)} at every size that was tried."]
-    if not kept:
-        return [f"{text}; below {percent(_ENOUGH)} at every size that was tried."]
+    sufficient = [facts for facts, value in sorted(values.items()) if value >= _TARGET_ACCURACY]
+    if len(sufficient) == len(values):
+        return [f"{text}; at least {percent(_TARGET_ACCURACY)} at every size that was tried."]
+    if not sufficient:
+        return [f"{text}; below {percent(_TARGET_ACCURACY)} at every size that was tried."]
     tried = join_names([f"{facts:,}" for facts in sorted(values)])
-    return [f"{text}; {max(kept):,} is the most of {tried} facts at which it is at least {percent(_ENOUGH)}."]
+    return [
+        f"{text}; {max(sufficient):,} is the most of {tried} facts at which it is at least {percent(_TARGET_ACCURACY)}."
+    ]
 
 
-def _cost_told(base: str, own: Sequence[MemorizedModel], cost: Sequence[Comparison]) -> list[str]:
-    by_name = {one.model: one for one in own}
-    found = {by_name[one.model].facts or 0: one for one in cost if one.model in by_name and one.metric == "acc@1"}
-    if not found:
+def _describe_cost(base: str, of_base: Sequence[MemorizedModel], costs: Sequence[Comparison]) -> list[str]:
+    by_name = {memorized.model: memorized for memorized in of_base}
+    by_size = {
+        by_name[paired.model].facts or 0: paired
+        for paired in costs
+        if paired.model in by_name and paired.metric == "acc@1"
+    }
+    if not by_size:
         return []
-    most = max(found)
-    at = found[most]
+    largest = max(by_size)
+    comparison = by_size[largest]
     lead = (
-        f"{quote_name(base)}, {most:,} facts: on the {at.n:,} statements with one right answer, storing the "
+        f"{quote_name(base)}, {largest:,} facts: on the {comparison.n:,} statements with one right answer, storing the "
         "conflicting ones "
-        f"too makes a difference of {format_paired_difference(at)} in Acc@1"
+        f"too makes a difference of {format_paired_difference(comparison)} in Acc@1"
     )
-    if at.p >= 0.05:
-        reach = max(0.0, -at.low)
-        verdict = f"no cost is visible, and one of more than {100 * reach:.1f} points is ruled out"
+    if comparison.p >= 0.05:
+        ruled_out = max(0.0, -comparison.low)
+        verdict = f"no cost is visible, and one of more than {100 * ruled_out:.1f} points is ruled out"
     else:
-        verdict = "it costs accuracy" if at.difference < 0 else "it costs no accuracy but adds to it"
-    lower = sum(one.difference < 0 and one.p < 0.05 for one in found.values())
-    sizes = f" (a cost is visible at {lower} of {len(found)} sizes)" if len(found) > 1 else ""
+        verdict = "it costs accuracy" if comparison.difference < 0 else "it costs no accuracy but adds to it"
+    lower = sum(paired.difference < 0 and paired.p < 0.05 for paired in by_size.values())
+    sizes = f" (a cost is visible at {lower} of {len(by_size)} sizes)" if len(by_size) > 1 else ""
     return [f"{lead}: {verdict}{sizes}."]
 
 
-def _unseen_told(given: MemoryInput, one: MemorizedModel) -> list[str]:
-    found = given.above_baseline(one, UNSEEN, "acc@1")
-    cell, counted = given.cell(one.model, UNSEEN, "acc@1"), given.baseline(one, UNSEEN, "acc@1")
-    if found is None or cell is None or found[0].p != found[0].p:
+def _describe_unseen(inputs: MemoryInput, memorized: MemorizedModel) -> list[str]:
+    baseline_difference = inputs.above_baseline(memorized, UNSEEN, "acc@1")
+    cell, baseline_cell = inputs.cell(memorized.model, UNSEEN, "acc@1"), inputs.baseline(memorized, UNSEEN, "acc@1")
+    if baseline_difference is None or cell is None or baseline_difference[0].p != baseline_difference[0].p:
         return []
-    ahead, _ = found
-    against = "" if counted is None else f" ({format_score(counted)})"
+    lead, _ = baseline_difference
+    against = "" if baseline_cell is None else f" ({format_score(baseline_cell)})"
     return [
-        f"{quote_name(one.model)}: of facts that were not stored, Acc@1 is {format_score(cell)}, "
-        f"{describe_side(ahead)} the baseline "
-        f"frequency{against}: {format_paired_difference(ahead)}."
+        f"{quote_name(memorized.model)}: of facts that were not stored, Acc@1 is {format_score(cell)}, "
+        f"{describe_side(lead)} the baseline "
+        f"frequency{against}: {format_paired_difference(lead)}."
     ]

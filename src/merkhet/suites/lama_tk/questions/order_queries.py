@@ -1,16 +1,16 @@
-"""Queries about the order of facts: who held a position first or last, who came before or after somebody."""
+"""Order queries: who held a position first or last, who came before or after somebody."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from merkhet.suites.lama_tk.questions.statement_sql import Composer, composer
+from merkhet.suites.lama_tk.questions.statement_sql import Composer, open_composer
 from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts
 from merkhet.suites.lama_tk.questions.wordings import Wordings
 
 TEMPLATES = ("first", "last", "before", "after")
 HOLDERS = 3
-"""Who was first or last is asked where so many subjects are known."""
+"""The minimum number of subjects for asking who was first or last."""
 _NEVER = 1_000_000_000_000_000
 _REASONS = {
     "overlap": "somebody else's time overlaps, or is not known",
@@ -22,31 +22,34 @@ _REASONS = {
 }
 
 
-def order_queries(facts: TemporalFacts, wordings: Wordings, *, entities: str = "text") -> pa.Table:
-    """Who held O first and last, and who came immediately before and after S; the subject is asked for.
+def make_order_queries(facts: TemporalFacts, wordings: Wordings, *, entities: str = "text") -> pa.Table:
+    """Ask who held O first and last, and who came immediately before and after S.
 
-    It is decided by all facts that the knowledge base has of O, also those with a time unknown, and asked only where
-    it is decided: nobody else's time overlaps with those of the two (the one may end when the other begins). First and
-    last are asked where at least three subjects are known; before and after where S held O once and no more than a
-    year lies between. Asked is of facts in ``facts`` alone: the answer and S are among them.
+    The order is determined by all facts that the knowledge base has of O, also those with an unknown time. A question
+    is made only if it is unambiguous: nobody else's time overlaps with those of the two (one may end when the other
+    begins). First and last need at least three known subjects; before and after need that S held O once and that at
+    most a year lies between. The answer and S are always among ``facts``.
     """
-    with composer(facts, wordings, entities) as one:
-        one.put_patterns("patterns", "order", dict.fromkeys(TEMPLATES, ("subject",)))
-        _put_terms(one, entities)
-        _ask_ends(one)
-        _ask_neighbours(one)
-        return one.finish()
+    with open_composer(facts, wordings, entities) as composer:
+        composer.create_patterns("patterns", "order", dict.fromkeys(TEMPLATES, ("subject",)))
+        _create_terms(composer, entities)
+        _add_first_and_last(composer)
+        _add_before_and_after(composer)
+        return composer.finish()
 
 
-def _put_terms(one: Composer, entities: str) -> None:
-    """Make the table ``terms``: all times of an object in order, each with whether it is clear of the others."""
-    known = one.facts.known if one.facts.known is not None else one.facts.table
-    one.connection.register("known", known)
-    s, o = ("subject_name", "object_name") if entities == "text" else ("bracketed(subject)", "bracketed(object)")
-    one.run(
+def _create_terms(composer: Composer, entities: str) -> None:
+    """Create the table ``terms``: all times of an object in order, with ``clear`` if no other one overlaps."""
+    all_facts = composer.facts.all_facts if composer.facts.all_facts is not None else composer.facts.table
+    composer.connection.register("known", all_facts)
+    subject_text, object_text = (
+        ("subject_name", "object_name") if entities == "text" else ("bracketed(subject)", "bracketed(object)")
+    )
+    composer.run(
         f"""create temp table terms as
         with ordered as (
-            select distinct relation, {o} as o, subject, {s} as s, coalesce(time_key("start", 0), -{_NEVER}) as starts,
+            select distinct relation, {object_text} as o, subject, {subject_text} as s,
+                coalesce(time_key("start", 0), -{_NEVER}) as starts,
                 coalesce(time_key("end", 0), {_NEVER}) as ends
             from known where object is not null and relation in (select relation from patterns)
         ), beside as (
@@ -61,17 +64,17 @@ def _put_terms(one: Composer, entities: str) -> None:
                 and not coalesce(next_starts = starts and next_ends = ends, false) as clear
         from beside"""
     )
-    # The facts of terms; of two that read the same, the first by id.
-    one.run(
+    # The facts of terms; of two with the same text, the first by id.
+    composer.run(
         """create temp table held as select t.*, w.* exclude (relation, o, subject, s, starts, ends, mirrored)
         from terms t join worded w using (relation, o, subject, s, starts, ends) where not mirrored
         qualify row_number() over (partition by t.relation, t.o, subject, t.place order by fact_id) = 1"""
     )
-    one.run("create temp macro year_of(k) as floor(k / 10000) + case when k < 0 then 1 else 0 end")
+    composer.run("create temp macro year_of(k) as floor(k / 10000) + case when k < 0 then 1 else 0 end")
 
 
-def _ask_ends(one: Composer) -> None:
-    one.run(
+def _add_first_and_last(composer: Composer) -> None:
+    composer.run(
         f"""create temp table at_ends as
         with counted as (
             select relation, o, count(distinct subject) as holders from worded where not mirrored group by all
@@ -80,15 +83,16 @@ def _ask_ends(one: Composer) -> None:
         from held h join patterns p using (relation, point) join counted using (relation, o)
         where p.template = 'first' and place = 1 or p.template = 'last' and place = places"""
     )
-    one.run(
-        f"""insert into made select task, relation, template, mask, {one.said("text", {"object": "o"})}, null, subject,
+    composer.run(
+        f"""insert into made select task, relation, template, mask,
+            {composer.sentence_sql("text", {"object": "o"})}, null, subject,
             fact_id, true from at_ends where reason is null"""
     )
-    _remark(one, "at_ends", "Who was first or last")
+    _remark_skipped(composer, "at_ends", "Who was first or last")
 
 
-def _ask_neighbours(one: Composer) -> None:
-    one.run(
+def _add_before_and_after(composer: Composer) -> None:
+    composer.run(
         """create temp table beside as
         select x.*, p.task, p.template, p.mask, p.text, t.subject as target, n.fact_id as target_fact,
             case when t.subject is null then 'none' when not x.clear or not t.clear then 'overlap'
@@ -101,20 +105,23 @@ def _ask_neighbours(one: Composer) -> None:
         left join held n on n.relation = t.relation and n.o = t.o and n.place = t.place
         where p.template in ('before', 'after')"""
     )
-    one.run(
-        f"""insert into made select task, relation, template, mask, {one.said("text", {"object": "o", "other": "s"})},
+    composer.run(
+        f"""insert into made select task, relation, template, mask,
+            {composer.sentence_sql("text", {"object": "o", "other": "s"})},
             null, target, target_fact, true from beside where reason is null"""
     )
-    _remark(one, "beside", "Who came before or after")
+    _remark_skipped(composer, "beside", "Who came before or after")
 
 
-def _remark(one: Composer, table: str, what: str) -> None:
+def _remark_skipped(composer: Composer, table: str, subject_phrase: str) -> None:
     counts = dict(
-        one.connection.execute(
+        composer.connection.execute(
             f"select reason, count(*) from {table} where reason is not null group by reason"
         ).fetchall()
     )
     if counts:
         total = sum(counts.values())
-        told = "; ".join(f"in {counts[name]:,} {why}" for name, why in _REASONS.items() if name in counts)
-        one.remarks.append(f"{what} is not asked in {total:,} {'case' if total == 1 else 'cases'}: {told}.")
+        reasons = "; ".join(f"in {counts[name]:,} {reason}" for name, reason in _REASONS.items() if name in counts)
+        composer.remarks.append(
+            f"{subject_phrase} is not asked in {total:,} {'case' if total == 1 else 'cases'}: {reasons}."
+        )

@@ -1,4 +1,4 @@
-"""From facts and sentences with places to statements with one mask, in SQL: prompts, all their answers, ids."""
+"""SQL composition of masked statements: prompts, all right answers and ids."""
 
 from __future__ import annotations
 
@@ -16,45 +16,47 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import validate
 from merkhet.questions.english import FORMS
-from merkhet.suites.lama_tk.questions.temporal_facts import CLOSE, OPEN, TemporalFacts, workbench
+from merkhet.suites.lama_tk.questions.temporal_facts import CLOSE, OPEN, TemporalFacts, open_workbench
 from merkhet.suites.lama_tk.questions.wordings import TemporalWording, Wordings
 
 ENTITIES = ("text", "symbols")
-"""How entities and times stand in a sentence: by their names, or as symbols."""
+"""How entities and times are written in a sentence."""
 COLUMNS = {"subject": "s", "object": "o", "start": "st", "end": "en", "time": "st"}
-"""The columns of ``worded`` that hold the texts of places."""
-MADE = """task varchar, relation varchar, template varchar, mask varchar, prompt varchar, bare_prompt varchar,
+"""The columns of ``worded`` with the texts of placeholders."""
+MADE_COLUMNS = """task varchar, relation varchar, template varchar, mask varchar, prompt varchar, bare_prompt varchar,
     target varchar, fact_id varchar, asked boolean"""
-_PLACE = re.compile(r"\{(?:(\w+) )?(\w+)\}")
-_IN_A_DAY = re.compile(r"\b([Ii])n (?=\{(?:start|end|time)\})")
+_PLACEHOLDER = re.compile(r"\{(?:(\w+) )?(\w+)\}")
+_IN_BEFORE_TIME = re.compile(r"\b([Ii])n (?=\{(?:start|end|time)\})")
 _MARKS = {
     (form, place): chr(0xE000 + 16 * row + column)
     for row, form in enumerate(FORMS)
     for column, place in enumerate((*COLUMNS, "other"))
 }
-"""A private character for each form and place, where its text is put in; no name has one in it."""
-_ROWS = 8192  # Of so many rows the answers fit into one array, however many each has.
+"""A private-use character for each form and placeholder, to be replaced by its text; no name contains one."""
+_CHUNK_ROWS = 8192
+"""The answers of this many rows fit into one Arrow array, however many each row has."""
 _REMARKS = b"merkhet.remarks"
 _ORDER = "list_position(['subject', 'object', 'start', 'end', 'time'], mask)"
 
 
 class Composer:
-    """A database with facts in words (``worded``), to which questions are added (``made``), and what these become.
+    """A database that composes statements.
 
-    A fact of a symmetric relation stands in ``worded`` both ways round; the way that is not stated is ``mirrored``: it
-    makes answers right, but is not asked about. So do rows of ``made`` that are not ``asked``.
+    ``worded`` has the facts in words, ``made`` the questions made of them. A fact of a symmetric relation is in
+    ``worded`` in both directions; the one that is not stated is ``mirrored``: it makes answers right, but is not asked.
+    The same holds for rows of ``made`` that are not ``asked``.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, facts: TemporalFacts, wordings: Wordings) -> None:
         self.connection = connection
         self.facts = facts
-        given = connection.sql("select distinct relation, point from facts order by all").fetchall()
+        relations_and_kinds = connection.sql("select distinct relation, point from facts order by all").fetchall()
         self.wordings: dict[tuple[str, bool], TemporalWording] = {
-            (relation, point): wordings.of(relation, facts.labels.get(relation, relation), point)
-            for relation, point in given
+            (relation, point): wordings.wording_for(relation, facts.labels.get(relation, relation), point)
+            for relation, point in relations_and_kinds
         }
-        texts = [text for one in self.wordings.values() for text in one.sentences.values()]
-        self.forms = sorted({(found[1] or "", found[2]) for text in texts for found in _PLACE.finditer(text)})
+        texts = [text for wording in self.wordings.values() for text in wording.sentences.values()]
+        self.forms = sorted({(match[1] or "", match[2]) for text in texts for match in _PLACEHOLDER.finditer(text)})
         self.days = facts.table.num_rows > 0 and facts.table["start"][0].as_py().lstrip("-").count("-") == 2
         self.remarks: list[str] = []
 
@@ -63,26 +65,29 @@ class Composer:
         self.connection.execute(sql, dict(values)) if values else self.connection.execute(sql)
 
     def count(self, sql: str) -> int:
-        """The one number that a query finds."""
+        """Execute a query that returns one number."""
         return int(self.connection.execute(sql).fetchall()[0][0])
 
-    def put_patterns(self, table: str, task: str, asked: Mapping[str, Sequence[str]], bare: bool = False) -> None:
-        """Make a table of the sentences that the relations have of these templates, one a place that is asked for.
+    def create_patterns(
+        self, table: str, task: str, masks_by_template: Mapping[str, Sequence[str]], bare: bool = False
+    ) -> None:
+        """Create a table of sentence patterns, one for each relation, template and mask.
 
-        ``bare`` adds the sentence without the other time.
+        Args:
+            bare: Add the sentence without the other time.
         """
         rows = []
         for (relation, point), wording in self.wordings.items():
-            for template, masks in asked.items():
+            for template, masks in masks_by_template.items():
                 text = wording.sentences.get(template, "")
                 for mask in masks:
-                    if any(found[2] == mask for found in _PLACE.finditer(text)):
-                        short = wording.sentences.get(mask) if bare else None
+                    if any(match[2] == mask for match in _PLACEHOLDER.finditer(text)):
+                        bare_text = wording.sentences.get(mask) if bare else None
                         rows.append(
                             {
                                 **{"relation": relation, "point": point, "task": task, "template": template},
-                                **{"mask": mask, "text": self._marked(text, mask)},
-                                "bare": self._marked(short, mask) if short else None,
+                                **{"mask": mask, "text": self._insert_marks(text, mask)},
+                                "bare": self._insert_marks(bare_text, mask) if bare_text else None,
                             }
                         )
         texts = [(name, pa.string()) for name in ("relation", "task", "template", "mask", "text", "bare")]
@@ -90,66 +95,71 @@ class Composer:
         self.run(f"create or replace temp table {table} as select * from given")
         self.connection.unregister("given")
 
-    def _marked(self, text: str, mask: str) -> str:
-        """A sentence with the slot in the place that is asked for, and marks in the others."""
+    def _insert_marks(self, text: str, mask: str) -> str:
+        """Replace the masked placeholder by the slot, and the others by marks."""
         if self.days:
-            text = _IN_A_DAY.sub(lambda found: "On " if found[1] == "I" else "on ", text)
-        return _PLACE.sub(lambda found: SLOT if found[2] == mask else _MARKS[found[1] or "", found[2]], text)
+            text = _IN_BEFORE_TIME.sub(lambda match: "On " if match[1] == "I" else "on ", text)
+        return _PLACEHOLDER.sub(lambda match: SLOT if match[2] == mask else _MARKS[match[1] or "", match[2]], text)
 
-    def said(self, text: str, columns: Mapping[str, str] = COLUMNS) -> str:
-        """SQL for the sentence of a pattern, with these columns in its places.
+    def sentence_sql(self, text: str, columns: Mapping[str, str] = COLUMNS) -> str:
+        """Make the SQL expression of a pattern's sentence, with its placeholders filled from ``columns``.
 
-        Its first letter is upper case (but "iPhone"), and a name that ends in a full stop ("F.C.") ends it.
+        The first letter is upper case (except "iPhone"). A name that ends in a full stop ("F.C.") ends the sentence.
         """
-        for form, place in self.forms:
-            if place in columns:
-                column = f"{columns[place]}_{form}" if form else columns[place]
-                text = f"replace({text}, '{_MARKS[form, place]}', {column})"
+        for form, placeholder in self.forms:
+            if placeholder in columns:
+                column = f"{columns[placeholder]}_{form}" if form else columns[placeholder]
+                text = f"replace({text}, '{_MARKS[form, placeholder]}', {column})"
         return f"sentence({text})"
 
     def finish(self, template: str = "statement") -> pa.Table:
-        """The statements that were made, each once, with all right answers; ``template`` says what cardinality is of.
+        """Make the table of distinct statements with all right answers.
 
-        What is asked in the same words is one question: its answers are those of all facts that it may be about.
+        Statements with the same prompt are one question: its answers are those of all facts that it may be about.
+
+        Args:
+            template: The template that cardinality is computed for.
         """
-        self._cardinalities(template)
+        self._create_cardinalities(template)
         parts = ", ',', ".join(f"to_json({name})::varchar" for name in ("task", "template", "mask", "prompt", "target"))
         self.run(
             """create temp table asked as select * exclude (asked) from made where asked
             qualify row_number() over (partition by task, template, mask, prompt, target order by fact_id) = 1"""
         )
-        again = self.count("select (select count(*) from made where asked) - (select count(*) from asked)")
-        if again:
-            what = "statement says" if again == 1 else "statements say"
-            self.remarks.append(f"{again:,} {what} what another one says in the same words: asked once.")
+        repeated = self.count("select (select count(*) from made where asked) - (select count(*) from asked)")
+        if repeated:
+            verb = "statement says" if repeated == 1 else "statements say"
+            self.remarks.append(f"{repeated:,} {verb} what another one says in the same words: asked once.")
         self.run(
             """create temp table questions as select prompt, row_number() over () - 1 as question,
                 list_sort(list_distinct(list(target))) as answers from made group by prompt"""
         )
-        found = self.connection.sql(
+        rows = self.connection.sql(
             f"""select 's_' || left(sha256(concat('[', {parts}, ']')), 20) as statement_id, task, relation, template,
                 mask, prompt, bare_prompt, target, question, cardinality, fact_id
             from asked join questions using (prompt) join cardinalities using (fact_id)
             order by fact_id, task, template, {_ORDER}, statement_id"""
         ).to_arrow_table()
-        answers = self._answers(found["question"].combine_chunks())
+        answers = self._answers(rows["question"].combine_chunks())
         conflict = pc.greater(pc.list_value_length(answers), 1)
-        table = found.drop_columns("question").append_column("answers", answers).append_column("conflict", conflict)
-        return with_remarks(validate(STATEMENTS, table), self.remarks)
+        table = rows.drop_columns("question").append_column("answers", answers).append_column("conflict", conflict)
+        return attach_remarks(validate(STATEMENTS, table), self.remarks)
 
     def _answers(self, questions: pa.Array) -> pa.ChunkedArray:
-        """The answers of rows by the numbers of their questions; lists are long, so that rows get theirs last."""
+        """Look up the answers of rows by the numbers of their questions; last, because the lists are long."""
         lists = self.connection.sql("select answers from questions order by question").to_arrow_table()["answers"]
-        kept = lists.cast(STATEMENTS.schema.field("answers").type).combine_chunks()
-        parts = [kept.take(questions.slice(start, _ROWS)) for start in range(0, len(questions), _ROWS)]
-        return pa.chunked_array(parts, kept.type)
+        answer_lists = lists.cast(STATEMENTS.schema.field("answers").type).combine_chunks()
+        parts = [
+            answer_lists.take(questions.slice(start, _CHUNK_ROWS)) for start in range(0, len(questions), _CHUNK_ROWS)
+        ]
+        return pa.chunked_array(parts, answer_lists.type)
 
-    def _cardinalities(self, template: str) -> None:
-        self.put_patterns("both_ends", "", {template: ("subject", "object")})
+    def _create_cardinalities(self, template: str) -> None:
+        self.create_patterns("both_ends", "", {template: ("subject", "object")})
         self.run(
             f"""create temp table cardinalities as
             with masked as (
-                select fact_id, mask, mirrored, {self.said("text")} as prompt,
+                select fact_id, mask, mirrored, {self.sentence_sql("text")} as prompt,
                     case mask when 'subject' then subject else object end as target
                 from worded join both_ends using (relation, point)
             ), sizes as (select prompt, count(distinct target) > 1 as several from masked group by prompt)
@@ -159,64 +169,70 @@ class Composer:
 
 
 @contextmanager
-def composer(facts: TemporalFacts, wordings: Wordings, entities: str) -> Iterator[Composer]:
-    """A composer of these facts, whose entities and times stand in sentences as text or as symbols."""
+def open_composer(facts: TemporalFacts, wordings: Wordings, entities: str) -> Iterator[Composer]:
+    """Open a composer of facts, with entities and times written as text or as symbols."""
     if entities not in ENTITIES:
-        raise InputError(f"entities cannot stand in sentences as {entities!r}; {did_you_mean(entities, ENTITIES)}")
-    with workbench(facts=facts.table, symbols=facts.symbols) as connection:
-        one = Composer(connection, facts, wordings)
-        one.run(
+        raise InputError(f"entities cannot be written as {entities!r}; {did_you_mean(entities, ENTITIES)}")
+    with open_workbench(facts=facts.table, symbols=facts.symbols) as connection:
+        composer = Composer(connection, facts, wordings)
+        composer.run(
             r"""create temp macro sentence(t) as case when regexp_matches(t, '^\p{Ll}\p{Lu}') then left(t, 1)
             else upper(left(t, 1)) end || case when ends_with(t, '..') then substr(t, 2, length(t) - 2)
             else substr(t, 2) end"""
         )
-        one.run(f"create temp macro bracketed(t) as '{OPEN}' || t || '{CLOSE}'")
+        composer.run(f"create temp macro bracketed(t) as '{OPEN}' || t || '{CLOSE}'")
         if entities == "text":
-            shown = "subject_name as s, object_name as o, a.name as st, b.name as en"
+            text_columns = "subject_name as s, object_name as o, a.name as st, b.name as en"
         else:
-            shown = (
+            text_columns = (
                 "bracketed(subject) as s, bracketed(object) as o, bracketed(a.symbol) as st, bracketed(b.symbol) as en"
             )
-        formed = _formed(one, entities)
-        one.run(
+        forms_sql = _name_forms_sql(composer, entities)
+        composer.run(
             f"""create temp table worded as with stated as (
                 select fact_id, relation, point, subject, object, "start", "end", time_key("start", 0) as starts,
-                    time_key("end", 0) as ends, {shown}, false as mirrored
+                    time_key("end", 0) as ends, {text_columns}, false as mirrored
                 from facts join symbols a on a.symbol = '@' || "start" join symbols b on b.symbol = '@' || "end"
             ), both_ways as (
                 from stated union all
                 select * replace (object as subject, subject as object, o as s, s as o, true as mirrored)
                 from stated where list_contains($symmetric, relation)
-            ) {formed}""",
-            {"symmetric": [name for (name, _), wording in one.wordings.items() if wording.symmetric]},
+            ) {forms_sql}""",
+            {"symmetric": [name for (name, _), wording in composer.wordings.items() if wording.symmetric]},
         )
-        one.run(f"create temp table made ({MADE})")
-        yield one
+        composer.run(f"create temp table made ({MADE_COLUMNS})")
+        yield composer
 
 
-def remarks_of(statements: pa.Table) -> tuple[str, ...]:
-    """What there is to remark of statements that were just made: what was not asked, and why."""
-    kept = (statements.schema.metadata or {}).get(_REMARKS)
-    return tuple(json.loads(kept)) if kept else ()
+def read_remarks(statements: pa.Table) -> tuple[str, ...]:
+    """Read the remarks on statements in memory: what was skipped, and why."""
+    encoded = (statements.schema.metadata or {}).get(_REMARKS)
+    return tuple(json.loads(encoded)) if encoded else ()
 
 
-def with_remarks(statements: pa.Table, remarks: Sequence[str]) -> pa.Table:
-    """The statements with these remarks; they do not travel further than the table in memory."""
+def attach_remarks(statements: pa.Table, remarks: Sequence[str]) -> pa.Table:
+    """Attach remarks to statements in memory; files do not keep them."""
     return statements.replace_schema_metadata({_REMARKS: json.dumps(list(remarks)).encode()} if remarks else None)
 
 
-def _formed(one: Composer, entities: str) -> str:
-    """SQL for facts with the forms of their names that sentences use ("the Netherlands"); a symbol has none."""
-    ends = {"subject": "s", "object": "o", "other": "s"}
-    used = sorted({(form, ends[place]) for form, place in one.forms if form and place in ends})
+def _name_forms_sql(composer: Composer, entities: str) -> str:
+    """Make the SQL query that adds the name forms used in sentences ("the Netherlands"); symbols have no forms."""
+    columns_by_placeholder = {"subject": "s", "object": "o", "other": "s"}
+    used = sorted(
+        {
+            (form, columns_by_placeholder[placeholder])
+            for form, placeholder in composer.forms
+            if form and placeholder in columns_by_placeholder
+        }
+    )
     if entities == "symbols":
         return "select *" + "".join(f", {end} as {end}_{form}" for form, end in used) + " from both_ways"
     for form in {form for form, _ in used}:
-        names = one.connection.sql(
+        names = composer.connection.sql(
             "select subject_name as name from facts union select object_name from facts"
         ).to_arrow_table()
-        shown = pa.array([FORMS[form](name) for name in names["name"].to_pylist()], pa.string())
-        one.connection.register(f"form_{form}", names.append_column("shown", shown))
+        formed_names = pa.array([FORMS[form](name) for name in names["name"].to_pylist()], pa.string())
+        composer.connection.register(f"form_{form}", names.append_column("shown", formed_names))
     columns = "".join(f", {end}_{form}.shown as {end}_{form}" for form, end in used)
     joins = " ".join(f"join form_{form} as {end}_{form} on {end}_{form}.name = w.{end}" for form, end in used)
     return f"select w.*{columns} from both_ways w {joins}"

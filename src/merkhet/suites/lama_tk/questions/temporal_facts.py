@@ -1,4 +1,4 @@
-"""Facts with times as a knowledge base has them: at one granularity, each once, with the symbols for them."""
+"""Temporal facts of a knowledge base: at one granularity, without duplicates, with their symbols."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 
 GRANULARITIES = ("year", "month", "day")
 OPEN, CLOSE = "⟦", "⟧"
-"""What stands around a symbol in a sentence."""
+"""Brackets of a symbol in a sentence."""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -44,28 +44,28 @@ _LEFT_OUT = {
     "two times": "two times, where their relation has one",
     "reserved": f"a name or an id with {SLOT}, {OPEN} or {CLOSE} in it",
 }
-"""Why facts are left out, by the name of the count."""
+"""Why facts are skipped, by the name of the count."""
 
 
 @dataclass(frozen=True)
 class TemporalFacts:
-    """Facts with times, each once: ``start`` and ``end`` at the granularity ("2009", "-0044"), the same for a point.
-
-    ``symbols`` are those of all facts, also where these are some of them. ``counts`` says how many facts were there,
-    kept and left out, and why; ``remarks`` says it in sentences. ``labels`` are what relations without a wording are
-    called. ``known`` has all facts, also those with a time unknown: what comes first or next is not decided without
-    them.
-    """
+    """Distinct facts with times."""
 
     table: pa.Table
+    """Facts with ``start`` and ``end`` at the granularity ("2009", "-0044"); equal for a point in time."""
     symbols: pa.Table
+    """Symbols of all facts of the knowledge base, also if ``table`` is a sample."""
     counts: Mapping[str, int]
+    """Numbers of facts: read, kept, and skipped by reason."""
     remarks: tuple[str, ...]
+    """The counts in sentences."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    known: pa.Table | None = None
+    """Labels of relations without a wording."""
+    all_facts: pa.Table | None = None
+    """All facts, also those with an unknown time; the order of facts cannot be determined without them."""
 
 
-def temporal_facts(
+def extract_temporal_facts(
     knowledge: KnowledgeBase,
     *,
     granularity: str = "year",
@@ -73,83 +73,94 @@ def temporal_facts(
     language: str = "en",
     wordings: Wordings | None = None,
 ) -> TemporalFacts:
-    """The facts with times of a knowledge base, of all relations or of some (by name, predicate or its label).
+    """Extract the facts with times of a knowledge base.
 
-    A fact is kept if both of its times are known at the granularity, or the one time of a relation of points; those
-    equal at the granularity are one. An entity is called by its label in the language, without one by its id.
-    ``wordings`` says which relations there are; a predicate that none of them stands for is its own. Refuses unknown
-    relations, and knowledge without a fact that can be kept.
+    A fact is kept if both of its times are known at the granularity, or the one time of a relation of points. Facts
+    that are equal at the granularity are merged. An entity is named by its label in the language, else by its id.
+
+    Args:
+        relations: Names, predicates or labels of relations; empty for all.
+        wordings: Defines the relations; a predicate without a wording is a relation of its own.
+
+    Raises:
+        InputError: The granularity or a relation is unknown, or no fact can be kept.
     """
     if granularity not in GRANULARITIES:
-        raise InputError(f"there is no granularity {granularity!r}; {did_you_mean(granularity, GRANULARITIES)}")
-    predicates = _predicates(knowledge, wordings or read_wordings(), relations, language)
-    with workbench() as bench:
-        _gather(bench, knowledge, predicates, granularity, language)
-        counts = _counts(bench)
+        raise InputError(f"unknown granularity {granularity!r}; {did_you_mean(granularity, GRANULARITIES)}")
+    predicates = _find_predicates(knowledge, wordings or read_wordings(), relations, language)
+    with open_workbench() as connection:
+        _create_fact_tables(connection, knowledge, predicates, granularity, language)
+        counts = _count_facts(connection)
         if not counts["kept"]:
-            told = " ".join(_remarks(counts, granularity, ()))
-            raise InputError(f"no fact of the knowledge base has times that can be asked about. {told}".strip())
-        table = bench.sql(f"select {', '.join(_quoted(_FACTS.names))} from kept order by fact_id").to_arrow_table()
-        known = bench.sql(
+            reasons = " ".join(_word_remarks(counts, granularity, ()))
+            raise InputError(f"no fact of the knowledge base has times that can be asked about. {reasons}".strip())
+        table = connection.sql(f"select {', '.join(_quoted(_FACTS.names))} from kept order by fact_id").to_arrow_table()
+        all_facts = connection.sql(
             'select relation, subject, object, "start", "end", subject_name, object_name from placed order by all'
         ).to_arrow_table()
-        symbols = _symbols(bench)
-        present = {row[0] for row in bench.execute("select distinct relation from kept").fetchall()}
-    unworded = tuple(sorted(one.name for one in predicates if not one.worded and one.name in present))
+        symbols = _make_symbols(connection)
+        present = {row[0] for row in connection.execute("select distinct relation from kept").fetchall()}
+    unworded = tuple(
+        sorted(predicate.name for predicate in predicates if not predicate.worded and predicate.name in present)
+    )
     counts = counts | {"unworded": len(unworded)}
     return TemporalFacts(
         table=table.cast(_FACTS),
         symbols=symbols,
         counts=counts,
-        remarks=tuple(_remarks(counts, granularity, unworded)),
-        labels={one.name: one.label for one in predicates if not one.worded and one.name in present},
-        known=known,
+        remarks=tuple(_word_remarks(counts, granularity, unworded)),
+        labels={
+            predicate.name: predicate.label
+            for predicate in predicates
+            if not predicate.worded and predicate.name in present
+        },
+        all_facts=all_facts,
     )
 
 
-def subset(facts: TemporalFacts, count: int | None, seed: int) -> TemporalFacts:
-    """So many of the facts, drawn by the seed and their ids: a larger subset of one seed holds the smaller ones.
+def sample_facts(facts: TemporalFacts, count: int | None, seed: int) -> TemporalFacts:
+    """Sample ``count`` facts by the seed and their ids; a larger sample of one seed contains the smaller ones.
 
-    The symbols stay those of all. Where there are fewer than asked for, all are given and it is remarked.
+    The symbols remain those of all facts. If there are fewer facts, all are returned, with a remark.
     """
     if count is None or count == facts.table.num_rows:
         return facts
     if count < 1:
-        raise InputError(f"a subset of {count} facts was asked for; ask for at least 1")
+        raise InputError(f"the number of facts must be ≥ 1, got {count}")
     if count > facts.table.num_rows:
-        return replace(facts, remarks=(*facts.remarks, too_few(count, facts.table.num_rows)))
-    with workbench(given=facts.table) as bench:
-        table = bench.sql(
-            f"select * from (from given order by {draw(seed, 'fact_id')}, fact_id limit {count}) order by fact_id"
+        return replace(facts, remarks=(*facts.remarks, shortage_remark(count, facts.table.num_rows)))
+    with open_workbench(given=facts.table) as connection:
+        table = connection.sql(
+            f"select * from (from given order by {draw_sql(seed, 'fact_id')}, fact_id limit {count}) order by fact_id"
         ).to_arrow_table()
     return replace(facts, table=table)
 
 
-def too_few(asked: int, found: int, what: str = "facts") -> str:
-    """The remark where there are fewer facts than asked for."""
-    return f"{asked:,} {what} were asked for, and there are {found:,}: all of them are taken."
+def shortage_remark(requested: int, available: int, kind: str = "facts") -> str:
+    """Word the remark that there are fewer facts than requested."""
+    return f"{requested:,} {kind} were asked for, and there are {available:,}: all of them are taken."
 
 
-def draw(seed: int, *parts: str) -> str:
-    """SQL for a number in [0, 2^64) that belongs to the seed and these expressions."""
+def draw_sql(seed: int, *parts: str) -> str:
+    """Make the SQL expression of a random number in [0, 2^64), determined by the seed and these expressions."""
     return f"md5_number_lower(concat_ws(chr(31), '{seed}', {', '.join(parts)}))"
 
 
-def time_name(time: str) -> str:
-    """A time as it is written in a sentence: 2009, April 2009, 17 April 2009, AD 476, 44 BC."""
-    found = _TIME.fullmatch(time)
-    if not found:
-        raise InputError(f"{time!r} is no time such as 2009, 2009-04 or 2009-04-17")
-    sign, year, month, day = found.groups()
+def format_time(time: str) -> str:
+    """Format a time for a sentence: 2009, April 2009, 17 April 2009, AD 476, 44 BC."""
+    match = _TIME.fullmatch(time)
+    if not match:
+        raise InputError(f"a time must be written like 2009, 2009-04 or 2009-04-17, got {time!r}")
+    sign, year, month, day = match.groups()
     number = int(year)
-    said = f"{number} BC" if sign else f"AD {number}" if number < 1000 else str(number)
+    year_text = f"{number} BC" if sign else f"AD {number}" if number < 1000 else str(number)
     words = [str(int(day))] if day else []
-    return " ".join([*words, *([_MONTHS[int(month) - 1]] if month else []), said])
+    return " ".join([*words, *([_MONTHS[int(month) - 1]] if month else []), year_text])
 
 
 @contextmanager
-def workbench(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory with these tables, which knows how to compare times."""
+def open_workbench(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an in-memory database with these tables and the macros for times."""
     with duckdb.connect() as connection:
         define_macros(connection)
         for name, table in tables.items():
@@ -166,92 +177,104 @@ class _Predicate:
     worded: bool
 
 
-def _predicates(
+def _find_predicates(
     knowledge: KnowledgeBase, wordings: Wordings, relations: Sequence[str], language: str
 ) -> list[_Predicate]:
-    """The predicates that have facts with times, each with its relation; those that were asked for."""
-    declared = {name: one.label for name, one in knowledge.predicates.items()}
+    """Find the requested predicates that have facts with times, each with its relation."""
+    declared = {name: predicate_info.label for name, predicate_info in knowledge.predicates.items()}
     timed = knowledge.connection.execute(
         """select predicate, min(label) from (
             select distinct predicate from facts where "start" is not null or "end" is not null
         ) left join names on entity = predicate and language = $language group by predicate order by predicate""",
         {"language": language},
     ).fetchall()
-    found = []
-    for predicate, named in timed:
-        label = named or declared.get(predicate) or predicate
+    predicates = []
+    for predicate, entity_label in timed:
+        label = entity_label or declared.get(predicate) or predicate
         wording = wordings.find(predicate, label)
         if wording is None:
-            found.append(_Predicate(predicate, predicate, label, False, False))
+            predicates.append(_Predicate(predicate, predicate, label, False, False))
         else:
-            found.append(_Predicate(predicate, wording.name, label, wording.point, True))
-    if not found:
-        raise InputError("the knowledge base has no fact with a time; give one with starts and ends")
-    names = {text: one.name for one in found for text in (one.label, one.predicate, one.name)}
-    wanted = {_relation(asked, names, wordings) for asked in relations}
-    return [one for one in found if one.name in wanted] if relations else found
+            predicates.append(_Predicate(predicate, wording.name, label, wording.point, True))
+    if not predicates:
+        raise InputError("the knowledge base has no facts with times; give one with starts and ends")
+    names = {
+        text: predicate_info.name
+        for predicate_info in predicates
+        for text in (predicate_info.label, predicate_info.predicate, predicate_info.name)
+    }
+    requested = {_resolve_relation(name, names, wordings) for name in relations}
+    return (
+        [predicate_info for predicate_info in predicates if predicate_info.name in requested]
+        if relations
+        else predicates
+    )
 
 
-def _relation(asked: str, names: Mapping[str, str], wordings: Wordings) -> str:
-    """The name of a relation by it, its predicate or its label; refuses one that has no facts with times."""
-    wording = wordings.find(asked)
-    name = names.get(asked) or (names.get(wording.name) if wording else None)
+def _resolve_relation(requested: str, names: Mapping[str, str], wordings: Wordings) -> str:
+    """Resolve a name, predicate or label to the name of a relation that has facts with times."""
+    wording = wordings.find(requested)
+    name = names.get(requested) or (names.get(wording.name) if wording else None)
     if name is None:
-        raise InputError(f"no facts with times have the relation {asked!r}; {did_you_mean(asked, sorted(names))}")
+        raise InputError(
+            f"no facts with times have the relation {requested!r}; {did_you_mean(requested, sorted(names))}"
+        )
     return name
 
 
-def _gather(
-    bench: duckdb.DuckDBPyConnection,
+def _create_fact_tables(
+    connection: duckdb.DuckDBPyConnection,
     knowledge: KnowledgeBase,
     predicates: Sequence[_Predicate],
     granularity: str,
     language: str,
 ) -> None:
-    """Make the tables ``placed`` (all facts, with why they are left out), and ``kept`` of them."""
-    asked = {"predicates": [one.predicate for one in predicates]}
-    bench.register(
+    """Create the tables ``placed`` (all facts, with the reason if they are skipped) and ``kept``."""
+    values = {"predicates": [predicate.predicate for predicate in predicates]}
+    connection.register(
         "given",
         knowledge.query(
             'select fact_id, subject, predicate, object, "start", "end" from facts '
             "where list_contains($predicates, predicate)",
-            asked,
+            values,
         ),
     )
-    bench.register(
+    connection.register(
         "labels",
         knowledge.query(
             "select entity, min(label) as label from names where language = $language and entity in ("
             "select subject from facts where list_contains($predicates, predicate) union all "
             "select object from facts where list_contains($predicates, predicate)) group by entity",
-            {**asked, "language": language},
+            {**values, "language": language},
         ),
     )
-    bench.register(
+    connection.register(
         "relations",
         pa.table(
             {
-                "predicate": pa.array([one.predicate for one in predicates], pa.string()),
-                "relation": pa.array([one.name for one in predicates], pa.string()),
-                "point": pa.array([one.point for one in predicates], pa.bool_()),
+                "predicate": pa.array([predicate.predicate for predicate in predicates], pa.string()),
+                "relation": pa.array([predicate.name for predicate in predicates], pa.string()),
+                "point": pa.array([predicate.point for predicate in predicates], pa.bool_()),
             }
         ),
     )
-    bench.execute(
+    connection.execute(
         r"""create temp table named as
         select entity, trim(regexp_replace(label, '[\x00-\x20\x7f]+', ' ', 'g')) as name from labels where name != ''"""
     )
     parts = GRANULARITIES.index(granularity)
     rest = "".join(r"-\d\d" for _ in range(parts))
-    bench.execute(
+    connection.execute(
         rf"""create or replace temp macro cut(t) as case when regexp_matches(t, '^[+-]?\d+{rest}') then
             case when starts_with(t, '-') then '-' else '' end
             || format('{{:04d}}', regexp_extract(t, '^[+-]?(\d+)', 1)::bigint)
             || regexp_extract(t, '^[+-]?\d+({rest})', 1) end"""
     )
-    bench.execute(r"create or replace temp macro is_zero(t) as coalesce(regexp_matches(t, '^[+-]?0+(-|$)'), false)")
+    connection.execute(
+        r"create or replace temp macro is_zero(t) as coalesce(regexp_matches(t, '^[+-]?0+(-|$)'), false)"
+    )
     reserved = rf"'[{OPEN}{CLOSE}\x{{E000}}-\x{{E0FF}}]|{re.escape(SLOT)}'"
-    bench.execute(
+    connection.execute(
         f"""create temp table placed as
         with said as (
             select fact_id, relation, point, subject, object, cut("start") as s, cut("end") as e,
@@ -275,22 +298,22 @@ def _gather(
             case when wrong then null when point then coalesce(e, s) else e end as "end"
         from said"""
     )
-    bench.execute(
+    connection.execute(
         """create temp table kept as select * from placed where reason is null
         qualify row_number() over (partition by relation, subject, object, "start", "end" order by fact_id) = 1"""
     )
 
 
-def _counts(bench: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """How many facts there were, were kept, and left out for each reason; and what is odd about those kept."""
+def _count_facts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Count the facts that were read, kept, and skipped by reason; and peculiarities of those kept."""
     reasons = dict(
-        bench.execute("select reason, count(*) from placed where reason is not null group by all").fetchall()
+        connection.execute("select reason, count(*) from placed where reason is not null group by all").fetchall()
     )
-    total, usable, kept, early = bench.execute(
+    total, usable, kept, early = connection.execute(
         """select (select count(*) from placed), (select count(*) from placed where reason is null), count(*),
             count(*) filter (starts_with("start", '-') or starts_with("start", '0')) from kept"""
     ).fetchall()[0]
-    shared, unnamed = bench.execute(
+    shared, unnamed = connection.execute(
         """with entities as (
             select subject as entity, subject_name as name, subject_unnamed as unnamed from kept
             union select object, object_name, object_unnamed from kept
@@ -302,18 +325,20 @@ def _counts(bench: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return {"facts": total, "kept": kept, **left_out, **odd}
 
 
-def _remarks(counts: Mapping[str, int], granularity: str, unworded: Iterable[str]) -> Iterator[str]:
-    for name, why in _LEFT_OUT.items():
+def _word_remarks(counts: Mapping[str, int], granularity: str, unworded: Iterable[str]) -> Iterator[str]:
+    for name, reason in _LEFT_OUT.items():
         if counts[name]:
-            have = "fact has" if counts[name] == 1 else "facts have"
-            yield f"{counts[name]:,} {have} {why.format(granularity=granularity)}: left out."
+            verb = "fact has" if counts[name] == 1 else "facts have"
+            yield f"{counts[name]:,} {verb} {reason.format(granularity=granularity)}: left out."
     if counts["merged"]:
-        yield f"{_many(counts['merged'], 'fact')} the same as another one when seen by the {granularity}: taken once."
+        merged = _count_phrase(counts["merged"], "fact")
+        yield f"{merged} the same as another one when seen by the {granularity}: taken once."
     if counts["early"]:
-        yield f"{_many(counts['early'], 'fact')} from before the year 1000: kept, written as AD 476 or 44 BC."
+        yield f"{_count_phrase(counts['early'], 'fact')} from before the year 1000: kept, written as AD 476 or 44 BC."
     if counts["shared names"]:
         yield (
-            f"{_many(counts['shared names'], 'name')} shared by several entities: whoever a sentence may mean is a "
+            f"{_count_phrase(counts['shared names'], 'name')} shared by several entities: whoever a sentence may mean "
+            "is a "
             "right answer."
         )
     if counts["unnamed"]:
@@ -321,32 +346,36 @@ def _remarks(counts: Mapping[str, int], granularity: str, unworded: Iterable[str
         yield f"{counts['unnamed']:,} {entities} no name: called by the id."
     names = list(unworded)
     if names:
-        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-        yield f"{_many(len(names), 'relation')} worded by the label of the predicate alone: {shown}."
+        examples = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        yield f"{_count_phrase(len(names), 'relation')} worded by the label of the predicate alone: {examples}."
 
 
-def _many(count: int, what: str) -> str:
-    return f"One {what} is" if count == 1 else f"{count:,} {what}s are"
+def _count_phrase(count: int, noun: str) -> str:
+    return f"One {noun} is" if count == 1 else f"{count:,} {noun}s are"
 
 
-def _symbols(bench: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Entities by id, then times in their order; refuses an entity that is called as a time is."""
-    entities = bench.sql(
+def _make_symbols(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """List the symbols: entities by id, then times in order.
+
+    Raises:
+        InputError: An entity has the id of a time.
+    """
+    entities = connection.sql(
         """select subject as symbol, subject_name as name, 'entity' as kind from kept
         union select object, object_name, 'entity' from kept order by symbol"""
     ).to_arrow_table()
     times = [
         row[0]
-        for row in bench.execute(
+        for row in connection.execute(
             """select t from (select "start" as t from kept union select "end" from kept) order by time_key(t, 0)"""
         ).fetchall()
     ]
     symbols = [f"@{time}" for time in times]
     clash = sorted(set(symbols) & set(entities["symbol"].to_pylist()))
     if clash:
-        raise InputError(f"the entity {clash[0]!r} has the id that stands for a time; give it another id")
+        raise InputError(f"the entity id {clash[0]!r} is reserved for a time; give the entity another id")
     written = pa.table(
-        {"symbol": symbols, "name": [time_name(time) for time in times], "kind": ["time"] * len(times)},
+        {"symbol": symbols, "name": [format_time(time) for time in times], "kind": ["time"] * len(times)},
         schema=SYMBOLS.schema,
     )
     return validate(SYMBOLS, pa.concat_tables([entities.cast(SYMBOLS.schema), written]))

@@ -1,4 +1,4 @@
-"""How facts with times are said: the sentences of each relation, read from YAML and checked when they are read."""
+"""Wordings of temporal relations, read from YAML."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from merkhet.questions.english import default_template
 from merkhet.questions.templates import check_placeholders, refuse_unknown_keys
 
 _ENDS = frozenset(("subject", "object"))
-_OTHER = _ENDS | {"other"}
-_WANTED: Mapping[str, frozenset[str]] = {
+_ENDS_AND_OTHER = _ENDS | {"other"}
+_INTERVAL_PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     "statement": _ENDS | {"start", "end"},
     "static": _ENDS,
     "start": _ENDS | {"start"},
@@ -28,119 +28,126 @@ _WANTED: Mapping[str, frozenset[str]] = {
     "paraphrase": _ENDS | {"time"},
     "first": _ENDS,
     "last": _ENDS,
-    "before": _OTHER,
-    "after": _OTHER,
+    "before": _ENDS_AND_OTHER,
+    "after": _ENDS_AND_OTHER,
 }
-"""The sentences of a relation whose facts have a start and an end, and the places that each names once."""
-_WANTED_OF_POINTS: Mapping[str, frozenset[str]] = {
-    **{name: _WANTED[name] for name in ("static", "first", "last", "before", "after")},
+"""The sentences of a relation with starts and ends, and the placeholders that each contains once."""
+_POINT_PLACEHOLDERS: Mapping[str, frozenset[str]] = {
+    **{name: _INTERVAL_PLACEHOLDERS[name] for name in ("static", "first", "last", "before", "after")},
     "statement": _ENDS | {"time"},
 }
-_TRAINED = ("statement", "static", "start", "end")
-_TRAINED_POINTS = ("statement", "static")
+_REQUIRED = ("statement", "static", "start", "end")
+_REQUIRED_OF_POINTS = ("statement", "static")
 
 
 @dataclass(frozen=True)
 class TemporalWording:
-    """The sentences of a relation by what they are for.
-
-    ``point``: its facts have one time. ``symmetric``: what holds one way holds the other way round. A sentence that is
-    not there is not asked.
-    """
+    """The wording of one relation."""
 
     name: str
     sentences: Mapping[str, str]
+    """Sentences by template name. A template without a sentence is not asked."""
     predicates: tuple[str, ...] = ()
     point: bool = False
+    """Whether facts have one time instead of a start and an end."""
     symmetric: bool = False
+    """Whether subject and object can be swapped."""
 
 
 @dataclass(frozen=True)
 class Wordings:
-    """The wordings of relations, found by a relation's name, a predicate's id or its label."""
+    """The wordings of relations, looked up by a relation's name, a predicate's id or its label."""
 
     relations: Mapping[str, TemporalWording] = field(default_factory=dict)
 
     @cached_property
-    def _known(self) -> Mapping[str, TemporalWording]:
-        known: dict[str, TemporalWording] = {}
-        for one in self.relations.values():
-            for name in (one.name, *one.predicates):
-                known.setdefault(name.casefold(), one)
-        return known
+    def _by_name(self) -> Mapping[str, TemporalWording]:
+        by_name: dict[str, TemporalWording] = {}
+        for wording in self.relations.values():
+            for name in (wording.name, *wording.predicates):
+                by_name.setdefault(name.casefold(), wording)
+        return by_name
 
     def find(self, *names: str) -> TemporalWording | None:
-        """The wording of the first of these names that has one."""
-        found = (self._known.get(name.casefold()) for name in names)
-        return next((one for one in found if one is not None), None)
+        """Find the wording of the first of these names that has one."""
+        wordings = (self._by_name.get(name.casefold()) for name in names)
+        return next((wording for wording in wordings if wording is not None), None)
 
-    def of(self, relation: str, label: str, point: bool) -> TemporalWording:
-        """The wording of a relation's facts, one made of its label if there is none for facts of that kind."""
-        found = self.find(relation)
-        return found if found is not None and found.point == point else plain_wording(relation, label, point)
+    def wording_for(self, relation: str, label: str, point: bool) -> TemporalWording:
+        """Find the wording of a relation's facts; make one from its label if there is none for facts of that kind."""
+        wording = self.find(relation)
+        return wording if wording is not None and wording.point == point else default_wording(relation, label, point)
 
 
 def read_wordings(path: Path | None = None) -> Wordings:
-    """The wordings of a YAML file, merkhet's own without one; refuses unknown keys and sentences that lack places."""
+    """Read wordings from a YAML file, by default from merkhet's own.
+
+    Raises:
+        InputError: A key is unknown, or a sentence lacks a placeholder.
+    """
     path = path or Path(str(resources.files("merkhet.suites.lama_tk.questions") / "wordings.yaml"))
     content = read_yaml(path, "wordings")
     if not isinstance(content, dict) or not isinstance(content.get("relations"), dict) or not content["relations"]:
-        raise InputError(f"{path}: wordings stand under 'relations', each with its name, and there are none")
+        raise InputError(f"{path}: no wordings; write them by name under 'relations'")
     refuse_unknown_keys(content, ("relations",), str(path))
-    relations = {str(name): _wording(str(name), body, path) for name, body in content["relations"].items()}
+    relations = {str(name): _read_wording(str(name), body, path) for name, body in content["relations"].items()}
     owners: dict[str, str] = {}
-    for one in relations.values():
-        for name in {text.casefold() for text in (one.name, *one.predicates)}:
-            if owners.setdefault(name, one.name) != one.name:
+    for wording in relations.values():
+        for name in {text.casefold() for text in (wording.name, *wording.predicates)}:
+            if owners.setdefault(name, wording.name) != wording.name:
                 raise InputError(
-                    f"{path}: {name!r} stands for the relation {owners[name]!r} and for {one.name!r}; remove one"
+                    f"{path}: {name!r} refers to the relation {owners[name]!r} and to {wording.name!r}; remove one"
                 )
     return Wordings(relations)
 
 
-def plain_wording(relation: str, label: str, point: bool) -> TemporalWording:
-    """The wording of a relation that nobody wrote one for: what its label says, and when."""
-    said = default_template(label.replace("{", "(").replace("}", ")").strip() or relation).removesuffix(".")
-    said = said.replace("} is ", "} was ").replace("} has ", "} had ")
-    inside = f"the {said[4:]}" if said.startswith("The ") else said
+def default_wording(relation: str, label: str, point: bool) -> TemporalWording:
+    """Make the wording of a relation from its label."""
+    sentence = default_template(label.replace("{", "(").replace("}", ")").strip() or relation).removesuffix(".")
+    sentence = sentence.replace("} is ", "} was ").replace("} has ", "} had ")
+    lowered = f"the {sentence[4:]}" if sentence.startswith("The ") else sentence
     if point:
-        return TemporalWording(relation, {"statement": f"{said} in {{time}}.", "static": f"{said}."}, point=True)
+        return TemporalWording(
+            relation, {"statement": f"{sentence} in {{time}}.", "static": f"{sentence}."}, point=True
+        )
     sentences = {
-        "statement": f"{said} from {{start}} to {{end}}.",
-        "start": f"{said} from {{start}}.",
-        "end": f"{said} until {{end}}.",
-        "static": f"{said}.",
-        "begin": f"{said}; this began in {{start}}.",
-        "finish": f"{said}; this ended in {{end}}.",
-        "within": f"{said} in {{time}}.",
-        "paraphrase": f"In {{time}}, {inside}.",
+        "statement": f"{sentence} from {{start}} to {{end}}.",
+        "start": f"{sentence} from {{start}}.",
+        "end": f"{sentence} until {{end}}.",
+        "static": f"{sentence}.",
+        "begin": f"{sentence}; this began in {{start}}.",
+        "finish": f"{sentence}; this ended in {{end}}.",
+        "within": f"{sentence} in {{time}}.",
+        "paraphrase": f"In {{time}}, {lowered}.",
     }
     return TemporalWording(relation, sentences)
 
 
-def _wording(name: str, body: Any, path: Path) -> TemporalWording:
+def _read_wording(name: str, body: Any, path: Path) -> TemporalWording:
     where = f"{path}, relation {name!r}"
     if not isinstance(body, dict):
         raise InputError(f"{where} has no sentences; write at least 'statement'")
-    point, symmetric = (_switch(body, key, where) for key in ("points", "symmetric"))
-    wanted = _WANTED_OF_POINTS if point else _WANTED
-    refuse_unknown_keys(body, ("predicates", "points", "symmetric", *wanted), where)
-    for key in _TRAINED_POINTS if point else _TRAINED:
+    point, symmetric = (_read_flag(body, key, where) for key in ("points", "symmetric"))
+    placeholders = _POINT_PLACEHOLDERS if point else _INTERVAL_PLACEHOLDERS
+    refuse_unknown_keys(body, ("predicates", "points", "symmetric", *placeholders), where)
+    for key in _REQUIRED_OF_POINTS if point else _REQUIRED:
         if not body.get(key):
-            raise InputError(f"{where} has no {key!r}; write a sentence with its places")
-    sentences = {key: body[key] for key in wanted if body.get(key) is not None}
+            raise InputError(f"{where} has no {key!r}; write a sentence with its placeholders")
+    sentences = {key: body[key] for key in placeholders if body.get(key) is not None}
     for key, text in sentences.items():
         if not isinstance(text, str) or SLOT in text:
-            raise InputError(f"{where}: {key!r} is a sentence with places such as {{subject}}, and this is {text!r}")
-        check_placeholders(text, tuple(sorted(wanted[key])), set(wanted[key]), where)
+            raise InputError(f"{where}: {key!r} must be a sentence with placeholders such as {{subject}}, got {text!r}")
+        check_placeholders(text, tuple(sorted(placeholders[key])), set(placeholders[key]), where)
     predicates = body.get("predicates") or []
-    if not isinstance(predicates, list) or not all(isinstance(one, str) and one.strip() for one in predicates):
-        raise InputError(f"{where}: 'predicates' is a list of ids or labels, and this is {predicates!r}")
+    if not isinstance(predicates, list) or not all(
+        isinstance(predicate, str) and predicate.strip() for predicate in predicates
+    ):
+        raise InputError(f"{where}: 'predicates' must be a list of ids or labels, got {predicates!r}")
     return TemporalWording(name, sentences, tuple(predicates), point, symmetric)
 
 
-def _switch(body: Mapping[str, Any], key: str, where: str) -> bool:
-    given = body.get(key, False)
-    if not isinstance(given, bool):
-        raise InputError(f"{where}: {key!r} is true or false, and this is {given!r}")
-    return given
+def _read_flag(body: Mapping[str, Any], key: str, where: str) -> bool:
+    value = body.get(key, False)
+    if not isinstance(value, bool):
+        raise InputError(f"{where}: {key!r} must be true or false, got {value!r}")
+    return value
