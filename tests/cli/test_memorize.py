@@ -78,7 +78,7 @@ BAD_SETTINGS = (
     ("learning.settings.epoch=3", "did you mean 'epochs'?"),
     ("learning.settings.epochs=0", "should be above 0"),
     ("learning.settings.until=2", "a share between 0 and 1"),
-    ("limit=30", "say options.sizes or options.facts"),
+    ("limit=30", "use options.sizes or options.facts"),
     ("metrics=[mrr]", "metric 'mrr' cannot score recalls"),
     ("options.relations=[capital]", "no facts with times have the relation 'capital'"),
 )
@@ -118,7 +118,9 @@ def test_knowledge_that_an_experiment_has_no_use_for(refuse, tmp_path: Path) -> 
     line = refuse("memorize", "boundary", "--knowledge", "facts.csv", "--out", "run")
     assert "no fact has a start and an end" in line
     given = ("--knowledge", "facts.csv", "--set", "options.relation=award received")
-    assert "relation of points in time" in refuse("memorize", "boundary", *given, "--out", "run")
+    assert "facts of 'award received' (options.relation) are points in time" in refuse(
+        "memorize", "boundary", *given, "--out", "run"
+    )
     assert "control" in refuse("memorize", "implicit", "--knowledge", "facts.csv", "--out", "run")
     assert "'ofice'" in refuse("memorize", "boundary", "--set", "options.relation=ofice", "--out", "run")
 

@@ -267,7 +267,7 @@ def test_boundaries_are_of_a_relation_that_lasts() -> None:
     assert "so that 40 cannot be stored" in designed("boundary", facts=40).remarks[0]
     with pytest.raises(InputError, match=r"no fact has the relation 'ofice' .*did you mean 'office'"):
         designed("boundary", relation="ofice")
-    with pytest.raises(InputError, match=r"'award' .* is a relation of points in time"):
+    with pytest.raises(InputError, match=r"facts of 'award' .* are points in time"):
         designed("boundary", relation="award")
     with pytest.raises(InputError, match="no fact has a start and an end"):
         make_design(

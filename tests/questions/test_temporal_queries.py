@@ -208,9 +208,9 @@ def test_facts_without_controls_are_refused():
     facts = extract_temporal_facts(
         knowledge_of([("ann", "P39", "mayor", "2001", "2004"), ("bob", "P39", "mayor", "2001", "2004")])
     )
-    with pytest.raises(InputError, match="no fact has a time strictly inside and a control"):
+    with pytest.raises(InputError, match="no fact has both a time strictly inside its interval and a control"):
         select_controlled(facts, 5, 0)
-    with pytest.raises(InputError, match="0 facts with controls were asked for"):
+    with pytest.raises(InputError, match="the number of facts with controls must be ≥ 1, got 0"):
         select_controlled(facts, 0, 0)
 
 

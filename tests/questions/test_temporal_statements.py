@@ -246,8 +246,8 @@ def test_wordings_that_cannot_be_used_are_refused(tmp_path):
             ({"before": "{subject} led {object}."}, r"must name \{other\} exactly once"),
             ({"beginning": "x"}, "there is no key 'beginning'"),
             ({"points": True}, "there is no key 'start'|is no place"),
-            ({"points": "yes"}, "'points' is true or false"),
-            ({"predicates": "P39"}, "'predicates' is a list"),
+            ({"points": "yes"}, "'points' must be true or false, got 'yes'"),
+            ({"predicates": "P39"}, "'predicates' must be a list"),
             ({"predicates": ["other"]}, "'other' refers to the relation 'leads' and to 'other'"),
         ],
     )
@@ -256,7 +256,7 @@ def test_wordings_that_cannot_be_used_are_refused(tmp_path):
 def test_a_file_without_wordings_is_refused(tmp_path):
     path = tmp_path / "words.yaml"
     path.write_text("relations: {}\n")
-    with pytest.raises(InputError, match="there are none"):
+    with pytest.raises(InputError, match="no wordings; write them by name under 'relations'"):
         read_wordings(path)
     path.write_text("relations:\n  leads:\n")
     with pytest.raises(InputError, match="'leads' has no sentences"):

@@ -148,7 +148,7 @@ def test_a_place_without_its_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="contains none of kmir_train_cloze"):
         read_published(tmp_path)
     (tmp_path / "mine.jsonl").write_text(json.dumps(DEV[0]))
-    with pytest.raises(InputError, match="none of KMIR's files"):
+    with pytest.raises(InputError, match="not one of KMIR's files"):
         read_published(tmp_path / "mine.jsonl")
     with pytest.raises(InputError, match="contain no question with one"):
         read_published(written(tmp_path / "empty", dev=[row(1, "none", ["a"])]))

@@ -44,7 +44,7 @@ def test_facts_of_yago(shared) -> None:
     with published_facts(folder) as (knowledge, told):
         assert sum(knowledge.count().values()) == 20_437
     assert told[0].startswith("72 rows are no facts and were left out; the first is train.txt:168:")
-    with pytest.raises(InputError, match="one file of several"), published_facts(folder / "train.txt"):
+    with pytest.raises(InputError, match="one of several files"), published_facts(folder / "train.txt"):
         pass
 
 
@@ -130,7 +130,7 @@ def test_a_table_that_cannot_be_asked_about_is_refused(tmp_path) -> None:
             ["subject,position,start,end", "Ann,Envoy,soon,later"],
             "contains no facts: own.csv:2: start 'soon' is no year",
         ),
-        (["subject,position,start,end", "Ann,Envoy,,"], "no fact with a time"),
+        (["subject,position,start,end", "Ann,Envoy,,"], "no facts with times"),
         (["subject,position,start,end", "Ann,Envoy,1990,"], "has times that can be asked about"),
     ):
         with pytest.raises(InputError, match=message):
