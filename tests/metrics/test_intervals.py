@@ -83,7 +83,9 @@ def test_without_the_widening_it_is_scipys_interval_of_a_ratio_over_clusters(mon
     generator = np.random.default_rng(17)
     owners = np.repeat(np.arange(60), generator.integers(sizes[0], sizes[1] + 1, 60))
     values = generator.beta(0.6, 1.8, 60)[owners] + generator.normal(0, 0.05, len(owners))
-    monkeypatch.setattr(bootstrap, "_widened", lambda influences, level: float(stats.norm.ppf(0.5 + level / 2)))
+    monkeypatch.setattr(
+        bootstrap, "_widened_quantile", lambda influences, level: float(stats.norm.ppf(0.5 + level / 2))
+    )
     found = clustered_interval(values, owners, seed=3, level=level, resamples=40_000)
     sums, counts = np.bincount(owners, weights=values), np.bincount(owners).astype(float)
     other = stats.bootstrap(

@@ -123,12 +123,12 @@ def test_a_metric_that_is_none_is_refused():
         assert "\n" not in str(refused.value)
 
     cases = [
-        ("r@0", "r@0: after r@ stands a positive whole number, as in r@5"),
-        ("r@x", "r@x: after r@ stands a positive whole number, as in r@5"),
-        ("r@", "r@: after r@ stands a positive whole number, as in r@5"),
-        ("r@-1", "r@-1: after r@ stands a positive whole number, as in r@5"),
-        ("r@1.5", "r@1.5: after r@ stands a positive whole number, as in r@5"),
-        ("r@²", "r@²: after r@ stands a positive whole number, as in r@5"),
+        ("r@0", "r@0: r@ needs a positive integer, as in r@5"),
+        ("r@x", "r@x: r@ needs a positive integer, as in r@5"),
+        ("r@", "r@: r@ needs a positive integer, as in r@5"),
+        ("r@-1", "r@-1: r@ needs a positive integer, as in r@5"),
+        ("r@1.5", "r@1.5: r@ needs a positive integer, as in r@5"),
+        ("r@²", "r@²: r@ needs a positive integer, as in r@5"),
         ("accurcy", "there is no metric called 'accurcy'; did you mean 'accuracy'?"),
         ("q@5", "there is no metric called 'q@5'; "),
     ]

@@ -120,7 +120,7 @@ def test_ranks_have_their_direction_and_no_adjusted_version():
         assert not metric.share
         with pytest.raises(InputError, match=f"adjusted-{name}: there is no chance level"):
             get_metric(f"adjusted-{name}")
-    with pytest.raises(InputError, match="hit@0: after hit@ stands a positive whole number"):
+    with pytest.raises(InputError, match="hit@0: hit@ needs a positive integer"):
         get_metric("hit@0")
     with pytest.raises(InputError, match="did you mean"):
         get_metric("mrra")

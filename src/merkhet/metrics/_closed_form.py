@@ -1,4 +1,4 @@
-"""Intervals and differences in closed form: for many clusters, and for values that belong to two kinds of clusters."""
+"""Closed-form intervals and differences for many clusters, or for two kinds of clusters."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
 _NAN = float("nan")
-_FEWEST = 4
+_MIN_CLUSTERS = 4
 IntArray = NDArray[np.int64]
 
 
 def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95) -> Interval:
-    r"""Mean of the values with an interval that takes the values of a cluster as one observation.
+    r"""Estimate the mean with an interval that treats a cluster as one observation.
 
-    ``clusters`` are one or two lists of numbers, one a value. The mean is a ratio of sums over clusters, with the
-    variance of :func:`clustered_variance`. Where all values are shares the interval is Wilson's for as many
-    independent trials as would have that variance, which stays between 0 and 1 and leans towards the middle as a
-    bootstrap's does; else it is symmetric:
+    ``clusters`` are one or two arrays with the cluster number of each value. The mean is a ratio of sums over
+    clusters, with the variance of :func:`clustered_variance`. If all values are in [0, 1], the interval is Wilson's for
+    the number of independent trials with that variance, which stays in [0, 1]; otherwise it is symmetric:
 
     .. math:: \left(v + \tfrac{t^2}{2m} \pm t \sqrt{V + \tfrac{t^2}{4m^2}}\right) / \left(1 + \tfrac{t^2}{m}\right),
         \quad m = v (1 - v) / V
@@ -40,12 +39,12 @@ def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95
     """
     if not len(values):
         return Interval(_NAN, _NAN, _NAN)
-    mean, variance, count, freedom = _estimated(values, clusters)
-    if count < _FEWEST:
+    mean, variance, count, degrees = _estimate(values, clusters)
+    if count < _MIN_CLUSTERS:
         return Interval(mean, _NAN, _NAN)
     if np.ptp(values) == 0.0:
         return Interval(mean, *constant_interval(mean, count, level))
-    t = student_quantile(0.5 + level / 2.0, freedom)
+    t = student_quantile(0.5 + level / 2.0, degrees)
     if values.min() < 0.0 or values.max() > 1.0:
         return Interval(mean, mean - t * math.sqrt(variance), mean + t * math.sqrt(variance))
     share = t * t * variance / (mean * (1.0 - mean))
@@ -56,7 +55,7 @@ def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95
 def robust_difference(
     first: FloatArray, second: FloatArray, *clusters: IntArray, level: float = 0.95
 ) -> PairedDifference:
-    """Mean of first - second with a symmetric interval and a two-sided p-value, both from the clustered variance.
+    """Estimate the mean of first - second, with a symmetric interval and a two-sided p from the clustered variance.
 
     p is that of Student's t for the degrees of freedom of
     :func:`merkhet.metrics.bootstrap.effective_degrees_of_freedom`. Without variance, p is that of a sign test over
@@ -64,47 +63,49 @@ def robust_difference(
     difference is the same. With fewer than four clusters there is neither interval nor p (NaN).
     """
     differences = first - second
-    mean, variance, count, freedom = _estimated(differences, clusters)
-    if count < _FEWEST:
+    mean, variance, count, degrees = _estimate(differences, clusters)
+    if count < _MIN_CLUSTERS:
         return PairedDifference(mean, _NAN, _NAN, _NAN)
     if variance == 0.0:
         same = np.ptp(differences) == 0.0
         ends = constant_difference_interval(first, second, count, level) if same else (mean, mean)
         return PairedDifference(mean, *ends, 1.0 if mean == 0.0 else 2.0 ** (1 - min(count, 1000)))
     deviation = math.sqrt(variance)
-    reach = student_quantile(0.5 + level / 2.0, freedom) * deviation
-    return PairedDifference(mean, mean - reach, mean + reach, student_p_value(mean / deviation, freedom))
+    reach = student_quantile(0.5 + level / 2.0, degrees) * deviation
+    return PairedDifference(mean, mean - reach, mean + reach, student_p_value(mean / deviation, degrees))
 
 
 def clustered_variance(values: FloatArray, *clusters: IntArray, centre: float | None = None) -> float:
-    r"""Variance of the mean of values that are drawn by clusters.
+    r"""Return the variance of the mean of clustered values.
 
-    For clusters of one kind it is that of the ratio estimator, over clusters c with the sums of what their values
-    are above the mean (or above a ``centre`` that a hypothesis gives),
+    For one kind of clusters it is that of the ratio estimator, over the sums of deviations from the mean (or from the
+    ``centre`` of a hypothesis) in each cluster c,
 
     .. math:: V = \frac{G}{G - 1} \frac{1}{n^2} \sum_c \Big(\sum_{i \in c} (v_i - \bar v)\Big)^2
 
-    For clusters of two kinds (statements of one fact, statements of one prompt) the two are added and that of single
-    values is taken away, which both count (Cameron, Gelbach and Miller 2011, for values of which no two share both
-    clusters); never less than the greater of the two. NaN with fewer than two clusters.
+    For two kinds of clusters (statements of one fact, statements of one prompt) the two variances are added and that
+    of single values, which both contain, is subtracted (Cameron, Gelbach and Miller 2011, for values of which no two
+    share both clusters); never less than the greater of the two. NaN with fewer than two clusters.
     """
-    return _estimated(values, clusters, centre)[1]
+    return _estimate(values, clusters, centre)[1]
 
 
-def _estimated(
+def _estimate(
     values: FloatArray, clusters: tuple[IntArray, ...], centre: float | None = None
 ) -> tuple[float, float, int, float]:
-    """The mean, its variance, the number of clusters and the degrees of freedom: of the kind that has fewer."""
+    """Return the mean, its variance, and the number of clusters and degrees of freedom of the kind with fewer."""
     mean = float(values.mean()) if len(values) else _NAN
-    counts = [int(np.count_nonzero(np.bincount(own))) for own in clusters]
+    counts = [int(np.count_nonzero(np.bincount(numbers))) for numbers in clusters]
     if not counts or min(counts) < 2:
         return mean, _NAN, min(counts, default=0), _NAN
-    above = values - (mean if centre is None else centre)
-    sums = [np.bincount(own, weights=above)[np.bincount(own) > 0].astype(np.float64) for own in clusters]
-    found = [_spread(own, len(values)) for own in sums]
-    crossed = sum(found) - (len(found) - 1) * _spread(above, len(values))
-    return mean, max(crossed, *found), min(counts), min(map(effective_degrees_of_freedom, sums))
+    deviations = values - (mean if centre is None else centre)
+    sums = [
+        np.bincount(numbers, weights=deviations)[np.bincount(numbers) > 0].astype(np.float64) for numbers in clusters
+    ]
+    variances = [_variance(cluster_sums, len(values)) for cluster_sums in sums]
+    crossed = sum(variances) - (len(variances) - 1) * _variance(deviations, len(values))
+    return mean, max(crossed, *variances), min(counts), min(map(effective_degrees_of_freedom, sums))
 
 
-def _spread(sums: FloatArray, size: int) -> float:
+def _variance(sums: FloatArray, size: int) -> float:
     return float(np.square(sums).sum()) * len(sums) / (len(sums) - 1) / size**2

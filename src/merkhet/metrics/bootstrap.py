@@ -1,4 +1,4 @@
-"""Intervals by resampling whole clusters (facts), and paired comparisons that respect them."""
+"""Cluster bootstrap intervals and paired permutation tests."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.t_distribution import student_quantile
 
 _NORMAL = NormalDist()
-_CELLS_AT_ONCE = 4_000_000
+_MAX_CELLS = 4_000_000
 _MANY_CLUSTERS = 5_000
-"""More clusters than this are drawn by kind where many are alike: so many of each, not one after another."""
+"""Above this number, equal clusters are drawn together, by a multinomial."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,11 @@ class Interval:
 def clustered_interval(
     values: FloatArray, clusters: NDArray[np.generic], *, seed: int, level: float = 0.95, resamples: int = 2000
 ) -> Interval:
-    r"""Mean of the values with a BCa bootstrap interval that resamples clusters, not values.
+    r"""Estimate the mean with a BCa bootstrap interval that resamples clusters, not values.
 
-    Questions about one fact stand and fall together, so they are drawn together. Bias correction and acceleration
-    follow Efron (1987); the acceleration comes from leaving out one cluster at a time. The normal quantiles in them
-    are widened as Hesterberg (2015) widens those of percentile intervals, for a bootstrap of G clusters varies by too
-    little and does not know that it only estimates a variance,
+    Answers to questions about one fact are correlated, so they are drawn together. Bias correction and acceleration
+    follow Efron (1987), with the acceleration from the cluster jackknife. The normal quantiles are widened as by
+    Hesterberg (2015), because a bootstrap of G clusters underestimates the variance,
 
     .. math:: z_{1 - \alpha/2} \to \sqrt{G / (G - 1)} \; t_{1 - \alpha/2, f}
 
@@ -65,12 +64,11 @@ def averaged_interval(
     level: float = 0.95,
     resamples: int = 2000,
 ) -> Interval:
-    r"""The unweighted mean over classes of the mean within each class, with a BCa interval that resamples clusters.
+    r"""Estimate the unweighted mean of class means, with a BCa interval that resamples clusters.
 
     .. math:: \tfrac{1}{K} \sum_k \tfrac{1}{n_k} \sum_{i \in k} v_i
 
-    A class that a resample misses has no part in it. Levels are as in :func:`clustered_interval`, which this is with
-    one class.
+    A class without values in a resample is skipped. With one class this is :func:`clustered_interval`.
     """
     _, kind = np.unique(classes, return_inverse=True)
     if not len(values) or kind.max() == 0:
@@ -79,7 +77,7 @@ def averaged_interval(
     shape = int(cluster.max()) + 1, int(kind.max()) + 1
     cells = cluster * shape[1] + kind
     sums, counts = (
-        np.bincount(cells, own, shape[0] * shape[1]).reshape(shape) for own in (values, np.ones(len(cells)))
+        np.bincount(cells, weights, shape[0] * shape[1]).reshape(shape) for weights in (values, np.ones(len(cells)))
     )
     mean = float(_mean_of_means(sums.sum(axis=0), counts.sum(axis=0)))
     if shape[0] < 2:
@@ -94,32 +92,32 @@ def averaged_interval(
 
 
 def _mean_of_means(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """The mean over the classes (the last axis) that have values of the means of their values."""
-    there = counts > 0
-    within = np.divide(sums, counts, out=np.zeros_like(sums), where=there)
-    means: FloatArray = within.sum(axis=-1) / there.sum(axis=-1)
+    """Average the class means (last axis) over the classes that have values."""
+    has_values = counts > 0
+    within = np.divide(sums, counts, out=np.zeros_like(sums), where=has_values)
+    means: FloatArray = within.sum(axis=-1) / has_values.sum(axis=-1)
     return means
 
 
 def class_weights(classes: NDArray[np.generic]) -> FloatArray:
-    """A weight for each value such that the mean of the weighted values is the mean over classes of their means."""
+    """Return weights such that the mean of the weighted values is the mean of the class means."""
     _, kind, counts = np.unique(classes, return_inverse=True, return_counts=True)
     weights: FloatArray = len(kind) / (len(counts) * counts[kind])
     return weights
 
 
 def resampled_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray:
-    """Column sums of as many rows as there are, drawn with replacement.
+    """Return column sums of bootstrap resamples of the rows.
 
-    Where a great many rows are of few kinds, how often each kind is drawn is drawn at once, which is multinomial.
+    Where very many rows have few distinct values, their frequencies are drawn from a multinomial.
     """
-    by_kind = _drawn_by_kind(columns, seed=seed, resamples=resamples)
-    if by_kind is not None:
-        return by_kind
+    sums = _resample_distinct(columns, seed=seed, resamples=resamples)
+    if sums is not None:
+        return sums
     generator = np.random.default_rng(seed)
     size = len(columns)
     parts: list[FloatArray] = []
-    step = max(1, _CELLS_AT_ONCE // size)
+    step = max(1, _MAX_CELLS // size)
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
         drawn = generator.integers(0, size, size=(rows, size)) + size * np.arange(rows)[:, None]
@@ -128,17 +126,17 @@ def resampled_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatAr
     return np.concatenate(parts)
 
 
-def _drawn_by_kind(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray | None:
-    kinds = _kinds(columns)
-    if kinds is None:
+def _resample_distinct(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray | None:
+    distinct = _distinct_rows(columns)
+    if distinct is None:
         return None
-    alike, counts = kinds
+    rows, counts = distinct
     times = np.random.default_rng(seed).multinomial(len(columns), counts / len(columns), size=resamples)
-    return times.astype(np.float64) @ alike
+    return times.astype(np.float64) @ rows
 
 
-def _kinds(columns: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """The distinct rows and how many there are of each; None where rows are few, or mostly unlike."""
+def _distinct_rows(columns: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
+    """Return the distinct rows and their counts; None where rows are few or mostly distinct."""
     if len(columns) <= _MANY_CLUSTERS:
         return None
     ordered = columns[np.lexsort(columns.T)]
@@ -150,24 +148,24 @@ def _kinds(columns: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
 
 
 def cluster_sums(values: FloatArray, clusters: NDArray[np.generic]) -> tuple[FloatArray, FloatArray]:
-    """Sum and number of the values of each cluster, clusters in sorted order."""
+    """Return the sum and the number of the values of each cluster, in the order of cluster ids."""
     _, index = np.unique(clusters, return_inverse=True)
     sums: FloatArray = np.bincount(index, weights=values).astype(np.float64)
     return sums, np.bincount(index).astype(np.float64)
 
 
 def resampled_means(sums: FloatArray, counts: FloatArray, *, seed: int, resamples: int) -> FloatArray:
-    """Means of the values of as many clusters, drawn with replacement; many alike as in :func:`resampled_sums`."""
-    drawn = _drawn_by_kind(np.stack([sums, counts], axis=1), seed=seed, resamples=resamples)
+    """Return means of bootstrap resamples of the clusters; see :func:`resampled_sums`."""
+    drawn = _resample_distinct(np.stack([sums, counts], axis=1), seed=seed, resamples=resamples)
     if drawn is not None:
         return drawn[:, 0] / drawn[:, 1]
     generator = np.random.default_rng(seed)
     means = np.empty(resamples)
-    step = max(1, _CELLS_AT_ONCE // len(sums))
+    step = max(1, _MAX_CELLS // len(sums))
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        places = generator.integers(0, len(sums), size=(rows, len(sums)))
-        means[start : start + rows] = sums[places].sum(axis=1) / counts[places].sum(axis=1)
+        indices = generator.integers(0, len(sums), size=(rows, len(sums)))
+        means[start : start + rows] = sums[indices].sum(axis=1) / counts[indices].sum(axis=1)
     return means
 
 
@@ -177,23 +175,22 @@ def _leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def effective_degrees_of_freedom(influences: FloatArray) -> float:
-    r"""Degrees of freedom of a variance that is estimated from one number a cluster, by how unlike the numbers are.
+    r"""Return the effective degrees of freedom of a variance that is estimated from one number per cluster.
 
     .. math:: f = \min\left(G - 1, \tfrac{2 G}{\kappa - 1}\right), \quad
         \kappa = G \sum_c u_c^4 / \Big(\sum_c u_c^2\Big)^2
 
-    with the influence u of each of G clusters on the mean. A variance of numbers that are alike (κ = 3 for normal
-    ones, 1 for equal ones) has G - 1; where a few clusters make all of it, as the few wrong ones of a model that is
-    nearly always right, it has about two for each of these. This is Satterthwaite's matching of two moments, with the
-    spread of the clusters' own squares (Pan and Wall 2002). Never below 1.
+    with the influence u of each of G clusters on the mean. Similar influences (κ = 3 for normal ones, 1 for equal
+    ones) give G - 1. Where a few clusters make up the variance, such as the few errors of a nearly perfect model, each
+    adds about two. This is Satterthwaite's moment matching with empirical squares (Pan and Wall 2002). Never below 1.
     """
     count = len(influences)
     greatest = float(np.max(np.abs(influences)))
     if not greatest > 0.0:
         return max(1.0, count - 1.0)
     squares = np.square(influences / greatest)
-    beyond = count * float(np.square(squares).sum()) / float(squares.sum()) ** 2 - 1.0
-    return max(1.0, min(count - 1.0, 2.0 * count / beyond if beyond > 0 else count))
+    excess = count * float(np.square(squares).sum()) / float(squares.sum()) ** 2 - 1.0
+    return max(1.0, min(count - 1.0, 2.0 * count / excess if excess > 0 else count))
 
 
 def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: float) -> tuple[float, float]:
@@ -204,7 +201,7 @@ def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: flo
     influences = left_out.mean() - left_out
     spread = float(np.sum(influences**2))
     acceleration = float(np.sum(influences**3)) / (6.0 * spread**1.5) if spread > 0 else 0.0
-    reach = _widened(influences, level)
+    reach = _widened_quantile(influences, level)
 
     def adjusted(quantile: float) -> float:
         z = bias + quantile
@@ -214,15 +211,15 @@ def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: flo
     return adjusted(-reach), adjusted(reach)
 
 
-def _widened(influences: FloatArray, level: float) -> float:
-    """The normal quantile of the level, widened for what is not known of few clusters."""
+def _widened_quantile(influences: FloatArray, level: float) -> float:
+    """Return the quantile of the level, widened for few clusters."""
     count = len(influences)
     quantile = student_quantile(0.5 + level / 2.0, effective_degrees_of_freedom(influences))
     return math.sqrt(count / (count - 1.0)) * quantile
 
 
 def constant_interval(value: float, clusters: int, level: float) -> tuple[float, float]:
-    """The exact binomial interval where all of so many clusters are right, or all wrong; else the value itself."""
+    """Return the exact binomial interval if all clusters are right or all wrong; otherwise the value itself."""
     bound = ((1.0 - level) / 2.0) ** (1.0 / clusters)
     if value >= 1.0:
         return bound, 1.0
@@ -233,7 +230,7 @@ def constant_interval(value: float, clusters: int, level: float) -> tuple[float,
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """How far one model is ahead of another on the same questions."""
+    """The difference of two models on the same questions, with its interval and p-value."""
 
     difference: float
     low: float
@@ -252,15 +249,14 @@ def paired_difference(
     resamples: int = 2000,
     flips: int = 10_000,
 ) -> PairedDifference:
-    """Mean of first - second, weighted if wanted, with an interval over clusters and a two-sided permutation p-value.
+    """Estimate the (weighted) mean of first - second, with a clustered interval and a two-sided permutation p-value.
 
     The interval is a percentile interval of resampled clusters at levels widened as in :func:`clustered_interval`:
-    differences of two models are nearly symmetric, and what their skewness seems to be is mostly noise where few facts
-    make a difference, so it is not corrected for. Where all differences are equal it is that of
-    :func:`constant_difference_interval`.
+    differences of two models are nearly symmetric, so skewness, which is mostly noise, is not corrected for. Where all
+    differences are equal it is that of :func:`constant_difference_interval`.
 
-    Under the null hypothesis the models may be exchanged within a cluster, so a cluster's sum of differences keeps or
-    changes its sign at random; p = (1 + flips at least as far from 0) / (1 + flips).
+    Under the null hypothesis the models are exchangeable within a cluster, so the sign of each cluster's sum of
+    differences is random; p = (1 + flips at least as far from 0) / (1 + flips).
     """
     differences = first - second
     sums, counts = cluster_sums(differences if weights is None else weights * differences, clusters)
@@ -270,23 +266,23 @@ def paired_difference(
         low, high = constant_difference_interval(first, second, len(sums), level)
     elif len(sums) > 1:
         means = resampled_means(sums, counts, seed=seed, resamples=resamples)
-        tail = _NORMAL.cdf(-_widened(sums - mean * counts, level))
+        tail = _NORMAL.cdf(-_widened_quantile(sums - mean * counts, level))
         low, high = (float(end) for end in np.quantile(means, (tail, 1.0 - tail)))
-    return PairedDifference(mean, low, high, _flipped(sums, seed=seed, flips=flips))
+    return PairedDifference(mean, low, high, _sign_flip_p_value(sums, seed=seed, flips=flips))
 
 
-def _flipped(sums: FloatArray, *, seed: int, flips: int) -> float:
-    """The p of a sum among those with signs at random; of a great many clusters of few sizes, by how many of each."""
+def _sign_flip_p_value(sums: FloatArray, *, seed: int, flips: int) -> float:
+    """Return the p-value of a sum under random sign flips; equal sums are flipped together by a binomial."""
     observed = abs(sums.sum()) - 1e-12 * np.abs(sums).sum()
     generator = np.random.default_rng([seed, 1])
-    kinds = _kinds(np.abs(sums)[:, None])
-    if kinds is not None:
-        alike, counts = kinds
-        ahead = generator.binomial(counts, 0.5, size=(flips, len(counts)))
-        extreme = int(np.sum(np.abs((2.0 * ahead - counts) @ alike[:, 0]) >= observed))
+    distinct = _distinct_rows(np.abs(sums)[:, None])
+    if distinct is not None:
+        magnitudes, counts = distinct
+        positive = generator.binomial(counts, 0.5, size=(flips, len(counts)))
+        extreme = int(np.sum(np.abs((2.0 * positive - counts) @ magnitudes[:, 0]) >= observed))
         return (1 + extreme) / (1 + flips)
     extreme = 0
-    step = max(1, _CELLS_AT_ONCE // len(sums))
+    step = max(1, _MAX_CELLS // len(sums))
     for start in range(0, flips, step):
         rows = min(step, flips - start)
         signs = generator.integers(0, 2, size=(rows, len(sums)), dtype=np.int8) * 2 - 1
@@ -297,16 +293,16 @@ def _flipped(sums: FloatArray, *, seed: int, flips: int) -> float:
 def constant_difference_interval(
     first: FloatArray, second: FloatArray, clusters: int, level: float
 ) -> tuple[float, float]:
-    r"""The interval of a difference that is the same for every question, so that nothing varies.
+    r"""Return the interval of a difference that is the same for every question.
 
     Two models that agree everywhere may still differ in facts that were not asked: in less than a share
-    :math:`b = 1 - (\alpha/2)^{1/G}` of them, by the exact binomial interval of none in G. Of values that are shares
-    the difference is then within b of 0; where one model is always right and the other never, it is at least 1 - b.
-    Else there is nothing to go by, and the interval is the difference itself.
+    :math:`b = 1 - (\alpha/2)^{1/G}` of them, by the exact binomial interval of none in G. For values in [0, 1] the
+    difference is then within b of 0; where one model is always right and the other never, it is at least 1 - b.
+    Otherwise the interval is the difference itself.
     """
     value = float(first[0] - second[0])
     shares = min(first.min(), second.min()) >= 0.0 and max(first.max(), second.max()) <= 1.0
     if not shares or value not in (-1.0, 0.0, 1.0):
         return value, value
-    beyond = constant_interval(0.0, clusters, level)[1]
-    return max(-1.0, value - beyond), min(1.0, value + beyond)
+    bound = constant_interval(0.0, clusters, level)[1]
+    return max(-1.0, value - bound), min(1.0, value + bound)

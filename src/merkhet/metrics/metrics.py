@@ -1,6 +1,6 @@
-"""Metrics: one value a question, with the value that guessing would have.
+"""Metrics and their chance levels, per question.
 
-Every metric is a pure function of :class:`Responses` that returns an array with one entry a question. Its mean is
+Every metric is a pure function of :class:`Responses` that returns an array with one entry per question. Its mean is
 the score. A metric with a parameter is named with an ``@``: ``r@5``.
 """
 
@@ -20,78 +20,79 @@ from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, sa
 
 
 class MetricNotApplicableError(MerkhetError):
-    """A metric asked for what answers do not have: ranks where they were written, words where they were judged."""
+    """A metric needs what the answers lack: ranks of written answers, words of judged ones."""
 
 
 Prediction = str | tuple[str, ...]
-"""An answer, or several answers of which the best counts."""
+"""A predicted text, or several of which the best counts."""
 
 
 @dataclass(frozen=True)
 class Responses:
-    """What a model gave for some questions, and what would have been right: all lists have one entry a question.
+    """A model's responses and the gold answers; every sequence has one entry per question.
 
-    ``top`` holds the candidates with the best score: one, or several if they are tied; or what was written, all of it
-    in a tuple where there are several answers, of which the best counts. ``candidates`` are all that could have been
-    given, ``answers`` the right ones, ``gold_ranks`` and ``gold_ties`` the expected ranks of the right answers among
-    the candidates and the sizes of their tie groups. ``targets`` says which of the right answers (by its place in
-    gold_ranks) is the one that was left out of the sentence; None if none of them is. ``among`` says how many things
-    were ranked where that is not the number of candidates. Where an answer was written there are no ranks, and whatever
-    is worked out from them raises NoRanksError: a metric that reads it has no score for such answers. ``outcomes`` say
-    what replies came to, where a model was talked to.
+    Written answers have no ranks: a property that needs them raises MetricNotApplicableError, and a metric that reads
+    it has no score for such answers.
     """
 
     top: Sequence[Sequence[Prediction]]
+    """Candidates tied for the best score; or what was written, several answers as one tuple."""
     answers: Sequence[Sequence[str]]
+    """Right answers."""
     candidates: Sequence[Sequence[str]]
     gold_ranks: Sequence[Sequence[float]]
+    """Expected ranks of the right answers among the candidates."""
     gold_ties: Sequence[Sequence[int]]
+    """Sizes of the tie groups of the right answers."""
     targets: Sequence[int | None] = ()
+    """Index in ``gold_ranks`` of the masked answer; None if it is not among them."""
     among: Sequence[int | None] = ()
+    """Number of ranked items, where that is not the number of candidates."""
     outcomes: Sequence[str | None] = ()
+    """Outcome of a chat model's reply: answered, no answer, refused."""
 
     @cached_property
     def words(self) -> Sequence[Sequence[Prediction]]:
-        """What stands first, in words; where a model only judged there are none."""
+        """The top predictions as text."""
         outcomes = self.outcomes or [None] * len(self.top)
         if any(outcome == "answered" and not len(texts) for outcome, texts in zip(outcomes, self.top, strict=True)):
-            raise MetricNotApplicableError("answers that were judged have no words")
+            raise MetricNotApplicableError("judged answers have no words")
         return self.top
 
     @cached_property
     def ranks(self) -> Sequence[Sequence[float]]:
-        """The expected ranks of each question's right answers, at least one a question."""
+        """The expected ranks of each question's right answers, at least one per question."""
         if not all(len(ranks) for ranks in self.gold_ranks):
-            raise MetricNotApplicableError("answers that were written have no ranks")
+            raise MetricNotApplicableError("written answers have no ranks")
         return self.gold_ranks
 
     @cached_property
     def best(self) -> BestGold:
-        """Where the best right answers stand."""
+        """Tie group of the best right answer."""
         return best_gold([list(r) for r in self.ranks], [list(t) for t in self.gold_ties])
 
     @cached_property
     def target(self) -> BestGold:
-        """Where the very answer that was left out stands; the best right answer where it is not told."""
+        """Tie group of the masked answer; of the best right answer where the masked one is unknown."""
         if not len(self.targets):
             return self.best
         chosen = [
-            ([ranks[place]], [ties[place]]) if place is not None else (list(ranks), list(ties))
-            for ranks, ties, place in zip(self.ranks, self.gold_ties, self.targets, strict=True)
+            ([ranks[index]], [ties[index]]) if index is not None else (list(ranks), list(ties))
+            for ranks, ties, index in zip(self.ranks, self.gold_ties, self.targets, strict=True)
         ]
         return best_gold([ranks for ranks, _ in chosen], [ties for _, ties in chosen])
 
     @cached_property
     def candidate_counts(self) -> FloatArray:
-        """How many candidates each question had."""
+        """Number of candidates of each question."""
         counts = [len(candidates) for candidates in self.candidates]
         if len(self.among):
-            counts = [own or count for own, count in zip(self.among, counts, strict=True)]
+            counts = [ranked or count for ranked, count in zip(self.among, counts, strict=True)]
         return np.array(counts, dtype=np.float64)
 
     @cached_property
     def gold_counts(self) -> FloatArray:
-        """How many of them were right."""
+        """Number of right candidates of each question."""
         return np.array([len(ranks) for ranks in self.ranks], dtype=np.float64)
 
 
@@ -100,21 +101,21 @@ MetricFunction = Callable[[Responses], FloatArray]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: its values, what guessing would give, and a line for the list of metrics.
-
-    ``share`` says that it lies between 0 and 1 and is shown in percent; ``higher_is_better`` is false for ranks.
-    """
+    """A metric with its chance level."""
 
     name: str
     values: MetricFunction
     chance: MetricFunction | None
+    """Expected value of a random order of the candidates."""
     about: str
+    """One-line description."""
     share: bool = True
+    """Whether it lies in [0, 1] and is shown in percent."""
     higher_is_better: bool = True
 
 
 def recall_at(responses: Responses, k: int) -> FloatArray:
-    r"""Whether the best right answer is among the first k candidates, in expectation over ties.
+    r"""R@k: whether the best right answer is among the first k candidates, in expectation over ties.
 
     .. math:: \mathrm{R@}k = \tfrac{1}{n} \sum_i P(\min_{g \in G_i} r_i(g) \le k)
 
@@ -125,12 +126,12 @@ def recall_at(responses: Responses, k: int) -> FloatArray:
 
 def recall_at_chance(responses: Responses, k: int) -> FloatArray:
     """R@k of a random order of the candidates."""
-    places = np.minimum(float(k), responses.candidate_counts)
-    return 1.0 - miss_probability(responses.candidate_counts, responses.gold_counts, places)
+    draws = np.minimum(float(k), responses.candidate_counts)
+    return 1.0 - miss_probability(responses.candidate_counts, responses.gold_counts, draws)
 
 
 def strict_accuracy(responses: Responses) -> FloatArray:
-    """Whether a right answer stands first and nothing else with it: a tie is wrong. In [0, 1], higher is better."""
+    """Strict accuracy: whether a right answer alone is first; a tie is wrong. In [0, 1], higher is better."""
     first = [
         any(rank == 1.0 and tie == 1 for rank, tie in zip(ranks, ties, strict=True))
         for ranks, ties in zip(responses.ranks, responses.gold_ties, strict=True)
@@ -139,7 +140,7 @@ def strict_accuracy(responses: Responses) -> FloatArray:
 
 
 def strict_accuracy_chance(responses: Responses) -> FloatArray:
-    """The same of a random order, in which there are no ties."""
+    """Strict accuracy of a random order, which has no ties."""
     return responses.gold_counts / responses.candidate_counts
 
 
@@ -160,20 +161,20 @@ def reciprocal_rank_chance(responses: Responses) -> FloatArray:
     for i, pair in enumerate(zip(responses.candidate_counts, responses.gold_counts, strict=True)):
         if pair not in known:
             total, golds = pair
-            places = np.arange(1.0, total + 1.0)
-            beyond = miss_probability(np.full_like(places, total), np.full_like(places, golds), places)
-            at = np.concatenate([[1.0], beyond[:-1]]) - beyond
-            known[pair] = float(np.sum(at / places))
+            ranks = np.arange(1.0, total + 1.0)
+            misses = miss_probability(np.full_like(ranks, total), np.full_like(ranks, golds), ranks)
+            probabilities = np.concatenate([[1.0], misses[:-1]]) - misses
+            known[pair] = float(np.sum(probabilities / ranks))
         values[i] = known[pair]
     return values
 
 
 def mean_reciprocal_rank_of_all(responses: Responses) -> FloatArray:
-    r"""One over the mean rank of all right answers of a question: they must all stand high.
+    r"""One over the mean rank of all right answers of a question: all must rank high.
 
     .. math:: \mathrm{MRR_a} = \tfrac{1}{n} \sum_i \left( \tfrac{1}{|G_i|} \sum_{g \in G_i} r_i(g) \right)^{-1}
 
-    In (0, 1], higher is better; 2 / (g + 1) if g right answers stand first. By chance: 2 / (m + 1).
+    In (0, 1], higher is better; 2 / (g + 1) if g right answers rank first. By chance: 2 / (m + 1).
     """
     return np.array([1.0 / (sum(ranks) / len(ranks)) for ranks in responses.ranks])
 
@@ -184,7 +185,7 @@ def mean_reciprocal_rank_of_all_chance(responses: Responses) -> FloatArray:
 
 
 def hit_at(responses: Responses, k: int) -> FloatArray:
-    r"""Whether the very answer that was left out is among the first k candidates, in expectation over ties.
+    r"""Hit@k: whether the masked answer is among the first k candidates, in expectation over ties.
 
     .. math:: \mathrm{Hit@}k = \tfrac{1}{n} \sum_i P(r_i(t_i) \le k)
 
@@ -224,37 +225,37 @@ def pessimistic_rank(responses: Responses) -> FloatArray:
 
 
 def rank_index(responses: Responses) -> FloatArray:
-    r"""The rank of the best right answer against that of guessing.
+    r"""The rank of the best right answer, adjusted for chance.
 
     .. math:: 1 - \tfrac{r - 1}{E[r] - 1}
 
-    1 is the first place, 0 is what guessing gives, below 0 is worse than guessing; higher is better. A question whose
+    1 is the first rank, 0 is chance, below 0 is worse than chance; higher is better. A question whose
     candidates are all right counts as 1.
     """
-    beyond = rank_of_best_chance(responses) - 1.0
-    return np.where(beyond > 0, 1.0 - (responses.best.rank - 1.0) / np.where(beyond > 0, beyond, 1.0), 1.0)
+    expected = rank_of_best_chance(responses) - 1.0
+    return np.where(expected > 0, 1.0 - (responses.best.rank - 1.0) / np.where(expected > 0, expected, 1.0), 1.0)
 
 
 def adjust_for_chance(metric: Metric) -> Metric:
-    r"""A metric against guessing: 1 is perfect, 0 is what guessing gives, below 0 is worse.
+    r"""Adjust a metric for chance: 1 is perfect, 0 is chance, below 0 is worse than chance.
 
     .. math:: \tfrac{v_i - c_i}{1 - c_i}
 
-    for each question's value v and chance c; a question that guessing always gets right counts as its value.
+    for each question's value v and chance c; a question with chance 1 keeps its value.
     """
     if metric.chance is None or not metric.share:
-        raise InputError(f"adjusted-{metric.name}: there is no chance level that it could be adjusted by")
+        raise InputError(f"adjusted-{metric.name}: there is no chance level to adjust by")
     chance = metric.chance
 
     def values(responses: Responses) -> FloatArray:
-        found, guessed = metric.values(responses), chance(responses)
-        room = 1.0 - guessed
-        return np.where(room > 1e-12, (found - guessed) / np.where(room > 1e-12, room, 1.0), found)
+        raw, expected = metric.values(responses), chance(responses)
+        room = 1.0 - expected
+        return np.where(room > 1e-12, (raw - expected) / np.where(room > 1e-12, room, 1.0), raw)
 
-    def nothing(responses: Responses) -> FloatArray:
+    def zeros(responses: Responses) -> FloatArray:
         return np.zeros(len(responses.gold_ranks))
 
-    return Metric(f"adjusted-{metric.name}", values, nothing, f"{metric.about}, less chance")
+    return Metric(f"adjusted-{metric.name}", values, zeros, f"{metric.about}, less chance")
 
 
 def f1(responses: Responses) -> FloatArray:
@@ -278,20 +279,20 @@ def exact_chance(responses: Responses) -> FloatArray:
 
 
 def outcome_share(responses: Responses, outcome: str) -> FloatArray:
-    """Whether a reply came to this; NoRanksError where nobody was talked to. In [0, 1]."""
+    """Whether a reply has this outcome; MetricNotApplicableError for models that do not chat. In [0, 1]."""
     if not any(responses.outcomes):
-        raise MetricNotApplicableError("no model was talked to")
-    return np.array([float(own == outcome) for own in responses.outcomes])
+        raise MetricNotApplicableError("only replies of chat models have outcomes")
+    return np.array([float(reply == outcome) for reply in responses.outcomes])
 
 
 def _agreement(
     measure: Callable[[Prediction, Sequence[str]], float],
-    given: Sequence[Sequence[Prediction]],
-    right: Sequence[Sequence[str]],
+    predictions: Sequence[Sequence[Prediction]],
+    golds: Sequence[Sequence[str]],
 ) -> FloatArray:
     known: dict[tuple[Prediction, tuple[str, ...]], float] = {}
-    values = np.empty(len(given))
-    for i, (texts, answers) in enumerate(zip(given, right, strict=True)):
+    values = np.empty(len(predictions))
+    for i, (texts, answers) in enumerate(zip(predictions, golds, strict=True)):
         key = tuple(answers)
         for text in texts:
             if (text, key) not in known:
@@ -300,14 +301,14 @@ def _agreement(
     return values
 
 
-def _whole(name: str, k: str) -> int:
+def _parse_k(name: str, k: str) -> int:
     if not k.isdecimal() or int(k) < 1:
-        raise InputError(f"{name}@{k}: after {name}@ stands a positive whole number, as in {name}@5")
+        raise InputError(f"{name}@{k}: {name}@ needs a positive integer, as in {name}@5")
     return int(k)
 
 
 def _make_recall(name: str, k: str) -> Metric:
-    count = _whole(name, k)
+    count = _parse_k(name, k)
     return Metric(
         f"{name}@{count}",
         partial(recall_at, k=count),
@@ -317,23 +318,23 @@ def _make_recall(name: str, k: str) -> Metric:
 
 
 def make_recall(k: str) -> Metric:
-    """R@k for a k given as text; refuses what is not a positive whole number."""
+    """Make R@k from the text of k; refuse anything but a positive integer."""
     return _make_recall("r", k)
 
 
 def make_precision(k: str) -> Metric:
-    """P@k as LAMA and ChnEval call it: a right answer among the first k, the same as R@k."""
+    """Make P@k, as LAMA and ChnEval call R@k."""
     return _make_recall("p", k)
 
 
 def make_accuracy(k: str) -> Metric:
-    """Acc@k as LAMA-TK calls it: a right answer among the first k, the same as R@k."""
+    """Make Acc@k, as LAMA-TK calls R@k."""
     return _make_recall("acc", k)
 
 
 def make_hit(k: str) -> Metric:
-    """Hit@k for a k given as text: the very answer that was left out is among the first k."""
-    count = _whole("hit", k)
+    """Make Hit@k from the text of k."""
+    count = _parse_k("hit", k)
     about = f"the answer that was left out among the first {count}"
     return Metric(f"hit@{count}", partial(hit_at, k=count), partial(hit_at_chance, k=count), about)
 
@@ -374,7 +375,7 @@ EXACT = Metric("exact", exact, exact_chance, "the top candidate equals a right a
 
 
 def as_metric(name: str, part: Any) -> Metric:
-    """A metric from what a registry holds: a Metric, or a plain function of Responses (then without chance)."""
+    """Return a registered part as a metric: a Metric, or a function of Responses (with its attribute ``chance``)."""
     if isinstance(part, Metric):
         return part
     if callable(part):
@@ -384,7 +385,7 @@ def as_metric(name: str, part: Any) -> Metric:
 
 
 def is_metric(name: str) -> bool:
-    """Whether a metric of this name is known here (one from a loose file is not)."""
+    """Tell whether a metric is known by this name; one from a loose file is not."""
     try:
         get_metric(name)
     except InputError:
@@ -393,7 +394,7 @@ def is_metric(name: str) -> bool:
 
 
 def get_metric(name: str, folder: Path | None = None) -> Metric:
-    """The metric called so: ``accuracy``, ``r@5``, one that was added, or ``file.py:function``."""
+    """Return a metric by name: ``accuracy``, ``r@5``, a registered one, or ``file.py:function``."""
     from merkhet.metrics import METRICS
 
     if name.startswith("adjusted-"):

@@ -16,67 +16,74 @@ _NAN = float("nan")
 
 @dataclass(frozen=True)
 class PairedDetails:
-    """What else is said of two models on the same questions; None where there is no such number.
-
-    ``mcnemar`` and ``odds`` are for answers that are right or wrong; ``facts`` is the number of clusters of the first
-    kind.
-    """
+    """Further statistics of two models on the same questions; None where a statistic is undefined."""
 
     facts: int
+    """Number of clusters of the first kind."""
     mcnemar: float | None = None
+    """P-value of McNemar's test, for values of 0 and 1."""
     effect: float | None = None
+    """Cohen's d of the paired values."""
     odds: float | None = None
+    """Odds ratio of the discordant pairs, for values of 0 and 1."""
     detectable: float | None = None
+    """Smallest difference that the test detects with a power of 80%."""
 
 
 def paired_details(
     first: FloatArray, second: FloatArray, *clusters: IntArray, weights: FloatArray | None = None
 ) -> PairedDetails:
-    """All of this for two lists of values, one a question, and the numbers of the clusters that each belongs to.
+    """Compute all statistics of two models.
 
-    ``weights`` make the difference a mean over classes. With fewer than two clusters there is only their number, and
-    a share of more than 1 is not detectable.
+    Args:
+        first: Values of the first model, one per question.
+        second: Values of the second model.
+        clusters: Cluster numbers of the questions, of one or two kinds.
+        weights: Weights that make the difference a mean over classes.
+
+    Returns:
+        With fewer than two clusters, only their number.
     """
-    counts = [len(np.unique(own)) for own in clusters]
+    counts = [len(np.unique(numbers)) for numbers in clusters]
     if min(counts) < 2:
         return PairedDetails(counts[0])
-    together = np.concatenate([first, second])
-    right_or_wrong = bool(np.isin(together, (0.0, 1.0)).all())
-    shares = bool(together.min() >= 0.0 and together.max() <= 1.0)
+    values = np.concatenate([first, second])
+    right_or_wrong = bool(np.isin(values, (0.0, 1.0)).all())
+    shares = bool(values.min() >= 0.0 and values.max() <= 1.0)
     differences = first - second if weights is None else weights * (first - second)
-    found = detectable_difference(
+    detectable = detectable_difference(
         cluster_deviation(differences, *clusters), min(counts), step=_step(differences, *clusters, shares=shares)
     )
     return PairedDetails(
         counts[0],
-        mcnemar=_known(mcnemar_test(first, second, *clusters, weights=weights)) if right_or_wrong else None,
-        effect=_known(effect_size(differences, *clusters)),
-        odds=_known(discordant_odds(first, second, weights)) if right_or_wrong else None,
-        detectable=_known(found) if not shares or found <= 1.0 else None,
+        mcnemar=_finite(mcnemar_test(first, second, *clusters, weights=weights)) if right_or_wrong else None,
+        effect=_finite(effect_size(differences, *clusters)),
+        odds=_finite(discordant_odds(first, second, weights)) if right_or_wrong else None,
+        detectable=_finite(detectable) if not shares or detectable <= 1.0 else None,
     )
 
 
 def mcnemar_test(
     first: FloatArray, second: FloatArray, *clusters: IntArray, weights: FloatArray | None = None
 ) -> float:
-    r"""The two-sided p of McNemar's test that two models are right equally often, for values of 0 and 1; in (0, 1].
+    r"""Return the two-sided p of McNemar's test that two models are right equally often, for values of 0 and 1.
 
-    With one question a cluster it is the exact binomial test on the b questions that only the first has right and the
+    With one question per cluster it is the exact binomial test on the b questions that only the first has right and the
     c that only the second has:
 
     .. math:: p = \min\big(1, 2 \, P(X \le \min(b, c))\big), \quad X \sim \mathrm{Bin}(b + c, 1/2)
 
-    With several it is Obuchowski's (1998), which takes a cluster as one observation,
+    With several it is Obuchowski's (1998), which treats a cluster as one observation,
 
     .. math:: \chi^2_1 = \frac{G - 1}{G} \frac{\big(\sum_k (b_k - c_k)\big)^2}{\sum_k (b_k - c_k)^2}
 
-    and so does it where questions have weights, by sums of weights in place of numbers. (Clusters of two kinds have
+    also for weighted questions, with sums of weights instead of counts. (Clusters of two kinds have
     the variance of :func:`merkhet.metrics._closed_form.clustered_variance`.) 1 where the models never differ.
     """
     differences = first - second
     if not differences.any():
         return 1.0
-    if weights is None and all(len(np.unique(own)) == len(first) for own in clusters):
+    if weights is None and all(len(np.unique(numbers)) == len(first) for numbers in clusters):
         only_first, only_second = int(np.sum(differences > 0)), int(np.sum(differences < 0))
         fewer, more = sorted((only_first, only_second))
         return min(1.0, 2.0 * incomplete_beta(0.5, more, fewer + 1.0))
@@ -88,15 +95,15 @@ def mcnemar_test(
 
 
 def discordant_odds(first: FloatArray, second: FloatArray, weights: FloatArray | None = None) -> float:
-    r"""How many questions only the first model has right for each that only the second has: b / c.
+    r"""Return the odds of discordant pairs: questions only the first model has right over those only the second has.
 
     For values of 0 and 1. In (0, ∞); above 1 the first model is better. Where b or c is 0, a half is added to both
-    (Haldane and Anscombe); NaN where the models never differ. The odds ratio of matched pairs, which McNemar's test is
-    about.
+    (Haldane and Anscombe); NaN where the models never differ. This is the odds ratio of matched pairs that
+    McNemar's test is about.
     """
     differences = first - second
-    known = np.ones(len(first)) if weights is None else weights
-    only_first, only_second = float(known[differences > 0].sum()), float(known[differences < 0].sum())
+    weights = np.ones(len(first)) if weights is None else weights
+    only_first, only_second = float(weights[differences > 0].sum()), float(weights[differences < 0].sum())
     if only_first == only_second == 0.0:
         return _NAN
     half = 0.0 if only_first > 0.0 and only_second > 0.0 else 0.5
@@ -104,20 +111,20 @@ def discordant_odds(first: FloatArray, second: FloatArray, weights: FloatArray |
 
 
 def cluster_deviation(differences: FloatArray, *clusters: IntArray) -> float:
-    r"""The standard deviation of differences between clusters: that of the mean, times the root of their number.
+    r"""Return the standard deviation of differences between clusters.
 
     .. math:: s = \sqrt{G V}
 
-    with V of :func:`merkhet.metrics._closed_form.clustered_variance`. With one question a cluster it is the usual one.
-    It does not shrink where the same facts are only asked about more often. NaN with fewer than two clusters.
+    with V of :func:`merkhet.metrics._closed_form.clustered_variance`. With one question per cluster it is the
+    usual one. Asking more questions about the same facts does not shrink it. NaN with fewer than two clusters.
     """
-    facts = min((len(np.unique(own)) for own in clusters), default=0)
+    facts = min((len(np.unique(numbers)) for numbers in clusters), default=0)
     return math.sqrt(facts * clustered_variance(differences, *clusters)) if facts > 1 else _NAN
 
 
 def _step(differences: FloatArray, *clusters: IntArray, shares: bool) -> float:
-    """By how much a cluster differs that differs, in mean clusters; all of it where none does, if values are shares."""
-    fewest = min(clusters, key=lambda own: len(np.unique(own)))
+    """Return the mean size of a differing cluster's difference, in mean clusters; 1 for shares if none differs."""
+    fewest = min(clusters, key=lambda numbers: len(np.unique(numbers)))
     sums = np.abs(np.bincount(fewest, weights=differences))
     if not sums.any():
         return 1.0 if shares else 0.0
@@ -126,11 +133,11 @@ def _step(differences: FloatArray, *clusters: IntArray, shares: bool) -> float:
 
 
 def effect_size(differences: FloatArray, *clusters: IntArray) -> float:
-    r"""Cohen's d of paired values: the mean difference in standard deviations between clusters.
+    r"""Return Cohen's d of paired values: the mean difference in standard deviations between clusters.
 
     .. math:: d = \bar d / s
 
-    with s of :func:`cluster_deviation`; with one question a cluster this is the usual d of paired values. 0.2 is called
+    with s of :func:`cluster_deviation`; with one question per cluster this is the usual d. 0.2 is called
     small, 0.5 medium, 0.8 large. 0 where there is no difference, NaN where all clusters differ by the same.
     """
     mean, deviation = float(differences.mean()), cluster_deviation(differences, *clusters)
@@ -139,27 +146,27 @@ def effect_size(differences: FloatArray, *clusters: IntArray) -> float:
     return mean / deviation if deviation > 1e-12 * abs(mean) else _NAN
 
 
-def cohens_h(share: float, other: float) -> float:
-    r"""How far two shares are apart on a scale where the same step is equally hard to see everywhere.
+def cohens_h(first: float, second: float) -> float:
+    r"""Return Cohen's h, the distance of two shares on a variance-stabilizing scale.
 
     .. math:: h = 2 \arcsin \sqrt{p_1} - 2 \arcsin \sqrt{p_2}
 
     In [-π, π]; 0.2 is called small, 0.5 medium, 0.8 large.
     """
-    return 2.0 * math.asin(math.sqrt(share)) - 2.0 * math.asin(math.sqrt(other))
+    return 2.0 * math.asin(math.sqrt(first)) - 2.0 * math.asin(math.sqrt(second))
 
 
-def _known(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-_MOST = 10**9
+_MAX_FACTS = 10**9
 
 
 def detectable_difference(
     deviation: float, facts: int, *, step: float = 0.0, significance: float = 0.05, power: float = 0.8
 ) -> float:
-    r"""The smallest true difference of two models that a two-sided test finds in 80% of samples of so many facts.
+    r"""Return the smallest true difference of two models that a two-sided test detects with a power of 80%.
 
     .. math:: \delta^2 = \tfrac{k^2}{G} \sqrt{s^4 + m^2 \delta^2}, \quad
         k = t_{1 - \alpha/2, G - 1} + t_{1 - \beta, G - 1}
@@ -184,23 +191,23 @@ def detectable_difference(
 def facts_needed(
     difference: float, deviation: float, *, step: float = 0.0, significance: float = 0.05, power: float = 0.8
 ) -> int:
-    """The smallest number of facts whose :func:`detectable_difference` is not above this one.
+    """Return the smallest number of facts whose :func:`detectable_difference` is not above this one.
 
-    Refuses (ValueError) a difference or a deviation that is not above 0, and what would take more than 10⁹ facts.
+    Raises:
+        ValueError: The difference or the deviation is not above 0, or more than 10⁹ facts would be needed.
     """
     if not difference > 0.0 or not 0.0 < deviation < math.inf:
-        raise ValueError(f"a difference and a deviation above 0 are needed, not {difference} and {deviation}")
+        raise ValueError(f"difference and deviation must be above 0, got {difference} and {deviation}")
 
     def enough(facts: int) -> bool:
-        found = detectable_difference(deviation, facts, step=step, significance=significance, power=power)
-        return found <= difference
+        return detectable_difference(deviation, facts, step=step, significance=significance, power=power) <= difference
 
-    few, many = 1, 2
-    while not enough(many):
-        few, many = many, 2 * many
-        if many > _MOST:
-            raise ValueError(f"more than {_MOST:,} facts would be needed to find a difference of {difference}")
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
-    return many
+    low, high = 1, 2
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > _MAX_FACTS:
+            raise ValueError(f"more than {_MAX_FACTS:,} facts would be needed to find a difference of {difference}")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,4 +1,4 @@
-"""From answers to the table of scores: groups, metrics, intervals, chance, and what could not be asked."""
+"""The table of scores from answers: groups, metrics, intervals, chance levels, unusable counts."""
 
 from __future__ import annotations
 
@@ -37,30 +37,37 @@ def score_answers(
     average_over: str | None = None,
     unusable_is_wrong: bool = False,
 ) -> pa.Table:
-    """Scores of every model, task, probe and method: over all questions, then by each group column.
+    """Score every model, task, probe and method: over all questions, then by each group column.
 
-    ``groups_of`` gives each question's group columns (domain, relation, …), ``groups_by_model`` those that depend on
-    the model too, by model and question, ``clusters`` the fact it belongs to. A question that was answered several
-    times counts once, by the mean. A metric of ranks has no row where answers have none. The result does not depend
-    on the order of the answers.
+    A question that was answered several times counts once, by the mean. A metric of ranks has no row where answers
+    have no ranks. The result does not depend on the order of the answers.
 
-    Over all questions of a task the score is the mean over the classes that the group column ``average_over`` makes,
-    if it is given, of the mean within each. What could not be asked is left out and counted; with
-    ``unusable_is_wrong`` it has the value 0, and so has a guess, in every metric that is a share and better if higher.
+    Args:
+        suite: Name of the suite.
+        questions: Questions by id.
+        groups_of: Group columns (domain, relation, …) of each question.
+        clusters: Cluster (fact) of each question.
+        answers: Rows of answers.
+        metrics: The metrics.
+        seed: Seed of the intervals.
+        groups_by_model: Group columns that depend on the model, by model and question.
+        average_over: Group column whose classes are averaged with equal weight in the score of a task.
+        unusable_is_wrong: Count unusable questions as 0, also in the chance level, in metrics that are shares and
+            better if higher; otherwise they are left out and only counted.
     """
     cells: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for answer in answers:
         question = questions[answer["question_id"]]
         head = (answer["model"], question.task, answer["probe"], answer["method"])
         cells[(*head, "", "")].append(answer)
-        own_groups = (groups_by_model or {}).get((answer["model"], question.question_id), {})
-        for column, value in (*groups_of[question.question_id].items(), *own_groups.items()):
+        model_groups = (groups_by_model or {}).get((answer["model"], question.question_id), {})
+        for column, value in (*groups_of[question.question_id].items(), *model_groups.items()):
             if value is not None:
                 cells[(*head, column, value)].append(answer)
     rows = []
-    without: set[tuple[str, str]] = set()
+    not_applicable: set[tuple[str, str]] = set()
     for (model, task, probe, method, column, value), members in cells.items():
-        usable = sorted((a for a in members if a["unusable"] is None), key=_place)
+        usable = sorted((a for a in members if a["unusable"] is None), key=_sort_key)
         base: Row = {"model": model, "suite": suite, "task": task, "probe": probe, "method": method}
         if column:
             base[column] = value
@@ -68,29 +75,29 @@ def score_answers(
         firsts = question_starts([answer["question_id"] for answer in usable])
         answered = [usable[first]["question_id"] for first in firsts]
         missing = sorted({answer["question_id"] for answer in members}.difference(answered))
-        asked = _Asked(responses, firsts, answered, missing, clusters)
+        cell = _Cell(responses, firsts, answered, missing, clusters)
         classes = (
             {name: str(groups_of[name].get(average_over)) for name in (*answered, *missing)} if average_over else {}
         )
         for metric in metrics:
             wrong = unusable_is_wrong and metric.share and metric.higher_is_better
             try:
-                row = asked.score(
+                row = cell.score(
                     metric,
                     derived_seed(seed, task, column, value, metric.name),
                     classes=classes if not column else {},
                     wrong=wrong,
                 )
             except MetricNotApplicableError:
-                without.add((probe, metric.name))
+                not_applicable.add((probe, metric.name))
                 continue
             rows.append({**base, **row, "unusable": len(missing)})
-    # Nor where nothing could be asked, so that it was not tried.
-    return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in without])
+    # Cells without usable answers never tried the metric; drop it there too.
+    return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in not_applicable])
 
 
 def collect_responses(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
-    """The responses of usable answers, in their order."""
+    """Collect the responses of usable answers, in their order."""
     asked = [questions[answer["question_id"]] for answer in answers]
     return Responses(
         top=[_tops(answer) for answer in answers],
@@ -111,13 +118,13 @@ def collect_responses(answers: Sequence[Row], questions: Mapping[str, Question])
 
 
 def question_starts(ids: Sequence[str]) -> IntArray:
-    """Where each question's answers begin, in answers that are sorted by question."""
-    starts = [place for place, name in enumerate(ids) if not place or name != ids[place - 1]]
+    """Return the index of each question's first answer, in answers sorted by question."""
+    starts = [index for index, name in enumerate(ids) if not index or name != ids[index - 1]]
     return np.array(starts, dtype=np.int64)
 
 
 def mean_by_question(values: FloatArray, firsts: IntArray) -> FloatArray:
-    """The mean over the answers of each question, which begin at these places."""
+    """Average the values of each question's answers, which begin at these indices."""
     if len(firsts) == len(values):
         return values
     counts = np.diff(np.append(firsts, len(values)))
@@ -126,7 +133,7 @@ def mean_by_question(values: FloatArray, firsts: IntArray) -> FloatArray:
 
 
 def scoring_rows(table: pa.Table) -> list[Row]:
-    """The rows of a table of answers, of what was ranked only what is tied for the first place: all that is scored."""
+    """Return the rows of a table of answers, with only the candidates tied for the first rank, as scoring needs."""
     ranked = table["ranked"].combine_chunks()
     if isinstance(ranked, pa.ChunkedArray):  # An empty table has no chunk to combine.
         return []
@@ -135,23 +142,23 @@ def scoring_rows(table: pa.Table) -> list[Row]:
     entries = ranked.values
     scores = entries.field("score").to_numpy(zero_copy_only=False)
     number = np.repeat(np.arange(len(lengths)), lengths)
-    place = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    index = np.repeat(starts, lengths) + place
-    kept = scores[index] == scores[np.repeat(starts, lengths)]
-    counts = np.bincount(number[kept], minlength=len(lengths))
+    offset = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    index = np.repeat(starts, lengths) + offset
+    is_top = scores[index] == scores[np.repeat(starts, lengths)]
+    counts = np.bincount(number[is_top], minlength=len(lengths))
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-    tops = pa.ListArray.from_arrays(offsets, entries.take(pa.array(index[kept])))
+    tops = pa.ListArray.from_arrays(offsets, entries.take(pa.array(index[is_top])))
     rows: list[Row] = table.set_column(table.schema.get_field_index("ranked"), "ranked", tops).to_pylist()
     return rows
 
 
-def _place(answer: Row) -> tuple[str, int]:
+def _sort_key(answer: Row) -> tuple[str, int]:
     return answer["question_id"], answer.get("repeat") or 0
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Questions that were asked in one way: what was answered, sorted by question, and what could not be."""
+class _Cell:
+    """Questions asked in one way: responses sorted by question, and the unusable questions."""
 
     responses: Responses
     firsts: IntArray
@@ -160,31 +167,31 @@ class _Asked:
     clusters: Mapping[str, str]
 
     def score(self, metric: Metric, seed: int, *, classes: Mapping[str, str], wrong: bool) -> Row:
-        """The metric with its interval, over classes if there are any; chance, the score against it, and n behind.
+        """Score a metric with its interval, chance level, adjusted value and n, averaged over classes if given.
 
-        A question for which the metric has no number is left out, and n is the number of the others.
+        Questions for which the metric is not finite are left out of n.
         """
         if not self.answered and not wrong:
             return {"metric": metric.name, "n": 0}
         names = [*self.answered, *self.missing] if wrong else self.answered
-        nothing = np.zeros(len(names) - len(self.answered))
+        padding = np.zeros(len(names) - len(self.answered))
 
-        def of_each(values: FloatArray) -> FloatArray:
-            return np.concatenate([mean_by_question(values, self.firsts), nothing])
+        def by_question(values: FloatArray) -> FloatArray:
+            return np.concatenate([mean_by_question(values, self.firsts), padding])
 
-        values = of_each(metric.values(self.responses))
+        values = by_question(metric.values(self.responses))
         known = np.isfinite(values)
         if not known.any():
             return {"metric": metric.name, "n": 0}
-        own = np.array([self.clusters[name] for name in names], dtype=np.str_)[known]
-        kinds = np.array([classes.get(name, "") for name in names], dtype=np.str_)[known]
-        interval = averaged_interval(values[known], own, kinds, seed=seed)
+        cluster_ids = np.array([self.clusters[name] for name in names], dtype=np.str_)[known]
+        class_ids = np.array([classes.get(name, "") for name in names], dtype=np.str_)[known]
+        interval = averaged_interval(values[known], cluster_ids, class_ids, seed=seed)
         chance = None
         if metric.chance and self.answered:
-            chance = float(np.mean(of_each(metric.chance(self.responses))[known] * class_weights(kinds)))
+            chance = float(np.mean(by_question(metric.chance(self.responses))[known] * class_weights(class_ids)))
         row = {
             "metric": metric.name,
-            "n": len(own),
+            "n": len(cluster_ids),
             **{"value": interval.value, "low": interval.low, "high": interval.high, "chance": chance},
             "adjusted": chance_adjusted(interval.value, chance) if metric.share and metric.higher_is_better else None,
         }
@@ -194,7 +201,7 @@ class _Asked:
 
 
 def _tops(answer: Row) -> list[Prediction]:
-    """The candidates tied for the first place; or what was written, of which the best counts if there is more."""
+    """Return the candidates tied for the first rank; several written answers as one tuple."""
     ranked = answer["ranked"]
     tied = [entry["candidate"] for entry in ranked if entry["score"] == ranked[0]["score"]]
     return [tuple(tied)] if len(tied) > 1 and not answer["gold_ranks"] else tied

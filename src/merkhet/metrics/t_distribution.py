@@ -1,4 +1,4 @@
-"""Student's and the normal distribution: tails and quantiles for any degrees of freedom, without scipy."""
+"""P-values and quantiles of Student's t distribution for any degrees of freedom, without scipy."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from statistics import NormalDist
 
 _NORMAL = NormalDist()
 _TINY = 1e-300
-_MANY = 1e7
+_NORMAL_DEGREES = 1e7
 """Degrees of freedom beyond which Student's distribution is the normal one to seven digits."""
 
 
-def student_p_value(t: float, freedom: float) -> float:
-    r"""The probability that Student's t lies farther than this one from 0, on both sides together; in [0, 1].
+def student_p_value(t: float, degrees: float) -> float:
+    r"""Return the two-sided p-value of Student's t.
 
     .. math:: P(|T_f| \ge |t|) = I_{f / (f + t^2)}(f / 2, 1 / 2)
 
     with the regularised incomplete beta function I.
     """
-    if freedom >= _MANY:
+    if degrees >= _NORMAL_DEGREES:
         return math.erfc(abs(t) / math.sqrt(2.0))
-    return incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
+    return incomplete_beta(degrees / (degrees + t * t), degrees / 2.0, 0.5)
 
 
 @lru_cache(maxsize=4096)
-def student_quantile(probability: float, freedom: float) -> float:
-    """The t below which Student's distribution has this probability; the inverse of :func:`student_p_value`."""
+def student_quantile(probability: float, degrees: float) -> float:
+    """Return the quantile of Student's t distribution, the inverse of :func:`student_p_value`."""
     z = _NORMAL.inv_cdf(probability)
-    if freedom >= _MANY or z == 0.0:
+    if degrees >= _NORMAL_DEGREES or z == 0.0:
         return z
     tail = 2.0 * min(probability, 1.0 - probability)
-    near, far = 0.0, 2.0 * abs(z)
-    while student_p_value(far, freedom) > tail:
-        near, far = far, 2.0 * far
-    while far - near > 1e-12 * far:
-        middle = (near + far) / 2.0
-        near, far = (middle, far) if student_p_value(middle, freedom) > tail else (near, middle)
-    return math.copysign((near + far) / 2.0, z)
+    low, high = 0.0, 2.0 * abs(z)
+    while student_p_value(high, degrees) > tail:
+        low, high = high, 2.0 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if student_p_value(middle, degrees) > tail else (low, middle)
+    return math.copysign((low + high) / 2.0, z)
 
 
 def incomplete_beta(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function by its continued fraction, on the side where that converges fast."""
+    """Compute the regularised incomplete beta function by its continued fraction, on the side that converges fast."""
     if x <= 0.0 or x >= 1.0:
         return min(max(x, 0.0), 1.0)
     if x > (a + 1.0) / (a + b + 2.0):
@@ -49,7 +49,7 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     front = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x) - math.log(a)
     )
-    # Lentz's way: the fraction is the product of ratios of numerators and denominators, which never become 0.
+    # Lentz's algorithm: the fraction is the product of ratios of numerators and denominators, which never become 0.
     above, below = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0) or _TINY)
     value = below
     for m in range(1, 10_000):

@@ -16,7 +16,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def normalised_words(text: str) -> list[str]:
-    """Lower case, ASCII punctuation deleted, articles dropped, split on white space: in this order.
+    """Lower the case, delete ASCII punctuation, drop articles and split on white space, in this order.
 
     An article is a word between two characters that belong to no word, as in SQuAD's evaluator: of "“the" and "a–b",
     whose marks are not ASCII, "“" and "–b" are left.
@@ -25,36 +25,37 @@ def normalised_words(text: str) -> list[str]:
 
 
 def word_f1(prediction: str | Sequence[str], answers: Sequence[str]) -> float:
-    """Best F1 of the bags of words of the prediction, or of one of several, and of a right answer.
+    """Return the best F1 of the bags of words of a prediction (or of one of several) and a right answer.
 
     F1 = 2 · overlap / (words predicted + words of the answer); two empty bags agree (1), one empty does not (0).
     In [0, 1], higher is better.
     """
-    given, right = _bags(prediction), _bags(answers)
-    return max((bag_f1(predicted, answer) for predicted in given for answer in right), default=0.0)
+    predictions, golds = _bags(prediction), _bags(answers)
+    return max((bag_f1(predicted, answer) for predicted in predictions for answer in golds), default=0.0)
 
 
 def bag_f1(predicted: list[str], right: list[str]) -> float:
-    """F1 of two bags of words."""
+    """Return the F1 of two bags of words."""
     if not predicted or not right:
         return float(predicted == right)
-    words, others = set(predicted), set(right)
-    if len(words) == len(predicted) or len(others) == len(right):  # No word counts twice in both.
-        overlap = len(words & others)
+    predicted_words, right_words = set(predicted), set(right)
+    # Fast path: no word counts twice in both bags.
+    if len(predicted_words) == len(predicted) or len(right_words) == len(right):
+        overlap = len(predicted_words & right_words)
     else:
         overlap = sum((Counter(predicted) & Counter(right)).values())
     return 2.0 * overlap / (len(predicted) + len(right))
 
 
 def same_words(predicted: list[str], right: list[str]) -> float:
-    """1 where the words are the same and in the same order, else 0."""
+    """Return 1 if the words are the same in the same order, else 0."""
     return float(predicted == right)
 
 
 def exact_match(prediction: str | Sequence[str], answers: Sequence[str]) -> float:
-    """1 where the normalised words of the prediction, or of one of several, equal those of a right answer, else 0."""
-    given, right = _bags(prediction), _bags(answers)
-    return float(any(predicted in right for predicted in given))
+    """Return 1 if the normalised words of a prediction (or of one of several) equal those of a right answer, else 0."""
+    predictions, golds = _bags(prediction), _bags(answers)
+    return float(any(predicted in golds for predicted in predictions))
 
 
 def _bags(texts: str | Sequence[str]) -> list[list[str]]:
@@ -62,57 +63,59 @@ def _bags(texts: str | Sequence[str]) -> list[list[str]]:
 
 
 class _Bags:
-    """Texts as bags of words, each worked out once."""
+    """Cache of texts as bags of words."""
 
     def __init__(self) -> None:
         self.known: dict[str, list[str]] = {}
 
     def of(self, text: str) -> list[str]:
-        found = self.known.get(text)
-        if found is None:
-            found = self.known[text] = normalised_words(text)
-        return found
+        bag = self.known.get(text)
+        if bag is None:
+            bag = self.known[text] = normalised_words(text)
+        return bag
 
 
-class _Offered:
-    """A list of texts as bags, and which of them have a word; those without any word stand under None."""
+class _BagIndex:
+    """A list of texts as bags, indexed by word; empty texts are indexed under None."""
 
     def __init__(self, texts: Sequence[str], bags: _Bags) -> None:
         self.bags = [bags.of(text) for text in texts]
-        self.places: dict[str | None, list[int]] = defaultdict(list)
-        for place, bag in enumerate(self.bags):
+        self.positions: dict[str | None, list[int]] = defaultdict(list)
+        for position, bag in enumerate(self.bags):
             for word in dict.fromkeys(bag) or (None,):
-                self.places[word].append(place)
+                self.positions[word].append(position)
 
     def mean(self, measure: Callable[[list[str], list[str]], float], right: Sequence[list[str]]) -> float:
         words = {word for bag in right for word in bag or (None,)}
-        near = {place for word in words for place in self.places.get(word, ())}
-        # In the order of the list: sums of the same numbers are the same.
-        total = sum(max(measure(self.bags[place], bag) for bag in right) for place in sorted(near))
+        matches = {position for word in words for position in self.positions.get(word, ())}
+        # Sorted, so that float sums do not depend on the order of a set.
+        total = sum(max(measure(self.bags[position], bag) for bag in right) for position in sorted(matches))
         return total / len(self.bags)
 
 
 def mean_agreement(
-    measure: Callable[[list[str], list[str]], float], offered: Sequence[Sequence[str]], right: Sequence[Sequence[str]]
+    measure: Callable[[list[str], list[str]], float],
+    candidates: Sequence[Sequence[str]],
+    right: Sequence[Sequence[str]],
 ) -> FloatArray:
-    """For each question the mean, over all texts offered, of the best agreement of the text with a right answer.
+    """Return, for each question, the mean over its candidates of the best agreement with a right answer.
 
-    ``measure`` says how far two bags of words agree; it must be 0 where they have no word in common, unless both are
-    empty. Only texts that share a word with a right answer are measured, and lists that questions share are looked
-    through once. 0 for a question to which nothing was offered.
+    ``measure`` compares two bags of words; it must be 0 where they have no word in common, unless both are empty. Only
+    candidates that share a word with a right answer are measured, and shared candidate lists are indexed once. 0 for a
+    question without candidates.
     """
     bags = _Bags()
-    lists: dict[int, _Offered] = {}
+    lists: dict[int, _BagIndex] = {}
     values: dict[tuple[int, tuple[str, ...]], float] = {}
-    found = np.zeros(len(offered))
-    for i, (texts, answers) in enumerate(zip(offered, right, strict=True)):
+    means = np.zeros(len(candidates))
+    for i, (texts, answers) in enumerate(zip(candidates, right, strict=True)):
         if not texts or not answers:
             continue
-        # Lists are told apart by identity: the questions of a candidate set share one, and all live as long as this.
+        # Lists are compared by identity: questions of a candidate set share one, and all outlive this loop.
         key = id(texts), tuple(answers)
         if key not in values:
             if id(texts) not in lists:
-                lists[id(texts)] = _Offered(texts, bags)
+                lists[id(texts)] = _BagIndex(texts, bags)
             values[key] = lists[id(texts)].mean(measure, [bags.of(answer) for answer in answers])
-        found[i] = values[key]
-    return found
+        means[i] = values[key]
+    return means
