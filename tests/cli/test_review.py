@@ -52,7 +52,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(merkhet, built: Path, tmp_pa
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     for arguments, said in (
-        ((built, "--out", "sheet.pdf"), "a .csv or an .html file"),
+        ((built, "--out", "sheet.pdf"), "must be a .csv or .html file"),
         ((tmp_path / "absent", "--out", "sheet.csv"), "there is no folder or file"),
         ((built, "--verdicts", "bad.csv", "--out", "new"), "bad.csv, row 2: there is no question 'q_0'"),
         ((built, "--verdicts", "absent.csv", "--out", "new"), "there is no file absent.csv"),

@@ -99,7 +99,7 @@ def test_csv_opens_as_text_in_a_spreadsheet_and_is_read_again(tmp_path):
     read = list(csv.DictReader(io.StringIO(text[1:], newline="")))
     assert [row["prompt"] for row in read] == [*(f"'{formula}" for formula in formulas[:5]), formulas[5]]
     assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for row in read for cell in row.values())
-    with pytest.raises(InputError, match=r"sheet.txt: a review sheet is a .csv or an .html file"):
+    with pytest.raises(InputError, match=r"sheet.txt: a review sheet must be a .csv or .html file"):
         write_sheet(rows, tmp_path / "sheet.txt", "t")
 
 
@@ -129,7 +129,7 @@ def test_sheets_are_read_however_a_spreadsheet_saved_them(tmp_path, text):
     [
         ("question_id,verdict\nq_1,good\nq_9,bad\n", ", row 3: there is no question 'q_9' in the folder"),
         ("question_id,verdict\nq_1,goood\n", ", row 2: the verdict is 'goood'; did you mean 'good'?"),
-        ("question_id,verdict\nq_1,good\nq_1,bad\n", ", row 3: the question q_1 is there twice"),
+        ("question_id,verdict\nq_1,good\nq_1,bad\n", ", row 3: the question q_1 occurs twice"),
         ("question_id,remark\nq_1,good\n", "there is no column 'verdict'"),
         ("", "there is no column 'question_id'"),
         ('question_id,verdict\n"a\nb",x\n', ", row 3: there is no question"),
@@ -154,7 +154,7 @@ def test_bad_questions_go_and_poor_templates_are_named():
     assert review.judged == {"good": 3, "bad": 5, "unsure": 1}
     assert review.left_out == ("q_0000", "q_0001", "q_0004", "q_0005", "q_0010")
     assert review.poor_templates == ("r/0",)
-    assert combine_verdicts(found, [Sheet("one", marks)], least=2).poor_templates == ("r/0", "r/1")
+    assert combine_verdicts(found, [Sheet("one", marks)], min_judged=2).poor_templates == ("r/0", "r/1")
     kept = apply_review(found, review)
     assert kept.questions.num_rows == 7 and not set(review.left_out) & set(kept.questions["question_id"].to_pylist())
     assert kept.about["filters"] == [{"filter": "review", "task": "completion", "before": 12, "after": 7}]

@@ -52,7 +52,7 @@ def test_sentences_by_hand():
 
 
 def test_a_place_that_is_not_there_cannot_be_asked():
-    with pytest.raises(InputError, match="has no place"):
+    with pytest.raises(InputError, match="has no placeholder"):
         format_answer("{subject} sleeps.", "object", "x")
 
 
@@ -93,10 +93,10 @@ def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path):
         [
             ("relations: [", "is not valid YAML"),
             (b"relations: {caf\xe9: 1}", "is not UTF-8"),
-            ("", "templates stand under 'relations' and 'hierarchies'"),
-            ("- a\n- b\n", "templates stand under 'relations' and 'hierarchies'"),
+            ("", "templates must be given under 'relations' and 'hierarchies'"),
+            ("- a\n- b\n", "templates must be given under 'relations' and 'hierarchies'"),
             ("relation: {}", "there is no key 'relation'; did you mean 'relations'?"),
-            ("relations: [a, b]", "under 'relations' stand names, each with its templates, and not a list"),
+            ("relations: [a, b]", "'relations' must map names to templates, got a list"),
             ("relations: {capital: }", "relation 'capital' has no templates"),
             ("relations: {capital: {templates: []}}", "relation 'capital' has no templates"),
             ("relations: {capital: {templates: '{subject} is {object}'}}", "'templates' is a list of sentences"),
@@ -105,16 +105,16 @@ def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path):
             (relation(ask="objekt"), "'ask' is 'objekt'; did you mean 'object'?"),
             (relation(contrast="objct"), "'contrast' is 'objct'; did you mean 'object'?"),
             (relation(shorten="subjct"), "'shorten' is 'subjct'; did you mean 'subject'?"),
-            (relation(templates=["{subject} is {objct}."]), "{objct} in '{subject} is {objct}.' is no place"),
-            (relation(templates=["{subject} is {an object}."]), "'an' in {an object} is no form; did you mean 'a'?"),
+            (relation(templates=["{subject} is {objct}."]), "{objct} in '{subject} is {objct}.' is not a placeholder"),
+            (relation(templates=["{subject} is {an object}."]), "'an' in {an object} is not a form; did you mean 'a'?"),
             (relation(templates=["{subject} is."]), "'{subject} is.' must name {object} exactly once"),
             (relation(templates=["It is {object}."]), "must name {subject} exactly once"),
             (relation(templates=["{subject} {object} {object}."]), "must name {object} exactly once"),
             (relation(ask="start"), "must name {start} exactly once"),
             (relation(ask="subject", templates=["{subject} is."]), "must name {object} exactly once"),
             (relation(templates=["{subject} is {object} [MASK]."]), "has a slot; write {object} there"),
-            (relation(templates=["{subject} is {object}, {see below}}."]), "is no place"),
-            (relation(templates=["{subject} is {object} {."]), "has a '{' outside of any place"),
+            (relation(templates=["{subject} is {object}, {see below}}."]), "is not a placeholder"),
+            (relation(templates=["{subject} is {object} {."]), "has a '{' outside of any placeholder"),
             (hierarchy(forms="a"), "hierarchy 'kinds': there is no key 'forms'; did you mean 'form'?"),
             (hierarchy(form="teh"), "'form' is 'teh'; did you mean 'the'?"),
             (hierarchy(templates=["Among {members}, no {category}."]), "has 0 slots; write [MASK] exactly once"),
@@ -124,7 +124,7 @@ def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path):
             (hierarchy(templates=["{the members} {category} [MASK]."]), "must write {members} plainly"),
             (
                 hierarchy(templates=["{member} {category} [MASK]."]),
-                "{member} in '{member} {category} [MASK].' is no place",
+                "{member} in '{member} {category} [MASK].' is not a placeholder",
             ),
         ],
     )

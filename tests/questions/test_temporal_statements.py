@@ -241,11 +241,11 @@ def test_wordings_that_cannot_be_used_are_refused(tmp_path):
         [
             ({"statement": None}, "has no 'statement'"),
             ({"static": "{subject} led."}, r"must name \{object\} exactly once"),
-            ({"start": "{subject} led {object} until {end}."}, r"\{end\} in .* is no place"),
+            ({"start": "{subject} led {object} until {end}."}, r"\{end\} in .* is not a placeholder"),
             ({"within": "{subject} led [MASK] in {time}."}, "must be a sentence with placeholders"),
             ({"before": "{subject} led {object}."}, r"must name \{other\} exactly once"),
             ({"beginning": "x"}, "there is no key 'beginning'"),
-            ({"points": True}, "there is no key 'start'|is no place"),
+            ({"points": True}, "there is no key 'start'|is not a placeholder"),
             ({"points": "yes"}, "'points' must be true or false, got 'yes'"),
             ({"predicates": "P39"}, "'predicates' must be a list"),
             ({"predicates": ["other"]}, "'other' refers to the relation 'leads' and to 'other'"),

@@ -1,9 +1,9 @@
-"""The schema of a benchmark as data: domains, relations with paraphrased templates, hierarchies, comparisons, frames.
+"""Benchmark schemas: domains, relations with paraphrased templates, hierarchies, comparisons, frames.
 
-The grammar of places is that of :mod:`merkhet.questions.templates`: a statement names ``{subject}`` and ``{object}``
-exactly once each, and may narrow itself by ``{start}`` or ``{end}``; before a place's name may stand a form, as in
-``{a object}``, ``{the subject}``, ``{plural object}``. The place that is asked for becomes the slot. Frames and the
-templates of hierarchies and comparisons hold the slot ``[MASK]`` themselves, or get it with the statement.
+Placeholders are those of :mod:`merkhet.questions.templates`: a statement names ``{subject}`` and ``{object}`` exactly
+once each, and may add ``{start}`` or ``{end}``; a form may precede the name, as in ``{a object}``, ``{the subject}``,
+``{plural object}``. The asked placeholder becomes the slot. Frames and the templates of hierarchies and comparisons
+contain the slot ``[MASK]`` themselves, or get it with the statement.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FRAMES: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "choices": (("choices", "statement"), False),
     "distinction": (("members", "aspect"), True),
 }
-"""The places that each kind of frame must name, and whether it has the slot itself."""
+"""Placeholders that each kind of frame must name, and whether it contains the slot itself."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Templates for answers of one kind, used where the answer is not unique without them."""
+    """Templates that narrow the answer to one kind of entity, for facts whose answer is not unique otherwise."""
 
     kind: str
     templates: tuple[str, ...]
@@ -44,40 +44,42 @@ class Scope:
 
 @dataclass(frozen=True)
 class Relation:
-    """How facts of some predicates are put into words, which places are asked for, and where they belong.
-
-    ``subject`` and ``object`` say what the entities are. ``transitive`` counts every object that a chain of facts
-    leads to as right; ``kinship`` names an is-a-like predicate: what is above or below a right answer is never
-    offered as a wrong one. ``shorten`` names a place of which only the last word is kept ("Samoan tala").
-    ``wrong`` says where wrong names are sought first: ``near`` in the fact's own domain, ``far`` in others (where
-    the knowledge is not complete, what is near may be right after all).
-    ``present`` says that the templates tell what holds now, so that facts which have ended are not asked about.
-    ``closed`` offers choices wherever the relation is reasoned about: what the knowledge says may not be all there is.
-    ``checking`` and ``completion`` switch a question kind off; a relation that is only concluded has no completion.
-    """
+    """How facts of some predicates are worded, and what is asked about them."""
 
     name: str
     predicates: tuple[str, ...]
     templates: tuple[str, ...]
     asks: tuple[str, ...] = ("object",)
+    """Placeholders that are asked for."""
     about: str = ""
+    """Name of the relation in sentences."""
     domain: str | None = None
     subject: str = ""
+    """What the subjects are."""
     object: str = ""
+    """What the objects are."""
     scopes: tuple[Scope, ...] = ()
     transitive: bool = False
+    """Count every object at the end of a chain of facts as right."""
     kinship: str | None = None
+    """An is-a-like predicate; ancestors and descendants of a right answer are never distractors."""
     shorten: str | None = None
+    """Placeholder of which only the last word is kept ("Samoan tala")."""
     wrong: str | None = None
+    """Preferred distractors: ``near`` from the fact's domain, ``far`` from others (in incomplete knowledge, a near name
+    may be right after all)."""
     closed: bool = False
+    """Offer choices in all reasoning questions, because the knowledge may be incomplete."""
     present: bool = False
+    """The templates are in the present tense; facts that have ended are not asked about."""
     checking: bool = True
     completion: bool = True
+    """Whether completion questions are made; not of a relation that is only inferred."""
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Who belongs to which category by some predicates, closed upwards; ``aspect`` is what the categories are of."""
+    """Categories and their members by some predicates, closed upwards; ``aspect`` names the kind of category."""
 
     name: str
     predicates: tuple[str, ...]
@@ -90,7 +92,7 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Numeric facts that can be compared: sentences that ask for the one with the most, and with the least."""
+    """Numeric facts to compare, with sentences that ask for the highest and the lowest value."""
 
     name: str
     predicates: tuple[str, ...]
@@ -104,7 +106,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BenchmarkSchema:
-    """All that turns a knowledge base into a benchmark but for the knowledge."""
+    """Everything that turns a knowledge base into a benchmark."""
 
     domains: Mapping[str, str]
     relations: Mapping[str, Relation]
@@ -113,28 +115,30 @@ class BenchmarkSchema:
     frames: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def names(self) -> dict[str, str]:
-        """What relations, hierarchies and comparisons are called in sentences."""
-        parts: Sequence[Mapping[str, Any]] = (self.comparisons, self.hierarchies, self.relations)
-        return {name: one.about for part in parts for name, one in part.items()}
+        """Return the names of relations, hierarchies and comparisons in sentences."""
+        sections: Sequence[Mapping[str, Any]] = (self.comparisons, self.hierarchies, self.relations)
+        return {name: entry.about for section in sections for name, entry in section.items()}
 
 
 def read_benchmark_schema(path: Path) -> BenchmarkSchema:
-    """The schema of a YAML file; refuses unknown keys, places, forms and domains, and a sentence without its slot."""
+    """Read the schema of a YAML file; refuse unknown keys, placeholders, forms and domains, and missing slots."""
     content = read_yaml(path, "a schema with templates")
     if not isinstance(content, dict):
-        raise InputError(f"{path}: a schema is a mapping with 'relations', and this is none")
+        raise InputError(f"{path}: a schema must be a mapping with 'relations'")
     refuse_unknown_keys(content, ("domains", "relations", "hierarchies", "comparisons", "frames"), str(path))
-    for key, given in content.items():
-        if given is not None and not isinstance(given, dict):
-            raise InputError(f"{path}: under {key!r} stand names, and not a {type(given).__name__}")
+    for key, section in content.items():
+        if section is not None and not isinstance(section, dict):
+            raise InputError(f"{path}: {key!r} must be a mapping of names, got a {type(section).__name__}")
     domains = {str(name): str(kind) for name, kind in (content.get("domains") or {}).items()}
     for name, kind in domains.items():
         if kind not in KNOWLEDGE_TYPES:
             raise InputError(
-                f"{path}, domain {name!r}: the knowledge type {kind!r} is none; {did_you_mean(kind, KNOWLEDGE_TYPES)}"
+                f"{path}, domain {name!r}: unknown knowledge type {kind!r}; {did_you_mean(kind, KNOWLEDGE_TYPES)}"
             )
     reader = _Reader(path, domains)
-    frames = {str(kind): reader.frame(str(kind), given) for kind, given in (content.get("frames") or {}).items()}
+    frames = {
+        str(kind): reader.frame(str(kind), templates) for kind, templates in (content.get("frames") or {}).items()
+    }
     relations = {str(n): reader.relation(str(n), body) for n, body in (content.get("relations") or {}).items()}
     hierarchies = {
         str(n): reader.hierarchy(str(n), body, "distinction" in frames)
@@ -157,17 +161,17 @@ class _Reader:
             if ask not in PLACEHOLDERS:
                 raise InputError(f"{where}: 'ask' names {ask!r}; {did_you_mean(ask, PLACEHOLDERS)}")
         if body.get("shorten") not in (None, "subject", "object"):
-            raise InputError(f"{where}: 'shorten' is {body['shorten']!r}, and should be subject or object")
+            raise InputError(f"{where}: 'shorten' must be subject or object, got {body['shorten']!r}")
         if body.get("wrong") not in (None, "near", "far"):
-            raise InputError(f"{where}: 'wrong' is {body['wrong']!r}, and should be near or far")
+            raise InputError(f"{where}: 'wrong' must be near or far, got {body['wrong']!r}")
         templates = _statements(body.get("templates"), where)
         scopes = []
-        given = body.get("scopes") or []
-        if not isinstance(given, list):
-            raise InputError(f"{where}: 'scopes' is a list of such as {{kind: city, templates: [...]}}")
-        for scope in given:
+        scope_list = body.get("scopes") or []
+        if not isinstance(scope_list, list):
+            raise InputError(f"{where}: 'scopes' must be a list of mappings such as {{kind: city, templates: [...]}}")
+        for scope in scope_list:
             if not isinstance(scope, dict) or set(scope) != {"kind", "templates"}:
-                raise InputError(f"{where}: a scope has a 'kind' and 'templates', and this is {scope!r}")
+                raise InputError(f"{where}: a scope must have a 'kind' and 'templates', got {scope!r}")
             scopes.append(Scope(str(scope["kind"]), _statements(scope["templates"], f"{where}, scope {scope['kind']}")))
         return Relation(
             name=name,
@@ -216,7 +220,7 @@ class _Reader:
             raise InputError(f"{where} has no templates; write some under 'most' or 'least'")
         apart = body.get("apart", 0.1)
         if not isinstance(apart, int | float) or apart < 0:
-            raise InputError(f"{where}: 'apart' is {apart!r}, and should be a share such as 0.1")
+            raise InputError(f"{where}: 'apart' must be a share such as 0.1, got {apart!r}")
         most, least = (
             _framed(body[key], ("members",), True, where) if body.get(key) else () for key in ("most", "least")
         )
@@ -231,11 +235,11 @@ class _Reader:
             apart=float(apart),
         )
 
-    def frame(self, kind: str, given: Any) -> tuple[str, ...]:
+    def frame(self, kind: str, templates: Any) -> tuple[str, ...]:
         where = f"{self.path}, frames"
         if kind not in _FRAMES:
             raise InputError(f"{where}: there are no frames for {kind!r}; {did_you_mean(kind, _FRAMES)}")
-        return _framed(given, *_FRAMES[kind], f"{where} for {kind!r}")
+        return _framed(templates, *_FRAMES[kind], f"{where} for {kind!r}")
 
     def _body(self, body: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
         if not isinstance(body, dict):
@@ -247,42 +251,42 @@ class _Reader:
                 f"{where}: the domain {domain!r} is not declared; {did_you_mean(str(domain), self.domains)}"
             )
         if not isinstance(domain, str | None) or not isinstance(body.get("kinship"), str | None):
-            raise InputError(f"{where}: 'domain' and 'kinship' are names; write them in quotes")
+            raise InputError(f"{where}: 'domain' and 'kinship' must be names; write them in quotes")
         return body
 
 
-def _statements(given: Any, where: str) -> tuple[str, ...]:
-    templates = _texts(given, where)
+def _statements(value: Any, where: str) -> tuple[str, ...]:
+    templates = _texts(value, where)
     for template in templates:
         if SLOT in template:
-            raise InputError(f"{where}: {template!r} has a slot; write the place that is asked for, as in {{object}}")
+            raise InputError(f"{where}: {template!r} has a slot; write the asked placeholder, as in {{object}}")
         check_placeholders(template, PLACEHOLDERS, {"subject", "object"}, where)
     return templates
 
 
-def _framed(given: Any, wanted: tuple[str, ...], has_slot: bool, where: str) -> tuple[str, ...]:
-    """Sentences around a list or a statement: their places, and exactly one slot."""
-    templates = _texts(given, where)
+def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: str) -> tuple[str, ...]:
+    """Check sentences around a list or a statement: their placeholders and their slot."""
+    templates = _texts(value, where)
     for template in templates:
-        check_placeholders(template, wanted, set(wanted) - {"aspect"}, where)
+        check_placeholders(template, placeholders, set(placeholders) - {"aspect"}, where)
         if template.count(SLOT) != int(has_slot):
             how = "exactly once" if has_slot else "nowhere: the statement brings it"
             raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} {how}")
     return templates
 
 
-def _texts(given: Any, where: str) -> tuple[str, ...]:
-    if not given:
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not value:
         raise InputError(f"{where} has no templates; write at least one under 'templates'")
-    if not isinstance(given, list) or not all(isinstance(text, str) and text.strip() for text in given):
+    if not isinstance(value, list) or not all(isinstance(text, str) and text.strip() for text in value):
         raise InputError(f"{where}: 'templates' is a list of sentences")
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(value))
 
 
-def _names(given: Any, key: str, where: str) -> tuple[str, ...]:
-    names = [given] if isinstance(given, str) else given
+def _names(value: Any, key: str, where: str) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
-        raise InputError(f"{where}: {key!r} is a name or a list of names, and this is {given!r}")
+        raise InputError(f"{where}: {key!r} must be a name or a list of names, got {value!r}")
     return tuple(dict.fromkeys(names))
 
 

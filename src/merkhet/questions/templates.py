@@ -1,7 +1,7 @@
-"""Templates: sentences with named places, read from YAML and checked when they are read.
+"""Templates: sentences with placeholders, read from YAML and validated.
 
-A place is written ``{subject}``, ``{object}``, ``{start}`` or ``{end}``; ``{a object}`` puts a or an before the name,
-``{the object}`` puts the where a proper name wants it. A statement names both the subject and the object.
+Placeholders are ``{subject}``, ``{object}``, ``{start}`` and ``{end}``; ``{a object}`` puts a or an before the name,
+``{the object}`` adds the where a proper name needs it. A statement names both the subject and the object.
 """
 
 from __future__ import annotations
@@ -36,13 +36,8 @@ _HIERARCHY_KEYS = ("about", "predicate", "templates", "form")
 
 @dataclass(frozen=True)
 class Relation:
-    """How facts of a predicate are put into words, which place is asked for, and what the relation is called.
+    """How facts of a predicate are worded, and which placeholder is asked for.
 
-    ``contrast`` names a place whose value wrong answers share with the right one where they can (other people who
-    held the same office). ``transitive`` counts every object that a chain of facts leads to as right. ``kinship``
-    names an is-a-like predicate: what is above or below a right answer by it is never offered as a wrong one.
-    ``shorten`` names a place of which only the last word is kept where the rest would give the answer away ("Samoan
-    tala").
     ``checking`` and ``completion`` switch a question kind off for this relation.
     """
 
@@ -52,16 +47,20 @@ class Relation:
     ask: str = "object"
     about: str = ""
     contrast: str | None = None
+    """Placeholder whose value distractors share with the right answer if possible (others who held the same office)."""
     transitive: bool = False
+    """Count every object at the end of a chain of facts as right."""
     kinship: str | None = None
+    """An is-a-like predicate; ancestors and descendants of a right answer are never distractors."""
     shorten: str | None = None
+    """Placeholder of which only the last word is kept, as the rest would reveal the answer ("Samoan tala")."""
     checking: bool = True
     completion: bool = True
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """How members of categories are set apart: ``{members}`` is the list, ``{category}`` what three of them are."""
+    """Templates for the odd one out: ``{members}`` is the list, ``{category}`` the category of three of them."""
 
     name: str
     predicate: str
@@ -79,46 +78,46 @@ class Schema:
 
 
 def read_schema(path: Path) -> Schema:
-    """The schema of a YAML file; refuses unknown keys, unknown places and sentences without their places."""
+    """Read the schema of a YAML file; refuse unknown keys, unknown placeholders and incomplete sentences."""
     content = read_yaml(path, "templates")
     if not isinstance(content, dict):
-        raise InputError(f"{path}: templates stand under 'relations' and 'hierarchies', and neither is there")
+        raise InputError(f"{path}: templates must be given under 'relations' and 'hierarchies'")
     refuse_unknown_keys(content, ("relations", "hierarchies"), str(path))
-    for key, found in content.items():
-        if found is not None and not isinstance(found, dict):
-            raise InputError(f"{path}: under {key!r} stand names, each with its templates, and not a {_kind(found)}")
+    for key, section in content.items():
+        if section is not None and not isinstance(section, dict):
+            raise InputError(f"{path}: {key!r} must map names to templates, got a {type(section).__name__}")
     relations = {str(n): _relation(str(n), b, path) for n, b in (content.get("relations") or {}).items()}
     hierarchies = {str(n): _hierarchy(str(n), b, path) for n, b in (content.get("hierarchies") or {}).items()}
     return Schema(relations, hierarchies)
 
 
 def default_relation(predicate: str, label: str) -> Relation:
-    """The relation of a predicate that nobody wrote templates for, worded by its name."""
+    """Return a relation for a predicate without templates, worded by its label."""
     return Relation(predicate, predicate, (default_template(label),), about=label)
 
 
 def fill_template(template: str, values: Mapping[str, str], asked: str | None = None) -> str:
-    """The sentence with its places filled, the asked one with the slot; its first letter is upper case."""
+    """Fill the placeholders of a template, the asked one with the slot, and capitalize the sentence."""
 
-    def put(found: re.Match[str]) -> str:
-        form, place = found[1] or "", found[2]
-        return SLOT if place == asked else FORMS[form](values[place])
+    def replace(match: re.Match[str]) -> str:
+        form, name = match[1] or "", match[2]
+        return SLOT if name == asked else FORMS[form](values[name])
 
-    return capitalize(PLACEHOLDER.sub(put, template))
+    return capitalize(PLACEHOLDER.sub(replace, template))
 
 
 def format_answer(template: str, asked: str, name: str) -> str:
-    """A name as it stands in the slot of this template: with its article, and upper case where the sentence begins."""
-    for found in PLACEHOLDER.finditer(template):
-        if found[2] == asked:
-            formed = FORMS[found[1] or ""](name)
-            return capitalize(formed) if found.start() == 0 else formed
-    raise InputError(f"the template {template!r} has no place {{{asked}}}")
+    """Format a name for the slot of a template: in its form, and capitalized at the start of the sentence."""
+    for match in PLACEHOLDER.finditer(template):
+        if match[2] == asked:
+            formed = FORMS[match[1] or ""](name)
+            return capitalize(formed) if match.start() == 0 else formed
+    raise InputError(f"the template {template!r} has no placeholder {{{asked}}}")
 
 
 def placeholder_names(template: str) -> list[str]:
-    """The names of a template's places, in order."""
-    return [found[2] for found in PLACEHOLDER.finditer(template)]
+    """Return the names of a template's placeholders, in order."""
+    return [match[2] for match in PLACEHOLDER.finditer(template)]
 
 
 def _relation(name: str, body: Any, path: Path) -> Relation:
@@ -181,28 +180,26 @@ def _body(body: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
     return body
 
 
-def check_placeholders(template: str, known: tuple[str, ...], wanted: set[str], where: str) -> None:
-    """Refuse a template that names a place or form which is none, or a wanted place not exactly once."""
-    for found in PLACEHOLDER.finditer(template):
-        if found[2] not in known:
-            raise InputError(f"{where}: {found[0]} in {template!r} is no place; {did_you_mean(found[2], known)}")
-        if (found[1] or "") not in FORMS:
-            hint = did_you_mean(found[1], [form for form in FORMS if form])
-            raise InputError(f"{where}: {found[1]!r} in {found[0]} is no form; {hint}")
+def check_placeholders(template: str, known: tuple[str, ...], required: set[str], where: str) -> None:
+    """Refuse unknown placeholders and forms, and a required placeholder that does not occur exactly once."""
+    for match in PLACEHOLDER.finditer(template):
+        if match[2] not in known:
+            raise InputError(
+                f"{where}: {match[0]} in {template!r} is not a placeholder; {did_you_mean(match[2], known)}"
+            )
+        if (match[1] or "") not in FORMS:
+            hint = did_you_mean(match[1], [form for form in FORMS if form])
+            raise InputError(f"{where}: {match[1]!r} in {match[0]} is not a form; {hint}")
     stray = re.search(r"[{}]", PLACEHOLDER.sub("", template))
     if stray:
-        raise InputError(f"{where}: {template!r} has a {stray[0]!r} outside of any place; mend or remove it")
-    for place in sorted(wanted):
-        if placeholder_names(template).count(place) != 1:
-            raise InputError(f"{where}: {template!r} must name {{{place}}} exactly once")
+        raise InputError(f"{where}: {template!r} has a {stray[0]!r} outside of any placeholder; correct or remove it")
+    for name in sorted(required):
+        if placeholder_names(template).count(name) != 1:
+            raise InputError(f"{where}: {template!r} must name {{{name}}} exactly once")
 
 
 def refuse_unknown_keys(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Refuse a key that is not known, with the nearest known one."""
+    """Refuse unknown keys; suggest the nearest known one."""
     for key in content:
         if key not in known:
             raise InputError(f"{where}: there is no key {key!r}; {did_you_mean(str(key), known)}")
-
-
-def _kind(found: Any) -> str:
-    return "list" if isinstance(found, list) else type(found).__name__
