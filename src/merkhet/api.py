@@ -24,7 +24,7 @@ _SUITE_FOLDERS = Path(__file__).parent / "suites"
 
 
 def run(
-    what: str,
+    suite_or_study: str,
     *,
     data: str | Path | None = None,
     knowledge: Sequence[str] = (),
@@ -43,50 +43,69 @@ def run(
 ) -> Run:
     """Run a suite or a study and return the finished run.
 
-    ``models`` may be names, folders, mappings or loaded models. ``out`` is the run's folder (``runs/<suite>`` by
-    default): called again with the same folder, what has not changed is reused. ``engines`` say where it is done
-    (``spark``, ``ray``, or the address of a cluster); on Ray by so many ``workers`` of so many ``cores`` each. Building
-    uses at most so much ``memory`` (``4GB``), and the disk for the rest.
+    Called again with the same folder, it reuses what has not changed.
+
+    Args:
+        suite_or_study: Name of a suite, or a study file.
+        data: Questions, or published files of the suite.
+        knowledge: Knowledge packs, folders or tables of facts.
+        models: Names, folders, mappings or loaded models.
+        tasks: Tasks to ask; all if empty.
+        limit: Maximum number of questions per task.
+        seed: Seed of everything that is drawn.
+        settings: ``key=value`` changes to the study.
+        out: The run's folder, ``runs/<suite>`` by default.
+        progress: Receives progress.
+        command: Command to record.
+        engines: Where to build and ask: ``spark``, ``ray``, or the address of a cluster.
+        workers: Number of workers on Ray.
+        cores: Cores of each worker.
+        memory: Memory limit of building, such as ``4GB``; the rest goes to disk.
+
+    Raises:
+        InputError: Anything that can be refused before work begins.
     """
-    where = str(data) if data is not None else None
-    given = (tuple(settings), tuple(engines), workers, cores, memory)
-    resolved = resolve_study(Request(what, where, knowledge, models, tasks, limit, seed, *given), SUITES)
+    data_path = str(data) if data is not None else None
+    engine_options = (tuple(settings), tuple(engines), workers, cores, memory)
+    resolved = resolve_study(
+        Request(suite_or_study, data_path, knowledge, models, tasks, limit, seed, *engine_options), SUITES
+    )
     folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
-    _execute(resolved, _make_plan(resolved, command or f"merkhet.run({what!r}, …)"), folder, progress)
+    _execute(resolved, _make_plan(resolved, command or f"merkhet.run({suite_or_study!r}, …)"), folder, progress)
     return Run(folder)
 
 
 def run_shard(
-    what: str,
+    suite_or_study: str,
     shard: str,
     *,
     out: str | Path | None = None,
     progress: Progress | None = None,
     command: str | None = None,
-    **given: Any,
+    **options: Any,
 ) -> ShardRun:
     """Ask one shard of a suite or study (``3/8``), with the options that :func:`run` has.
 
-    Make all questions and ask this shard's share of them; ``merge_runs`` merges the shards. ``out`` is
+    All questions are built, and this shard's share of them is asked; ``merge_runs`` merges the shards. ``out`` is
     ``runs/<suite>-shard-3-of-8`` by default.
     """
     from merkhet.engine.distribute.shards import ShardRun, check_shard_folder, parse_shard, shard_plan
 
     share = parse_shard(shard)
-    if given.get("data") is not None:
-        given["data"] = str(given["data"])
-    resolved = resolve_study(Request(what, **given), SUITES)
+    if options.get("data") is not None:
+        options["data"] = str(options["data"])
+    resolved = resolve_study(Request(suite_or_study, **options), SUITES)
     usual = Path("runs") / f"{resolved.suite.name}-shard-{share.number}-of-{share.of}"
     folder = Path(out) if out is not None else usual
     check_shard_folder(folder, share)
-    command = command or f"merkhet.run_shard({what!r}, {shard!r}, …)"
+    command = command or f"merkhet.run_shard({suite_or_study!r}, {shard!r}, …)"
     plan = shard_plan(_make_plan(resolved, command), share, resolved.study, resolved.home, command)
     _execute(resolved, plan, folder, progress)
     return ShardRun(folder, share)
 
 
 def memorize(
-    what: str,
+    study: str,
     *,
     data: str | Path | None = None,
     knowledge: Sequence[str] = (),
@@ -100,7 +119,7 @@ def memorize(
     """Run a study in which models memorize facts, as :func:`run` does.
 
     Args:
-        what: Name of an embedded study (storage, boundary, implicit), or a study file.
+        study: Name of an embedded study (storage, boundary, implicit), or a study file.
         data: Facts with times: a table or a folder.
         knowledge: Knowledge packs, folders or tables of facts.
         models: Names, folders or mappings of models that memorize.
@@ -116,16 +135,16 @@ def memorize(
     from merkhet.training import MEMORIZE
 
     studies = embedded_studies()
-    if what not in studies and not what.endswith((".yaml", ".yml")):
-        raise InputError(f"there is no study {what!r} that memorizes; {did_you_mean(what, studies)}, or name a file")
-    file = studies.get(what, Path(what))
+    if study not in studies and not study.endswith((".yaml", ".yml")):
+        raise InputError(f"there is no memorizing study {study!r}; {did_you_mean(study, studies)}, or name a file")
+    file = studies.get(study, Path(study))
     content = read_study(file)
     for setting in settings:
         apply_setting(content, setting)
     learning = content.get("learning")
     learner = learning.get("learner") if isinstance(learning, dict) else learning
     if learner != MEMORIZE:
-        raise InputError(f"{file} does not memorize: its learning.learner is {learner!r}. Ask it with 'merkhet run'.")
+        raise InputError(f"{file} does not memorize: its learning.learner is {learner!r}; use 'merkhet run'")
     return run(
         str(file),
         data=data,
@@ -135,7 +154,7 @@ def memorize(
         settings=settings,
         out=out if out is not None else Path("runs") / file.stem,
         progress=progress,
-        command=command or f"merkhet.memorize({what!r}, …)",
+        command=command or f"merkhet.memorize({study!r}, …)",
     )
 
 
@@ -155,20 +174,20 @@ def _make_plan(resolved: ResolvedStudy, command: str) -> Plan:
 def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
     from merkhet.engine.executor import execute
 
-    watcher = progress or SilentProgress()
+    reporter = progress or SilentProgress()
     if resolved.ask_engine is None:
-        execute(plan, folder, resolved.home, watcher)
+        execute(plan, folder, resolved.home, reporter)
     else:
         from merkhet.engine.distribute.ray_cluster import ray_session
 
-        with ray_session(resolved.ask_engine, plan, resolved.home, watcher):
-            execute(plan, folder, resolved.home, watcher)
-    if resolved.study.report == "none":  # A report of an earlier start is about other scores.
+        with ray_session(resolved.ask_engine, plan, resolved.home, reporter):
+            execute(plan, folder, resolved.home, reporter)
+    if resolved.study.report == "none":  # A report of an earlier start shows other scores.
         (folder / "report.html").unlink(missing_ok=True)
 
 
 def build(
-    what: str,
+    suite_or_study: str,
     *,
     out: str | Path,
     data: str | Path | None = None,
@@ -180,9 +199,22 @@ def build(
     engine: str | None = None,
     memory: str | None = None,
 ) -> QuestionSet:
-    """Make the questions of a suite or study and write them to a folder that ``run(..., data=folder)`` reads.
+    """Build the questions of a suite or study and write them to a folder that ``run(..., data=folder)`` reads.
 
-    ``engine`` is what makes them (``spark``, or the address of a cluster), with at most so much ``memory``.
+    Args:
+        suite_or_study: Name of a suite, or a study file.
+        out: Folder for the questions.
+        data: Questions, or published files of the suite.
+        knowledge: Knowledge packs, folders or tables of facts.
+        tasks: Tasks to build; all if empty.
+        limit: Maximum number of questions per task.
+        seed: Seed of everything that is drawn.
+        settings: ``key=value`` changes to the study.
+        engine: What builds: ``duckdb``, ``spark``, or the address of a cluster.
+        memory: Memory limit, such as ``4GB``; the rest goes to disk.
+
+    Returns:
+        The questions.
     """
     from merkhet.engine.build_step import make_questions
     from merkhet.questions.data_card import write_card
@@ -190,14 +222,16 @@ def build(
     folder = Path(out)
     refuse_foreign_folder(folder, "card.json")
     if data is not None and folder.resolve() == Path(data).resolve():
-        raise InputError(f"{folder} is where the questions come from. Choose another folder with --out.")
+        raise InputError(f"{folder} is the folder of the source questions; choose another folder with --out")
     choose_build_engine(engine, memory)
-    where = str(data) if data is not None else None
+    data_path = str(data) if data is not None else None
     engines = (engine,) if engine else ()
-    request = Request(what, where, knowledge, (), tasks, limit, seed, tuple(settings), engines, memory=memory)
+    request = Request(
+        suite_or_study, data_path, knowledge, (), tasks, limit, seed, tuple(settings), engines, memory=memory
+    )
     resolved = resolve_study(request, SUITES, with_models=False)
     questions = make_questions(resolved.suite, resolved.study, resolved.home, resolved.engines.build)
-    # The card first: it marks the folder as one that may be written anew if this process does not get to the end.
+    # The card comes first: it marks the folder as one that may be overwritten if this process is killed.
     write_card(_card(resolved, questions), folder)
     write_questions(questions, folder)
     return questions

@@ -156,7 +156,7 @@ def test_an_out_that_holds_other_files(refuse, tmp_path: Path) -> None:
     assert "holds other files" in refuse("run", "quickstart", "--data", file, "--model", "random", "--out", ".")
     assert "holds other files" in refuse("build", "quickstart", "--data", file, "--out", ".")
     assert "holds other files" in refuse("run", "quickstart", "--data", "built", "--model", "random", "--out", "built")
-    assert "is where the questions come from" in refuse("build", "quickstart", "--data", "built", "--out", "built")
+    assert "is the folder of the source questions" in refuse("build", "quickstart", "--data", "built", "--out", "built")
 
 
 def test_a_part_in_a_file_that_does_not_import(refuse, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_what_is_refused_when_importing(refuse, merkhet, tmp_path: Path) -> None
     assert "did you mean 'delimiter'?" in refuse("import", "a.csv", "--set", "delimter=;", *into)
     line = refuse("import", "a.csv", "--map", "sbject=subject", *into)
     assert "no option 'map.sbject'; did you mean 'map.subject'?" in line
-    assert "--set 'retries' should have the form NAME=VALUE" in refuse("import", "a.csv", "--set", "retries", *into)
+    assert "--set must have the form NAME=VALUE, got 'retries'" in refuse("import", "a.csv", "--set", "retries", *into)
     assert "did you mean 'elements'?" in refuse("import", "elments", *into)
     assert "the file name of a knowledge base must end in .duckdb" in refuse("import", "a.csv", "--into", "kb.db")
     with socket.socket() as held:  # A port that is bound and does not listen refuses everybody.

@@ -56,7 +56,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(merkhet, built: Path, tmp_pa
         ((tmp_path / "absent", "--out", "sheet.csv"), "there is no folder or file"),
         ((built, "--verdicts", "bad.csv", "--out", "new"), "bad.csv, row 2: there is no question 'q_0'"),
         ((built, "--verdicts", "absent.csv", "--out", "new"), "there is no file absent.csv"),
-        ((built, "--verdicts", "bad.csv", "--out", built), "is where the questions come from"),
+        ((built, "--verdicts", "bad.csv", "--out", built), "is the folder of the source questions"),
         ((built, "--verdicts", "bad.csv", "--out", "full"), "holds other files"),
     ):
         done = merkhet("review", *arguments, check=2)

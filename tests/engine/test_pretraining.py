@@ -167,7 +167,7 @@ def test_what_is_wrong_is_said_before_work_begins(study: Path) -> None:
         with pytest.raises(InputError, match=reason):
             merkhet.run(str(write(study, **settings)), out=study.parent / "run")
     study.write_text(write(study).read_text().replace("quickstart", "ontoprobe"))
-    with pytest.raises(InputError, match="ontoprobe has steps of its own, and cannot go on with pre-training"):
+    with pytest.raises(InputError, match="ontoprobe plans its own trainings and cannot continue pre-training"):
         merkhet.run(str(study), out=study.parent / "run")
     assert not (study.parent / "run").exists()
 

@@ -71,7 +71,7 @@ def test_of_large_relations_some_names_are_offered_as_wrong(world, monkeypatch):
 
 
 def test_a_suite_that_no_engine_can_build_says_so(tmp_path):
-    with pytest.raises(InputError, match="made in this process"):
+    with pytest.raises(InputError, match="built in this process"):
         build("quickstart", out=tmp_path / "q", engine="spark")
     assert not (tmp_path / "q").exists()
     with pytest.raises(InputError, match="must be an amount such as 4GB"):

@@ -1,4 +1,4 @@
-"""The command line: thin; it parses, calls and prints."""
+"""The command line: parses, calls and prints."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 
 # Threads that wait for each other by spinning bring a busy machine to a tenth of its speed. Read when torch is loaded.
 SPINS = ("GOMP_SPINCOUNT", "1000")
-_LONGEST = 2000
+_MAX_MESSAGE = 2000
 _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; errors that a user can mend are one line and exit code 1 or 2."""
+    """Run the command line; errors that a user can fix are one line and exit code 1 or 2."""
     os.environ.setdefault(*SPINS)
     from merkhet.cli.app import app
     from merkhet.core.errors import MerkhetError
@@ -27,16 +27,16 @@ def main() -> None:
             sys.stderr.write("merkhet: stopped. The same command again goes on where it was.\n")
         raise
     except BrokenPipeError:
-        sys.stderr.close()  # Whoever read our output has gone; there is nobody to tell.
+        sys.stderr.close()  # The reader of the output is gone; there is nobody to tell.
         sys.exit(1)
 
 
 def _one_line(error: Exception) -> str:
-    """What an error says, in one line that a screen holds: of what it quotes, the middle may be left out."""
+    """Return the message of an error as one line, with a middle ellipsis if it is too long."""
     from merkhet.reports.formatting import printable
 
     text = " ".join(printable(error).splitlines())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+    return text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE // 2]} … {text[-_MAX_MESSAGE // 2 :]}"
 
 
 __all__ = ["main"]

@@ -1,4 +1,4 @@
-"""The commands. What they need is imported when they run, so that help is quick."""
+"""The commands. They import what they need when they run, so that --help is fast."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from merkhet.cli.arguments import (
     Quiet,
     Seed,
     Set,
+    SuiteOrStudy,
     Task,
-    What,
     Workers,
 )
 from merkhet.cli.calibrate_command import calibrate
@@ -46,8 +46,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         from merkhet import __version__
 
         typer.echo(f"merkhet {__version__}")
@@ -65,7 +65,7 @@ def _main(
 
 @app.command()
 def run(
-    what: What,
+    suite_or_study: SuiteOrStudy,
     out: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run's folder [default: runs/SUITE].", show_default=False)
     ] = None,
@@ -106,7 +106,7 @@ def run(
 
     models = [{"model": name, "trust_remote_code": True} if trust_remote_code else name for name in model or []]
     with make_progress(plain=quiet or json) as progress:
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "data": data,
             "knowledge": knowledge or (),
             "models": models,
@@ -121,9 +121,9 @@ def run(
         }
         command = shlex.join(["merkhet", *sys.argv[1:]])
         if shard is None:
-            finished = run_suite(what, **given, out=out, progress=progress, command=command)
+            finished = run_suite(suite_or_study, **options, out=out, progress=progress, command=command)
         else:
-            asked = run_shard(what, shard, **given, out=out, progress=progress, command=command)
+            asked = run_shard(suite_or_study, shard, **options, out=out, progress=progress, command=command)
     if shard is None:
         print_run(finished, as_json=json)
     else:
@@ -132,7 +132,7 @@ def run(
 
 @app.command()
 def build(
-    what: What,
+    suite_or_study: SuiteOrStudy,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the questions.", show_default=False)],
     data: Data = None,
     knowledge: Knowledge = None,
@@ -151,8 +151,8 @@ def build(
     from merkhet.api import build as build_suite
     from merkhet.cli.run_output import print_build
 
-    made = build_suite(
-        what,
+    questions = build_suite(
+        suite_or_study,
         out=out,
         data=data,
         knowledge=knowledge or (),
@@ -163,7 +163,7 @@ def build(
         engine=engine,
         memory=memory,
     )
-    print_build(made, out, as_json=json)
+    print_build(questions, out, as_json=json)
 
 
 @app.command()
@@ -216,11 +216,11 @@ def models(json: Json = False) -> None:
     from merkhet.cli.list_commands import list_parts
     from merkhet.models import MODELS
 
-    others = (
+    note = (
         "Any folder, .gguf file or hub name is a model too; chat:NAME@URL is one behind an endpoint, random:2x128 one "
         "that memorizes from nothing."
     )
-    list_parts(MODELS, others, as_json=json)
+    list_parts(MODELS, note, as_json=json)
 
 
 @app.command()

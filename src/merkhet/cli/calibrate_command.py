@@ -1,4 +1,4 @@
-"""``merkhet calibrate``: whether a probe finds what a model knows, and nothing else."""
+"""The command ``merkhet calibrate``."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def calibrate(
 
     with make_progress(plain=quiet or json) as progress:
         cards = _calibrate(probe, kind, trainings, seed, out, progress)
-    every = [card for own in cards.values() for card in own]
+    all_cards = [card for probe_cards in cards.values() for card in probe_cards]
     if json:
-        print_lines([], every, as_json=True)
+        print_lines([], all_cards, as_json=True)
     else:
-        _print(every)
-    if not all(card["passed"] for card in every):
+        _print_cards(all_cards)
+    if not all(card["passed"] for card in all_cards):
         raise typer.Exit(1)
 
 
 def _calibrate(
     probe: str, kind: str | None, trainings: int, seed: int, out: Path | None, progress: Progress
 ) -> dict[str, list[dict[str, Any]]]:
-    """The cards of each probe, written wherever they are to be kept."""
+    """Calibrate probes, write their cards and return them by probe."""
     from merkhet.calibration import calibrate as calibrate_probe
     from merkhet.calibration import calibration_models
     from merkhet.calibration.calibration_cards import save_cards
@@ -72,12 +72,12 @@ def _calibrate(
         hint = did_you_mean(probe, [*PROBES, ALL])
         raise InputError(f"there is no probe called {probe!r}; {hint} (one of your own is named file.py:function)")
     if out is not None and out.suffix != ".json" and out.is_file():
-        raise InputError(f"{out} is a file, and no .json; name a FILE.json or a folder with --out")
+        raise InputError(f"{out} is a file that does not end in .json; name a FILE.json or a folder with --out")
     cards: dict[str, list[dict[str, Any]]] = {}
     with calibration_models(seed, progress) as models:
         for name in PROBES if probe == ALL else [probe]:
             try:
-                found = calibrate_probe(
+                probe_cards = calibrate_probe(
                     name, kinds=[kind] if kind else (), trainings=trainings, seed=seed, progress=progress, models=models
                 )
             except InputError:
@@ -87,34 +87,34 @@ def _calibrate(
                     raise
                 progress.say(f"  {error}")
                 continue
-            cards[name] = found
-            save_cards(name, found)
+            cards[name] = probe_cards
+            save_cards(name, probe_cards)
             if out is not None and out.suffix != ".json":
-                write_json(out / f"{found[0]['probe']}.json", found)
+                write_json(out / f"{probe_cards[0]['probe']}.json", probe_cards)
     if out is not None and out.suffix == ".json":
-        write_json(out, [card for own in cards.values() for card in own])
+        write_json(out, [card for cards_of_probe in cards.values() for card in cards_of_probe])
     return cards
 
 
-def _print(cards: Sequence[Mapping[str, Any]]) -> None:
-    """Each card as a table of what was found, in what it was found, and what that means."""
+def _print_cards(cards: Sequence[Mapping[str, Any]]) -> None:
+    """Print each card: header, table, verdict and sentences."""
     from rich.console import Console
 
     console = Console(highlight=False)
     for card in cards:
         console.print()
-        what = f"{card['probe']}, {card['kind']} models: {card['metric']} by {card['method']}, chance "
-        console.print(what + _percent(card["rows"][0]["chance"]), style="bold", markup=False)
+        header = f"{card['probe']}, {card['kind']} models: {card['metric']} by {card['method']}, chance "
+        console.print(header + _percent(card["rows"][0]["chance"]), style="bold", markup=False)
         console.print(card["about"], markup=False)
         console.print()
-        console.print(_table(card["rows"]))
+        console.print(_make_table(card["rows"]))
         console.print()
         for sentence in (card["verdict"], *card["sentences"]):
             console.print(sentence, markup=False)
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """A line for each set and model: what was found, and beside what is wanted whether it is so."""
+def _make_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Make the table of a card: a row for each set and model with its score, expectation and result."""
     from rich.table import Table
     from rich.text import Text
 
@@ -125,11 +125,11 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in rows:
         name = row["content"] if row["content"] != content else ""
         content = row["content"]
-        found, interval = "-", "cannot be asked"
+        score, interval = "-", "cannot be asked"
         if row["value"] is not None:
-            found, interval = _percent(row["value"]), f"[{_percent(row['low'])}, {_percent(row['high'])}]"
+            score, interval = _percent(row["value"]), f"[{_percent(row['low'])}, {_percent(row['high'])}]"
         mark = {True: "ok", False: "FAILED", None: ""}[row["passed"]]
-        table.add_row(*map(Text, (name, row["model"], found, interval, row["wanted"] or "", mark)))
+        table.add_row(*map(Text, (name, row["model"], score, interval, row["wanted"] or "", mark)))
     return table
 
 

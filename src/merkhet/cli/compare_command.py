@@ -1,4 +1,4 @@
-"""``merkhet compare``: which of two models, or two states of one, knows more."""
+"""The command ``merkhet compare``."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def compare(
     choice = ComparisonChoice(against, task or (), metric or (), by, baselines)
     if out is not None and out.suffix not in (".html", ".json"):
         raise typer.BadParameter(f"{out} ends neither in .html (a page) nor in .json (all numbers)", param_hint="--out")
-    found = compare_runs([open_run(folder) for folder in runs], choice, downstream)
+    comparison = compare_runs([open_run(folder) for folder in runs], choice, downstream)
     if out is not None:
-        write_comparison(found, out)
+        write_comparison(comparison, out)
     plain = choice == ComparisonChoice() and out is None and downstream is None
-    print_comparison(found, out, as_json=json, plain=plain)
-    if not found.comparisons and not found.extrinsic:
+    print_comparison(comparison, out, as_json=json, plain=plain)
+    if not comparison.comparisons and not comparison.extrinsic:
         raise typer.Exit(1)

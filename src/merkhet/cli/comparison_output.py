@@ -1,4 +1,4 @@
-"""What ``merkhet compare`` prints and writes."""
+"""Output of ``merkhet compare``."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from merkhet.reports.table_model import ReportTable
 from merkhet.reports.tables import score_table
 
 
-def write_comparison(found: ComparisonData, file: Path) -> None:
-    """Write the page, or all numbers as JSON."""
+def write_comparison(comparison: ComparisonData, file: Path) -> None:
+    """Write the comparison as a page, or as JSON."""
     if file.suffix == ".json":
-        write_json(file, _finite(found.as_json()))
+        write_json(file, _finite(comparison.as_json()))
     else:
-        write_text(file, render_comparison(found))
+        write_text(file, render_comparison(comparison))
 
 
-def print_comparison(found: ComparisonData, file: Path | None, *, as_json: bool, plain: bool) -> None:
-    """The verdict in words, the paired tables, what must be known of the runs, and where the page is.
+def print_comparison(comparison: ComparisonData, file: Path | None, *, as_json: bool, plain: bool) -> None:
+    """Print the verdict, the paired tables, remarks on the runs, and the path of the page.
 
     As JSON, ``plain`` prints the bare list of comparisons that scripts rely on.
     """
     if as_json:
-        content = found.as_json()
+        content = comparison.as_json()
         print_json(_finite(content["comparisons"] if plain else content))
-        if not found.comparisons:
-            Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(printable(found.verdict[0]))
+        if not comparison.comparisons:
+            Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(printable(comparison.verdict[0]))
         return
     console = Console(highlight=False, markup=False)
-    _print_sentences(console, found.verdict)
+    _print_sentences(console, comparison.verdict)
     console.print()
-    if not found.comparisons:
-        _print_scores(console, found)
-    for table in pair_tables(found.oriented):
+    if not comparison.comparisons:
+        _print_scores(console, comparison)
+    for table in pair_tables(comparison.oriented):
         _print_table(console, table)
         console.print()
-    _print_groups(console, found)
-    known = [*found.question_remarks, *found.remarks]
+    _print_groups(console, comparison)
+    known = [*comparison.question_remarks, *comparison.remarks]
     _print_sentences(console, known)
-    if found.comparisons:
+    if comparison.comparisons:
         if known:
             console.print()
         console.print(Text("What the columns mean", style="bold"))
-        _print_sentences(console, legend([*found.comparisons, *found.groups]))
-    for section in analysis_sections(list(found.extrinsic)):
+        _print_sentences(console, legend([*comparison.comparisons, *comparison.groups]))
+    for section in analysis_sections(list(comparison.extrinsic)):
         print_section(console, section)
     if file is not None:
         console.print()
@@ -75,19 +75,19 @@ def _print_table(console: Console, table: ReportTable) -> None:
         console.print(Text(table.note))
 
 
-def _print_groups(console: Console, found: ComparisonData) -> None:
-    if found.column is None:
+def _print_groups(console: Console, comparison: ComparisonData) -> None:
+    if comparison.column is None:
         return
-    _print_sentences(console, found.group_sentences)
+    _print_sentences(console, comparison.group_sentences)
     console.print()
-    for table in group_tables(found.groups, found.column):
+    for table in group_tables(comparison.groups, comparison.column):
         _print_table(console, table)
         console.print()
 
 
-def _print_scores(console: Console, found: ComparisonData) -> None:
-    """Scores side by side, not paired."""
-    data = found.data
+def _print_scores(console: Console, comparison: ComparisonData) -> None:
+    """Print the scores side by side, not paired."""
+    data = comparison.data
     if not data.scores.num_rows:
         return
     console.print("Scores, not paired:")
@@ -104,7 +104,7 @@ def _print_scores(console: Console, found: ComparisonData) -> None:
 
 
 def _finite(content: Any) -> Any:
-    """The same without numbers that JSON has not."""
+    """Replace infinite and undefined numbers by None, because JSON has none."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):

@@ -1,4 +1,4 @@
-"""The command that shows a finished run as a local page, question by question."""
+"""The command ``merkhet explore``."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def explore(
     opened = open_run(run)
     for name in ("questions.parquet", "answers.parquet", "candidates.parquet", "facts.parquet"):
         opened.verified_file(name)
-    players = [*_of_run(opened, trust_remote_code), *_further(model or (), trust_remote_code)]
+    players = [*_run_models(opened, trust_remote_code), *_named_models(model or (), trust_remote_code)]
     card = opened.record.get("card") or {}
     title = str((opened.study.title if _has_study(opened) else None) or card.get("title") or opened.folder.name)
-    # The last of one name counts: what is named on the command line, before what the run had.
+    # The last model of a name wins: those of the command line come after those of the run.
     views = Views(load_tables(opened.folder), opened.folder, title, opened.record)
-    serve(views, Player(list({one.name: one for one in players}.values())), port, open_page=open_page)
-    # Nothing is left to be saved, and threads may still wait for a page or load a model.
+    serve(views, Player(list({playable.name: playable for playable in players}.values())), port, open_page=open_page)
+    # Nothing needs saving, and threads may still wait for a page or load a model.
     os._exit(0)
 
 
 def serve(views: Views, player: Player, port: int | None, *, open_page: bool = False) -> None:
-    """Serve until the process is told to end; says where the page is."""
+    """Print the address of the page and serve it until a signal ends the process."""
     from merkhet.reports.explorer.explorer_server import open_server
 
     server = open_server(views, player, port)
@@ -85,17 +85,17 @@ def _counted(count: int, noun: str) -> str:
 
 @contextmanager
 def _shut_down_by_signals(server: ExplorerServer) -> Iterator[None]:
-    """Shut the server down on SIGINT and SIGTERM, and close it at the end; one before it serves counts as well."""
+    """Shut the server down on SIGINT and SIGTERM, even before it serves, and close it at the end."""
 
     def end(*_: Any) -> None:
-        # Shutting down waits for the loop that this very thread is in.
+        # Shutting down waits for the serving loop, which runs in this thread.
         threading.Thread(target=server.shutdown, daemon=True).start()
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
         server.server_close()
 
@@ -104,31 +104,31 @@ def _has_study(run: Run) -> bool:
     return (run.folder / "study.yaml").is_file()
 
 
-def _of_run(run: Run, trusted: bool) -> list[Playable]:
-    """The models of a run as they can be played with: found and loaded only when they are wanted."""
+def _run_models(run: Run, trusted: bool) -> list[Playable]:
+    """Make playable models of a run, loaded on first use."""
     from merkhet.reports.explorer.playground import Playable
 
     specs = _study_specs(run) if _has_study(run) else {}
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    entries: dict[tuple[str, str], dict[str, Any]] = {}
     for entry in run.record.get("models") or ():
-        found.setdefault((str(entry.get("name")), str(entry.get("fingerprint"))), entry)
-    several = [name for name, _ in found]
+        entries.setdefault((str(entry.get("name")), str(entry.get("fingerprint"))), entry)
+    all_names = [name for name, _ in entries]
     players = []
-    for (name, fingerprint), entry in found.items():
+    for (name, fingerprint), entry in entries.items():
         kind, learned = str(entry.get("kind") or ""), entry.get("learned")
-        label = name if several.count(name) == 1 else f"{name} ({fingerprint[:8]})"
-        if reason := _no_play(name, kind, entry, specs):
+        label = name if all_names.count(name) == 1 else f"{name} ({fingerprint[:8]})"
+        if reason := _unplayable_reason(name, kind, entry, specs):
             players.append(Playable(label, kind, None, reason))
         elif isinstance(learned, dict):
             players.append(Playable(label, kind, _learned_loader(run.folder, label, kind, fingerprint)))
         else:
-            spec = _at_source(_trusting(specs[name], trusted), str(entry.get("source") or ""))
+            spec = _at_source(_set_trust(specs[name], trusted), str(entry.get("source") or ""))
             players.append(Playable(label, kind, _loader(spec, fingerprint)))
     return players
 
 
-def _no_play(name: str, kind: str, entry: dict[str, Any], specs: dict[str, ModelSpec]) -> str:
-    """Why a model of a run cannot be played with; nothing if it can."""
+def _unplayable_reason(name: str, kind: str, entry: dict[str, Any], specs: dict[str, ModelSpec]) -> str:
+    """Return why a model cannot be played with; empty if it can."""
     learned = entry.get("learned")
     if kind == "baseline":
         return "a baseline counts or guesses; it does not read sentences"
@@ -145,7 +145,7 @@ def _no_play(name: str, kind: str, entry: dict[str, Any], specs: dict[str, Model
 
 
 def _study_specs(run: Run) -> dict[str, ModelSpec]:
-    """The models of a run's study by the names they have in the run, read as its suite reads them."""
+    """Return the model specs of a run's study by their names in the run, with the suite's settings."""
     from merkhet.suites import SUITES
 
     study = run.study
@@ -158,8 +158,12 @@ def _study_specs(run: Run) -> dict[str, ModelSpec]:
     return specs
 
 
-def _further(names: Sequence[str], trusted: bool) -> list[Playable]:
-    """Models named on the command line; refuses at once what is not there."""
+def _named_models(names: Sequence[str], trusted: bool) -> list[Playable]:
+    """Make playable models named on the command line.
+
+    Raises:
+        InputError: A model is not found.
+    """
     from merkhet.models.model_lookup import ModelSpec, resolve_model
     from merkhet.reports.explorer.playground import Playable
 
@@ -171,15 +175,15 @@ def _further(names: Sequence[str], trusted: bool) -> list[Playable]:
     return players
 
 
-def _trusting(spec: ModelSpec, trusted: bool) -> ModelSpec:
-    """A run may come from anybody: code that comes with a model runs only if the reader says so."""
+def _set_trust(spec: ModelSpec, trusted: bool) -> ModelSpec:
+    """Set whether a model's own code may run: a run may come from anybody, so only the user decides."""
     return dataclasses.replace(spec, trust_remote_code=trusted)
 
 
 def _at_source(spec: ModelSpec, source: str) -> ModelSpec:
-    """A study names folders from its own place, which a run does not know; where they were found, it does."""
-    found = bool(source) and not Path(spec.model).exists() and Path(source).exists()
-    return dataclasses.replace(spec, model=source) if found else spec
+    """Use the recorded folder of a model, because the study's paths are relative to an unknown folder."""
+    is_moved = bool(source) and not Path(spec.model).exists() and Path(source).exists()
+    return dataclasses.replace(spec, model=source) if is_moved else spec
 
 
 def _loader(spec: ModelSpec, fingerprint: str) -> Callable[[], Model]:

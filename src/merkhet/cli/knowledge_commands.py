@@ -71,9 +71,9 @@ def import_(
     from merkhet.cli.progress_bars import make_progress
     from merkhet.knowledge.store_import import import_knowledge
 
-    options = _pairs(settings, "--set")
-    options |= {f"map.{name}": column for name, column in _pairs(columns, "--map").items()}
-    options |= {f"constant.{name}": text for name, text in _pairs(constant, "--constant").items()}
+    options = _parse_pairs(settings, "--set")
+    options |= {f"map.{name}": column for name, column in _parse_pairs(columns, "--map").items()}
+    options |= {f"constant.{name}": text for name, text in _parse_pairs(constant, "--constant").items()}
     options |= {"query": query} if query else {}
     with make_progress(plain=quiet or json) as progress:
         done = import_knowledge(
@@ -107,10 +107,10 @@ def infer(
     from merkhet.knowledge.rules.fixpoint import infer as infer_facts
     from merkhet.knowledge.rules.rule_files import read_rules
 
-    where = choose_build_engine(engine, memory)
+    build_engine = choose_build_engine(engine, memory)
     declared = read_rules(rules) if rules else None
     with make_progress(plain=quiet or json) as progress:
-        result = infer_facts(store, rules=rule or (), declared=declared, engine=where, progress=progress)
+        result = infer_facts(store, rules=rule or (), declared=declared, engine=build_engine, progress=progress)
     print_inference(result, store, as_json=json)
 
 
@@ -188,13 +188,13 @@ def rules(json: Json = False) -> None:
     print_rules(as_json=json)
 
 
-def _pairs(given: list[str] | None, option: str) -> dict[str, str]:
+def _parse_pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     from merkhet.core.errors import InputError
 
-    found = {}
-    for text in given or ():
+    pairs = {}
+    for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise InputError(f"{option} {text!r} should have the form NAME=VALUE")
-        found[name.strip()] = value
-    return found
+            raise InputError(f"{option} must have the form NAME=VALUE, got {text!r}")
+        pairs[name.strip()] = value
+    return pairs

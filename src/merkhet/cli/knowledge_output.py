@@ -1,4 +1,4 @@
-"""What the commands on knowledge bases print."""
+"""Output of the commands on knowledge bases."""
 
 from __future__ import annotations
 
@@ -17,42 +17,43 @@ from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import ImportSummary
 
-_SHOWN = 5
+_MAX_SHOWN = 5
 
 
 def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) -> None:
-    """What each place gave, what was left out and why, and what to do next."""
+    """Print counts of each import, bad and skipped rows, and the next command."""
     if as_json:
-        _print_json({"store": str(store), "imports": [one.as_dict() for one in done]})
+        _print_json({"store": str(store), "imports": [imported.as_dict() for imported in done]})
         return
     console = _console()
-    for one in done:
-        parts = [_many(one.facts, "fact"), f"{one.added:,} new"]
-        parts += [f"{one.repeated:,} repeated"] if one.repeated else []
-        parts += [_many(one.names, "new name")] if one.names else []
-        console.print(f"{one.place} ({one.source}): {', '.join(parts)}")
-        if one.bad:
-            console.print(f"  {_many(one.bad, 'bad row')} left out:")
-            for example in one.examples:
+    for imported in done:
+        parts = [_count(imported.facts, "fact"), f"{imported.added:,} new"]
+        parts += [f"{imported.repeated:,} repeated"] if imported.repeated else []
+        parts += [_count(imported.names, "new name")] if imported.names else []
+        console.print(f"{imported.place} ({imported.source}): {', '.join(parts)}")
+        if imported.bad:
+            console.print(f"  {_count(imported.bad, 'bad row')} left out:")
+            for example in imported.examples:
                 console.print(f"    {example}")
-            if one.bad > len(one.examples):
-                console.print(f"    … and {one.bad - len(one.examples):,} more")
-        if one.left_out:
-            told = ", ".join(
-                f"{count:,} {what}" for what, count in sorted(one.left_out.items(), key=lambda i: (-i[1], i[0]))
+            if imported.bad > len(imported.examples):
+                console.print(f"    … and {imported.bad - len(imported.examples):,} more")
+        if imported.left_out:
+            skipped = ", ".join(
+                f"{count:,} {reason}"
+                for reason, count in sorted(imported.left_out.items(), key=lambda i: (-i[1], i[0]))
             )
-            console.print(f"  not taken: {told}")
-    console.print(f"Store: {store}    What is in it: merkhet knowledge info {_typed(store)}")
+            console.print(f"  not taken: {skipped}")
+    console.print(f"Store: {store}    What is in it: merkhet knowledge info {_quote(store)}")
 
 
 def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
-    """What followed by which rule, and what does not fit together."""
+    """Print inferred facts by rule, cycles and contradictions."""
     if as_json:
         _print_json({"store": str(store), **result.as_dict()})
         return
     console = _console()
-    rounds = _many(result.rounds, "round")
-    console.print(f"{_many(result.inferred, 'fact')} inferred from {result.stated:,} stated, in {rounds}")
+    rounds = _count(result.rounds, "round")
+    console.print(f"{_count(result.inferred, 'fact')} inferred from {result.stated:,} stated, in {rounds}")
     if result.by_rule:
         table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
         table.add_column(no_wrap=True)
@@ -61,17 +62,17 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
         for name, count in sorted(result.by_rule.items(), key=lambda item: -item[1]):
             table.add_row(name, f"{count:,}", RULES[name].description)
         console.print(table)
-    for cycle in result.cycles[:_SHOWN]:
+    for cycle in result.cycles[:_MAX_SHOWN]:
         console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
-    if len(result.cycles) > _SHOWN:
-        console.print(f"… and {len(result.cycles) - _SHOWN} more circles")
+    if len(result.cycles) > _MAX_SHOWN:
+        console.print(f"… and {len(result.cycles) - _MAX_SHOWN} more circles")
     if result.contradicted:
-        console.print(f"{_many(result.contradicted, 'contradiction')}:")
+        console.print(f"{_count(result.contradicted, 'contradiction')}:")
         _print_contradictions(console, result, store)
     else:
         console.print("no contradictions")
     if result.inferred:
-        console.print(f"Why a fact holds: merkhet knowledge explain {_typed(store)} SUBJECT PREDICATE OBJECT")
+        console.print(f"Why a fact holds: merkhet knowledge explain {_quote(store)} SUBJECT PREDICATE OBJECT")
 
 
 def _print_contradictions(console: Console, result: Inference, store: Path) -> None:
@@ -79,18 +80,18 @@ def _print_contradictions(console: Console, result: Inference, store: Path) -> N
 
     with KnowledgeBase.open(store) as knowledge:
         labels = knowledge.labels()
-        for one in result.contradictions[: 2 * _SHOWN]:
-            facts = [fact for fact in (knowledge.fact(key) for key in one.facts) if fact]
+        for contradiction in result.contradictions[: 2 * _MAX_SHOWN]:
+            facts = [fact for fact in (knowledge.fact(key) for key in contradiction.facts) if fact]
             texts = "  and  ".join(
                 format_fact(fact, labels) + (" [inferred]" if fact["rule"] else "") for fact in facts
             )
-            console.print(f"  {labels.get(one.about, one.about)} ({one.kind}): {texts}")
-    if result.contradicted > 2 * _SHOWN:
-        console.print(f"  … and {result.contradicted - 2 * _SHOWN:,} more; --json prints up to 1,000")
+            console.print(f"  {labels.get(contradiction.about, contradiction.about)} ({contradiction.kind}): {texts}")
+    if result.contradicted > 2 * _MAX_SHOWN:
+        console.print(f"  … and {result.contradicted - 2 * _MAX_SHOWN:,} more; --json prints up to 1,000")
 
 
 def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: bool) -> None:
-    """The proof tree of each fact that is meant."""
+    """Print the proof tree of each matching fact."""
     from merkhet.knowledge.proofs import find_facts, format_proof, proof_labels, prove
 
     with KnowledgeBase.open(store) as knowledge:
@@ -102,83 +103,83 @@ def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: b
                 raise InputError("the proof is too deep for JSON; print it without --json") from error
             return
         console = _console()
-        for place, proof in enumerate(proofs):
-            if place:
+        for index, proof in enumerate(proofs):
+            if index:
                 console.print()
             for line in format_proof(proof, proof_labels(knowledge, proof, language)):
                 console.print(line, markup=False)
 
 
 def print_info(store: Path, *, as_json: bool) -> None:
-    """Counts, predicates, languages and imports."""
+    """Print counts, predicates, languages and imports."""
     from merkhet.knowledge.stats import describe
 
-    found = describe(store)
+    info = describe(store)
     if as_json:
-        _print_json(found)
+        _print_json(info)
         return
     console = _console()
     console.print(
-        f"{store}: {_many(found['facts'], 'fact')} ({found['stated']:,} stated, {found['inferred']:,} inferred) on "
-        f"{_many(found['subjects'], 'subject')} by {_many(found['predicates'], 'predicate')}; "
-        f"{found['numbers']:,} with a number, {found['timed']:,} with times; {found['bytes'] / 1e6:,.1f} MB"
+        f"{store}: {_count(info['facts'], 'fact')} ({info['stated']:,} stated, {info['inferred']:,} inferred) on "
+        f"{_count(info['subjects'], 'subject')} by {_count(info['predicates'], 'predicate')}; "
+        f"{info['numbers']:,} with a number, {info['timed']:,} with times; {info['bytes'] / 1e6:,.1f} MB"
     )
-    if found["ontology"]:
-        console.print("ontology: " + ", ".join(f"{name} {count:,}" for name, count in found["ontology"].items()))
-    if found["by_rule"]:
-        console.print("inferred: " + ", ".join(f"{count:,} by {rule}" for rule, count in found["by_rule"].items()))
-    _print_predicates(console, found)
-    if found["languages"]:
-        spoken = ", ".join(f"{row['language']} {row['names']:,}" for row in found["languages"][: _SHOWN * 2])
+    if info["ontology"]:
+        console.print("ontology: " + ", ".join(f"{name} {count:,}" for name, count in info["ontology"].items()))
+    if info["by_rule"]:
+        console.print("inferred: " + ", ".join(f"{count:,} by {rule}" for rule, count in info["by_rule"].items()))
+    _print_predicates(console, info)
+    if info["languages"]:
+        spoken = ", ".join(f"{row['language']} {row['names']:,}" for row in info["languages"][: _MAX_SHOWN * 2])
         more = (
-            f" and {len(found['languages']) - _SHOWN * 2} more languages"
-            if len(found["languages"]) > _SHOWN * 2
+            f" and {len(info['languages']) - _MAX_SHOWN * 2} more languages"
+            if len(info["languages"]) > _MAX_SHOWN * 2
             else ""
         )
         console.print(f"names: {spoken}{more}")
-    if found["shared_labels"]:
-        console.print(f"ambiguous: {_many(found['shared_labels'], 'label')} shared by several entities of one language")
-    for cycle in found["cycles"][:_SHOWN]:
+    if info["shared_labels"]:
+        console.print(f"ambiguous: {_count(info['shared_labels'], 'label')} shared by several entities of one language")
+    for cycle in info["cycles"][:_MAX_SHOWN]:
         console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
-    for row in found["imports"]:
-        console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {_many(row['facts'], 'fact')}")
-    if found["inference"] and found["inference"]["stale"]:
-        console.print(f"Facts came in after the last inference. Infer anew: merkhet knowledge infer {_typed(store)}")
+    for row in info["imports"]:
+        console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {_count(row['facts'], 'fact')}")
+    if info["inference"] and info["inference"]["stale"]:
+        console.print(f"Facts came in after the last inference. Infer anew: merkhet knowledge infer {_quote(store)}")
 
 
-def _print_predicates(console: Console, found: Mapping[str, Any]) -> None:
+def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:
     table = Table(box=None, padding=(0, 1, 0, 2), header_style="")
     table.add_column("predicate", overflow="fold")
     for column in ("facts", "inferred", "subjects", "objects"):
         table.add_column(column, justify="right")
-    for row in found["top_predicates"]:
+    for row in info["top_predicates"]:
         table.add_row(row["predicate"], *[f"{row[name]:,}" for name in ("facts", "inferred", "subjects", "objects")])
     console.print(table)
-    rest = found["predicates"] - len(found["top_predicates"])
+    rest = info["predicates"] - len(info["top_predicates"])
     if rest > 0:
-        console.print(f"  … and {_many(rest, 'predicate')} more")
+        console.print(f"  … and {_count(rest, 'predicate')} more")
 
 
 def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> None:
-    """How much was written, and where."""
+    """Print the counts of an export and its path."""
     if as_json:
         _print_json({"out": str(out), **written})
         return
     console = _console()
-    console.print(f"{', '.join(_many(count, what[:-1]) for what, count in written.items())}: {out}")
+    console.print(f"{', '.join(_count(count, table[:-1]) for table, count in written.items())}: {out}")
     if out.suffix == ".nt":
         console.print("Times, units, proofs and details have no place in N-Triples; a folder of tables keeps them.")
 
 
 def print_queries(*, as_json: bool) -> None:
-    """The ready queries, with what each gives."""
+    """Print the ready queries with descriptions."""
     from merkhet.knowledge.sparql_queries import bundled_queries
 
     _print_pairs(dict(bundled_queries()), as_json=as_json)
 
 
 def print_rules(*, as_json: bool) -> None:
-    """The rules, with what each says."""
+    """Print the rules with descriptions."""
     says = {name: rule.description + (f"  ({rule.alias})" if rule.alias else "") for name, rule in RULES.items()}
     _print_pairs(says, as_json=as_json)
 
@@ -199,13 +200,13 @@ def _console() -> Console:
     return Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
-def _typed(path: Path) -> str:
-    """A path as it is typed in a shell."""
+def _quote(path: Path) -> str:
+    """Quote a path for a shell."""
     return shlex.quote(str(path))
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _print_json(content: Any) -> None:

@@ -1,4 +1,4 @@
-"""Lists of parts."""
+"""Lists of registered parts and packs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from merkhet.core.registry import Registry
 
 
 def list_parts(registry: Registry, note: str = "", *, as_json: bool) -> None:
-    """Print the names of a registry with what each is; nothing heavy is imported for it."""
+    """Print the names of a registry with descriptions, without loading the parts."""
     if as_json:
         _print_json([{"name": name, "about": registry.about(name)} for name in registry])
         return

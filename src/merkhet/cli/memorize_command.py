@@ -1,4 +1,4 @@
-"""``merkhet memorize``: models store facts, and are asked for them."""
+"""The command ``merkhet memorize``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from merkhet.cli.arguments import Json, Knowledge, Quiet, Seed, Set
 
 
 def memorize(
-    what: Annotated[
+    study: Annotated[
         str,
         typer.Argument(
             metavar="STUDY", help="storage, boundary or implicit, or a study.yaml that memorizes.", show_default=False
@@ -49,7 +49,7 @@ def memorize(
 
     with make_progress(plain=quiet or json) as progress:
         finished = run_study(
-            what,
+            study,
             data=data,
             knowledge=knowledge or (),
             models=model or (),

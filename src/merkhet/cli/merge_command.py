@@ -1,4 +1,4 @@
-"""``merkhet merge``: merge the shards of a run."""
+"""The command ``merkhet merge``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def merge(
 
 
 def print_shard(asked: ShardRun, *, as_json: bool) -> None:
-    """That a shard was asked, and how all of them are put together."""
+    """Print the folder of a shard, and the command that merges all shards."""
     from merkhet.cli.run_output import print_lines
 
     shard = asked.shard
@@ -51,7 +51,7 @@ def print_shard(asked: ShardRun, *, as_json: bool) -> None:
 
 
 def _all_shards(asked: ShardRun) -> str:
-    """The folders of all shards as they are probably called: like this one, with other numbers."""
+    """Guess a pattern for the folders of all shards: this one's name with other numbers."""
     name, number = asked.folder.name, str(asked.shard.number)
     usual = f"shard-{number}-of-"
     if usual in name:

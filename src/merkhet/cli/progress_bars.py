@@ -1,4 +1,4 @@
-"""Progress for people: bars with rate and time left in a terminal, plain lines elsewhere."""
+"""Progress display: bars with rate and remaining time in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 @contextmanager
 def make_progress(*, plain: bool) -> Iterator[Progress]:
-    """What shows progress on standard error: bars if it is a terminal and nobody asked for plain lines."""
+    """Show progress on standard error: bars in a terminal unless ``plain``, else lines."""
     console = Console(stderr=True, highlight=False)
     if plain or not console.is_terminal:
         yield PlainLines()
@@ -46,24 +46,24 @@ class TerminalBars:
         self.tasks: dict[str, TaskID] = {}
 
     def start(self, label: str, total: int, unit: str) -> None:
-        """A new bar."""
+        """Add a bar."""
         self.tasks[label] = self.bars.add_task(label, total=total or None, rate="", unit=unit)
 
     def advance(self, label: str, done: int) -> None:
         """Move a bar."""
         task = self.tasks[label]
         self.bars.update(task, advance=done)
-        shown = self.bars.tasks[self.bars.task_ids.index(task)]
-        speed = shown.finished_speed or shown.speed
+        bar = self.bars.tasks[self.bars.task_ids.index(task)]
+        speed = bar.finished_speed or bar.speed
         if speed:
-            self.bars.update(task, rate=f"{speed:,.0f} {shown.fields['unit']}/s")
+            self.bars.update(task, rate=f"{speed:,.0f} {bar.fields['unit']}/s")
 
     def finish(self, label: str) -> None:
         """Stop a bar's clock."""
         self.bars.stop_task(self.tasks[label])
 
     def say(self, line: str) -> None:
-        """A line above the bars."""
+        """Print a line above the bars."""
         self.bars.console.print(line)
 
 
@@ -72,45 +72,45 @@ class _Work:
     total: int
     unit: str
     started: float
-    shown: float
+    printed_at: float
     done: int = 0
 
     @property
-    def shown_done(self) -> str:
-        """How much is done, of how much if that is known."""
+    def completed(self) -> str:
+        """Completed units, and the total if known."""
         return f"{self.done}/{self.total}" if self.total else str(self.done)
 
 
 class PlainLines:
-    """A line now and then, and one at the end, for logs and pipes."""
+    """Prints a line at intervals and one at the end, for logs and pipes."""
 
     def __init__(self) -> None:
         self.work: dict[str, _Work] = {}
 
     def start(self, label: str, total: int, unit: str) -> None:
-        """Remember when it began."""
+        """Begin to measure a piece of work."""
         now = time.monotonic()
         self.work[label] = _Work(total, unit, now, now)
 
     def advance(self, label: str, done: int) -> None:
-        """A line if the last one is some time ago."""
+        """Print a line if the last one is old enough."""
         work = self.work[label]
         work.done += done
         now = time.monotonic()
-        if now - work.shown >= SECONDS_BETWEEN_LINES and (work.done < work.total or not work.total):
-            work.shown = now
+        if now - work.printed_at >= SECONDS_BETWEEN_LINES and (work.done < work.total or not work.total):
+            work.printed_at = now
             rate = work.done / (now - work.started)
-            left = f", {(work.total - work.done) / rate:,.0f} s left" if work.total and rate else ""
-            self.say(f"  {label}: {work.shown_done} {work.unit}, {rate:,.1f}/s{left}")
+            remaining = f", {(work.total - work.done) / rate:,.0f} s left" if work.total and rate else ""
+            self.say(f"  {label}: {work.completed} {work.unit}, {rate:,.1f}/s{remaining}")
 
     def finish(self, label: str) -> None:
-        """The last line."""
+        """Print the final line."""
         work = self.work.pop(label)
         seconds = time.monotonic() - work.started
         rate = work.done / seconds if seconds else 0.0
-        self.say(f"  {label}: {work.shown_done} {work.unit} in {seconds:,.1f} s ({rate:,.0f}/s)")
+        self.say(f"  {label}: {work.completed} {work.unit} in {seconds:,.1f} s ({rate:,.0f}/s)")
 
     def say(self, line: str) -> None:
-        """A line on standard error."""
+        """Print a line on standard error."""
         sys.stderr.write(line + "\n")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""The command on review by people: draw a sheet, or read its verdicts back."""
+"""The command ``merkhet review``."""
 
 from __future__ import annotations
 
@@ -39,26 +39,28 @@ def review(
     """Draw a sheet of questions for people to judge, or leave out the questions that they found bad."""
     from merkhet.questions.question_files import read_questions
 
-    found = read_questions(folder)
+    questions = read_questions(folder)
     if verdicts:
-        _read_back(found, folder, verdicts, out, least, as_json=json)
+        _apply_verdicts(questions, folder, verdicts, out, least, as_json=json)
     else:
-        _draw(found, out, count, seed, as_json=json)
+        _draw_sheet(questions, out, count, seed, as_json=json)
 
 
-def _draw(found: QuestionSet, out: Path, count: int, seed: int, *, as_json: bool) -> None:
+def _draw_sheet(questions: QuestionSet, out: Path, count: int, seed: int, *, as_json: bool) -> None:
     from merkhet.cli.run_output import print_lines
     from merkhet.questions.review import draw_sample, write_sheet
 
-    rows = draw_sample(found, count, seed)
-    suite = found.questions["suite"][0].as_py()
+    rows = draw_sample(questions, count, seed)
+    suite = questions.questions["suite"][0].as_py()
     write_sheet(rows, out, f"{suite}: {len(rows):,} questions to review")
     print_lines(
         [f"{len(rows):,} questions to review: {out}"], {"sheet": str(out), "questions": len(rows)}, as_json=as_json
     )
 
 
-def _read_back(found: QuestionSet, folder: Path, sheets: list[Path], out: Path, least: int, *, as_json: bool) -> None:
+def _apply_verdicts(
+    questions: QuestionSet, folder: Path, sheets: list[Path], out: Path, minimum: int, *, as_json: bool
+) -> None:
     from merkhet.cli.run_output import print_lines
     from merkhet.core.errors import InputError
     from merkhet.core.files import refuse_foreign_folder
@@ -68,38 +70,42 @@ def _read_back(found: QuestionSet, folder: Path, sheets: list[Path], out: Path, 
 
     refuse_foreign_folder(out, "card.json")
     if out.resolve() == (folder if folder.is_dir() else folder.parent).resolve():
-        raise InputError(f"{out} is where the questions come from. Choose another folder with --out.")
-    known = frozenset(found.questions["question_id"].to_pylist())
-    done = combine_verdicts(found, [read_sheet(sheet, known) for sheet in sheets], least)
-    kept = apply_review(found, done)
+        raise InputError(f"{out} is the folder of the source questions; choose another folder with --out")
+    known = frozenset(questions.questions["question_id"].to_pylist())
+    review_result = combine_verdicts(questions, [read_sheet(sheet, known) for sheet in sheets], minimum)
+    accepted = apply_review(questions, review_result)
     card = read_card(folder if folder.is_dir() else folder.parent)
-    suite = {"suite": found.questions["suite"][0].as_py()}
-    # The card first: it marks the folder as one that may be written anew if this process does not get to the end.
-    write_card({**suite, **card, **kept.about, **count_questions(kept)}, out)
-    write_questions(kept, out)
-    print_lines(_said(done, kept, out), _content(done, kept, out), as_json=as_json)
+    suite = {"suite": questions.questions["suite"][0].as_py()}
+    # The card comes first: it marks the folder as one that may be overwritten if this process is killed.
+    write_card({**suite, **card, **accepted.about, **count_questions(accepted)}, out)
+    write_questions(accepted, out)
+    print_lines(_summary_lines(review_result, accepted, out), _as_json(review_result, accepted, out), as_json=as_json)
 
 
-def _said(done: Review, kept: QuestionSet, out: Path) -> list[str]:
-    judged = ", ".join(f"{count:,} {verdict}" for verdict, count in done.judged.items())
-    lines = [f"{sum(done.judged.values()):,} questions judged: {judged}"]
-    for one in done.agreements:
-        said = f"kappa {one.kappa:.2f}" if one.kappa is not None else "no question in common"
+def _summary_lines(review_result: Review, accepted: QuestionSet, out: Path) -> list[str]:
+    judged = ", ".join(f"{count:,} {verdict}" for verdict, count in review_result.judged.items())
+    lines = [f"{sum(review_result.judged.values()):,} questions judged: {judged}"]
+    for agreement in review_result.agreements:
+        kappa = f"kappa {agreement.kappa:.2f}" if agreement.kappa is not None else "no question in common"
         lines.append(
-            f"{one.first} and {one.second}: {said}" + (f" on {one.questions:,} questions" if one.questions else "")
+            f"{agreement.first} and {agreement.second}: {kappa}"
+            + (f" on {agreement.questions:,} questions" if agreement.questions else "")
         )
-    if done.poor_templates:
-        lines.append(f"Templates that are bad more often than good: {', '.join(done.poor_templates)}")
-    lines.append(f"{len(done.left_out):,} left out, {kept.questions.num_rows:,} questions: {out / 'questions.parquet'}")
+    if review_result.poor_templates:
+        lines.append(f"Templates that are bad more often than good: {', '.join(review_result.poor_templates)}")
+    lines.append(
+        f"{len(review_result.left_out):,} left out, {accepted.questions.num_rows:,} questions: "
+        f"{out / 'questions.parquet'}"
+    )
     return lines
 
 
-def _content(done: Review, kept: QuestionSet, out: Path) -> dict[str, Any]:
+def _as_json(review_result: Review, accepted: QuestionSet, out: Path) -> dict[str, Any]:
     return {
         "folder": str(out),
-        "questions": kept.questions.num_rows,
-        "judged": dict(done.judged),
-        "left_out": list(done.left_out),
-        "poor_templates": list(done.poor_templates),
-        "agreements": [vars(one) for one in done.agreements],
+        "questions": accepted.questions.num_rows,
+        "judged": dict(review_result.judged),
+        "left_out": list(review_result.left_out),
+        "poor_templates": list(review_result.poor_templates),
+        "agreements": [vars(agreement) for agreement in review_result.agreements],
     }

@@ -1,4 +1,4 @@
-"""What the commands print when they are done."""
+"""Output of the commands that run, build and report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from merkhet.reports.tables import score_table
 
 
 def print_run(run: Run, *, as_json: bool) -> None:
-    """The table of scores, what it says in words, and where to look."""
+    """Print the scores, the findings and the paths of the results."""
     if as_json:
         print_json(score_objects(run.scores))
         return
@@ -35,19 +35,21 @@ def print_run(run: Run, *, as_json: bool) -> None:
     )
     console.print()
     where = "the report" if run.study.report != "none" else "findings.json and analyses.json"
-    told = [one["sentences"] for one in run.analyses if one["name"] in (card.get("told") or ())]
-    for sentences in (run.findings["sentences"], *told, _work(run.record["models"])):
-        for sentence in sentences[:_MOST_SENTENCES]:
+    printed_analyses = [
+        analysis["sentences"] for analysis in run.analyses if analysis["name"] in (card.get("told") or ())
+    ]
+    for sentences in (run.findings["sentences"], *printed_analyses, _rows_saved(run.record["models"])):
+        for sentence in sentences[:_MAX_SENTENCES]:
             console.print(sentence, markup=False)
-        if len(sentences) > _MOST_SENTENCES:
-            console.print(f"({len(sentences) - _MOST_SENTENCES} more of this kind in {where})")
+        if len(sentences) > _MAX_SENTENCES:
+            console.print(f"({len(sentences) - _MAX_SENTENCES} more of this kind in {where})")
     report = "" if run.study.report == "none" else f"Report: {run.report}    "
     console.print(f"{report}Scores: {run.folder / 'scores.json'}", soft_wrap=True, markup=False)
     console.print(f"Look closer: merkhet explore {shlex.quote(str(run.folder))}", markup=False, soft_wrap=True)
 
 
-def _work(models: Sequence[dict[str, Any]]) -> list[str]:
-    """How many rows each model computed, against one row for every candidate and method."""
+def _rows_saved(models: Sequence[dict[str, Any]]) -> list[str]:
+    """Compare the rows that each model computed with one row for every candidate and method."""
     rows, plain = Counter[str](), Counter[str]()
     for model in models:
         rows[model["name"]] += model.get("rows", 0)
@@ -59,13 +61,13 @@ def _work(models: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-_MOST_REMARKS = 8
-_MOST_SENTENCES = 20
-"""Of one kind: where there are many models a run has more to say than one reads on a terminal."""
+_MAX_REMARKS = 8
+_MAX_SENTENCES = 20
+"""Of one kind; a run of many models has more sentences than a terminal can show."""
 
 
 def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
-    """How many questions of each task were made, and where they are."""
+    """Print the number of questions by task, remarks, and their path."""
     tasks = Counter(questions.questions["task"].to_pylist())
     if as_json:
         print_json({"folder": str(folder), "questions": questions.questions.num_rows, "by_task": dict(tasks)})
@@ -77,15 +79,15 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     if empty:
         console.print(f"No facts, and so no questions: {', '.join(empty)}", soft_wrap=True)
     remarks = list(questions.about.get("remarks") or ())
-    for remark in remarks[:_MOST_REMARKS]:
+    for remark in remarks[:_MAX_REMARKS]:
         console.print(remark, soft_wrap=True, markup=False)
-    if len(remarks) > _MOST_REMARKS:
-        console.print(f"{len(remarks) - _MOST_REMARKS} more remarks: {folder / 'CARD.md'}", soft_wrap=True)
+    if len(remarks) > _MAX_REMARKS:
+        console.print(f"{len(remarks) - _MAX_REMARKS} more remarks: {folder / 'CARD.md'}", soft_wrap=True)
     console.print(f"Questions: {folder / 'questions.parquet'}", soft_wrap=True)
 
 
 def print_report(data: ReportData, file: Path, predictions: Sequence[Path] = (), *, as_json: bool) -> None:
-    """Where the report is, and the files of predictions if there are any."""
+    """Print the paths of the report and of the files of predictions."""
     content: dict[str, Any] = {"report": str(file), "models": sorted(set(data.scores["model"].to_pylist()))}
     if predictions:
         content["predictions"] = [str(path) for path in predictions]
@@ -93,7 +95,7 @@ def print_report(data: ReportData, file: Path, predictions: Sequence[Path] = (),
 
 
 def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
-    """Lines for people, or the same as JSON."""
+    """Print lines, or content as JSON."""
     if as_json:
         print_json(content)
         return
@@ -103,23 +105,23 @@ def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
 
 
 def print_section(console: Console, section: Mapping[str, Any]) -> None:
-    """What an analysis found, as the report says it: tables and sentences."""
+    """Print a section of the report: title, tables and sentences."""
     console.print()
     console.print(section["title"], style="bold", markup=False)
-    for shown in section["tables"]:
+    for table in section["tables"]:
         console.print()
-        console.print(shown["caption"], markup=False)
-        console.print(_section_table(shown, console.width))
+        console.print(table["caption"], markup=False)
+        console.print(_section_table(table, console.width))
     console.print()
     for sentence in section["sentences"]:
         console.print(sentence, markup=False)
 
 
-def _section_table(shown: Mapping[str, Any], width: int) -> Table:
-    """A table of a section; where it is too wide, with its columns as rows."""
-    names = [column["name"] for column in shown["columns"]]
-    cells = [[f"{cell['text']} {cell['interval']}".strip() for cell in row] for row in shown["rows"]]
-    right = [column["number"] for column in shown["columns"]]
+def _section_table(content: Mapping[str, Any], width: int) -> Table:
+    """Make a table of a section; transpose it if it is too wide."""
+    names = [column["name"] for column in content["columns"]]
+    cells = [[f"{cell['text']} {cell['interval']}".strip() for cell in row] for row in content["rows"]]
+    right = [column["number"] for column in content["columns"]]
     if sum(2 + max(map(len, column)) for column in zip(names, *cells, strict=True)) > width and len(cells) < len(names):
         names, *cells = [list(row) for row in zip(names, *cells, strict=True)]
         right = [False, *[True] * (len(names) - 1)]
@@ -132,5 +134,5 @@ def _section_table(shown: Mapping[str, Any], width: int) -> Table:
 
 
 def print_json(content: Any) -> None:
-    """Content for programs."""
+    """Print content as JSON."""
     Console(soft_wrap=True).out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)

@@ -1,4 +1,4 @@
-"""What makes a command start fast."""
+"""Faster start of commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class _HidePandas:
-    """An import finder to which pandas is not installed."""
+    """Import finder that hides pandas."""
 
     def find_spec(self, name: str, *_: Any) -> None:
         """Refuse pandas, and leave every other module to other finders."""

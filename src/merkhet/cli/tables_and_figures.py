@@ -1,4 +1,4 @@
-"""The tables and figures of runs, for papers and for programs."""
+"""The commands ``merkhet tables`` and ``merkhet figures``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False)]
 _ENDINGS = {"terminal": "txt", "csv": "csv", "markdown": "md", "latex": "tex", "html": "html"}
 _WIDTH = 120
-"""The width of a table for a terminal that is written into a file."""
+"""Width of terminal tables that are written to a file."""
 
 
 def tables(
@@ -45,27 +45,27 @@ def tables(
     for name in forms:
         if name not in _ENDINGS:
             raise InputError(f"--as {name}: there is no such form of a table; {did_you_mean(name, _ENDINGS)}")
-    found = report_tables(_combined(runs))
+    all_tables = report_tables(_combined(runs))
     if list_:
-        _print_names([(one.name, one.title) for one in found], as_json=json)
+        _print_names([(report_table.name, report_table.title) for report_table in all_tables], as_json=json)
         return
     if out is not None:
-        kept = select_tables(found, table or ())
-        written = _write(kept, out, forms or list(_ENDINGS))
-        line = f"Tables: {out} ({_many(len(kept), 'table')}, {_many(len(written), 'file')})"
+        selected = select_tables(all_tables, table or ())
+        written = _write_tables(selected, out, forms or list(_ENDINGS))
+        line = f"Tables: {out} ({_count(len(selected), 'table')}, {_count(len(written), 'file')})"
         print_lines([line], [str(path) for path in written], as_json=json)
         return
-    if not found:
+    if not all_tables:
         raise InputError("there are no scores in this run, so there is no table to print")
-    kept = select_tables(found, table or ["scores" if found[0].name == "scores" else found[0].name])
+    selected = select_tables(all_tables, table or ["scores" if all_tables[0].name == "scores" else all_tables[0].name])
     if len(forms) > 1:
         raise InputError("several forms of a table cannot be printed at once: give one --as, or a folder with --out")
     if json:
-        _print_content(kept)
+        _print_content(selected)
         return
-    if forms == ["csv"] and len(kept) > 1:
+    if forms == ["csv"] and len(selected) > 1:
         raise InputError("CSV has one table: name one with --table, or write each into a file with --out FOLDER")
-    _print(kept, forms[0] if forms else "terminal")
+    _print_tables(selected, forms[0] if forms else "terminal")
 
 
 def figures(
@@ -111,12 +111,12 @@ def figures(
     if list_:
         _print_names([(chart.name, chart.caption) for chart in charts], as_json=json)
         return
-    kept = select_charts(charts, figure or ())
-    if not kept:
+    selected = select_charts(charts, figure or ())
+    if not selected:
         raise InputError("there is nothing to draw in this run: no score, no rank and no analysis has a value")
     folder = out or Path()
-    written = save_charts(kept, folder, forms)
-    lines = [f"Figures: {folder} ({_many(len(kept), 'figure')}, {_many(len(written), 'file')})"]
+    written = save_charts(selected, folder, forms)
+    lines = [f"Figures: {folder} ({_count(len(selected), 'figure')}, {_count(len(written), 'file')})"]
     if left_out:
         lines.append(f"Written as SVG and HTML. {NEEDS_CONVERTER}")
     print_lines(lines, [str(path) for path in written], as_json=json)
@@ -129,36 +129,36 @@ def _combined(runs: Sequence[Path]) -> ReportData:
     return combine_runs([open_run(folder) for folder in runs])
 
 
-def _print(tables: Sequence[ReportTable], form: str) -> None:
-    """Nothing but the tables, so that what is printed can go into a file."""
+def _print_tables(tables: Sequence[ReportTable], form: str) -> None:
+    """Print nothing but the tables, so that the output can be redirected to a file."""
     from rich.console import Console
 
     from merkhet.reports.tables import as_terminal
 
     if form != "terminal":
-        typer.echo("\n".join(_texts(form)(one) for one in tables), nl=False)
+        typer.echo("\n".join(_texts(form)(table) for table in tables), nl=False)
         return
     console = Console(highlight=False, markup=False)
-    for place, one in enumerate(tables):
-        if place:
+    for index, table in enumerate(tables):
+        if index:
             console.print()
-        console.print(one.title, style="bold")
-        console.print(as_terminal(one, console.width))
-        if one.note:
-            console.print(one.note, style="dim")
+        console.print(table.title, style="bold")
+        console.print(as_terminal(table, console.width))
+        if table.note:
+            console.print(table.note, style="dim")
 
 
-def _write(tables: Sequence[ReportTable], folder: Path, forms: Sequence[str]) -> list[Path]:
+def _write_tables(tables: Sequence[ReportTable], folder: Path, forms: Sequence[str]) -> list[Path]:
     from merkhet.core.errors import InputError
     from merkhet.core.files import write_text
 
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder. Choose another place with --out.")
+        raise InputError(f"{folder} is not a folder; choose another folder with --out")
     written = []
-    for one in tables:
+    for table in tables:
         for form in forms:
-            written.append(folder / f"{one.name}.{_ENDINGS[form]}")
-            write_text(written[-1], _texts(form)(one))
+            written.append(folder / f"{table.name}.{_ENDINGS[form]}")
+            write_text(written[-1], _texts(form)(table))
     return written
 
 
@@ -196,8 +196,8 @@ def _print_content(tables: Sequence[ReportTable]) -> None:
 
     from merkhet.cli.run_output import print_lines
 
-    print_lines((), [asdict(one) for one in tables], as_json=True)
+    print_lines((), [asdict(table) for table in tables], as_json=True)
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -33,7 +33,7 @@ _SINGLE_PROBE = {"baseline": "rank", "predictions": "write"}
 
 
 def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
-    """Ask every model as it is and, where the study trains, once more after training on each task by itself."""
+    """Ask every model as it is and, if the study trains, once more after training on each task separately."""
     study = resolved.study
     if study.learning is not None and study.learning.learner == PRETRAIN:
         return _pretrain_and_ask(resolved)
@@ -111,24 +111,24 @@ def _pretrain_step(
 
 
 def select_probes(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
-    """Select the probes that fit a model; all of them if none fits, so that its answers say why.
+    """Select the probes that fit a model; all of them if none fits, so that its unusable answers give the reason.
 
-    A baseline answers alike by every probe, and predictions were made elsewhere: one probe is enough, beside the one
-    for senses. A model behind an endpoint chooses by letter if no probe of the study fits it.
+    A baseline answers alike by every probe, and predictions come from a file: one probe is enough, besides the one for
+    senses. A model behind an endpoint is asked by ``choose`` if no probe of the study fits it.
     """
     fitting = [choice for choice in probes if _fits(model, choice.probe)]
     if CHAT_KIND in (model.kind, model.spec.kind):
         return fitting or [ProbeChoice(probe=CHOOSE)]
     if model.kind in _SINGLE_PROBE:
-        others = [choice for choice in fitting if choice.probe != COMPARE]
-        one = next((choice for choice in others if choice.probe == _SINGLE_PROBE[model.kind]), None)
-        compared = [choice for choice in fitting if choice.probe == COMPARE]
-        fitting = [*([one] if one else others[:1]), *compared]
+        other_choices = [choice for choice in fitting if choice.probe != COMPARE]
+        preferred = next((choice for choice in other_choices if choice.probe == _SINGLE_PROBE[model.kind]), None)
+        sense_choices = [choice for choice in fitting if choice.probe == COMPARE]
+        fitting = [*([preferred] if preferred else other_choices[:1]), *sense_choices]
     return fitting or probes
 
 
 def _fits(model: ResolvedModel, probe: str) -> bool:
-    """Whether a model of this kind can answer by a probe."""
+    """Whether a model can answer by a probe."""
     if probe == COMPARE:
         return model.kind in ("masked", "causal", "encoder") or hasattr(model.instance, "compare_senses")
     if CHAT_KIND in (model.kind, model.spec.kind):
@@ -182,7 +182,7 @@ def make_learn_step(
         start=tuple(start),
     )
     inputs = (TRAINING_FILE, "candidates.parquet", *start)
-    # The record comes first; the weights beside it are named so that damaged ones are trained again.
+    # The record comes first. The weights are an output too, so that damaged ones are trained again.
     outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/{weights}")
     of_kind = f" ({', '.join(kinds)})" if kinds else ""
     runtime = ModelRuntime(model.spec, public_source(model.source))
@@ -193,7 +193,7 @@ def make_ask_step(
     resolved: ResolvedStudy,
     number: int,
     choice: ProbeChoice,
-    about: str = "",
+    label: str = "",
     *,
     name: str | None = None,
     tasks: Sequence[str] = (),
@@ -219,8 +219,8 @@ def make_ask_step(
         pseudowords: Settings of the pseudowords in the questions.
     """
     model = resolved.models[number]
-    stem = f"{number:02d}-{digest([model.name, choice.probe, *([about] if about else [])])[:10]}"
-    wanted = choice.methods.get(model.name) or choice.methods.get(model.kind) or []
+    stem = f"{number:02d}-{digest([model.name, choice.probe, *([label] if label else [])])[:10]}"
+    method_names = choice.methods.get(model.name) or choice.methods.get(model.kind) or []
     seed = {"seed": resolved.study.seed} if choice.probe in CHAT_PROBES else {}
     params = AskParams(
         name=name or model.name,
@@ -229,23 +229,23 @@ def make_ask_step(
         dtype=model.spec.dtype,
         probe=choice.probe,
         identity=part_identity(choice.probe, resolved.home),
-        methods=tuple(wanted[:methods]),
+        methods=tuple(method_names[:methods]),
         options={**seed, **choice.options},
-        matching_form_only=len({one.probe == COMPARE for one in resolved.study.probes}) > 1,
+        matching_form_only=len({probe_choice.probe == COMPARE for probe_choice in resolved.study.probes}) > 1,
         tasks=tuple(tasks),
         kinds=tuple(kinds),
         soft=tuple(soft),
         learned=learned,
         pseudowords=pseudowords,
     )
-    shown = (TRAINING_FILE,) if choice.options.get("shots") else ()
-    inputs = (*QUESTION_TABLES, *((learned,) if learned else ()), *soft, *shown)
-    title = f"ask {model.name} by {choice.probe}" + (f", {about}" if about else "")
+    examples = (TRAINING_FILE,) if choice.options.get("shots") else ()
+    inputs = (*QUESTION_TABLES, *((learned,) if learned else ()), *soft, *examples)
+    title = f"ask {model.name} by {choice.probe}" + (f", {label}" if label else "")
     outputs = (f".merkhet/answers/{stem}.parquet", f".merkhet/answers/{stem}.json")
     runtime = AskRuntime(model.spec, public_source(model.source), resolved.ask_engine)
     return Step(title, "ask", ask, params, runtime, inputs, outputs)
 
 
 def public_source(source: str) -> str:
-    """Where a model came from without the path of somebody's machine."""
+    """Return the origin of a model without a local path."""
     return Path(source).name if path_exists(Path(source)) else source

@@ -1,4 +1,4 @@
-"""The usual plan of a suite: build, ask every model, score, analyse, report."""
+"""The standard plan of a suite: build, ask every model, score, analyze, report."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
     answers = tuple(step.outputs[0] for step in asking.asks)
     abouts = tuple(step.outputs[1] for step in asking.asks)
     labels = asking.label_premises
-    metrics = _metrics(study.metrics, asking)
+    metrics = _add_chat_metrics(study.metrics, asking)
     names = {name: get_metric(name, resolved.home).name for name in metrics}
     metric_identities = tuple(part_identity(name, resolved.home) for name in metrics)
     scoring = suite.scoring(study)
     card = replace(
         suite.card(),
-        headline=_headline(resolved, list(names.values()), asking),
+        headline=_choose_headline(resolved, list(names.values()), asking),
         names=_relation_names(resolved),
         scoring=scoring,
     )
-    if _talks(asking):
+    if _asks_chat(asking):
         card = replace(card, told=(*card.told, "forms"))
     score_params = ScoreParams(suite.name, tuple(metrics), metric_identities, tuple(study.groups), study.seed, scoring)
     findings = FindingsParams(
         headline=card.headline,
-        metrics={shown: name for name, shown in names.items()},
+        metrics={shown_name: name for name, shown_name in names.items()},
         identities=metric_identities,
         baselines=tuple(model.name for model in resolved.models if model.kind == "baseline"),
         seed=study.seed,
@@ -124,7 +124,7 @@ def make_study_step(resolved: ResolvedStudy) -> Step[StudyParams, Nothing]:
 
 
 def make_report_steps(resolved: ResolvedStudy, card: SuiteCard, analyses: Sequence[str]) -> tuple[AnyStep, ...]:
-    """Make the step that writes report.html, or nothing where the study wants no report.
+    """Make the step that writes report.html; none if the study has no report.
 
     Args:
         resolved: The resolved study.
@@ -148,33 +148,33 @@ def make_calibration_step(probes: Sequence[str], home: Path) -> Step[Calibration
     return Step("calibration", "report", write_calibration, params, NOTHING, (), (CALIBRATION,))
 
 
-def _metrics(wanted: Sequence[str], asking: AskingSteps) -> list[str]:
+def _add_chat_metrics(metrics: Sequence[str], asking: AskingSteps) -> list[str]:
     """Add to the study's metrics those that replies of chat models need."""
     answered = any(step.params.probe == "answer" for step in asking.asks)
-    more = [*(("exact", "f1") if answered else ()), *(NO_REPLY_METRICS if _talks(asking) else ())]
-    return [*wanted, *(name for name in more if name not in wanted)]
+    more = [*(("exact", "f1") if answered else ()), *(NO_REPLY_METRICS if _asks_chat(asking) else ())]
+    return [*metrics, *(name for name in more if name not in metrics)]
 
 
-def _talks(asking: AskingSteps) -> bool:
+def _asks_chat(asking: AskingSteps) -> bool:
     return any(step.params.probe in CHAT_PROBES for step in asking.asks)
 
 
-def _headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSteps) -> tuple[HeadlineScore, ...]:
-    """Choose the suite's headline scores for the study's tasks; a metric that is not asked for is replaced.
+def _choose_headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSteps) -> tuple[HeadlineScore, ...]:
+    """Choose the headline scores of the study's tasks; replace metrics that the study does not compute.
 
-    Where the study names none of the headline's tasks, all of them stand. Answers in free text have no ranks: exact
-    match then stands beside the usual metric, or alone if every probe asks for free text.
+    If the study names none of the headline's tasks, all of them are shown. Answers in free text have no ranks, so
+    exact match is added, or replaces the usual metric if every probe asks for free text.
     """
-    every = (*resolved.suite.headline, *resolved.suite.named_headline)
-    asked = [entry for entry in every if entry[0] in resolved.study.tasks]
+    entries = (*resolved.suite.headline, *resolved.suite.named_headline)
+    chosen = [entry for entry in entries if entry[0] in resolved.study.tasks]
     scores = []
-    for task, metric in asked or resolved.suite.headline:
-        shown = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
-        scores.append(HeadlineScore(task, next(name for name in shown if name in metrics)))
+    for task, metric in chosen or resolved.suite.headline:
+        preferred = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
+        scores.append(HeadlineScore(task, next(name for name in preferred if name in metrics)))
     probes = {step.params.probe for step in asking.asks if step.params.kind != "baseline"}
     if "answer" in probes:
-        exact = [HeadlineScore(one.task, "exact") for one in scores]
-        scores = exact if probes == {"answer"} else [*scores, *(one for one in exact if one not in scores)]
+        exact = [HeadlineScore(entry.task, "exact") for entry in scores]
+        scores = exact if probes == {"answer"} else [*scores, *(entry for entry in exact if entry not in scores)]
     return tuple(scores)
 
 
@@ -182,13 +182,13 @@ def _relation_names(resolved: ResolvedStudy) -> dict[str, str]:
     """Collect plain names of relations from the suite and from the card beside the questions."""
     names = dict(resolved.suite.relation_names(resolved.study, resolved.home))
     if resolved.study.data is not None:
-        place = resolved.home / resolved.study.data
-        names |= read_card(place if place.is_dir() else place.parent).get("names", {})
+        path = resolved.home / resolved.study.data
+        names |= read_card(path if path.is_dir() else path.parent).get("names", {})
     return names
 
 
 def hash_build_inputs(resolved: ResolvedStudy, files: Mapping[str, str]) -> BuildContents:
-    """Hash what a study's questions are made from.
+    """Hash the sources of a study's questions.
 
     Args:
         resolved: The resolved study.
@@ -197,7 +197,7 @@ def hash_build_inputs(resolved: ResolvedStudy, files: Mapping[str, str]) -> Buil
     study, home = resolved.study, resolved.home
     return BuildContents(
         suite=part_identity(study.suite, home),
-        knowledge=tuple(source_identity(place, home) for place in study.knowledge) if study.data is None else (),
+        knowledge=tuple(source_identity(source, home) for source in study.knowledge) if study.data is None else (),
         files=files,
         data=()
         if study.data is None
@@ -213,25 +213,25 @@ def make_build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
         for key in resolved.suite.file_options
         if study.options.get(key) and (home / study.options[key]).is_file()
     }
-    kept = study.model_dump(include={"suite", "data", "knowledge", "tasks", "limit", "seed", "options"})
-    later = available_options(resolved.suite.analysis_names()).keys() - resolved.suite.options.keys()
-    kept["options"] = {key: value for key, value in study.options.items() if key not in later}
+    content = study.model_dump(include={"suite", "data", "knowledge", "tasks", "limit", "seed", "options"})
+    analysis_options = available_options(resolved.suite.analysis_names()).keys() - resolved.suite.options.keys()
+    content["options"] = {key: value for key, value in study.options.items() if key not in analysis_options}
     if "split" in resolved.suite.options:
-        kept["options"].setdefault("split", "test")
+        content["options"].setdefault("split", "test")
     outputs: tuple[str, ...] = QUESTION_TABLES
     if study.learning is not None and study.learning.learner != PRETRAIN:
-        kept["learning"] = {"limit": study.learning.limit}
+        content["learning"] = {"limit": study.learning.limit}
         outputs = (*QUESTION_TABLES, TRAINING_FILE)
     if study.shots:
-        kept["probes"] = [{"probe": CHOOSE, "options": {"shots": study.shots}}]
+        content["probes"] = [{"probe": CHOOSE, "options": {"shots": study.shots}}]
         outputs = (*QUESTION_TABLES, TRAINING_FILE)
-    params = BuildParams(make_study(kept, "study"), hash_build_inputs(resolved, files))
+    params = BuildParams(make_study(content, "study"), hash_build_inputs(resolved, files))
     runtime = BuildRuntime(resolved.suite, resolved.engines.build)
     return Step("build", "build", build_questions, params, runtime, (), outputs, partial(_build_summary, resolved))
 
 
 def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
-    """Summarize the questions of a run: their number, what has none, oddities of data from elsewhere."""
+    """Summarize the questions of a run: counts, empty domains, and remarks on external data."""
     questions = read_questions(folder)
     count, facts = questions.questions.num_rows, questions.facts.num_rows
     baselines = sum(model.kind == "baseline" for model in resolved.models)
@@ -247,14 +247,14 @@ def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
     return lines
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _analysis_steps(resolved: ResolvedStudy, findings: FindingsParams, asking: AskingSteps) -> tuple[AnyStep, ...]:
     """Make the step that runs the suite's analyses, if it has any."""
     study = resolved.study
-    names = (*resolved.suite.analysis_names(), *(("forms",) if _talks(asking) else ()))
+    names = (*resolved.suite.analysis_names(), *(("forms",) if _asks_chat(asking) else ()))
     if not names:
         return ()
     known = available_options(names)

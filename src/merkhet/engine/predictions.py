@@ -1,4 +1,4 @@
-"""Export of answers as a CSV of ``id,ret``, the form that KMIR's evaluator reads."""
+"""Export of answers as a CSV file of ``id,ret``, the format of KMIR's evaluator."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from merkhet.engine.run_folder import Run
 from merkhet.models.prediction_file import HEADER, official_id
 
 WRITTEN = ("write", "answer")
-"""Probes by which models give words of their own."""
+"""Probes by which models answer in free text."""
 
 
 def write_predictions(run: Run, model: str, path: Path) -> int:
-    """Write the answers of a model, and return how many; refuses a model that the run has not asked.
+    """Write the answers of a model to a CSV file.
 
-    What it wrote where it was asked to write, else what it ranked first; of several methods the first. A question
-    that could not be asked has an empty list. The id is the official one where the questions were published with one
-    and no two have it in common. :class:`merkhet.models.prediction_file.PredictionFile` reads the file back.
+    An answer is the text that the model wrote, or else the candidate that it ranked first, by the first method. An
+    unusable question has an empty list. The id is the official one if the questions were published with one and it is
+    unique. :class:`merkhet.models.prediction_file.PredictionFile` reads the file back.
     """
     models = dict.fromkeys(run.answers["model"].to_pylist())
     if model not in models:

@@ -1,4 +1,4 @@
-"""From what a user gives to a study that is complete and can be done: defaults filled, every name checked."""
+"""Resolution of a request into a complete study: defaults filled in, names checked, models found."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from merkhet.probes import PROBES
 from merkhet.training import LEARNERS, MEMORIZE, PRETRAIN
 
 DEFAULT_MEMORIZER = "random:2x128"
-"""What memorizes where a study names no model."""
+"""Model of memorizing studies that name none."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for: a suite or a study file, and what is to be different from it."""
+    """What a user asks for: a suite or a study file, and changes to it."""
 
-    what: str
+    suite_or_study: str
+    """Name of a suite, or path of a study file."""
     data: str | None = None
     knowledge: Sequence[str] = ()
     models: Sequence[Any] = ()
@@ -42,22 +43,24 @@ class Request:
 
 @dataclass(frozen=True)
 class ResolvedStudy:
-    """A study with its suite, the folder that its paths are relative to, and its models found and hashed.
-
-    ``engines`` say where it is done; on Ray by so many ``workers`` of so many ``cores``, or by as many as fit.
-    """
+    """A complete study with its suite and its models."""
 
     suite: Suite
     study: Study
     home: Path
+    """Folder that the study's paths are relative to."""
     models: tuple[ResolvedModel, ...]
+    """Models, found and hashed."""
     engines: Engines = field(default_factory=Engines)
+    """Where questions are built and asked."""
     workers: int | None = None
+    """Number of workers on Ray; as many as fit if None."""
     cores: int | None = None
+    """Cores of each worker; chosen by the engine if None."""
 
     @property
     def ask_engine(self) -> AskEngine | None:
-        """The cluster that asks; None where this process asks."""
+        """The cluster that asks; None if this process asks."""
         engine = self.engines.ask
         if engine.name == ASK_ENGINES[0]:
             return None
@@ -70,10 +73,10 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     Raises:
         InputError: Anything that can be refused before work begins.
     """
-    content: dict[str, Any] = {"suite": request.what}
-    home, where = Path(), f"suite {request.what}"
-    if request.what.endswith((".yaml", ".yml")):
-        path = Path(request.what)
+    content: dict[str, Any] = {"suite": request.suite_or_study}
+    home, where = Path(), f"suite {request.suite_or_study}"
+    if request.suite_or_study.endswith((".yaml", ".yml")):
+        path = Path(request.suite_or_study)
         content, home, where = read_study(path), path.parent, str(path)
         if "suite" not in content:
             raise InputError(f"{where}: the key 'suite' is missing; {did_you_mean('', suites)}")
@@ -81,78 +84,82 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
         apply_setting(content, setting)
     _override(content, request)
     suite: Suite = suites.get(str(content["suite"]), home)
-    given = make_study(content, where)
-    asking = {"models": [DEFAULT_MEMORIZER]} if memorizes(given) else suite.run_defaults
-    usual = {**suite.defaults, **(asking if with_models else {}), **suite.defaults_for(given.options)}
-    chosen = {key: getattr(given, key) for key in given.model_fields_set}
-    if given.learning is not None and "learner" not in given.learning.model_fields_set:
-        # Settings alone are those of the suite's own learner.
-        chosen["learning"] = {**usual.get("learning", {}), **given.learning.model_dump(exclude_unset=True)}
-    study = make_study({**usual, **chosen}, where)
-    _check(study, suite, home, where)
-    engines = _engines(request, study, suite, where)
+    requested = make_study(content, where)
+    run_defaults = {"models": [DEFAULT_MEMORIZER]} if memorizes(requested) else suite.run_defaults
+    defaults = {**suite.defaults, **(run_defaults if with_models else {}), **suite.defaults_for(requested.options)}
+    chosen = {key: getattr(requested, key) for key in requested.model_fields_set}
+    if requested.learning is not None and "learner" not in requested.learning.model_fields_set:
+        # Settings without a learner belong to the suite's default learner.
+        chosen["learning"] = {**defaults.get("learning", {}), **requested.learning.model_dump(exclude_unset=True)}
+    study = make_study({**defaults, **chosen}, where)
+    _check_names(study, suite, home, where)
+    engines = _choose_engines(request, study, suite, where)
     models = _resolve_models(suite, study, home) if with_models else ()
     return ResolvedStudy(suite, study, home, models, engines, request.workers, request.cores)
 
 
-def _engines(request: Request, study: Study, suite: Suite, where: str) -> Engines:
-    """The engines that are asked for; refuses workers that nobody would use, and an engine that cannot build this."""
+def _choose_engines(request: Request, study: Study, suite: Suite, where: str) -> Engines:
+    """Choose the requested engines.
+
+    Raises:
+        InputError: The engine cannot build the questions, or options for workers do not apply.
+    """
     engines = choose_engines(request.engines, request.memory)
     if engines.build.name != BUILD_ENGINES[0] and study.data is None and not suite.builds_on_engines:
         raise InputError(
-            f"{where}: its questions are made in this process, and not on {engines.build.name}; leave that engine out"
+            f"{where}: its questions are built in this process, not on {engines.build.name}; leave that engine out"
         )
-    here = engines.ask.name == ASK_ENGINES[0]
+    is_local = engines.ask.name == ASK_ENGINES[0]
     for option, count in (("--workers", request.workers), ("--cores-per-worker", request.cores)):
-        if count is not None and here:
+        if count is not None and is_local:
             raise InputError(f"{option} is for asking on Ray; add --engine ray, or leave it out")
         if count is not None and count < 1:
-            raise InputError(f"{option} is {count}, and should be 1 or more")
-    if memorizes(study) and not here:
+            raise InputError(f"{option} must be an integer ≥ 1, got {count}")
+    if memorizes(study) and not is_local:
         raise InputError(
-            f"{where}: what a model has memorized is asked where it was, and not on {engines.ask.name}; leave that out"
+            f"{where}: memorizing runs ask in this process, not on {engines.ask.name}; leave that engine out"
         )
     return engines
 
 
 def _override(content: dict[str, Any], request: Request) -> None:
-    given: Mapping[str, Any] = {
+    overrides: Mapping[str, Any] = {
         "data": str(Path(request.data).resolve()) if request.data else None,
-        "knowledge": [_from_here(place) for place in request.knowledge] or None,
+        "knowledge": [_resolve_path(source) for source in request.knowledge] or None,
         "models": [_model_content(model) for model in request.models] or None,
         "tasks": list(request.tasks) or None,
         "limit": request.limit,
         "seed": request.seed,
     }
-    content.update({key: value for key, value in given.items() if value is not None})
+    content.update({key: value for key, value in overrides.items() if value is not None})
 
 
-def _from_here(place: str) -> str:
-    """A path given on the command line is relative to where the user stands, not to the study."""
-    return str(Path(place).resolve()) if path_exists(Path(place)) else place
+def _resolve_path(path: str) -> str:
+    """Make a path absolute: on the command line it is relative to the working folder, not to the study."""
+    return str(Path(path).resolve()) if path_exists(Path(path)) else path
 
 
 def _model_content(model: Any) -> Any:
     if isinstance(model, str):
-        return _from_here(model)
+        return _resolve_path(model)
     if isinstance(model, Mapping):
         return dict(model)
-    return _known_by_name(model)
+    return _register_model(model)
 
 
-def _known_by_name(model: Any) -> str:
-    """A model given as an object is known by its name for the rest of this process."""
+def _register_model(model: Any) -> str:
+    """Register a model object under its name for the rest of this process."""
     from merkhet.models import MODELS
     from merkhet.models.protocol import Model
 
     if not isinstance(model, Model):
-        raise InputError(f"a model is a name, a folder, a mapping or a Model, and this is {type(model).__name__}")
+        raise InputError(f"a model must be a name, a folder, a mapping or a Model, got {type(model).__name__}")
     MODELS.remove(model.name)
     MODELS.add(model.name, lambda: model)
     return model.name
 
 
-def _check(study: Study, suite: Suite, home: Path, where: str) -> None:
+def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
     known = [*suite.options, *available_options(suite.analysis_names())]
     for key in study.options:
         if key not in known:
@@ -190,7 +197,9 @@ def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> No
     from merkhet.training.pretraining_settings import resolve_pretraining
 
     if suite.trains_itself:
-        raise InputError(f"{where}: {suite.name} has steps of its own, and cannot go on with pre-training ({PRETRAIN})")
+        raise InputError(
+            f"{where}: {suite.name} plans its own trainings and cannot continue pre-training (learner {PRETRAIN})"
+        )
     try:
         resolve_pretraining(study.learning.settings, home)
     except InputError as error:
@@ -198,7 +207,7 @@ def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> No
 
 
 def memorizes(study: Study) -> bool:
-    """Whether models store facts in a study, instead of being asked as they are."""
+    """Whether the models of a study memorize facts before they are asked."""
     return study.learning is not None and study.learning.learner == MEMORIZE
 
 
@@ -217,18 +226,18 @@ def _check_memorizing(study: Study, suite: Suite, where: str) -> None:
 
 def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedModel, ...]:
     if not study.models:
-        raise InputError("no model is named: give one with --model, or under 'models' in the study")
+        raise InputError("no model is named; give one with --model, or under 'models' in the study")
     settings = suite.model_settings(study)
     specs = [replace(choice.spec(), **settings) for choice in study.models]
     resolved = tuple(resolve_model(add_chat_defaults(spec, study.chat, study.seed), home) for spec in specs)
-    seen: set[str] = set()
+    names: set[str] = set()
     for model in resolved:
-        if model.name in seen:
+        if model.name in names:
             raise InputError(f"two models are called {model.name!r}; give one of them another 'label' in the study")
-        seen.add(model.name)
+        names.add(model.name)
         if model.kind == "blank" and not memorizes(study):
             raise InputError(
-                f"{model.name} has random weights and knows nothing yet; it can store facts ('merkhet memorize'), and "
+                f"{model.name} has random weights and knows nothing; it can memorize facts ('merkhet memorize'), but "
                 "cannot be asked as it is"
             )
     return resolved

@@ -1,4 +1,4 @@
-"""A study: one YAML file that says what is asked of which models, checked before anything is done."""
+"""The study: one validated YAML file that says what is asked of which models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from merkhet.models.model_lookup import ModelSpec
 
 
 class ModelChoice(BaseModel):
-    """A model of a study; see ModelSpec for what the keys mean."""
+    """A model of a study, with the keys of :class:`ModelSpec`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,12 +34,12 @@ class ModelChoice(BaseModel):
     chat: dict[str, Any] | None = None
 
     def spec(self) -> ModelSpec:
-        """The same for the models room."""
+        """Convert to a :class:`ModelSpec`."""
         return ModelSpec(**self.model_dump())
 
 
 class ProbeChoice(BaseModel):
-    """A probe of a study, with the methods to use (else each model's usual one) and the probe's own options."""
+    """A probe of a study, with its methods by model (default: each model's usual one) and its options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,7 +49,7 @@ class ProbeChoice(BaseModel):
 
 
 class LearningChoice(BaseModel):
-    """What models learn before they are asked a second time: the learner, its settings, how many questions a task."""
+    """A training before models are asked again: learner, settings, and limit of questions per task."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -81,12 +81,12 @@ class Study(BaseModel):
 
     @property
     def trains(self) -> bool:
-        """Whether questions of the splits train and dev are needed: to learn from them, or to show some as examples."""
+        """Whether questions of the splits train and dev are needed, for training or as examples."""
         return self.learning is not None or self.shots > 0
 
     @property
     def shots(self) -> int:
-        """How many examples are shown at most."""
+        """Maximum number of examples in a prompt."""
         return max((int(choice.options.get("shots") or 0) for choice in self.probes), default=0)
 
     @field_validator("models", mode="before")
@@ -111,11 +111,19 @@ class Study(BaseModel):
 
 
 GROUPS = ("domain", "relation", "template", "rule", "split", "language", "mask", "conflict")
-"""What scores can be grouped by: columns of questions, and what :mod:`merkhet.engine.score_step` works out of them."""
+"""Group columns of scores: columns of questions, and those that :mod:`merkhet.engine.score_step` derives."""
 
 
 def make_study(content: Mapping[str, Any], where: str) -> Study:
-    """A study from its content; refuses an unknown key or a wrong value in one line, with a suggestion."""
+    """Validate the content of a study.
+
+    Args:
+        content: Keys and values.
+        where: Origin of the content, for messages.
+
+    Raises:
+        InputError: A key is unknown or a value is wrong.
+    """
     try:
         study = Study.model_validate(dict(content))
     except ValidationError as error:
@@ -127,17 +135,21 @@ def make_study(content: Mapping[str, Any], where: str) -> Study:
 
 
 def read_study(path: Path) -> dict[str, Any]:
-    """The content of a study file, not yet checked but for being YAML with a suite."""
+    """Read the content of a study file without validating its keys.
+
+    Raises:
+        InputError: There is no such file, or it is not a YAML mapping.
+    """
     if not path.is_file():
         raise InputError(f"there is no study {path}")
     content = read_yaml(path, "a study")
     if not isinstance(content, dict):
-        raise InputError(f"{path} is no study: it should hold keys such as 'suite' and 'models'")
+        raise InputError(f"{path} is not a study; it must hold keys such as 'suite' and 'models'")
     return content
 
 
 def apply_setting(content: dict[str, Any], setting: str) -> None:
-    """Put ``key=value`` (dots for keys within keys, YAML for the value) into a study's content."""
+    """Set ``key=value`` in the content of a study: dots separate nested keys, the value is YAML."""
     key, equals, text = setting.partition("=")
     if not equals or not key:
         raise InputError(f"--set {setting}: write key=value, as in --set seed=3")
@@ -151,7 +163,7 @@ def apply_setting(content: dict[str, Any], setting: str) -> None:
 
 
 def study_yaml(study: Study) -> str:
-    """A study as YAML, everything spelled out."""
+    """Encode a study as YAML, with all defaults."""
     return yaml.safe_dump(study.model_dump(), sort_keys=False, allow_unicode=True)
 
 
@@ -160,25 +172,25 @@ def _listed(value: Any) -> Any:
 
 
 def _named(value: Any, key: str) -> Any:
-    """Names as what has a name; what is no list stays as it is, and is refused with its place."""
+    """Turn names into mappings; leave anything but a list for the validation to refuse."""
     items = _listed(value)
     return [{key: item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items
 
 
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
-    if not first["loc"]:  # A key that is no text, or one with half of a character.
-        return f"a key is not what it should be: {first['msg'][0].lower()}{first['msg'][1:]}"
+    if not first["loc"]:  # A key that is not valid text.
+        return f"a key is not valid: {first['msg'][0].lower()}{first['msg'][1:]}"
     *inside, last = (str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        place = f" in {'.'.join(inside)}" if inside else ""
+        location = f" in {'.'.join(inside)}" if inside else ""
         kinds: dict[str, type[BaseModel]] = {
             "models": ModelChoice,
             "probes": ProbeChoice,
             "learning": LearningChoice,
         }
         known = kinds.get(inside[0] if inside else "", Study).model_fields
-        return f"there is no key {last!r}{place}; {did_you_mean(last, known)}"
+        return f"there is no key {last!r}{location}; {did_you_mean(last, known)}"
     where = ".".join([*inside, last])
     if first["type"] == "missing":
         return f"the key {where!r} is missing"

@@ -1,4 +1,4 @@
-"""The interface of a suite: what it asks by default, and how it builds its questions."""
+"""The interface of a suite: defaults, question building and planning."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Suite:
     builds_on_engines = False
     """Whether :meth:`build_on_engine` can use another engine than this process."""
     memorizes = False
-    """Whether :meth:`memorize_plan` is there."""
+    """Whether :meth:`memorize_plan` is overridden."""
     trains_itself = False
     """Whether :meth:`asking_steps` is overridden, so that further pre-training is not available."""
 
@@ -93,7 +93,7 @@ class Suite:
         """Build the questions of a study, on an engine where the suite can."""
         return self.build(study, home)
 
-    def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
+    def read_published(self, path: Path, study: Study, home: Path) -> QuestionSet:
         """Read published files from a folder, or one of them."""
         raise NotImplementedError(f"{self.name} has no published files")
 
@@ -125,7 +125,7 @@ class Suite:
 
     def analysis_names(self) -> tuple[str, ...]:
         """Return the names of the analyses; the suite's own as ``module:function``."""
-        return tuple(one if isinstance(one, str) else function_name(one) for one in self.analyses)
+        return tuple(name if isinstance(name, str) else function_name(name) for name in self.analyses)
 
     def card(self) -> SuiteCard:
         """Return what reports say of the suite."""
