@@ -90,7 +90,11 @@ REFUSED = (
     (["rank", "--kind", "encoder"], 1, "rank cannot be calibrated: it can ask none of the models (encoders: they"),
     (["nowhere.py:ask"], 2, "there is no file nowhere.py"),
     (["guessing.py:gues"], 2, "guessing.py has no 'gues'; did you mean 'guess'?"),
-    (["rank", "--out", "guessing.py"], 2, "guessing.py is a file that does not end in .json; name a FILE.json or a folder"),
+    (
+        ["rank", "--out", "guessing.py"],
+        2,
+        "guessing.py is a file that does not end in .json; name a FILE.json or a folder",
+    ),
     (["guessing.py:SIZE"], 2, "guessing.py:SIZE is of the type int; a probe must be a function that asks a model"),
 )
 
