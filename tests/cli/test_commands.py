@@ -114,7 +114,10 @@ def test_scores_on_other_tasks_are_set_against_those_of_runs(merkhet) -> None:
     assert {(row[1], row[2]) for row in pairs} == {("CMRC", 4), ("XNLI", 4)} and len(pairs) == 6
     for command in ("compare", "report"):
         refused = merkhet(command, "one", "--downstream", "bad.csv", check=2)
-        assert "bad.csv:2: the score on 'CMRC' is 'high'" in refused.stderr and refused.stderr.count("\n") == 1
+        assert (
+            "bad.csv:2: the score on 'CMRC' must be a number such as 71.4 or 0.714, got 'high'" in refused.stderr
+            and refused.stderr.count("\n") == 1
+        )
 
 
 @pytest.mark.slow

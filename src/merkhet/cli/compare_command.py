@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from merkhet.cli.arguments import Downstream, Json, Task
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from merkhet.reports.comparison_page import ComparisonData
+    from merkhet.reports.table_model import ReportTable
 
 
 def compare(
@@ -41,7 +50,6 @@ def compare(
     Exits with 1 where nothing could be compared. --json alone prints the list of comparisons; with any other option, an
     object with the verdict, remarks and groups besides.
     """
-    from merkhet.cli.comparison_output import print_comparison, write_comparison
     from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
     from merkhet.engine.run_folder import open_run
 
@@ -50,8 +58,155 @@ def compare(
         raise typer.BadParameter(f"{out} ends neither in .html (a page) nor in .json (all numbers)", param_hint="--out")
     comparison = compare_runs([open_run(folder) for folder in runs], choice, downstream)
     if out is not None:
-        write_comparison(comparison, out)
+        _write_comparison(comparison, out)
     plain = choice == ComparisonChoice() and out is None and downstream is None
-    print_comparison(comparison, out, as_json=json, plain=plain)
+    _print_comparison(comparison, out, as_json=json, plain=plain)
     if not comparison.comparisons and not comparison.extrinsic:
         raise typer.Exit(1)
+
+
+def _write_comparison(comparison: ComparisonData, file: Path) -> None:
+    """Write the comparison as a page, or as JSON."""
+    from merkhet.core.files import write_json, write_text
+    from merkhet.reports.comparison_page import render_comparison
+
+    if file.suffix == ".json":
+        write_json(file, _finite(comparison.as_json()))
+    else:
+        write_text(file, render_comparison(comparison))
+
+
+def _print_comparison(comparison: ComparisonData, file: Path | None, *, as_json: bool, plain: bool) -> None:
+    """Print the verdict, the paired tables, remarks on the runs, and the path of the page.
+
+    As JSON, ``plain`` prints the bare list of comparisons that scripts rely on.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    from merkhet.cli.run_output import print_json
+    from merkhet.reports.analysis_sections import analysis_sections
+    from merkhet.reports.comparison_tables import legend, pair_tables
+    from merkhet.reports.formatting import printable
+
+    if as_json:
+        content = comparison.as_json()
+        print_json(_finite(content["comparisons"] if plain else content))
+        if not comparison.comparisons:
+            Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(printable(comparison.verdict[0]))
+        return
+    console = Console(highlight=False, markup=False)
+    _print_sentences(console, comparison.verdict)
+    console.print()
+    if not comparison.comparisons:
+        _print_scores(console, comparison)
+    for table in pair_tables(comparison.oriented):
+        _print_table(console, table)
+        console.print()
+    _print_groups(console, comparison)
+    known = [*comparison.question_remarks, *comparison.remarks]
+    _print_sentences(console, known)
+    if comparison.comparisons:
+        if known:
+            console.print()
+        console.print(Text("What the columns mean", style="bold"))
+        _print_sentences(console, legend([*comparison.comparisons, *comparison.groups]))
+    for section in analysis_sections(list(comparison.extrinsic)):
+        _print_section(console, section)
+    if file is not None:
+        console.print()
+        console.print(f"{'Page' if file.suffix == '.html' else 'Numbers'}: {printable(file)}", soft_wrap=True)
+
+
+def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
+    from rich.text import Text
+
+    from merkhet.reports.formatting import printable
+
+    for sentence in sentences:
+        console.print(Text(printable(sentence)))
+
+
+def _print_table(console: Console, table: ReportTable) -> None:
+    from rich.text import Text
+
+    from merkhet.reports.comparison_tables import as_terminal_tables
+
+    console.print(Text(table.title, style="bold"))
+    for part in as_terminal_tables(table, console.width):
+        console.print(part)
+    if table.note:
+        console.print(Text(table.note))
+
+
+def _print_groups(console: Console, comparison: ComparisonData) -> None:
+    from merkhet.reports.comparison_tables import group_tables
+
+    if comparison.column is None:
+        return
+    _print_sentences(console, comparison.group_sentences)
+    console.print()
+    for table in group_tables(comparison.groups, comparison.column):
+        _print_table(console, table)
+        console.print()
+
+
+def _print_scores(console: Console, comparison: ComparisonData) -> None:
+    """Print the scores side by side, not paired."""
+    from merkhet.reports.tables import score_table
+
+    data = comparison.data
+    if not data.scores.num_rows:
+        return
+    console.print("Scores, not paired:")
+    console.print(
+        score_table(
+            data.scores,
+            data.suite["headline"],
+            width=console.width,
+            baselines=data.baselines(),
+            main_methods=data.suite.get("main_methods") or (),
+        )
+    )
+    console.print()
+
+
+def _finite(content: Any) -> Any:
+    """Replace infinite and undefined numbers by None, because JSON has none."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def _print_section(console: Console, section: Mapping[str, Any]) -> None:
+    """Print a section of the report: title, tables and sentences."""
+    console.print()
+    console.print(section["title"], style="bold", markup=False)
+    for table in section["tables"]:
+        console.print()
+        console.print(table["caption"], markup=False)
+        console.print(_section_table(table, console.width))
+    console.print()
+    for sentence in section["sentences"]:
+        console.print(sentence, markup=False)
+
+
+def _section_table(content: Mapping[str, Any], width: int) -> Table:
+    """Make a table of a section; transpose it if it is too wide."""
+    from rich.table import Table
+    from rich.text import Text
+
+    names = [column["name"] for column in content["columns"]]
+    cells = [[f"{cell['text']} {cell['interval']}".strip() for cell in row] for row in content["rows"]]
+    right = [column["number"] for column in content["columns"]]
+    if sum(2 + max(map(len, column)) for column in zip(names, *cells, strict=True)) > width and len(cells) < len(names):
+        names, *cells = [list(row) for row in zip(names, *cells, strict=True)]
+        right = [False, *[True] * (len(names) - 1)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for name, number in zip(names, right, strict=True):
+        table.add_column(Text(name), justify="right" if number else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    return table

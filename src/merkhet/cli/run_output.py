@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import score_objects
@@ -102,35 +100,6 @@ def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
     console = Console(highlight=False, markup=False)
     for line in lines:
         console.print(line, soft_wrap=True)
-
-
-def print_section(console: Console, section: Mapping[str, Any]) -> None:
-    """Print a section of the report: title, tables and sentences."""
-    console.print()
-    console.print(section["title"], style="bold", markup=False)
-    for table in section["tables"]:
-        console.print()
-        console.print(table["caption"], markup=False)
-        console.print(_section_table(table, console.width))
-    console.print()
-    for sentence in section["sentences"]:
-        console.print(sentence, markup=False)
-
-
-def _section_table(content: Mapping[str, Any], width: int) -> Table:
-    """Make a table of a section; transpose it if it is too wide."""
-    names = [column["name"] for column in content["columns"]]
-    cells = [[f"{cell['text']} {cell['interval']}".strip() for cell in row] for row in content["rows"]]
-    right = [column["number"] for column in content["columns"]]
-    if sum(2 + max(map(len, column)) for column in zip(names, *cells, strict=True)) > width and len(cells) < len(names):
-        names, *cells = [list(row) for row in zip(names, *cells, strict=True)]
-        right = [False, *[True] * (len(names) - 1)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for name, number in zip(names, right, strict=True):
-        table.add_column(Text(name), justify="right" if number else "left")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    return table
 
 
 def print_json(content: Any) -> None:
