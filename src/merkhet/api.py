@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from merkhet.core.compute_engines import choose_build_engine
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import refuse_foreign_folder
-from merkhet.core.progress import Progress, SilentProgress
-from merkhet.engine.resolve_study import Request, ResolvedStudy, memorizes, resolve_study
+from merkhet.core.progress import Progress
+from merkhet.engine.resolve_study import Request, ResolvedStudy, resolve_study
 from merkhet.engine.run_folder import Run
+from merkhet.engine.run_study import run_study, run_study_shard
 from merkhet.engine.study import apply_setting, read_study
 from merkhet.questions.question_files import QuestionSet, write_questions
 from merkhet.suites import SUITES
 
 if TYPE_CHECKING:
     from merkhet.engine.distribute.shards import ShardRun
-    from merkhet.engine.plan import Plan
 
 _SUITE_FOLDERS = Path(__file__).parent / "suites"
 
@@ -67,12 +67,9 @@ def run(
     """
     data_path = str(data) if data is not None else None
     engine_options = (tuple(settings), tuple(engines), workers, cores, memory)
-    resolved = resolve_study(
-        Request(suite_or_study, data_path, knowledge, models, tasks, limit, seed, *engine_options), SUITES
-    )
-    folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
-    _execute(resolved, _make_plan(resolved, command or f"merkhet.run({suite_or_study!r}, …)"), folder, progress)
-    return Run(folder)
+    request = Request(suite_or_study, data_path, knowledge, models, tasks, limit, seed, *engine_options)
+    command = command or f"merkhet.run({suite_or_study!r}, …)"
+    return run_study(request, SUITES, out=out, progress=progress, command=command)
 
 
 def run_shard(
@@ -89,19 +86,11 @@ def run_shard(
     All questions are built, and this shard's share of them is asked; ``merge_runs`` merges the shards. ``out`` is
     ``runs/<suite>-shard-3-of-8`` by default.
     """
-    from merkhet.engine.distribute.shards import ShardRun, check_shard_folder, parse_shard, shard_plan
-
-    share = parse_shard(shard)
     if options.get("data") is not None:
         options["data"] = str(options["data"])
-    resolved = resolve_study(Request(suite_or_study, **options), SUITES)
-    usual = Path("runs") / f"{resolved.suite.name}-shard-{share.number}-of-{share.of}"
-    folder = Path(out) if out is not None else usual
-    check_shard_folder(folder, share)
+    request = Request(suite_or_study, **options)
     command = command or f"merkhet.run_shard({suite_or_study!r}, {shard!r}, …)"
-    plan = shard_plan(_make_plan(resolved, command), share, resolved.study, resolved.home, command)
-    _execute(resolved, plan, folder, progress)
-    return ShardRun(folder, share)
+    return run_study_shard(request, SUITES, shard, out=out, progress=progress, command=command)
 
 
 def memorize(
@@ -161,29 +150,6 @@ def memorize(
 def embedded_studies() -> dict[str, Path]:
     """Return name and file of each study that comes with a suite."""
     return {path.stem: path for path in sorted(_SUITE_FOLDERS.glob("*/studies/*.yaml"))}
-
-
-def _make_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    if memorizes(resolved.study):
-        return resolved.suite.memorize_plan(resolved, command)
-    from merkhet.engine.planning import make_standard_plan
-
-    return make_standard_plan(resolved, command)
-
-
-def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progress | None) -> None:
-    from merkhet.engine.executor import execute
-
-    reporter = progress or SilentProgress()
-    if resolved.ask_engine is None:
-        execute(plan, folder, resolved.home, reporter)
-    else:
-        from merkhet.engine.distribute.ray_cluster import ray_session
-
-        with ray_session(resolved.ask_engine, plan, resolved.home, reporter):
-            execute(plan, folder, resolved.home, reporter)
-    if resolved.study.report == "none":  # A report of an earlier start shows other scores.
-        (folder / "report.html").unlink(missing_ok=True)
 
 
 def build(

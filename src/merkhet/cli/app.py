@@ -126,8 +126,8 @@ def run(
     from merkhet.api import run as run_suite
     from merkhet.api import run_shard
     from merkhet.cli.merge_command import print_shard
-    from merkhet.cli.progress_bars import make_progress
     from merkhet.cli.run_output import print_run
+    from merkhet.core.progress_bars import make_progress
 
     models = [{"model": name, "trust_remote_code": True} if trust_remote_code else name for name in model or []]
     with make_progress(plain=quiet or json) as progress:

@@ -43,8 +43,8 @@ def calibrate(
     It must find what they memorized, and must not find what they were never shown. The card that says so is kept, and
     is in the report of every run that asks by the probe. Exit code 1: the probe failed.
     """
-    from merkhet.cli.progress_bars import make_progress
     from merkhet.cli.run_output import print_lines
+    from merkhet.core.progress_bars import make_progress
 
     with make_progress(plain=quiet or json) as progress:
         cards = _calibrate(probe, kind, trainings, seed, out, progress)

@@ -68,7 +68,7 @@ def import_(
 ) -> None:
     """Bring facts, names and ontologies into a knowledge base: all or nothing, and twice is the same as once."""
     from merkhet.cli.knowledge_output import print_imports
-    from merkhet.cli.progress_bars import make_progress
+    from merkhet.core.progress_bars import make_progress
     from merkhet.knowledge.store_import import import_knowledge
 
     options = _parse_pairs(settings, "--set")
@@ -102,8 +102,8 @@ def infer(
 ) -> None:
     """Add every fact that follows by the rules and is not stated, each with its proof; report contradictions."""
     from merkhet.cli.knowledge_output import print_inference
-    from merkhet.cli.progress_bars import make_progress
     from merkhet.core.compute_engines import choose_build_engine
+    from merkhet.core.progress_bars import make_progress
     from merkhet.knowledge.rules.fixpoint import infer as infer_facts
     from merkhet.knowledge.rules.rule_files import read_rules
 

@@ -44,8 +44,8 @@ def memorize(
     name. Stopped and started again with the same folder, it goes on where it was.
     """
     from merkhet.api import memorize as run_study
-    from merkhet.cli.progress_bars import make_progress
     from merkhet.cli.run_output import print_run
+    from merkhet.core.progress_bars import make_progress
 
     with make_progress(plain=quiet or json) as progress:
         finished = run_study(

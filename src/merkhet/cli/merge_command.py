@@ -27,8 +27,8 @@ def merge(
 
     Refuses shards that are missing, given twice, unfinished, or of different studies.
     """
-    from merkhet.cli.progress_bars import make_progress
     from merkhet.cli.run_output import print_run
+    from merkhet.core.progress_bars import make_progress
     from merkhet.engine.distribute.merge_shards import merge_runs
 
     with make_progress(plain=quiet or json) as progress:

@@ -34,7 +34,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
     console.print()
     where = "the report" if run.study.report != "none" else "findings.json and analyses.json"
     printed_analyses = [
-        analysis["sentences"] for analysis in run.analyses if analysis["name"] in (card.get("told") or ())
+        analysis["sentences"] for analysis in run.analyses if analysis["name"] in (card.get("printed_analyses") or ())
     ]
     for sentences in (run.findings["sentences"], *printed_analyses, _rows_saved(run.record["models"])):
         for sentence in sentences[:_MAX_SENTENCES]:

@@ -64,7 +64,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         scoring=scoring,
     )
     if _asks_chat(asking):
-        card = replace(card, told=(*card.told, "forms"))
+        card = replace(card, printed_analyses=(*card.printed_analyses, "forms"))
     score_params = ScoreParams(suite.name, tuple(metrics), metric_identities, tuple(study.groups), study.seed, scoring)
     findings = FindingsParams(
         headline=card.headline,

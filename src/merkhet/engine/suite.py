@@ -73,7 +73,7 @@ class Suite:
     """BibTeX entries."""
     analyses: tuple[str | AnalysisFunction, ...] = ()
     """Analyses made of every run, in this order: registered names, or the suite's own functions."""
-    told: tuple[str, ...] = ()
+    printed_analyses: tuple[str, ...] = ()
     """Analyses whose sentences are printed when a run ends."""
     main_methods: tuple[str, ...] = ()
     """Methods that the main table shows of models that answered by several."""
@@ -136,7 +136,7 @@ class Suite:
             methods=self.methods,
             citations=self.citations,
             analyses=self.analysis_names(),
-            told=self.told,
+            printed_analyses=self.printed_analyses,
             main_methods=self.main_methods,
             headline=tuple(HeadlineScore(*entry) for entry in self.headline),
         )

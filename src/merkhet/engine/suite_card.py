@@ -42,7 +42,7 @@ class SuiteCard:
     """BibTeX entries."""
     analyses: tuple[str, ...]
     """Names of the analyses that are made of every run."""
-    told: tuple[str, ...]
+    printed_analyses: tuple[str, ...]
     """Analyses whose sentences are printed when the run ends."""
     main_methods: tuple[str, ...]
     """Methods that the main table shows of models that answered by several."""
@@ -57,6 +57,8 @@ class SuiteCard:
         """Encode for run.json and reports; scoring rules are keys of their own."""
         content = asdict(self)
         del content["scoring"], content["experiment"]
-        content |= {key: list(content[key]) for key in ("citations", "analyses", "told", "main_methods", "headline")}
+        content |= {
+            key: list(content[key]) for key in ("citations", "analyses", "printed_analyses", "main_methods", "headline")
+        }
         content |= self.scoring.as_json()
         return {**content, "experiment": self.experiment} if self.experiment else content

@@ -273,7 +273,7 @@ class _Planner:
             about=ABOUT,
             methods=METHODS,
             analyses=(),
-            told=(),
+            printed_analyses=(),
             main_methods=(),
             headline=tuple(HeadlineScore(task, self._metrics()[0]) for task in TASKS[experiment]),
             names=dict(suite.relation_names(self.resolved.study, self.resolved.home)),

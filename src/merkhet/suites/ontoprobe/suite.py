@@ -164,7 +164,7 @@ SUITE = OntoProbe(
     headline=tuple((task, "mrr") for task in MEMORIZING),
     named_headline=tuple((f"{task}-choice", "accuracy") for task in MEMORIZING),
     main_methods=("multiple-mean",),
-    told=("premises",),
+    printed_analyses=("premises",),
     defaults={
         "knowledge": ["ontology"],
         "models": ["minilm-mlm", "train-frequency"],
