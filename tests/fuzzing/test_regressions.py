@@ -119,7 +119,7 @@ def test_a_schema_with_lists_for_names_is_refused(tmp_path):
         file.write_text(yaml.safe_dump({"domains": {"x": "general"}, "relations": {"r": {**body, key: ["x"]}}}))
         assert "relation 'r'" in refusal(read_benchmark_schema, file)
     file.write_text(yaml.safe_dump({"relations": {"r": {**body, "scopes": 1.5}}}))
-    assert "'scopes' is a list" in refusal(read_benchmark_schema, file)
+    assert "'scopes' must be a list of mappings" in refusal(read_benchmark_schema, file)
     members = {"predicate": "p", "aspect": "kind", "form": ["a"], "templates": ["Of {members}, [MASK] is {aspect}."]}
     file.write_text(yaml.safe_dump({"hierarchies": {"h": members}}))
     assert "'form' is ['a']" in refusal(read_benchmark_schema, file)
