@@ -199,7 +199,7 @@ def test_a_worker_with_another_model_or_none_is_refused(on_ray, model_folders, t
     monkeypatch.syspath_prepend(str(tmp_path / "here"))
     with pytest.raises(InputError, match=r"the worker on \S+ has another minilm-mlm: its fingerprint is \w{12} there"):
         on_ray(tmp_path / "run", "minilm-mlm", env={"PYTHONPATH": f"{tmp_path / 'there'}:{source}"})
-    with pytest.raises(InputError, match=r"the worker on \S+ cannot ask minilm-mlm: .* put it there"):
+    with pytest.raises(InputError, match=r"the worker on \S+ cannot ask minilm-mlm: .* copy it there"):
         on_ray(tmp_path / "run", "minilm-mlm", env={"PYTHONPATH": f"{tmp_path / 'nowhere'}:{source}"})
     assert not (tmp_path / "run").exists()
     same = on_ray(tmp_path / "run", "minilm-mlm", limit=20, env={"PYTHONPATH": f"{tmp_path / 'here'}:{source}"})

@@ -100,4 +100,4 @@ def test_real_lack_of_memory(model_folders: dict[str, Path]) -> None:
     command = [sys.executable, "-c", LIMITED, str(model_folders["bert-uncased"])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "all asked", done.stderr[-2000:]
-    assert "out of memory with 4000 rows: going on with 2000" in done.stderr
+    assert "out of memory with 4000 rows: retrying with 2000" in done.stderr
