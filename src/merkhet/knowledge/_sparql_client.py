@@ -202,7 +202,9 @@ class Endpoint:
     def _http_failure(self, response: Response) -> Exception:
         code, text, pause = response.status, response.redact(response.text), response.retry_after
         message = _error_message(text)
-        summary = f"HTTP {code}: {message}" if message else f"HTTP {code} {response.redact(response.reason)}".rstrip()
+        summary = (
+            f"HTTP {code}: {message}" if message else f"HTTP {code} {response.redact(response.reason)[:200]}".rstrip()
+        )
         if _VIRTUOSO_SORT_LIMIT.search(text):
             return SortLimitError(message)
         if code in (408, 504) or (code >= 500 and pause is None and _TIMEOUT_MESSAGE.search(text)):
