@@ -24,7 +24,8 @@ from transformers import RobertaConfig, RobertaForMaskedLM
 if str(Path(__file__).resolve().parent.parent / "src") not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from merkhet.training.memorizing._memorize_loop import Training
+from merkhet.training._trainer import Trainer
+from merkhet.training.memorizing._memorize_task import MemorizeTask
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._statement_arrays import StatementArrays
 from merkhet.training.memorizing._symbol_head import SymbolTable
@@ -131,14 +132,15 @@ class Merkhet:
             compile="yes" if device == "cuda" else "no",
         )
         memory = MemoryNetwork(own, table, settings, torch.device(device), PAD)
-        self.training = Training("bench", memory, packed, settings, 0)
-        self.batches = self.training._batches(0)
-        self.placed = [placed for _, placed in self.training.loader.load(self.batches)]
+        task = MemorizeTask("bench", memory, packed, settings, 0)
+        self.trainer = Trainer(task)
+        self.batches = task.epoch_batches(1)
+        self.placed = list(task.batches(1, 0))
         self.body = type(memory.body).__name__
 
     def step(self, number: int) -> torch.Tensor:
         batch = self.placed[number % len(self.placed)]
-        return self.training.train_step(batch) / len(batch)
+        return self.trainer.train_step(batch) / len(batch)
 
 
 @torch.no_grad()

@@ -40,9 +40,10 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
     import torch
     from memorizing import PAD, Size, network, statements
 
+    from merkhet.training._trainer import Trainer
     from merkhet.training.distributed._process_group import join_process_group
     from merkhet.training.memorizing._head_shards import draw_table_rows
-    from merkhet.training.memorizing._memorize_loop import Training
+    from merkhet.training.memorizing._memorize_task import MemorizeTask
     from merkhet.training.memorizing._memory_network import MemoryNetwork
     from merkhet.training.memorizing._symbol_head import SymbolTable
     from merkhet.training.memorizing.memorize_settings import MemorizeSettings
@@ -59,16 +60,17 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
         table = draw_table_rows(symbols, width, rows) if sharded else SymbolTable(symbols, width)
         shards = processes if sharded else None
         memory = MemoryNetwork(own, table, settings, torch.device("cpu"), PAD, processes=shards, count=symbols)
-        training = Training("bench", memory, statements(given, batch * BATCHES), settings, 0, None, processes)
-        placed = [one for _, one in training.loader.load(training._batches(0))]
+        task = MemorizeTask("bench", memory, statements(given, batch * BATCHES), settings, 0, processes)
+        trainer = Trainer(task, processes=processes, parts=settings.parts)
+        placed = list(task.batches(1, 0))
         for number in range(STEPS + 2):
             if number == 2:
                 processes.barrier()
                 began = time.perf_counter()
-            loss = float(training.train_step(placed[number % BATCHES])) / batch
+            loss = float(trainer.train_step(placed[number % BATCHES])) / batch
         processes.barrier()
         seconds = time.perf_counter() - began
-        held = [one for part in memory.symbols.parameters() for one in (part, *training.optimizer.state[part].values())]
+        held = [one for part in memory.symbols.parameters() for one in (part, *trainer.optimizer.state[part].values())]
         found = {
             "seconds": seconds,
             "loss": loss,

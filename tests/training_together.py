@@ -21,9 +21,9 @@ from stored_facts import world
 from merkhet.core.errors import InputError
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.training._trainer import Trainer
 from merkhet.training.distributed._process_group import ProcessGroup, join_process_group
 from merkhet.training.memorizing._head_shards import ShardedHead, draw_table_rows
-from merkhet.training.memorizing._memorize_loop import Training
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, head_gradients, rank_symbols, target_softmax
 from merkhet.training.memorizing.memorize import store_statements as memorize
@@ -63,16 +63,16 @@ if os.environ.get("RANK") == {rank!r}:
     import signal
     import time
 
-    from merkhet.training.memorizing._memorize_loop import Training
+    from merkhet.training._trainer import Trainer
 
-    usual = Training._train_epoch
+    usual = Trainer.train_epoch
 
     def troubled(self):
         if self.state.epoch == {epoch}:
             {what}
         return usual(self)
 
-    Training._train_epoch = troubled
+    Trainer.train_epoch = troubled
 """
 
 
@@ -101,21 +101,21 @@ def pretrained(home: Path, folder: Path, way: str, **more: Any) -> None:
 
 
 def stopped(after: int, work: Any, *given: Any, **more: Any) -> None:
-    """Do work that memorizes, up to so many epochs."""
-    usual = Training._train_epoch
+    """Do work that trains, up to so many epochs."""
+    usual = Trainer.train_epoch
 
-    def some(self: Training) -> float:
+    def some(self: Trainer[Any]) -> None:
         if self.state.epoch == after:
             raise StopHereError
-        return usual(self)
+        usual(self)
 
-    Training._train_epoch = some
+    Trainer.train_epoch = some
     try:
         work(*given, **more)
     except StopHereError:
         pass
     finally:
-        Training._train_epoch = usual
+        Trainer.train_epoch = usual
 
 
 def without_memory(processes: ProcessGroup, folder: Path, way: str) -> None:

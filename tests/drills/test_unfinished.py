@@ -1,12 +1,10 @@
-"""Unfinished work that a power cut has damaged is named and done again; clocks that jump make nobody wait."""
+"""Unfinished work that a power cut has damaged is named and done again."""
 
 from __future__ import annotations
 
 import logging
 import resource
 import signal
-from email.message import Message
-from email.utils import formatdate
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +13,6 @@ import pytest
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import ANSWERS, make_table, write_table
-from merkhet.knowledge._sparql_client import _requested_pause
-from merkhet.models.chat._http_connection import Response
-from merkhet.models.chat._response_errors import retry_after
 
 torch = pytest.importorskip("torch")
 
@@ -122,12 +117,3 @@ def _filled(make, rows) -> pa.Table:
     return make(
         ANSWERS, [{**row, **{name: value for name, value in missing.items() if value is not None}} for row in rows]
     )
-
-
-def test_when_to_ask_again_is_told_by_the_endpoints_clock() -> None:
-    for off in (-94_608_000, 94_608_000):
-        now, later = (formatdate(1_700_000_000 + off + more, usegmt=True) for more in (0, 7))
-        assert retry_after(Response(429, "", {"retry-after": later, "date": now})) == 7.0, off
-        headers = Message()
-        headers["Retry-After"], headers["Date"] = later, now
-        assert _requested_pause(headers) == 7.0, off

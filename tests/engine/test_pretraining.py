@@ -16,8 +16,8 @@ from merkhet.engine.plan import as_json
 from merkhet.engine.planning import make_standard_plan
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.suites import SUITES
+from merkhet.training._trainer import Trainer
 from merkhet.training.artifact import read_artifact
-from merkhet.training.pretraining import _Pretraining
 
 SETTINGS = {
     "corpus": "texts/corpus.txt",
@@ -106,15 +106,15 @@ def test_only_what_has_changed_is_done_again(study: Path) -> None:
 
 def test_a_killed_step_goes_on_from_its_checkpoint(study: Path, monkeypatch) -> None:
     expected = merkhet.run(str(study), out=study.parent / "undisturbed")
-    learn, steps = _Pretraining._train_step, []
+    learn, steps = Trainer.train_step, []
 
-    def killed(self, batch) -> None:
+    def killed(self, batch):
         if len(steps) == 7:
             raise KeyboardInterrupt
-        steps.append((self.settings.objective, self.step))
-        learn(self, batch)
+        steps.append((self.task.settings.objective, self.state.step))
+        return learn(self, batch)
 
-    monkeypatch.setattr(_Pretraining, "_train_step", killed)
+    monkeypatch.setattr(Trainer, "train_step", killed)
     with pytest.raises(KeyboardInterrupt):
         merkhet.run(str(study), out=study.parent / "run")
     assert steps[-1] == ("mlm+nsp", 2)

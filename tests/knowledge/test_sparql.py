@@ -284,6 +284,28 @@ def test_packed_answers_and_moved_endpoints(ask, proxy, store):
         assert {headers["Authorization"] for headers in proxy.headers} == {"Basic bWU6c2VjcmV0"}
 
 
+def test_an_answer_beyond_the_byte_limit_makes_the_pages_smaller(ask, proxy, store, monkeypatch):
+    monkeypatch.setattr("merkhet.knowledge._sparql_client._MAX_BYTES", 20_000)
+    facts, _, reading = ask(page=400)
+    assert triples(facts) == expected(store)
+    assert any("the reply is larger than 20,000 bytes; asking for 200 rows" in line for line in reading.progress.said)
+
+
+def test_a_password_that_the_endpoint_repeats_is_not_shown(ask, proxy):
+    address = proxy.address.replace("//", "//me:hunter2@") + "?token=0123456789"
+    for code in (400, 403, 500):
+        proxy.behave = lambda query, number, code=code: ("status", code, "no me:hunter2, 0123456789", {})
+        line = refusal(ask, address=address, cache="no", retries=0)
+        assert f"HTTP {code}: no me:(the key), (the key)" in line
+
+
+@pytest.mark.parametrize("address", ["http://me:hunter2/x@h/", "http://[hunter2/", "http://h:hunter2/"])
+def test_a_malformed_address_is_refused_and_not_repeated(ask, address):
+    line = refusal(ask, address=address, kind=InputError)
+    assert "the address of the endpoint must begin with http://" in line
+    assert "hunter2" not in line
+
+
 PREFIX = "PREFIX limit: <http://example.org/>\n# SELECT LIMIT 1 { \n"
 QUERIES = [
     PREFIX

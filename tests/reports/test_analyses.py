@@ -130,11 +130,11 @@ def test_a_run_without_analyses_has_no_such_section():
 
 def test_cells_are_shown_as_what_they_are():
     (section,) = analysis_sections([FOUND])
-    first, second = section["tables"][0]["rows"]
-    assert [cell["text"] for cell in first] == ["a", "1,234", "50.0", "+10.0", "12.3", "-0.46", "< 0.001"]
-    assert [cell["interval"] for cell in first] == ["", "", "[25.0, 75.0]", "[-10.0, +30.0]", "", "", ""]
-    assert first[2]["tip"] == "n = 8" and first[1]["sort"] == "1234"
-    assert {cell["text"] for cell in second} == {"–"}
+    first, second = section.tables[0].rows
+    assert [cell.text for cell in first] == ["a", "1,234", "50.0", "+10.0", "12.3", "-0.46", "< 0.001"]
+    assert [cell.interval for cell in first] == ["", "", "[25.0, 75.0]", "[-10.0, +30.0]", "", "", ""]
+    assert first[2].tip == "n = 8" and first[1].value == 1234
+    assert {cell.text for cell in second} == {"–"}
     page = Page(render_html(make_run(analyses=[FOUND])))
     assert "50.0 [25.0, 75.0]" in page.text and page.mistakes == []
 
@@ -178,7 +178,7 @@ def test_bars_without_intervals_panels_or_titles_are_drawn():
 
 
 def test_long_curves_mark_some_of_their_points_and_are_no_shares():
-    svg = analysis_sections([{**FOUND, "figures": [CURVES]}])[0]["figures"][0].svg
+    svg = analysis_sections([{**FOUND, "figures": [CURVES]}])[0].figures[0].svg
     told = re.findall(r"<title>(TP, \d+: [^<]*)</title>", svg)
     assert told[0] == "TP, 1: 1" and told[1] == "TP, 11: 0.0909" and len(told) == 10
     assert "%" not in re.sub(r"<style.*?</style>|width=\S+", "", svg) and ">epoch<" in svg
@@ -189,7 +189,7 @@ def test_whole_numbers_have_whole_ticks():
     (section,) = analysis_sections(
         [{"name": "layers", "figures": [{"kind": "lines", "rows": rows, "caption": "by layer"}]}]
     )
-    svg = ElementTree.fromstring(section["figures"][0].svg)
+    svg = ElementTree.fromstring(section.figures[0].svg)
     texts = [element.text for element in svg.iter() if element.tag.endswith("text")]
     assert [text for text in texts if text and text.replace(".", "").isdigit()] == ["0", "1", "2", "3"]
 
@@ -199,7 +199,7 @@ def test_sizes_stand_on_a_logarithmic_axis_and_high_shares_are_told_apart():
     figure = {"kind": "lines", "caption": "by size", "rows": rows, "percent": True}
     texts, places = {}, {}
     for name, more in (("plain", {}), ("log", {"log": True, "zero": False})):
-        svg = analysis_sections([{**FOUND, "figures": [{**figure, **more}]}])[0]["figures"][0].svg
+        svg = analysis_sections([{**FOUND, "figures": [{**figure, **more}]}])[0].figures[0].svg
         texts[name] = [element.text for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("text")]
         marks = re.findall(r'transform="translate\(([\d.]+),[-\d.]+\)"[^>]*><title>m, ', svg)
         places[name] = [float(place) for place in marks]
@@ -207,25 +207,25 @@ def test_sizes_stand_on_a_logarithmic_axis_and_high_shares_are_told_apart():
     first, second, third = places["log"]
     assert (second - first) / (third - second) == pytest.approx(2, rel=0.02)
     zero = {**figure, "rows": [*rows, {"x": 0, "line": "m", "value": 0.5}], "log": True}
-    assert analysis_sections([{**FOUND, "figures": [zero]}])[0]["figures"], "no logarithm of nothing"
+    assert analysis_sections([{**FOUND, "figures": [zero]}])[0].figures, "no logarithm of nothing"
 
 
 def test_a_run_of_senses_and_clozes_is_shown_with_its_figures():
     given = make_linguistic_run(skill={"bert": 0.5, "bert, mlm": 0.6, "bert, mlm+nsp": 0.4})
     names = ("classes", "lengths", "layers", "objectives")
     shown = analysis_sections([ANALYSES.get(name, None)(given).as_json() for name in names])
-    assert [section["title"] for section in shown] == [
+    assert [section.title for section in shown] == [
         "Knowledge by class",
         "Accuracy by text length",
         "Senses by layer",
         "Training objectives",
     ]
-    assert [len(section["figures"]) for section in shown] == [0, 2, 1, 0]
+    assert [len(section.figures) for section in shown] == [0, 2, 1, 0]
 
 
 def test_more_lines_than_colours_are_still_told_apart():
     rows = [{"x": x, "line": f"task {line}", "value": 0.01 * line} for line in range(11) for x in ("a", "b")]
-    svg = analysis_sections([{**FOUND, "figures": [{**LINES, "rows": rows}]}])[0]["figures"][0].svg
+    svg = analysis_sections([{**FOUND, "figures": [{**LINES, "rows": rows}]}])[0].figures[0].svg
     marks = re.findall(r'<path[^>]*?d="([^"]+)" fill="(#[0-9A-Fa-f]{6})"[^>]*><title>task \d+, a', svg)
     assert len(marks) == len({(shape[:12], colour) for shape, colour in marks}) == 11
 
@@ -234,12 +234,12 @@ def test_what_cannot_be_drawn_is_left_out():
     nothing = [{**LINES, "rows": []}, {"kind": "cake", "caption": "c", "rows": [{"x": 1}]}, {**STACK, "rows": []}]
     nothing.append({**LINES, "rows": [{**row, "value": None} for row in LINES["rows"]]})
     nothing.append({**BARS, "rows": [{**row, "value": None} for row in BARS["rows"]]})
-    assert analysis_sections([{**FOUND, "figures": nothing}])[0]["figures"] == []
+    assert analysis_sections([{**FOUND, "figures": nothing}])[0].figures == []
 
 
 def test_baselines_are_grey_in_lines():
-    grey = analysis_sections([{**FOUND, "figures": [LINES]}], {"guess"})[0]["figures"][0].svg
-    plain = analysis_sections([{**FOUND, "figures": [LINES]}])[0]["figures"][0].svg
+    grey = analysis_sections([{**FOUND, "figures": [LINES]}], {"guess"})[0].figures[0].svg
+    plain = analysis_sections([{**FOUND, "figures": [LINES]}])[0].figures[0].svg
     assert "#9a9a9a" in grey and "#9a9a9a" not in plain
 
 

@@ -12,7 +12,7 @@ from report_pages import Page
 from report_runs import ARABIC, CHINESE, HOSTILE, LONG, make_run, score
 
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
-from merkhet.reports._report_sections import comparison_section
+from merkhet.reports.comparison_tables import verdict_table
 from merkhet.reports.html_report import render_html
 from merkhet.reports.report_data import ReportData
 
@@ -328,5 +328,6 @@ def test_the_room_is_light_to_enter():
 
 def test_who_is_ahead_is_said_where_the_corrected_p_says_so_too():
     found = {"task": "completion", "metric": "r@1", "model": "a", "other": "b", "difference": 0.02, "low": 0.01}
-    [clear, many] = comparison_section({"comparisons": [{**found, "high": 0.03, "p": p} for p in (0.01, 0.2)]})["rows"]
-    assert (clear["verdict"], many["verdict"]) == ("a is ahead", "not told apart")
+    table = verdict_table([{**found, "high": 0.03, "p": p} for p in (0.01, 0.2)])
+    verdict = [column.label for column in table.columns].index("It says")
+    assert [row[verdict].text for row in table.rows] == ["a is ahead", "not told apart"]

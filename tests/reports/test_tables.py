@@ -17,20 +17,10 @@ from table_readers import HtmlTable, LatexTable, markdown_rows
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
 from merkhet.reports._latex_tables import escape_latex
-from merkhet.reports.tables import (
-    ReportTable,
-    TableCell,
-    TableColumn,
-    as_csv,
-    as_html,
-    as_latex,
-    as_markdown,
-    as_terminal,
-    comparison_report_table,
-    report_tables,
-    score_report_table,
-    select_tables,
-)
+from merkhet.reports.comparison_tables import comparison_report_table
+from merkhet.reports.table_model import ReportTable, TableCell, TableColumn
+from merkhet.reports.table_writers import as_csv, as_html, as_latex, as_markdown, as_page_table, as_terminal
+from merkhet.reports.tables import report_tables, score_report_table, select_tables
 
 NASTY = "=cmd|'/c calc'!A1\\{}$&#^_~%<>\"[x]*\n\t--''`?"
 ANALYSIS = {
@@ -264,6 +254,49 @@ def test_tables_of_one_name_are_told_apart():
     names = [table.name for table in report_tables(make_run(scores=make_table(SCORES, rows), suite={}))]
     assert len(set(names)) == len(names) and {"by-relation-a-b-r1", "by-relation-a-b-r1-2"} <= set(names)
     assert all(re.fullmatch(r"[a-z0-9-]{1,60}", name) for name in names)
+
+
+def test_a_table_that_is_too_wide_is_split_and_each_part_has_the_names():
+    rows = [
+        score(model, f"task{number}", "r@1", 0.5 + number / 100) for model in ("able", "weak") for number in range(5)
+    ]
+    table = score_report_table(make_run(scores=make_table(SCORES, rows), suite={}))
+    heads = [column.label for column in table.columns[1:]]
+    for width, parts in ((200, 1), (60, 3), (30, 5)):
+        out = io.StringIO()
+        Console(file=out, width=width).print(as_terminal(table, width))
+        lines = out.getvalue().splitlines()
+        assert [line.split()[0] for line in lines if line.strip()].count("able") == parts, width
+        assert re.findall(r"task\d R@1", out.getvalue()) == heads, width
+        assert max(map(len, lines)) <= width, width
+        values = [re.findall(r"5\d\.0(?=  \[)", line) for line in lines if line.startswith("weak")]
+        assert [value for part in values for value in part] == ["50.0", "51.0", "52.0", "53.0", "54.0"], width
+
+
+def test_the_table_of_a_page_has_the_same_cells_as_the_fragment():
+    for table in report_tables(make_run(analyses=[ANALYSIS])):
+        page, fragment = HtmlTable(str(as_page_table(table))), HtmlTable(as_html(table))
+        texts = [[[text.strip() for text, _ in row] for row in form.rows] for form in (page, fragment)]
+        assert texts[0] == texts[1], table.name
+        for row, shown in zip(table.rows, page.rows[1:], strict=False):
+            for cell, column, (_, attributes) in zip(row, table.columns, shown, strict=True):
+                if column.number:
+                    value = attributes["data-sort"]
+                    assert value == "" if cell.value is None else float(value) == pytest.approx(cell.value, rel=1e-5)
+
+
+def test_rows_that_do_not_fit_into_a_page_are_counted():
+    columns = (TableColumn("name", number=False), TableColumn("n"))
+    rows = tuple((TableCell(f"<{number}>"), TableCell(str(number), float(number))) for number in range(2000))
+    table = ReportTable("t", "Many.", columns, rows)
+    whole = as_page_table(table)
+    assert "more" not in whole and len(HtmlTable(str(whole)).rows) == 2001
+    size = len(whole) // 2000
+    for shown, options in ((table, {"budget": 500 * size}), (table.first_rows(700), {"budget": 500 * size})):
+        part = str(as_page_table(shown, rest="rows are <elsewhere>", **options))
+        counted = int(re.search(r"([\d,]+) more rows are &lt;elsewhere&gt;\.", part).group(1).replace(",", ""))
+        assert counted == 2000 - part.count('<th scope="row">') and 1400 < counted < 1600
+    assert as_page_table(table, budget=0, minimum=20, rest="rows").count('<th scope="row">') == 20
 
 
 def test_no_number_of_a_long_table_is_cut_on_a_terminal():

@@ -17,8 +17,10 @@ from merkhet.metrics.text_overlap import exact_match
 from merkhet.models.loading import load_model
 from merkhet.probes.write import write_answers
 from merkhet.training import LEARNERS
+from merkhet.training._optimization import learning_rate_factor
+from merkhet.training._trainer import Trainer
 from merkhet.training.artifact import read_artifact
-from merkhet.training.cloze import ClozeSettings, _Tuning, linear_schedule, make_batches, make_examples, tune_cloze
+from merkhet.training.cloze import ClozeSettings, ClozeTask, make_batches, make_examples, tune_cloze
 
 SETTINGS = {"epochs": 150, "learning_rate": 1e-2, "batch_size": 4, "largest_gradient": 100.0, "patience": 150}
 BRIEF = {"epochs": 2, "learning_rate": 1e-3, "batch_size": 4}
@@ -124,18 +126,20 @@ def check_the_loss(family: str, model) -> None:
             logits = model.model(input_ids=torch.tensor([example.row])).logits[0].log_softmax(-1)
         pairs = zip(example.columns, example.targets, strict=True)
         expected -= sum(float(logits[column, token]) for column, token in pairs)
-    tuning = _Tuning(model, settings, 0, None)
+    task = ClozeTask(model, examples, (), settings, 0)
     with torch.no_grad():
-        assert float(tuning._loss(examples)) == pytest.approx(expected, rel=1e-4), family
+        assert float(task.loss(examples)) == pytest.approx(expected, rel=1e-4), family
 
 
 def test_a_batch_in_parts_gives_the_same_gradients(writer_folders: dict[str, Path], monkeypatch) -> None:
     model = load_model(str(writer_folders["bert"]))
-    tuning = _Tuning(model, ClozeSettings(batch_size=8), 0, None)
-    examples, _ = make_examples(model, questions(), tuning.settings)
-    whole = tuning._backward(examples)
+    settings = ClozeSettings(batch_size=8)
+    examples, _ = make_examples(model, questions(), settings)
+    task = ClozeTask(model, examples, (), settings, 0)
+    trainer = Trainer(task)
+    whole = float(trainer._backward(examples, slice(0, 8)))
     gradients = [p.grad.clone() for p in model.model.parameters() if p.grad is not None]
-    loss, tried = tuning._loss, []
+    loss, tried = task.loss, []
 
     def scarce(some):
         tried.append(len(some))
@@ -143,8 +147,8 @@ def test_a_batch_in_parts_gives_the_same_gradients(writer_folders: dict[str, Pat
             raise RuntimeError("CUDA out of memory. Tried to allocate")
         return loss(some)
 
-    monkeypatch.setattr(tuning, "_loss", scarce)
-    assert tuning._backward(examples) == pytest.approx(whole, rel=1e-5)
+    monkeypatch.setattr(task, "loss", scarce)
+    assert float(trainer._backward(examples, slice(0, 8))) == pytest.approx(whole, rel=1e-5)
     assert tried == [8, 4, 2, 2, 2, 2]
     found = [p.grad for p in model.model.parameters() if p.grad is not None]
     for one, other in zip(found, gradients, strict=True):
@@ -250,11 +254,11 @@ def test_batches_hold_every_example_once_and_rows_of_like_length(writer_folders:
 
 
 def test_the_learning_rate_rises_and_falls_in_lines() -> None:
-    shares = np.array([linear_schedule(step, 100, 0.1) for step in range(100)])
+    shares = np.array([learning_rate_factor(step, 100, 0.1) for step in range(100)])
     assert np.argmax(shares) in (9, 10) and shares.max() == pytest.approx(1.0, abs=0.1)
     assert 0 < shares[0] < 0.1 and 0 < shares[-1] < 0.02
     assert np.all(np.diff(shares[:10]) > 0) and np.all(np.diff(shares[10:]) < 0)
-    assert linear_schedule(0, 1, 0.0) == linear_schedule(0, 1, 1.0) * 2 == 1.0
+    assert learning_rate_factor(0, 1, 0.0) == learning_rate_factor(0, 1, 1.0) * 2 == 1.0
 
 
 def test_it_is_found_by_name() -> None:

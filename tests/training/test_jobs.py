@@ -18,8 +18,8 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.version import __version__
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
+from merkhet.training._trainer import CHECKPOINT
 from merkhet.training.distributed import _jobs as jobs
-from merkhet.training.memorizing._memorize_loop import CHECKPOINT
 from merkhet.training.memorizing.memorize import store_statements as memorize
 
 pytestmark = [

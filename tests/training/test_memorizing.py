@@ -22,8 +22,8 @@ from merkhet.metrics.recall_scores import frequency_recalls, recall_values
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.random_init import train_tokenizer
+from merkhet.training._trainer import CHECKPOINT
 from merkhet.training.artifact import read_artifact
-from merkhet.training.memorizing._memorize_loop import CHECKPOINT
 from merkhet.training.memorizing.memorize import store_statements as memorize
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 from merkhet.training.memorizing.recall import load_memorized

@@ -14,8 +14,9 @@ from tiny_models import MASKED, build_models
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 from writing_models import WRITERS
 
+from merkhet.training._trainer import Trainer
 from merkhet.training.memorizing._device_batches import BatchLoader
-from merkhet.training.memorizing._memorize_loop import Training
+from merkhet.training.memorizing._memorize_task import MemorizeTask
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._model_body import FusedBody, LibraryBody, make_body
 from merkhet.training.memorizing._statement_arrays import epoch_batches, pack_statements
@@ -174,11 +175,11 @@ def test_other_ways_learn_the_same(folders, change):
         _, symbols = world(6, offices=5)
         memory, tokenizer = _memory(folders["roberta"], symbols.num_rows, learning_rate=1e-3, **more)
         arrays, _ = _fed(memory, tokenizer)
-        training = Training("t", memory, arrays, memory.settings, 1)
+        trainer = Trainer(MemorizeTask("t", memory, arrays, memory.settings, 1))
         if micro_batch and more is settings:
-            training.state.micro_batch = micro_batch
-        training.run()
-        losses.append([line["loss"] for line in training.state.curve])
+            trainer.state.micro_batch = micro_batch
+        trainer.run()
+        losses.append([line["loss"] for line in trainer.state.curve])
         weights.append(memory.symbols.weight.detach().clone())
     loose = "precision" in change
     assert losses[1] == pytest.approx(losses[0], rel=2e-2 if loose else 1e-4)
@@ -190,7 +191,7 @@ def test_out_of_memory_is_learned_in_parts(folders, monkeypatch):
     _, symbols = world(6, offices=5)
     memory, tokenizer = _memory(folders["roberta"], symbols.num_rows)
     arrays, _ = _fed(memory, tokenizer)
-    training = Training("t", memory, arrays, memory.settings, 1)
+    trainer = Trainer(MemorizeTask("t", memory, arrays, memory.settings, 1))
     usual, sizes = memory.backward, []
 
     def limited(device_batch, scale, *, overwrite):
@@ -200,10 +201,11 @@ def test_out_of_memory_is_learned_in_parts(folders, monkeypatch):
         return usual(device_batch, scale, overwrite=overwrite)
 
     monkeypatch.setattr(memory, "backward", limited)
-    loss = training._train_epoch()
-    assert training.state.micro_batch == 2 and max(sizes) == 8
+    loss = trainer.run().curve[0]["loss"]
+    assert trainer.state.micro_batch == 2 and max(sizes) == 8
     memory, tokenizer = _memory(folders["roberta"], symbols.num_rows)
-    assert loss == pytest.approx(Training("t", memory, arrays, memory.settings, 1)._train_epoch(), rel=1e-5)
+    whole = Trainer(MemorizeTask("t", memory, arrays, memory.settings, 1)).run()
+    assert loss == pytest.approx(whole.curve[0]["loss"], rel=1e-5)
 
 
 @pytest.mark.parametrize("parts", [1, 2])

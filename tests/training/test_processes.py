@@ -19,7 +19,7 @@ from merkhet.core.errors import InputError
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.training import pretraining
-from merkhet.training.memorizing._memorize_loop import CHECKPOINT
+from merkhet.training._trainer import CHECKPOINT
 from merkhet.training.memorizing.memorize import store_statements as memorize
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 
@@ -115,7 +115,7 @@ def test_what_was_trained_in_shards_goes_on_whole(home):
     assert alone is None  # It was removed at the end.
     assert checkpoint["state"]["epoch"] == 2
     count = weights(home / "alone-plain")["weight"].shape
-    assert checkpoint["symbols"]["weight"].shape == count
+    assert checkpoint["modules"]["symbols"]["weight"].shape == count
     memorized(home / "whole", "plain", checkpoints=home / "begun-by-several")
     assert len(record(home / "whole")["curve"]) == 4 and 0 < apart(home / "whole", home / "alone-plain") < 2e-5
 

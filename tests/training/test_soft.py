@@ -226,11 +226,12 @@ def test_the_losses_are_those_of_the_formulas(unread, family: str) -> None:
         expected["nll"] += -np.log(softmax[right]).sum()
     for loss, value in expected.items():
         settings = training_module.SoftSettings(loss=loss, method=method, negatives=0)
-        learning = training_module.SoftPromptTraining(worn, ["<TP1>", "<TP2>"], None, settings, 0, None)
-        found = learning._loss([learning._sample(one, 1) for one in examples])
+        task = training_module.SoftPromptTask(worn, ["<TP1>", "<TP2>"], None, examples, (), settings, 0)
+        found = task.loss([task.sample(one, 1) for one in examples])
         assert float(found.detach()) == pytest.approx(value, rel=1e-4)
-    few = training_module.SoftPromptTraining(worn, ["<TP1>", "<TP2>"], None, replace(settings, negatives=3), 0, None)
-    drawn = [few._sample(examples[0], epoch) for epoch in range(6)]
+    fewer = replace(settings, negatives=3)
+    few = training_module.SoftPromptTask(worn, ["<TP1>", "<TP2>"], None, examples, (), fewer, 0)
+    drawn = [few.sample(examples[0], epoch) for epoch in range(6)]
     golds = len(examples[0].golds)
     assert all((len(one.targets), int(one.targets.sum())) == (golds + 3, golds) for one in drawn)
     assert len({tuple(one.plan.tokens.tolist()) for one in drawn}) > 1
@@ -250,13 +251,13 @@ def test_pseudowords_stand_in_prompts_and_are_not_learned(unread, tmp_path: Path
     ):
         learn_soft_prompts(model, some, tmp_path / "out", settings=BRIEF)
     used = []
-    loss = training_module.SoftPromptTraining._loss
+    loss = training_module.SoftPromptTask.loss
 
     def watched(self, drawn):
         used.append(self.table.detach()[len(self.tokens) :].clone())
         return loss(self, drawn)
 
-    monkeypatch.setattr(training_module.SoftPromptTraining, "_loss", watched)
+    monkeypatch.setattr(training_module.SoftPromptTask, "loss", watched)
     settings = {"epochs": 4, "learning_rate": 0.1, "weight_decay": 0.5, "batch_size": 8, "pseudowords": 3}
     settings |= {"negatives": 0, "dev_every": 1}
     result = learn_soft_prompts(model, some, tmp_path / "out", dev=some[:5], settings=settings, seed=4)
@@ -272,7 +273,7 @@ def test_a_batch_in_parts_gives_the_same_embeddings(unread, tmp_path: Path, monk
     model = load_model(str(unread["masked"]))
     settings = {"epochs": 2, "learning_rate": 0.05, "batch_size": 16, "loss": "nll"}
     learn_soft_prompts(model, TRAINING, tmp_path / "whole", settings=settings)
-    loss, tried = training_module.SoftPromptTraining._loss, []
+    loss, tried = training_module.SoftPromptTask.loss, []
 
     def scarce(self, some):
         tried.append(len(some))
@@ -280,7 +281,7 @@ def test_a_batch_in_parts_gives_the_same_embeddings(unread, tmp_path: Path, monk
             raise RuntimeError("CUDA out of memory. Tried to allocate")
         return loss(self, some)
 
-    monkeypatch.setattr(training_module.SoftPromptTraining, "_loss", scarce)
+    monkeypatch.setattr(training_module.SoftPromptTask, "loss", scarce)
     learn_soft_prompts(model, TRAINING, tmp_path / "parts", settings=settings)
     assert tried == [16, 8, *[4] * 8]
     whole, parts = read_soft_prompts(tmp_path / "whole"), read_soft_prompts(tmp_path / "parts")
@@ -290,9 +291,7 @@ def test_a_batch_in_parts_gives_the_same_embeddings(unread, tmp_path: Path, monk
 def test_a_loss_that_is_no_number_says_what_to_do(unread, tmp_path: Path, monkeypatch) -> None:
     model = load_model(str(unread["masked"]))
     embedding = model.model.get_input_embeddings()
-    monkeypatch.setattr(
-        training_module.SoftPromptTraining, "_loss", lambda self, _some: self.table.sum() * float("nan")
-    )
+    monkeypatch.setattr(training_module.SoftPromptTask, "loss", lambda self, _some: self.table.sum() * float("nan"))
     with pytest.raises(MerkhetError, match=r"the loss is not a finite number. Use a smaller learning_rate"):
         learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=BRIEF)
     assert not list(tmp_path.iterdir())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +13,8 @@ from merkhet.cli.arguments import Downstream, Json, Task
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
+    from merkhet.reports.analysis_sections import AnalysisSection
     from merkhet.reports.comparison_page import ComparisonData
     from merkhet.reports.table_model import ReportTable
 
@@ -110,7 +110,8 @@ def _print_comparison(comparison: ComparisonData, file: Path | None, *, as_json:
         if known:
             console.print()
         console.print(Text("What the columns mean", style="bold"))
-        _print_sentences(console, legend([*comparison.comparisons, *comparison.groups]))
+        meanings = legend([*comparison.comparisons, *comparison.groups])
+        _print_sentences(console, [f"{label}: {meaning}" for label, meaning in meanings])
     for section in analysis_sections(list(comparison.extrinsic)):
         _print_section(console, section)
     if file is not None:
@@ -130,13 +131,12 @@ def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
 def _print_table(console: Console, table: ReportTable) -> None:
     from rich.text import Text
 
-    from merkhet.reports.comparison_tables import as_terminal_tables
+    from merkhet.reports.table_writers import as_terminal
 
     console.print(Text(table.title, style="bold"))
-    for part in as_terminal_tables(table, console.width):
-        console.print(part)
-    if table.note:
-        console.print(Text(table.note))
+    console.print(as_terminal(table, console.width))
+    if table.left_out:
+        console.print(f"{table.left_out:,} more are in what --json prints.")
 
 
 def _print_groups(console: Console, comparison: ComparisonData) -> None:
@@ -180,33 +180,16 @@ def _finite(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
-def _print_section(console: Console, section: Mapping[str, Any]) -> None:
+def _print_section(console: Console, section: AnalysisSection) -> None:
     """Print a section of the report: title, tables and sentences."""
+    from merkhet.reports.table_writers import as_terminal
+
     console.print()
-    console.print(section["title"], style="bold", markup=False)
-    for table in section["tables"]:
+    console.print(section.title, style="bold", markup=False)
+    for table in section.tables:
         console.print()
-        console.print(table["caption"], markup=False)
-        console.print(_section_table(table, console.width))
+        console.print(table.title, markup=False)
+        console.print(as_terminal(table, console.width))
     console.print()
-    for sentence in section["sentences"]:
+    for sentence in section.sentences:
         console.print(sentence, markup=False)
-
-
-def _section_table(content: Mapping[str, Any], width: int) -> Table:
-    """Make a table of a section; transpose it if it is too wide."""
-    from rich.table import Table
-    from rich.text import Text
-
-    names = [column["name"] for column in content["columns"]]
-    cells = [[f"{cell['text']} {cell['interval']}".strip() for cell in row] for row in content["rows"]]
-    right = [column["number"] for column in content["columns"]]
-    if sum(2 + max(map(len, column)) for column in zip(names, *cells, strict=True)) > width and len(cells) < len(names):
-        names, *cells = [list(row) for row in zip(names, *cells, strict=True)]
-        right = [False, *[True] * (len(names) - 1)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for name, number in zip(names, right, strict=True):
-        table.add_column(Text(name), justify="right" if number else "left")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    return table

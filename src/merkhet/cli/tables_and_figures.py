@@ -12,7 +12,7 @@ from merkhet.cli.arguments import Json
 
 if TYPE_CHECKING:
     from merkhet.reports.report_data import ReportData
-    from merkhet.reports.tables import ReportTable
+    from merkhet.reports.table_model import ReportTable
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False)]
 _ENDINGS = {"terminal": "txt", "csv": "csv", "markdown": "md", "latex": "tex", "html": "html"}
@@ -133,7 +133,7 @@ def _print_tables(tables: Sequence[ReportTable], form: str) -> None:
     """Print nothing but the tables, so that the output can be redirected to a file."""
     from rich.console import Console
 
-    from merkhet.reports.tables import as_terminal
+    from merkhet.reports.table_writers import as_terminal
 
     if form != "terminal":
         typer.echo("\n".join(_texts(form)(table) for table in tables), nl=False)
@@ -163,7 +163,7 @@ def _write_tables(tables: Sequence[ReportTable], folder: Path, forms: Sequence[s
 
 
 def _texts(form: str) -> Any:
-    from merkhet.reports.tables import as_csv, as_html, as_latex, as_markdown
+    from merkhet.reports.table_writers import as_csv, as_html, as_latex, as_markdown
 
     return {"csv": as_csv, "markdown": as_markdown, "latex": as_latex, "html": as_html, "terminal": _plain}[form]
 
@@ -173,7 +173,7 @@ def _plain(table: ReportTable) -> str:
 
     from rich.console import Console
 
-    from merkhet.reports.tables import as_terminal
+    from merkhet.reports.table_writers import as_terminal
 
     out = io.StringIO()
     console = Console(file=out, width=_WIDTH, highlight=False, markup=False)

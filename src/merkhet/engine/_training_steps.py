@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class PretrainRuntime(ModelRuntime):
 def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
     """Train a model on the training questions of a task, or of all; the dev questions decide when to stop.
 
-    The first output is the record, learned.json; the weights lie beside it.
+    It resumes from the last checkpoint. The first output is the record, learned.json; the weights lie beside it.
     """
     params = context.params
     question_set = read_questions(context.folder / TRAINING_FILE)
@@ -87,7 +88,9 @@ def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
     resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
     context.progress.say(f"  {params.name}: learning from {len(training)} questions")
     model = load_model(resolved)
-    extra = {"start": [context.folder / file for file in params.start]} if params.start else {}
+    extra: dict[str, Any] = {"start": [context.folder / file for file in params.start]} if params.start else {}
+    if "checkpoints" in signature(learner).parameters:  # A user's own learner need not have any.
+        extra["checkpoints"] = context.work
     learned = learner(
         model,
         training,

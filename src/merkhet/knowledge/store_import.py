@@ -18,8 +18,8 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import disk_full_error, file_digest, is_disk_full, sync_folder
 from merkhet.core.ids import content_id
 from merkhet.core.progress import Progress, SilentProgress
+from merkhet.core.redaction import display_address
 from merkhet.core.version import __version__
-from merkhet.knowledge._sparql_client import display_address
 from merkhet.knowledge._staging import Staged, merge_staged, stage_chunks
 from merkhet.knowledge.database import connect, explain_error, in_use_error
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source

@@ -70,7 +70,7 @@ def as_latex(table: ReportTable) -> str:
     body = [_row(table, row) for row in table.rows]
     foot = [_row(table, row) for row in table.foot]
     lines = [*body, *(["\\midrule", *foot] if foot else [])]
-    caption = f"\\caption{{{escape_latex(_caption(table))}}}"
+    caption = f"\\caption{{{escape_latex(table.caption)}}}"
     label = f"\\label{{tab:{table.name}}}"
     packages_comment = preamble(packages, _all_text(table))
     if is_long:
@@ -201,10 +201,6 @@ def _long_table(columns: str, heads: str, lines: Sequence[str], caption: str, si
         )
         + "\n"
     )
-
-
-def _caption(table: ReportTable) -> str:
-    return f"{table.title} {table.note}".strip()
 
 
 def _all_text(table: ReportTable) -> str:

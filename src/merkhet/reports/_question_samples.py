@@ -52,6 +52,17 @@ def sample_questions(questions: pa.Table, answers: pa.Table, outcomes: Outcomes)
     return tasks
 
 
+def sample_note(record: Mapping[str, Any]) -> str:
+    """Say what the questions and answers are a sample of; empty if the run keeps all of them."""
+    sample = record.get("sampled")
+    if not isinstance(sample, Mapping) or sample.get("questions") == sample.get("of"):
+        return ""
+    return fmt.printable(
+        f"{fmt.count(sample.get('questions'))} of the {fmt.count(sample.get('of'))} questions that were asked, drawn "
+        f"by the seed; the scores are of all of them, and all answers are in the run’s folder {sample.get('all')}."
+    )
+
+
 def _draw(questions: pa.Table, outcomes: Outcomes, per_verdict: int) -> dict[int, dict[int, set[int]]]:
     """Draw questions; return by task and question the lines that it was drawn for."""
     key = np.array([_question_hash(identity) for identity in questions["question_id"].to_pylist()], dtype=np.uint64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -14,15 +14,19 @@ from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import judge_answers
 from merkhet.reports._chart_style import draw_figure, line_colours
 from merkhet.reports._forest_plot import difference_chart
-from merkhet.reports._question_samples import MAX_PAIRS, changed_questions
-from merkhet.reports._report_sections import main_table, sample_note
+from merkhet.reports._question_samples import MAX_PAIRS, changed_questions, sample_note
 from merkhet.reports._reproduction import model_table, public_command
-from merkhet.reports.analysis_sections import analysis_sections
+from merkhet.reports.analysis_sections import analysis_sections, section_view
 from merkhet.reports.comparison_tables import all_groups_table, all_pairs_table, legend, split_tests
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import build_scoreboard
+from merkhet.reports.table_writers import as_page_table
+from merkhet.reports.tables import board_table
 
 Row = Mapping[str, Any]
+_REST = "are in what --json prints"
+_ANALYSIS_BUDGET = 400_000
+"""Bytes that the rows of an analysis table may take."""
 
 
 @dataclass(frozen=True)
@@ -87,28 +91,33 @@ def _content(comparison: ComparisonData) -> dict[str, Any]:
     colours = line_colours(outcomes.series, data.baselines())
     pairs = list(dict.fromkeys((pair["model"], pair["other"]) for pair in comparison.oriented))
     tasks = {pair["task"] for pair in comparison.comparisons}
+    groups = all_groups_table(comparison.groups, comparison.column or "")
+    scores = replace(board_table(board).with_labels({0: "Model"}), title="Scores, not paired.")
     paired, tests = split_tests(all_pairs_table(comparison.oriented))
     return {
         "title": fmt.printable(_title(comparison)),
         "suite": fmt.printable(data.suite.get("title") or data.suite.get("name") or ""),
         "version": fmt.printable(data.record.get("merkhet") or ""),
         "verdict": [fmt.printable(text) for text in comparison.verdict],
-        "paired": paired,
-        "tests": tests,
-        "legend": [
-            fmt.printable(text).partition(": ") for text in legend([*comparison.comparisons, *comparison.groups])
-        ],
-        "main": main_table(board, colours),
+        "paired": as_page_table(paired, caption=True) if paired.rows else "",
+        "tests": as_page_table(tests, caption=True) if tests is not None else "",
+        "legend": legend([*comparison.comparisons, *comparison.groups]),
+        "scores": as_page_table(scores, caption=True, colours=[colours[line] for line in board.series])
+        if scores.rows
+        else "",
         "figures": _figures(comparison, board, colours),
         "unshared": any(pair["only_run"] or pair["only_other"] for pair in comparison.shared),
-        "groups": all_groups_table(comparison.groups, comparison.column) if comparison.column else None,
+        "groups": as_page_table(groups, caption=True, rest=_REST) if groups.rows else "",
         "column": fmt.printable(comparison.column or ""),
         "group_sentences": [fmt.printable(text) for text in comparison.group_sentences],
         "changed": changed_questions(data, outcomes, pairs, tasks),
         "pairs_left_out": max(0, len(pairs) - MAX_PAIRS),
         "sample_note": sample_note(data.record),
         "colours": list(colours.values()),
-        "extrinsic": analysis_sections(list(comparison.extrinsic), data.baselines()),
+        "extrinsic": [
+            section_view(section, _ANALYSIS_BUDGET, f"rows {_REST}")
+            for section in analysis_sections(list(comparison.extrinsic), data.baselines())
+        ],
         "remarks": [fmt.printable(text) for text in (*comparison.question_remarks, *comparison.remarks)],
         "models": _models(data.record, comparison.models),
         "runs": [

@@ -2,93 +2,161 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
-
-from rich.cells import cell_len
-from rich.table import Table
-from rich.text import Text
 
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports import formatting as fmt
 from merkhet.reports._chart_style import truncate_middle
-from merkhet.reports.table_model import ReportTable, TableCell, TableColumn, count_cell, score_cell, text_cell
+from merkhet.reports.report_data import ReportData
+from merkhet.reports.scoreboard import LOWER_IS_BETTER, is_share, overall_rows
+from merkhet.reports.table_model import ReportTable, TableCell, TableColumn, score_cell, text_cell, value_cell
 
-_P_LABEL = "p (Holm)"
 _MAX_GROUPS = 20
 _MAX_PAGE_GROUPS = 300
 _MAX_NAME = 48
-_FOLD_WIDTH = 14
-"""Model names in column heads are folded to this many characters."""
-_GAP = 2
-_MAX_WORD = 24
 Comparison = Mapping[str, Any]
+Field = tuple[TableColumn, Callable[[Comparison], TableCell]]
+"""A column, and a function from a comparison to its cell."""
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Describe a test or size of a comparison, which is a column of its tables."""
+
+    label: str
+    full_label: str
+    """The label in a table that stands without an explanation."""
+    kind: str
+    """Kind of number; a difference is in points only if the metric is a share."""
+    meaning: str = ""
+
+
+_TESTS = {
+    "p": PairedTest(
+        "p (Holm)",
+        "p (Holm)",
+        "p",
+        "permutation test that exchanges the models within facts, corrected over all rows after Holm; "
+        f"below {SIGNIFICANCE_LEVEL} a difference is clear.",
+    ),
+    "q": PairedTest(
+        "q",
+        "q (Benjamini–Hochberg)",
+        "p",
+        "the same test, corrected after Benjamini and Hochberg: of rows with q < 0.05, about 1 in 20 is by chance.",
+    ),
+    "p_raw": PairedTest("p", "p (uncorrected)", "p"),
+    "mcnemar": PairedTest(
+        "McNemar",
+        "p (McNemar)",
+        "p",
+        "p of a test that counts the questions that only one of the two got right; not corrected.",
+    ),
+    "effect": PairedTest(
+        "effect",
+        "Cohen’s d",
+        "effect",
+        "Cohen's d, the mean difference of facts over its standard deviation; 0.2 is small, 0.5 medium, 0.8 large.",
+    ),
+    "odds": PairedTest(
+        "odds",
+        "odds ratio",
+        "ratio",
+        "questions that only the first got right, for each that only the second did.",
+    ),
+    "detectable": PairedTest(
+        "detectable",
+        "detectable",
+        "share",
+        "the smallest true difference that one test, not corrected, finds in 4 of 5 samples.",
+    ),
+    "n": PairedTest("questions", "questions", "count"),
+    "facts": PairedTest("facts", "facts", "count"),
+}
+_SHOWN = tuple(key for key in _TESTS if key not in ("p", "p_raw"))
+"""Tests beside p, in tables that are read with an explanation."""
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> list[ReportTable]:
     """Make one table for each pair of models: both scores on the shared questions and the tests, by task."""
-    tables = []
-    for index, (names, pairs) in enumerate(_by_pair(comparisons).items()):
-        rows = [(text_cell(_score_label(pair)), *_paired_cells(pair), *_test_cells(pair, pairs)) for pair in pairs]
-        heads = (TableColumn("task", number=False), *_pair_heads(names), TableColumn(_P_LABEL), *_test_heads(pairs))
-        tables.append(ReportTable(f"pair{index}", fmt.printable(" against ".join(names)), heads, tuple(rows)))
-    return tables
+    return [
+        _make_table(
+            f"pair{index}",
+            fmt.printable(" against ".join(names)),
+            [_text_field("task", score_label), *_score_fields(names), _test_field("p"), *_test_fields(_SHOWN, pairs)],
+            pairs,
+        )
+        for index, (names, pairs) in enumerate(_by_pair(comparisons).items())
+    ]
 
 
 def group_tables(groups: Sequence[Comparison], column: str, limit: int = _MAX_GROUPS) -> list[ReportTable]:
     """Make one table for each pair of models and task: its groups in the given order, with q over all groups."""
     tables: list[ReportTable] = []
     for names, pairs in _by_pair(groups).items():
-        for task in dict.fromkeys(map(_score_label, pairs)):
-            task_groups = [group for group in pairs if _score_label(group) == task]
-            rows = [
-                (text_cell(group.get("group")), count_cell(group["n"]), *_group_cells(group))
-                for group in task_groups[:limit]
-            ]
-            heads = (TableColumn(column, number=False), TableColumn("n"), *_pair_heads(names), TableColumn("q"))
-            more = f"{len(task_groups) - limit:,} more are in what --json prints." if len(task_groups) > limit else ""
+        for task in dict.fromkeys(map(score_label, pairs)):
+            fields = [_text_field(column, _getter("group")), (TableColumn("n"), _test_cell("n"))]
+            fields += [*_score_fields(names), (TableColumn("q"), _corrected_cell)]
             title = fmt.printable(f"{' against '.join(names)} on {task}, by {column}")
-            tables.append(ReportTable(f"groups{len(tables)}", title, heads, tuple(rows), more))
+            task_groups = [group for group in pairs if score_label(group) == task]
+            tables.append(_make_table(f"groups{len(tables)}", title, fields, task_groups, limit))
     return tables
 
 
 def all_pairs_table(comparisons: Sequence[Comparison]) -> ReportTable:
     """Make one table of all pairs on all tasks; a single pair has the names of its models in the column heads."""
-    model_pairs = list(_by_pair(comparisons))
-    rows = [
-        (
-            text_cell(_score_label(pair)),
-            *_model_cells(pair, model_pairs),
-            *_paired_cells(pair),
-            *_test_cells(pair, comparisons),
-        )
-        for pair in comparisons
-    ]
-    heads = (*_page_heads(["Score"], model_pairs), TableColumn(_P_LABEL), *_test_heads(comparisons))
-    return ReportTable("paired", "Models in pairs, on the questions that both were asked.", heads, tuple(rows))
+    fields = [_text_field("Score", score_label), *_page_fields(comparisons), _test_field("p")]
+    title = "Models in pairs, on the questions that both were asked."
+    return _make_table("paired", title, [*fields, *_test_fields(_SHOWN, comparisons)], comparisons)
 
 
 def all_groups_table(groups: Sequence[Comparison], column: str) -> ReportTable:
     """Make one table of all groups of all pairs, in the given order."""
-    model_pairs = list(_by_pair(groups))
-    several_scores = len(set(map(_score_label, groups))) > 1
-    rows = [
-        (
-            text_cell(group.get("group")),
-            *([text_cell(_score_label(group))] if several_scores else []),
-            *_model_cells(group, model_pairs),
-            *_group_cells(group),
-            count_cell(group.get("n")),
-            count_cell(group.get("facts")),
-        )
-        for group in groups[:_MAX_PAGE_GROUPS]
+    several_scores = len(set(map(score_label, groups))) > 1
+    fields = [_text_field(column, _getter("group")), *([_text_field("Score", score_label)] if several_scores else [])]
+    fields += [*_page_fields(groups), (TableColumn("q"), _corrected_cell), _test_field("n"), _test_field("facts")]
+    return _make_table("groups", f"Models in pairs, by {column}.", fields, groups, _MAX_PAGE_GROUPS)
+
+
+def verdict_table(comparisons: Sequence[Comparison], limit: int | None = None) -> ReportTable:
+    """Make the table of a run's pairs with a verdict in words, without the tests that no pair has."""
+    fields = [
+        _text_field("Score", _score_and_group),
+        _text_field("Model", _getter("model")),
+        _text_field("against", _getter("other")),
+        _DIFFERENCE,
+        (TableColumn("p", tip=_TESTS["p"].meaning), _test_cell("p")),
+        (TableColumn("It says", number=False), _verdict_cell),
     ]
-    heads = _page_heads([column, *(["Score"] if several_scores else [])], model_pairs)
-    columns = (*heads, *(TableColumn(name) for name in ("q", "questions", "facts")))
-    left_out = len(groups) - len(rows)
-    more = f"{left_out:,} more are in what --json prints." if left_out else ""
-    return ReportTable("groups", f"Models in pairs, by {column}.", columns, tuple(rows), more)
+    title = "Models compared in pairs."
+    return _make_table("verdicts", title, [*fields, *_test_fields(_SHOWN, comparisons)], comparisons, limit)
+
+
+def comparison_report_table(data: ReportData) -> ReportTable:
+    """Make the table of paired differences of models, without the test columns that no pair fills."""
+    pairs = run_comparisons(data)
+    grouped = any(pair.get("group") is not None for pair in pairs)
+    names = {"task": "task", "metric": "metric", **({"group": "group_column", "of": "group"} if grouped else {})}
+    names |= {"model": "model", "other": "other"}
+    fields = [_text_field(label, _metric if key == "metric" else _getter(key)) for label, key in names.items()]
+    fields += [_DIFFERENCE, *_test_fields(_TESTS, pairs, full=True)]
+    note = (
+        "Differences are paired by question, in percentage points where scores are shares, with 95% intervals in "
+        "brackets; these are not corrected for the number of pairs, p (Holm) is."
+    )
+    return replace(_make_table("comparisons", "Models compared on the same questions.", fields, pairs), note=note)
+
+
+def run_comparisons(data: ReportData) -> list[Comparison]:
+    """Return the comparisons in a run's findings, each with whether its metric is a share."""
+    rows = overall_rows(data.scores)
+    pairs = [pair for pair in data.findings.get("comparisons") or () if isinstance(pair, Mapping)]
+    metrics = {str(pair.get("metric", "")) for pair in pairs}
+    shares = {metric: metric not in LOWER_IS_BETTER and is_share(rows, metric) for metric in metrics}
+    return [{"share": shares[str(pair.get("metric", ""))], **pair} for pair in pairs]
 
 
 def split_tests(table: ReportTable) -> tuple[ReportTable, ReportTable | None]:
@@ -97,7 +165,7 @@ def split_tests(table: ReportTable) -> tuple[ReportTable, ReportTable | None]:
     Returns:
         The table up to p, and a table with the other tests or None.
     """
-    end = next(index for index, column in enumerate(table.columns) if column.label == _P_LABEL) + 1
+    end = next(index for index, column in enumerate(table.columns) if column.label == _TESTS["p"].label) + 1
     text_columns = [index for index, column in enumerate(table.columns) if not column.number]
     test_columns = [*text_columns, *range(end, len(table.columns))]
     if len(test_columns) == len(text_columns):
@@ -108,113 +176,117 @@ def split_tests(table: ReportTable) -> tuple[ReportTable, ReportTable | None]:
     return scores, ReportTable("tests", "The same pairs: what else was tested.", columns, rows)
 
 
-def legend(comparisons: Sequence[Comparison]) -> list[str]:
-    """Explain the columns that the tables of these comparisons have."""
+def legend(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
+    """Explain the columns that the tables of these comparisons have, as pairs of label and meaning."""
     metrics = dict.fromkeys(
-        fmt.metric_label(str(pair["metric"])) for pair in comparisons if not _higher_is_better(pair)
+        fmt.metric_label(str(pair["metric"])) for pair in comparisons if not pair.get("higher_is_better", True)
     )
     return [
-        "scores: on the questions that both models could be asked, in percent where they are shares.",
-        "difference: how far the first model is ahead, in points, with its 95% interval; facts are resampled.",
-        *(f"{name}: less is better, and its difference is turned round: + is better." for name in metrics),
-        f"{_P_LABEL}: permutation test that exchanges the models within facts, corrected over all rows after Holm; "
-        f"below {SIGNIFICANCE_LEVEL} a difference is clear.",
-        *(meaning for name, meaning in _MEANINGS.items() if _any_has(name, comparisons)),
+        ("scores", "on the questions that both models could be asked, in percent where they are shares."),
+        ("difference", "how far the first model is ahead, in points, with its 95% interval; facts are resampled."),
+        *((name, "less is better, and its difference is turned round: + is better.") for name in metrics),
+        (_TESTS["p"].label, _TESTS["p"].meaning),
+        *explain_tests(comparisons),
     ]
 
 
-def _higher_is_better(pair: Comparison) -> bool:
-    return bool(pair.get("higher_is_better", True))
+def explain_tests(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
+    """Explain the tests beside p that any of the comparisons has, as pairs of label and meaning."""
+    tests = [_TESTS[key] for key in _SHOWN if _any_has(key, comparisons)]
+    return [(test.label, test.meaning) for test in tests if test.meaning]
 
 
-def _model_cells(pair: Comparison, model_pairs: Sequence[tuple[str, str]]) -> list[TableCell]:
-    return [text_cell(pair["model"]), text_cell(pair["other"])] if len(model_pairs) > 1 else []
+def score_label(pair: Comparison) -> str:
+    """Return the task and metric of a comparison."""
+    return f"{pair.get('task', '')} {_metric(pair)}"
 
 
-def _page_heads(labels: Sequence[str], model_pairs: Sequence[tuple[str, str]]) -> tuple[TableColumn, ...]:
+def _make_table(
+    name: str, title: str, fields: Sequence[Field], pairs: Sequence[Comparison], limit: int | None = None
+) -> ReportTable:
+    rows = tuple(tuple(make_cell(pair) for _, make_cell in fields) for pair in pairs[:limit])
+    columns = tuple(column for column, _ in fields)
+    return ReportTable(name, title, columns, rows, left_out=len(pairs) - len(rows))
+
+
+def _text_field(label: str, get_text: Callable[[Comparison], Any]) -> Field:
+    return TableColumn(label, number=False), lambda pair: text_cell(get_text(pair))
+
+
+def _score_fields(names: Sequence[str]) -> list[Field]:
+    """Make the columns of both scores under the names of the models, and of their difference."""
+    labels = [truncate_middle(fmt.printable(name), _MAX_NAME) for name in names]
+    if labels[0] == labels[1]:
+        labels = [f"{name} ({number})" for number, name in enumerate(labels, 1)]
+    return [(TableColumn(labels[0]), _score("value")), (TableColumn(labels[1]), _score("other_value")), _DIFFERENCE]
+
+
+def _page_fields(pairs: Sequence[Comparison]) -> list[Field]:
+    """Make the columns of models and scores; a single pair of models is named in the heads of its scores."""
+    model_pairs = list(_by_pair(pairs))
     if len(model_pairs) == 1:
-        return (*(TableColumn(name, number=False) for name in labels), *_pair_heads(model_pairs[0]))
-    text_columns = (TableColumn(name, number=False) for name in (*labels, "Model", "against"))
-    return (*text_columns, *(TableColumn(name) for name in ("score", "of the other", "difference")))
+        return _score_fields(model_pairs[0])
+    names = [_text_field("Model", _getter("model")), _text_field("against", _getter("other"))]
+    return [*names, *_score_fields(("score", "of the other"))]
 
 
-def _group_cells(group: Comparison) -> tuple[TableCell, ...]:
-    score, other_score, difference, p = _paired_cells(group)
-    return score, other_score, difference, p if group.get("q") is None else _p_cell(group["q"])
+def _test_fields(keys: Iterable[str], pairs: Sequence[Comparison], *, full: bool = False) -> list[Field]:
+    return [_test_field(key, full=full) for key in keys if _any_has(key, pairs)]
 
 
-def _paired_cells(pair: Comparison) -> tuple[TableCell, TableCell, TableCell, TableCell]:
+def _test_field(key: str, *, full: bool = False) -> Field:
+    test = _TESTS[key]
+    return TableColumn(test.full_label if full else test.label, tip=test.meaning), _test_cell(key)
 
-    percent = bool(pair.get("share", True))
-    return (
-        score_cell(pair.get("value"), percent=percent),
-        score_cell(pair.get("other_value"), percent=percent),
-        _difference_cell(pair),
-        _p_cell(pair.get("p")),
-    )
+
+def _test_cell(key: str) -> Callable[[Comparison], TableCell]:
+    kind = _TESTS[key].kind
+    return lambda pair: value_cell(pair.get(key), "number" if kind == "share" and not _is_share(pair) else kind)
+
+
+def _corrected_cell(group: Comparison) -> TableCell:
+    """Make the cell of q, or of p if q is missing."""
+    return _test_cell("p" if group.get("q") is None else "q")(group)
+
+
+def _score(key: str) -> Callable[[Comparison], TableCell]:
+    return lambda pair: score_cell(pair.get(key), percent=_is_share(pair))
 
 
 def _difference_cell(pair: Comparison) -> TableCell:
-    """Format the difference with its interval, in points or, if the metric is no share, in its own unit."""
-    value, low, high = (fmt.finite_or_none(pair.get(name)) for name in ("difference", "low", "high"))
-    if pair.get("share", True):
-        text, ends = fmt.difference(value), fmt.interval(low, high)
-    else:
-        text, ends = fmt.DASH if value is None else f"{value:+.3g}", fmt.interval(low, high, percent=False)
-    return TableCell(text, value, low, high, interval=ends)
+    """Make the cell of the difference, in points or, if the metric is no share, in its own unit."""
+    estimate = {"value": pair.get("difference"), "low": pair.get("low"), "high": pair.get("high")}
+    return value_cell(estimate, "points" if _is_share(pair) else "signed")
 
 
-def _p_cell(value: Any) -> TableCell:
-
-    return TableCell(fmt.p_value(value), fmt.finite_or_none(value))
+_DIFFERENCE: Field = (TableColumn("difference"), _difference_cell)
 
 
-def _test_cells(pair: Comparison, pairs: Sequence[Comparison]) -> tuple[TableCell, ...]:
-    """Format the further tests of a pair that any of the pairs has."""
-    return tuple(cell(pair) for name, (_, cell) in _TESTS.items() if _any_has(name, pairs))
+def _verdict_cell(pair: Comparison) -> TableCell:
+    low, high, p = (fmt.finite_or_none(pair.get(name)) for name in ("low", "high", "p"))
+    if low is None or high is None:
+        return TableCell("too little to tell")
+    # The interval is not corrected for many pairs, p is.
+    if (low > 0 or high < 0) and (p is None or p < SIGNIFICANCE_LEVEL):
+        return TableCell(f"{fmt.printable(pair.get('model' if low > 0 else 'other', ''))} is ahead", best=True)
+    return TableCell("not told apart")
 
 
-def as_terminal_tables(table: ReportTable, width: int) -> list[Table]:
-    """Render the table for a terminal; if it is wider than ``width``, split it after p."""
-    columns = [
-        (column.label, not column.number, [row[index].text for row in table.rows])
-        for index, column in enumerate(table.columns)
-    ]
-    difference = next(index for index, column in enumerate(table.columns) if column.label == "difference")
-    columns.insert(difference + 1, ("95% interval", False, [row[difference].interval for row in table.rows]))
-    sizes = [
-        _text_column_width(label, texts) if is_text else _number_column_width(label, texts)
-        for label, is_text, texts in columns
-    ]
-    if sum(sizes) + _GAP * (len(sizes) - 1) <= width:
-        return [_terminal_table(columns)]
-    split = difference + 3
-    gap = _GAP if sum(sizes[:split]) + _GAP * (split - 1) <= width else 1
-    rest = [_terminal_table([columns[0], *columns[split:]])] if len(columns) > split else []
-    return [_terminal_table(columns[:split], gap), *rest]
+def _is_share(pair: Comparison) -> bool:
+    return bool(pair.get("share", True))
 
 
-def _text_column_width(label: str, texts: Sequence[str]) -> int:
-    """Return the minimum width of a text column, which is folded at words."""
-    return max(min(_MAX_WORD, cell_len(word)) for text in (label, *texts) for word in text.split() or [""])
+def _getter(key: str) -> Callable[[Comparison], Any]:
+    return lambda pair: pair.get(key)
 
 
-def _number_column_width(label: str, texts: Sequence[str]) -> int:
-    """Return the minimum width of a number column: numbers are not folded, its head is folded at words."""
-    return max(*(min(_FOLD_WIDTH, cell_len(word)) for word in label.split()), *map(cell_len, texts))
+def _metric(pair: Comparison) -> str:
+    return fmt.metric_label(str(pair.get("metric", "")))
 
 
-def _terminal_table(columns: Sequence[tuple[str, bool, Sequence[str]]], gap: int = _GAP) -> Table:
-    terminal = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
-    for label, is_text, texts in columns:
-        if is_text:
-            terminal.add_column(Text(label), overflow="fold")
-        else:
-            width = _number_column_width(label, texts)
-            terminal.add_column(Text(label), justify="right", overflow="fold", min_width=width, max_width=width)
-    for texts in zip(*(texts for _, _, texts in columns), strict=True):
-        terminal.add_row(*(Text(text) for text in texts))
-    return terminal
+def _score_and_group(pair: Comparison) -> str:
+    group = f", {pair.get('group_column') or 'group'} {pair['group']}" if pair.get("group") is not None else ""
+    return f"{score_label(pair)}{group}"
 
 
 def _by_pair(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], list[Comparison]]:
@@ -224,54 +296,5 @@ def _by_pair(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], list[Co
     return by_pair
 
 
-def _pair_heads(names: Sequence[str]) -> tuple[TableColumn, ...]:
-    labels = [truncate_middle(fmt.printable(name), _MAX_NAME) for name in names]
-    if labels[0] == labels[1]:
-        labels = [f"{name} ({number})" for number, name in enumerate(labels, 1)]
-    return TableColumn(labels[0]), TableColumn(labels[1]), TableColumn("difference")
-
-
-def _test_heads(pairs: Sequence[Comparison]) -> tuple[TableColumn, ...]:
-    return tuple(TableColumn(label) for name, (label, _) in _TESTS.items() if _any_has(name, pairs))
-
-
-def _any_has(name: str, pairs: Sequence[Comparison]) -> bool:
-    return any(pair.get(name) is not None for pair in pairs)
-
-
-def _score_label(pair: Comparison) -> str:
-    return f"{pair['task']} {fmt.metric_label(str(pair['metric']))}"
-
-
-def _ratio(value: Any) -> TableCell:
-    if value == float("inf"):
-        return TableCell("∞")
-    number = fmt.finite_or_none(value)
-    return TableCell(fmt.DASH if number is None else f"{number:.2f}" if number < 100 else f"{number:,.0f}", number)
-
-
-def _number(value: Any) -> TableCell:
-    number = fmt.finite_or_none(value)
-    return TableCell(fmt.DASH if number is None else f"{number:+.2f}" if round(number, 2) else "0.00", number)
-
-
-_TESTS: dict[str, tuple[str, Any]] = {
-    "q": ("q", lambda pair: _p_cell(pair.get("q"))),
-    "mcnemar": ("McNemar", lambda pair: _p_cell(pair.get("mcnemar"))),
-    "effect": ("effect", lambda pair: _number(pair.get("effect"))),
-    "odds": ("odds", lambda pair: _ratio(pair.get("odds"))),
-    "detectable": (
-        "detectable",
-        lambda pair: score_cell(pair.get("detectable"), percent=bool(pair.get("share", True))),
-    ),
-    "n": ("questions", lambda pair: count_cell(pair.get("n"))),
-    "facts": ("facts", lambda pair: count_cell(pair.get("facts"))),
-}
-"""Optional tests by key: column label, and a function from a pair to its cell."""
-_MEANINGS = {
-    "q": "q: the same test, corrected after Benjamini and Hochberg: of rows with q < 0.05, about 1 in 20 is by chance.",
-    "mcnemar": "McNemar: p of a test that counts the questions that only one of the two got right; not corrected.",
-    "effect": "effect: Cohen's d, the mean difference of facts over its standard deviation.",
-    "odds": "odds: questions that only the first got right, for each that only the second did.",
-    "detectable": "detectable: the smallest true difference that one test, not corrected, finds in 4 of 5 samples.",
-}
+def _any_has(key: str, pairs: Sequence[Comparison]) -> bool:
+    return any(fmt.finite_or_none(pair.get(key)) is not None or pair.get(key) == math.inf for pair in pairs)

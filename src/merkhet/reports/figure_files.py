@@ -19,10 +19,9 @@ from merkhet.reports._chart_style import NamedChart, line_colours
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._heat_maps import heat_chart, task_heat_charts
 from merkhet.reports._plot_layout import PANEL
-from merkhet.reports._report_sections import group_names
 from merkhet.reports.figures import grouped_chart, rank_charts, score_charts
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import build_scoreboard, grouped_rows
+from merkhet.reports.scoreboard import build_scoreboard, group_names, grouped_rows
 
 FORMATS = ("png", "pdf", "svg", "html")
 CONVERTED = frozenset({"png", "pdf"})

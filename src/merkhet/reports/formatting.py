@@ -63,12 +63,14 @@ def difference(value: Any) -> str:
 
 
 def number(value: Any, kind: str) -> str:
-    """Format a number of an analysis table.
+    """Format a number of a table.
 
     Args:
-        kind: count, share (in percent), points (a difference of shares), signed (another difference), p or
-            correlation; any other kind is a plain number.
+        kind: count, share (in percent), points (a difference of shares), signed (another difference), p, correlation,
+            effect (Cohen's d) or ratio; any other kind is a plain number.
     """
+    if kind == "ratio" and value == math.inf:
+        return "∞"
     number_or_none = finite_or_none(value)
     if kind == "count":
         return count(number_or_none)
@@ -78,6 +80,10 @@ def number(value: Any, kind: str) -> str:
         return p_value(number_or_none)
     if kind == "correlation":
         return DASH if number_or_none is None else f"{number_or_none:.2f}".replace("-0.00", "0.00")
+    if kind == "effect":
+        return DASH if number_or_none is None else f"{number_or_none:+.2f}" if round(number_or_none, 2) else "0.00"
+    if kind == "ratio":
+        return DASH if number_or_none is None else f"{number_or_none:,.{2 if number_or_none < 100 else 0}f}"
     text = score(number_or_none, percent=kind == "share")
     return f"+{text}" if kind == "signed" and number_or_none is not None and number_or_none > 0 else text
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from merkhet.core.html_page import render_page
 from merkhet.reports import _heat_maps as heat
-from merkhet.reports import _report_sections as sections
 from merkhet.reports import figures
 from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import Outcomes, judge_answers
@@ -25,15 +24,30 @@ from merkhet.reports._citations import bibliography
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._methods_section import describe_metrics, methods_text
 from merkhet.reports._page_budget import take_fitting_each
-from merkhet.reports._question_samples import sample_questions
+from merkhet.reports._question_samples import sample_note, sample_questions
 from merkhet.reports._reproduction import environment, is_shortened, model_table, public_command, study_text
 from merkhet.reports._summary import summary, tiles
-from merkhet.reports.analysis_sections import analysis_sections
+from merkhet.reports.analysis_sections import analysis_sections, section_view
+from merkhet.reports.comparison_tables import explain_tests, run_comparisons, verdict_table
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import Scoreboard, build_scoreboard, grouped_rows
+from merkhet.reports.scoreboard import Scoreboard, group_names, grouped_rows
+from merkhet.reports.table_writers import as_page_table
+from merkhet.reports.tables import (
+    all_scores_table,
+    board_table,
+    group_report_tables,
+    run_scoreboard,
+    unusable_table,
+)
 
 _FIGURES_BUDGET, _ANALYSES_BUDGET = 1_200_000, 750_000
 """Approximate bytes that the figures of the report and those of the analyses may take."""
+_SCORES_BUDGET, _PAIRS_BUDGET, _REASONS_BUDGET, _GROUPS_BUDGET = 200_000, 150_000, 60_000, 1_600_000
+_ANALYSIS_TABLES_BUDGET = 400_000
+"""Bytes that the rows of tables may take."""
+_MAX_SCORES, _MAX_COMPARISONS, _MAX_REASONS, _MAX_GROUPS = 500, 400, 300, 300
+_MAX_GROUP_CELLS = 15_000
+_IN_SCORES = "rows are in the run’s scores.parquet"
 
 
 def render_html(data: ReportData) -> str:
@@ -47,11 +61,10 @@ def render_html(data: ReportData) -> str:
 
 def _content(data: ReportData) -> dict[str, Any]:
     baselines = data.baselines()
-    main_methods = data.suite.get("main_methods") or ()
-    board = build_scoreboard(data.scores, data.suite.get("headline") or (), baselines, main_methods)
+    board = run_scoreboard(data)
     outcomes = judge_answers(data.questions, data.answers, data.candidates, board)
     colours = line_colours(outcomes.series, baselines)
-    groups = sections.group_names(data.scores)
+    groups = group_names(data.scores)
     calibration = calibration_status(data)
     numbers = tiles(data, board, outcomes)
     paragraphs, sources = methods_text(data, outcomes.choices.tolist(), calibration)
@@ -71,27 +84,23 @@ def _content(data: ReportData) -> dict[str, Any]:
         "tiles": numbers,
         "warnings": calibration_warnings(calibration),
         "summary": {**summary(data, board, numbers), "trust": calibration_sentences(calibration)},
-        "main": sections.main_table(board, colours),
+        "scores": _scores(board, [colours[line] for line in board.series]),
         "metrics": [pair for pair in describe_metrics(column.metric for column in board.columns) if pair[1]],
-        "all_scores": sections.all_scores_table(data.scores),
+        "all_scores": _all_scores(data),
         "figures": _fit_figures(
             {**_figures(data, board, outcomes, colours, groups), "differences": _differences(data)}
         ),
-        "groups": [
-            {"name": fmt.printable(name), "id": f"by-{index}", "tables": tables}
-            for index, name in enumerate(groups)
-            if (tables := sections.group_tables(data.scores, name, board.columns, board.series, len(groups)))
-        ],
-        "comparisons": sections.comparison_section(data.findings),
+        "groups": _groups(data, board, groups),
+        "comparisons": _comparisons(data),
         "cards": card_views(calibration.cards, calibration),
         "other_cards": card_views(calibration.other_cards, calibration, len(calibration.cards)),
         "missing_cards": missing_views(calibration),
         "analyses": _analyses(data),
-        "sample_note": sections.sample_note(data.record),
+        "sample_note": sample_note(data.record),
         "samples": sample_questions(data.questions, data.answers, outcomes),
         "answers": data.answers.num_rows,
         "colours": list(colours.values()),
-        "unusable": sections.unusable_section(data),
+        "unusable": _unusable(data),
         "methods": paragraphs,
         "bibliography": fmt.printable("\n\n".join(bibliography(version, name, citations, sources))),
         "models": model_table(data.record),
@@ -100,6 +109,61 @@ def _content(data: ReportData) -> dict[str, Any]:
         "study": study,
         "shortened": is_shortened(command, study),
         "memorized": bool(data.record.get("recalls")),
+    }
+
+
+def _scores(board: Scoreboard, colours: Sequence[str]) -> Markup:
+    """Render the table of models by headline scores; empty if there are no scores."""
+    table = board_table(board, unusable=True).with_labels({0: "Model"}, foot={1: "questions (n)"})
+    return as_page_table(table, colours=colours) if table.rows else Markup()
+
+
+def _all_scores(data: ReportData) -> dict[str, Any]:
+    table = all_scores_table(data.scores)
+    labels = {0: "Model", 1: "Task", 2: "Probe", 3: "Method", 4: "Metric", 5: "score", 7: "above chance"}
+    shown = table.first_rows(_MAX_SCORES).with_labels(labels)
+    rest = "scores are in the run’s scores.parquet"
+    return {"count": len(table.rows), "table": as_page_table(shown, dense=True, budget=_SCORES_BUDGET, rest=rest)}
+
+
+def _groups(data: ReportData, board: Scoreboard, groups: Sequence[str]) -> list[dict[str, Any]]:
+    """Render the tables of groups; the more group columns, scores and models there are, the fewer rows each has."""
+    tables_per_page = max(1, len(groups) * len(board.columns))
+    limit = min(_MAX_GROUPS, max(10, _MAX_GROUP_CELLS // max(1, tables_per_page * len(board.series))))
+    sections = []
+    for index, group in enumerate(groups):
+        tables = [
+            {
+                "title": column.label,
+                "table": as_page_table(
+                    table.with_labels({1: "n"}),
+                    bars=range(3, len(table.columns)) if column.percent else (),
+                    budget=_GROUPS_BUDGET // tables_per_page,
+                    rest=_IN_SCORES,
+                ),
+            }
+            for column, table in group_report_tables(data.scores, group, board, limit).items()
+        ]
+        if tables:
+            sections.append({"name": fmt.printable(group), "id": f"by-{index}", "tables": tables})
+    return sections
+
+
+def _comparisons(data: ReportData) -> dict[str, Any]:
+    pairs = run_comparisons(data)
+    table = verdict_table(pairs, _MAX_COMPARISONS)
+    rest = "comparisons are in the run’s findings.json"
+    shown = as_page_table(table, dense=True, budget=_PAIRS_BUDGET, rest=rest) if pairs else Markup()
+    return {"table": shown, "explained": explain_tests(pairs)}
+
+
+def _unusable(data: ReportData) -> dict[str, Any]:
+    table = unusable_table(data, _MAX_REASONS)
+    rest = "rows are in the run’s findings.json"
+    return {
+        "table": as_page_table(table, budget=_REASONS_BUDGET, rest=rest) if table.rows else Markup(),
+        "asked": bool(data.answers.num_rows),
+        "wrong": bool(data.suite.get("unusable_is_wrong")),
     }
 
 
@@ -146,13 +210,18 @@ def _fit_figures(all_figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _analyses(data: ReportData) -> list[dict[str, Any]]:
-    """Make the sections of analyses with the figures that fit into the page."""
-    views = analysis_sections(data.analyses, data.baselines())
-    lists = {section["id"]: [_figure_view(figure) for figure in section["figures"]] for section in views}
+    """Render the sections of analyses with the figures that fit into the page."""
+    sections = analysis_sections(data.analyses, data.baselines())
+    lists = {section.id: [_figure_view(figure) for figure in section.figures] for section in sections}
     fitting, _ = take_fitting_each(lists, _ANALYSES_BUDGET)
+    budget = _ANALYSIS_TABLES_BUDGET // max(1, sum(len(section.tables) for section in sections))
     return [
-        {**section, "figures": fitting[section["id"]], "undrawn": len(section["figures"]) - len(fitting[section["id"]])}
-        for section in views
+        {
+            **section_view(section, budget, "rows are in the run’s analyses.json"),
+            "figures": fitting[section.id],
+            "undrawn": len(section.figures) - len(fitting[section.id]),
+        }
+        for section in sections
     ]
 
 

@@ -14,6 +14,7 @@ from merkhet.core.schemas import SCORES
 from merkhet.reports.formatting import finite_or_none, metric_label, printable
 
 LOWER_IS_BETTER = frozenset({"mean_rank", "median_rank", "perplexity", "ece", "brier"})
+_FIRST_GROUPS = ("relation", "domain")
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,12 @@ def grouped_rows(scores: pa.Table, group: str) -> list[dict[str, Any]]:
     names = ("model", "task", "probe", "method", "metric", group)
     rows: list[dict[str, Any]] = grouped.to_pylist()
     return rows if len({tuple(row[name] for name in names) for row in rows}) == len(rows) else []
+
+
+def group_names(scores: pa.Table) -> list[str]:
+    """Return the group columns that have rows, relation and domain first."""
+    names = [name for name in group_columns(scores) if grouped_rows(scores, name)]
+    return sorted(names, key=lambda name: (name not in _FIRST_GROUPS, name not in _FIRST_GROUPS[:1]))
 
 
 def build_scoreboard(

@@ -1,4 +1,4 @@
-"""Tables of a run as :class:`ReportTable`, to be written as CSV, Markdown, LaTeX, HTML or for a terminal."""
+"""Tables of a run as :class:`ReportTable`: its scores, their groups, comparisons, analyses and unusable questions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from rich.console import Console
+import pyarrow.compute as pc
+from rich.console import Console, Group
 from rich.table import Table
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.reports import formatting as fmt
-from merkhet.reports._latex_tables import as_latex
-from merkhet.reports._report_sections import group_names
-from merkhet.reports._table_writers import as_csv, as_html, as_markdown, as_terminal
+from merkhet.reports.comparison_tables import comparison_report_table
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import (
     LOWER_IS_BETTER,
@@ -25,6 +24,7 @@ from merkhet.reports.scoreboard import (
     above_chance,
     build_scoreboard,
     cell_from_row,
+    group_names,
     grouped_rows,
     is_share,
     overall_rows,
@@ -38,37 +38,12 @@ from merkhet.reports.table_model import (
     range_cell,
     score_cell,
     text_cell,
+    value_cell,
 )
-
-__all__ = [
-    "ReportTable",
-    "TableCell",
-    "TableColumn",
-    "as_csv",
-    "as_html",
-    "as_latex",
-    "as_markdown",
-    "as_terminal",
-    "board_table",
-    "comparison_report_table",
-    "report_tables",
-    "score_report_table",
-    "select_tables",
-]
+from merkhet.reports.table_writers import as_terminal
 
 _PERCENT = "Shares are in percent, with 95% bootstrap intervals clustered by fact in brackets."
 _BEST = "The best of a column is bold; a baseline only where there are no other models."
-_TESTS: tuple[tuple[str, str, str], ...] = (
-    ("p", "p (Holm)", "p"),
-    ("q", "q (Benjamini–Hochberg)", "p"),
-    ("p_raw", "p (uncorrected)", "p"),
-    ("mcnemar", "p (McNemar)", "p"),
-    ("effect", "Cohen’s d", "number"),
-    ("odds", "odds ratio", "number"),
-    ("detectable", "detectable", "points"),
-    ("n", "questions", "count"),
-    ("facts", "facts", "count"),
-)
 
 
 def report_tables(data: ReportData) -> list[ReportTable]:
@@ -77,21 +52,16 @@ def report_tables(data: ReportData) -> list[ReportTable]:
     ``scores`` holds the headline scores, ``all-scores`` every overall score, ``by-GROUP-TASK-METRIC`` the scores of
     groups, ``comparisons`` the paired differences of models, and ``ANALYSIS-1`` … the tables of the analyses.
     """
-    board = _build_board(data)
+    board = run_scoreboard(data)
     tables = [score_report_table(data), all_scores_table(data.scores)]
     for group in group_names(data.scores):
-        tables += group_report_tables(data.scores, group, board.columns, board.series)
+        tables += group_report_tables(data.scores, group, board).values()
     tables.append(comparison_report_table(data))
     for analysis in data.analyses:
-        name = analysis.get("name") or "analysis"
-        for index, spec in enumerate(analysis.get("tables") or (), 1):
-            tables.append(table_from_spec(spec, fmt.file_slug(name, index)))
+        tables += analysis_tables(analysis)
     tables = [table for table in tables if table.rows]
     names = fmt.unique_names(table.name for table in tables)
-    return [
-        ReportTable(name, table.title, table.columns, table.rows, table.note, table.foot)
-        for name, table in zip(names, tables, strict=True)
-    ]
+    return [replace(table, name=name) for name, table in zip(names, tables, strict=True)]
 
 
 def select_tables(tables: Sequence[ReportTable], names: Sequence[str]) -> list[ReportTable]:
@@ -110,30 +80,34 @@ def select_tables(tables: Sequence[ReportTable], names: Sequence[str]) -> list[R
 
 def score_report_table(data: ReportData) -> ReportTable:
     """Make the table of models by headline scores, with chance and the number of questions in its foot."""
-    return board_table(_build_board(data))
+    return board_table(run_scoreboard(data))
 
 
-def board_table(board: Scoreboard, *, sizes: bool = True) -> ReportTable:
+def board_table(board: Scoreboard, *, sizes: bool = True, unusable: bool = False) -> ReportTable:
     """Make the table of a scoreboard.
 
     Args:
         sizes: whether to add the row with the numbers of questions.
+        unusable: whether to add the column with the numbers of unusable questions.
     """
     rows: list[Row] = []
     for line in board.series:
-        cells = (
+        cells = [
             _board_cell(board.cells.get((line, column)), column, best=line in board.best.get(column, ()))
             for column in board.columns
-        )
-        rows.append((text_cell(line.label), *cells))
-    foot: list[Row] = [
-        (text_cell("chance"), *(range_cell(board.chances(column), percent=column.percent) for column in board.columns))
-    ]
+        ]
+        rows.append((text_cell(line.label), *cells, *([_unusable_cell(board, line)] if unusable else [])))
+    foot = [("chance", [range_cell(board.chances(column), percent=column.percent) for column in board.columns])]
     if sizes:
-        foot.append((text_cell("questions"), *(_question_count_cell(board, column) for column in board.columns)))
-    columns = (TableColumn("model", number=False), *(TableColumn(column.label) for column in board.columns))
+        foot.append(("questions", [_question_count_cell(board, column) for column in board.columns]))
+    columns = (
+        TableColumn("model", number=False),
+        *(TableColumn(column.label) for column in board.columns),
+        *([TableColumn("unusable")] if unusable else []),
+    )
     note = f"{_PERCENT} {_BEST}" if any(score.low is not None for score in board.cells.values()) else _BEST
-    return ReportTable("scores", "Scores by model.", columns, tuple(rows), note, tuple(foot))
+    foot_rows = tuple((text_cell(name), *cells, *([TableCell("")] if unusable else [])) for name, cells in foot)
+    return ReportTable("scores", "Scores by model.", columns, tuple(rows), note, foot_rows)
 
 
 def all_scores_table(scores: pa.Table) -> ReportTable:
@@ -170,86 +144,103 @@ def all_scores_table(scores: pa.Table) -> ReportTable:
 
 
 def group_report_tables(
-    scores: pa.Table, group: str, columns: Sequence[ScoreColumn], series: Sequence[Series]
-) -> list[ReportTable]:
-    """Make one table for each headline score: groups by models, largest groups first."""
-    rows = grouped_rows(scores, group)
-    tables = []
-    for column in columns:
-        scores_by_group: dict[str, dict[Series, ScoreCell]] = {}
-        for row in rows:
-            line = next((line for line in series if line.covers(row)), None)
-            if line is not None and (row["task"], row["metric"]) == (column.task, column.metric):
-                scores_by_group.setdefault(str(row[group]), {}).setdefault(line, cell_from_row(row))
-        lines = [line for line in series if any(line in cells for cells in scores_by_group.values())]
-        sizes = {name: max(score.n for score in cells.values()) for name, cells in scores_by_group.items()}
-        group_rows: list[Row] = []
-        for name in sorted(scores_by_group, key=lambda name: (-sizes[name], name)):
-            chances = [score.chance for score in scores_by_group[name].values() if score.chance is not None]
-            board_cells = (_board_cell(scores_by_group[name].get(line), column) for line in lines)
-            group_rows.append(
-                (text_cell(name), count_cell(sizes[name]), range_cell(chances, percent=column.percent), *board_cells)
-            )
+    scores: pa.Table, group: str, board: Scoreboard, limit: int | None = None
+) -> dict[ScoreColumn, ReportTable]:
+    """Make one table for each headline score that has groups: groups by models, largest groups first.
+
+    Args:
+        limit: number of groups that a table may have.
+    """
+    tables = {}
+    for column, groups in _scores_by_group(scores, group, board).items():
+        lines = [line for line in board.series if any(line in cells for cells in groups.values())]
+        sizes = {name: max(score.n for score in cells.values()) for name, cells in groups.items()}
+        rows: list[Row] = []
+        for name in sorted(groups, key=lambda name: (-sizes[name], name))[:limit]:
+            chances = [score.chance for score in groups[name].values() if score.chance is not None]
+            cells = (_board_cell(groups[name].get(line), column) for line in lines)
+            rows.append((text_cell(name), count_cell(sizes[name]), range_cell(chances, percent=column.percent), *cells))
         label = fmt.printable(group)
         heads = (TableColumn(label, number=False), TableColumn("questions"), TableColumn("chance"))
-        tables.append(
-            ReportTable(
-                fmt.file_slug("by", group, column.task, column.metric),
-                f"{column.label} by {label}.",
-                (*heads, *(TableColumn(line.label) for line in lines)),
-                tuple(group_rows),
-                _PERCENT if column.percent else "",
-            )
+        tables[column] = ReportTable(
+            fmt.file_slug("by", group, column.task, column.metric),
+            f"{column.label} by {label}.",
+            (*heads, *(TableColumn(line.label) for line in lines)),
+            tuple(rows),
+            _PERCENT if column.percent else "",
+            left_out=len(groups) - len(rows),
         )
     return tables
 
 
-def comparison_report_table(data: ReportData) -> ReportTable:
-    """Make the table of paired differences of models, without the test columns that no pair fills."""
-    pairs = [pair for pair in data.findings.get("comparisons") or () if isinstance(pair, Mapping)]
-    rows = overall_rows(data.scores)
-    grouped = any(pair.get("group") is not None for pair in pairs)
-    tests = [test for test in _TESTS if any(fmt.finite_or_none(pair.get(test[0])) is not None for pair in pairs)]
-    lines: list[Row] = []
-    for pair in pairs:
-        metric = str(pair.get("metric", ""))
-        kind = "points" if metric not in LOWER_IS_BETTER and is_share(rows, metric) else "signed"
-        lines.append(
-            (
-                text_cell(pair.get("task")),
-                text_cell(fmt.metric_label(metric)),
-                *([text_cell(pair.get("group_column")), text_cell(pair.get("group"))] if grouped else []),
-                text_cell(pair.get("model")),
-                text_cell(pair.get("other")),
-                _value_cell({**pair, "value": pair.get("difference")}, kind),
-                *(_value_cell(pair.get(key), kind if form == "points" else form) for key, _, form in tests),
-            )
+def _scores_by_group(
+    scores: pa.Table, group: str, board: Scoreboard
+) -> dict[ScoreColumn, dict[str, dict[Series, ScoreCell]]]:
+    """Collect the scores of groups by column, group and line, in the order of the board's columns."""
+    tasks, metrics = (
+        pa.array({getattr(column, name) for column in board.columns}, pa.string()) for name in ("task", "metric")
+    )
+    # A cheap superset of the headline's pairs of task and metric.
+    scores = scores.filter(pc.and_(pc.is_in(scores["task"], tasks), pc.is_in(scores["metric"], metrics)))
+    columns = {(column.task, column.metric): column for column in board.columns}
+    cells: dict[ScoreColumn, dict[str, dict[Series, ScoreCell]]] = {column: {} for column in board.columns}
+    line_of_way: dict[tuple[str, str, str], Series | None] = {}
+    for row in grouped_rows(scores, group):
+        way = (row["model"], row["probe"], row["method"])
+        if way not in line_of_way:
+            line_of_way[way] = next((line for line in board.series if line.covers(row)), None)
+        line, column = line_of_way[way], columns.get((row["task"], row["metric"]))
+        if line is not None and column is not None:
+            cells[column].setdefault(str(row[group]), {}).setdefault(line, cell_from_row(row))
+    return {column: groups for column, groups in cells.items() if groups}
+
+
+def unusable_table(data: ReportData, limit: int | None = None) -> ReportTable:
+    """Make the table of questions that could not be asked, from the findings or else from the answers.
+
+    Args:
+        limit: number of rows that the table may have.
+    """
+    reasons = data.findings.get("unusable")
+    if reasons is None:
+        answers = data.answers.filter(pc.is_valid(data.answers["unusable"]))
+        counts = answers.group_by(["model", "unusable"], use_threads=False).aggregate(
+            [("question_id", "count_distinct")]
         )
-    heads = ("task", "metric", *(("group", "of") if grouped else ()), "model", "other")
-    columns = (
-        *(TableColumn(name, number=False) for name in heads),
-        TableColumn("difference"),
-        *(TableColumn(label) for _, label, _ in tests),
+        reasons = [
+            {"model": row["model"], "reason": row["unusable"], "count": row["question_id_count_distinct"]}
+            for row in counts.to_pylist()
+        ]
+    rows = tuple(
+        (text_cell(reason.get("model")), text_cell(reason.get("reason")), count_cell(reason.get("count")))
+        for reason in reasons[:limit]
     )
-    note = (
-        "Differences are paired by question, in percentage points where scores are shares, with 95% intervals in "
-        "brackets; these are not corrected for the number of pairs, p (Holm) is."
-    )
-    return ReportTable("comparisons", "Models compared on the same questions.", columns, tuple(lines), note)
+    heads = (TableColumn("Model", number=False), TableColumn("Reason", number=False), TableColumn("questions"))
+    title = "Unusable questions by model and reason."
+    return ReportTable("unusable", title, heads, rows, left_out=len(reasons) - len(rows))
 
 
-def table_from_spec(spec: Mapping[str, Any], name: str) -> ReportTable:
+def analysis_tables(analysis: Mapping[str, Any]) -> list[ReportTable]:
+    """Make the tables of an analysis from its description in analyses.json."""
+    name = analysis.get("name") or "analysis"
+    return [
+        _table_from_spec(spec, fmt.file_slug(name, index)) for index, spec in enumerate(analysis.get("tables") or (), 1)
+    ]
+
+
+def _table_from_spec(spec: Mapping[str, Any], name: str) -> ReportTable:
     """Make a table from the description that an analysis gives."""
     columns = [(fmt.printable(column["name"]), str(column.get("kind", "text"))) for column in spec["columns"]]
     rows = tuple(
-        tuple(_value_cell(value, kind) for value, (_, kind) in zip(row, columns, strict=True))
+        tuple(value_cell(value, kind) for value, (_, kind) in zip(row, columns, strict=True))
         for row in spec.get("rows") or ()
     )
     heads = tuple(TableColumn(label, number=kind != "text") for label, kind in columns)
     return ReportTable(name, fmt.printable(spec.get("caption") or ""), heads, rows)
 
 
-def _build_board(data: ReportData) -> Scoreboard:
+def run_scoreboard(data: ReportData) -> Scoreboard:
+    """Arrange the overall scores of a run by its suite's headline and main methods."""
     return build_scoreboard(
         data.scores, data.suite.get("headline") or (), data.baselines(), data.suite.get("main_methods") or ()
     )
@@ -257,10 +248,18 @@ def _build_board(data: ReportData) -> Scoreboard:
 
 def _board_cell(score: ScoreCell | None, column: ScoreColumn, *, best: bool = False) -> TableCell:
     if score is None:
-        return TableCell(fmt.DASH)
+        return TableCell(fmt.DASH, tip="not asked")
+    chance = "" if score.chance is None else f", chance {fmt.score(score.chance, percent=column.percent)}"
+    tip = f"n = {score.n:,}, {score.unusable:,} unusable{chance}"
     return score_cell(
-        score.value, score.low, score.high, percent=column.percent, best=best, n=score.n, chance=score.chance
+        score.value, score.low, score.high, percent=column.percent, best=best, n=score.n, chance=score.chance, tip=tip
     )
+
+
+def _unusable_cell(board: Scoreboard, line: Series) -> TableCell:
+    # Every score of a task counts the same unusable questions.
+    by_task = {column.task: board.cells[line, column] for column in board.columns if (line, column) in board.cells}
+    return count_cell(sum(score.unusable for score in by_task.values()))
 
 
 def _question_count_cell(board: Scoreboard, column: ScoreColumn) -> TableCell:
@@ -270,21 +269,6 @@ def _question_count_cell(board: Scoreboard, column: ScoreColumn) -> TableCell:
     return TableCell(f"{fmt.count(sizes[0])}–{fmt.count(sizes[-1])}")
 
 
-def _value_cell(content: Any, kind: str) -> TableCell:
-    """Make a cell of a plain value or of an estimate with interval."""
-    estimate = content if isinstance(content, Mapping) else {"value": content}
-    if kind == "text":
-        return text_cell(estimate.get("value"))
-    value, low, high = (fmt.finite_or_none(estimate.get(name)) for name in ("value", "low", "high"))
-    n = (
-        fmt.finite_or_none(estimate.get("n"))
-        if isinstance(content, Mapping) and kind not in ("points", "signed")
-        else None
-    )
-    ends = f"[{fmt.number(low, kind)}, {fmt.number(high, kind)}]" if low is not None and high is not None else ""
-    return TableCell(fmt.number(value, kind), value, low, high, n=None if n is None else round(n), interval=ends)
-
-
 def score_table(
     scores: pa.Table,
     headline: Iterable[Any],
@@ -292,11 +276,10 @@ def score_table(
     width: int | None = None,
     baselines: Collection[str] = (),
     main_methods: Collection[str] = (),
-) -> Table:
+) -> Table | Group:
     """Render models by headline scores for a terminal: ``41.2  [39.3, 43.0]`` in percent, chance in the last row.
 
-    The best of each column is bold. A table wider than ``width`` is stacked, one block of rows for each headline score,
-    so that no number is cut.
+    The best of each column is bold. A table wider than ``width`` is split or stacked, so that no number is cut.
 
     Args:
         width: characters of a line; None is the width of the terminal.
@@ -306,6 +289,5 @@ def score_table(
     board = build_scoreboard(scores, headline, baselines, main_methods)
     if not board.columns:
         return Table("no scores yet", box=None, pad_edge=False)
-    table = board_table(board, sizes=False)
-    table = replace(table, columns=(TableColumn("", number=False), *table.columns[1:]))
+    table = board_table(board, sizes=False).with_labels({0: ""})
     return as_terminal(table, Console().width if width is None else width)

@@ -1,77 +1,98 @@
-"""Helpers that all learners share: learning-rate schedule, gradients within memory, seeded random numbers."""
+"""AdamW with its learning-rate schedule and gradient clipping, and the seed of a training."""
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from merkhet.core.errors import InputError, MerkhetError
-from merkhet.models.batching import is_out_of_memory, release_memory
-
-logger = logging.getLogger(__name__)
-
-Example = TypeVar("Example")
+from merkhet.core.errors import InputError
+from merkhet.training.distributed._process_group import ProcessGroup
 
 
-def linear_schedule(step: int, steps: int, warmup: float) -> float:
-    """Return the share of the learning rate at a step: linear warmup from 0, then linear decay to 0."""
-    warmup_steps = warmup * steps
-    return min((step + 1) / (warmup_steps + 1), (steps - step) / max(1.0, steps - warmup_steps))
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """Hyperparameters of AdamW."""
+
+    learning_rate: float
+    weight_decay: float
+    warmup: float
+    """Share of all steps in which the learning rate rises."""
+    largest_gradient: float = 1.0
+    """Maximum gradient norm."""
+    schedule: str = "linear"
+    """Learning rate after the warmup: ``linear`` or ``cosine`` decay to 0, or ``constant``."""
+    decay_vectors: bool = True
+    """False exempts biases and norms from weight decay."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    fused: bool = False
+    """Update all parameters in one pass over memory, which pays off for large tables."""
 
 
-def accumulate_gradients(
-    batch: Sequence[Example],
-    micro_batch: int,
-    loss_of: Callable[[Sequence[Example]], torch.Tensor],
-    weight: float,
-    optimizer: torch.optim.Optimizer,
-) -> tuple[float, int]:
-    """Compute the gradients of a batch, in micro-batches where memory does not hold all of it.
+def make_optimizer(parameters: Sequence[torch.nn.Parameter], settings: OptimizerSettings) -> torch.optim.AdamW:
+    """Return an AdamW optimizer of the parameters."""
+    groups = [{"params": list(parameters), "weight_decay": settings.weight_decay}]
+    if not settings.decay_vectors:
+        matrices, vectors = ([p for p in parameters if (p.ndim > 1) is is_matrix] for is_matrix in (True, False))
+        groups = [
+            {"params": matrices, "weight_decay": settings.weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=settings.betas, fused=settings.fused or None)
+
+
+def learning_rate_factor(step: int, steps: int, warmup: float, schedule: str = "linear") -> float:
+    """Return the share of the learning rate at a step: linear warmup from 0, then a decay to 0 or a constant.
 
     Args:
-        batch: the examples.
-        micro_batch: number of examples to try at once.
-        loss_of: returns the summed loss of some examples.
-        weight: divisor of the summed loss.
-        optimizer: the optimizer whose gradients are reset.
-
-    Returns:
-        The summed loss, and the number of examples at once that fit into memory.
-
-    Raises:
-        MerkhetError: a single example does not fit into memory.
+        step: number of finished steps.
+        steps: number of all steps.
+        warmup: share of all steps in which the learning rate rises.
+        schedule: ``linear``, ``cosine`` or ``constant``.
     """
-    while True:
-        try:
-            optimizer.zero_grad()
-            losses = 0.0
-            for first in range(0, len(batch), micro_batch):
-                loss = loss_of(batch[first : first + micro_batch])
-                (loss / weight).backward()
-                losses += float(loss.detach())
-            return losses, micro_batch
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            if micro_batch == 1:
-                raise MerkhetError(
-                    "out of memory on a single question. Use a machine with more memory, or a smaller model"
-                ) from error
-            micro_batch = max(1, min(micro_batch, len(batch)) // 2)
-            logger.warning("out of memory: continuing with %d questions at once", micro_batch)
-            optimizer.zero_grad()
-            release_memory()
+    warmup_steps = warmup * steps
+    if step < warmup_steps:
+        return (step + 1) / (warmup_steps + 1)
+    if schedule == "constant":
+        return 1.0
+    decay_steps = max(1.0, steps - warmup_steps)
+    if schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / decay_steps))
+    return (steps - step) / decay_steps
 
 
-def check_finite(loss: float, label: str) -> None:
-    """Refuse to continue with an infinite or undefined loss."""
-    if not math.isfinite(loss):
-        raise MerkhetError(f"{label}: the loss is not a finite number. Use a smaller learning_rate.")
+def clip_gradients(
+    parameters: Sequence[torch.nn.Parameter],
+    limit: float,
+    sharded: Sequence[torch.nn.Parameter],
+    processes: ProcessGroup,
+) -> None:
+    """Clip the gradient norm without copying it to the host.
+
+    Args:
+        parameters: all parameters of this process.
+        limit: maximum norm.
+        sharded: those of which each process holds other rows; their norms are summed over the processes.
+        processes: the process group.
+    """
+    if not sharded:
+        torch.nn.utils.clip_grad_norm_(parameters, limit, foreach=True)
+        return
+    sharded_ids = {id(parameter) for parameter in sharded}
+    trained = [parameter for parameter in parameters if parameter.grad is not None]
+    common_square, local_square = (
+        torch.stack(torch._foreach_norm([p.grad for p in trained if (id(p) in sharded_ids) is is_sharded]))
+        .square()
+        .sum()
+        for is_sharded in (False, True)
+    )
+    processes.all_reduce_sum([local_square])
+    factor = (limit / ((common_square + local_square).sqrt() + 1e-6)).clamp(max=1.0)
+    torch._foreach_mul_([parameter.grad for parameter in trained], factor)
 
 
 def check_settings(settings: Any, positive: Sequence[str]) -> None:

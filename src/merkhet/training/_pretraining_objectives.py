@@ -7,7 +7,6 @@ states of the body.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -75,7 +74,7 @@ class BoundaryHead(nn.Module):  # type: ignore[misc]
 class Objective:
     """An objective for a network: the new head that it adds, and the losses of examples."""
 
-    def __init__(self, network: Any, name: str, pad: int, precision: str = "float32") -> None:
+    def __init__(self, network: Any, name: str, pad: int) -> None:
         self.network, self.name, self.pad = network, name, pad
         embeddings = network.get_input_embeddings().weight
         hidden = int(network.config.hidden_size)
@@ -86,7 +85,6 @@ class Objective:
             self.head = BoundaryHead(hidden, embeddings.shape[1], embeddings.shape[0]).to(network.device)
         self.segmented = (getattr(network.config, "type_vocab_size", 0) or 0) > 1
         self.segmented &= "token_type_ids" in signature(network.forward).parameters
-        self.halved = precision == "bfloat16" and network.device.type == "cuda"
 
     def counts(self, batch: Sequence[Example]) -> tuple[int, int]:
         """Return the number of masked tokens of a batch, and of the added head's targets."""
@@ -105,28 +103,24 @@ class Objective:
             inputs["token_type_ids"] = self._tensor(segments)
         targets = self._tensor(np.concatenate([example.targets for example in examples]))
         positions = self._tensor(rows), self._tensor(columns)
-        with self._precision():
-            states, mlm_logits = states_and_logits(self.network, *positions, **inputs)
-            mlm = nn.functional.cross_entropy(mlm_logits, targets, reduction="sum")
-            if isinstance(self.head, SegmentHead):
-                labels = self._tensor(np.array([example.label for example in examples]))
-                logits = self.head(states[:, 0])
-                return Losses(mlm, nn.functional.cross_entropy(logits, labels, ignore_index=NO_LABEL, reduction="sum"))
-            if isinstance(self.head, BoundaryHead):
-                left, right = (
-                    self._tensor(np.maximum(columns - 1, 0)),
-                    self._tensor(_right_neighbours(rows, columns, attention)),
-                )
-                embeddings = self.network.get_input_embeddings().weight
-                logits = self.head(states[positions[0], left], states[positions[0], right], embeddings)
-                return Losses(mlm, nn.functional.cross_entropy(logits, targets, reduction="sum"))
+        states, mlm_logits = states_and_logits(self.network, *positions, **inputs)
+        mlm = nn.functional.cross_entropy(mlm_logits, targets, reduction="sum")
+        if isinstance(self.head, SegmentHead):
+            labels = self._tensor(np.array([example.label for example in examples]))
+            logits = self.head(states[:, 0])
+            return Losses(mlm, nn.functional.cross_entropy(logits, labels, ignore_index=NO_LABEL, reduction="sum"))
+        if isinstance(self.head, BoundaryHead):
+            left, right = (
+                self._tensor(np.maximum(columns - 1, 0)),
+                self._tensor(_right_neighbours(rows, columns, attention)),
+            )
+            embeddings = self.network.get_input_embeddings().weight
+            logits = self.head(states[positions[0], left], states[positions[0], right], embeddings)
+            return Losses(mlm, nn.functional.cross_entropy(logits, targets, reduction="sum"))
         return Losses(mlm)
 
     def _tensor(self, values: IntArray) -> torch.Tensor:
         return torch.from_numpy(values).to(self.network.device)
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        return torch.autocast("cuda", dtype=torch.bfloat16) if self.halved else nullcontext()
 
 
 def states_and_logits(

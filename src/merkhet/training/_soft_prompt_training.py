@@ -1,8 +1,8 @@
-"""The training loop of soft prompts: examples, losses, steps, and the choice of the best epoch."""
+"""The training task of soft prompts: examples, losses, and the evaluation on dev questions."""
 
 from __future__ import annotations
 
-import logging
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ import torch
 from torch.nn import functional
 
 from merkhet.core.ids import derived_seed
-from merkhet.core.progress import Progress
 from merkhet.core.records import Question
 from merkhet.metrics.ranks import expected_ranks
 from merkhet.models.causal import CausalModel
@@ -21,10 +20,9 @@ from merkhet.models.extra_embeddings import get_extra_embeddings
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import FloatArray, IntArray
 from merkhet.models.tokenize_candidates import TokenizedCandidates
-from merkhet.training._optimization import accumulate_gradients, check_finite, linear_schedule
+from merkhet.training._optimization import OptimizerSettings
 from merkhet.training._soft_prompt_scoring import ScoringPlan, plan_scoring, score_candidates
-
-logger = logging.getLogger(__name__)
+from merkhet.training._training_task import AutogradTask, CurvePoint, TrainingState
 
 DEFAULT = -1
 """Stands for the default of the model's kind."""
@@ -88,6 +86,8 @@ class _SampledExample:
     plan: ScoringPlan
     targets: torch.Tensor
     """1 for gold candidates, 0 for wrong ones."""
+    golds: int
+    """Number of gold candidates."""
 
 
 def make_examples(
@@ -111,90 +111,101 @@ def _is_gold(question: Question) -> Any:
     return np.array([candidate in answers for candidate in question.candidates], dtype=np.bool_)
 
 
-class SoftPromptTraining:
-    """One training of soft prompts: the table of embeddings and its optimizer."""
+class SoftPromptTask(AutogradTask[list[_SampledExample]]):
+    """The training of a table of soft prompts for a frozen model, evaluated on dev questions."""
 
     def __init__(
         self,
         model: MaskedModel | CausalModel,
         tokens: Sequence[str],
         pairs: torch.Tensor | None,
+        examples: Sequence[Example],
+        dev: Sequence[Question],
         settings: SoftSettings,
         seed: int,
-        progress: Progress,
     ) -> None:
-        self.model = model
-        self.tokens = tokens
-        self.pairs = pairs
-        self.settings = settings
-        self.seed = seed
-        self.progress = progress
+        self.model, self.tokens, self.pairs = model, tokens, pairs
+        self.examples, self.dev, self.settings, self.seed = examples, dev, settings, seed
         self.table = get_extra_embeddings(model).table
-        self.micro_batch = settings.batch_size
-        self.optimizer = torch.optim.AdamW([self.table], lr=settings.learning_rate, weight_decay=settings.weight_decay)
-        self.step = 0
+        self.label, self.unit = f"{model.name}: learning", "questions"
+        self.epochs, self.batch_size = settings.epochs, settings.batch_size
+        self.total = settings.epochs * len(examples)
+        self.steps = settings.epochs * math.ceil(len(examples) / settings.batch_size)
+        self.device = self.table.device
+        self.modules = {"prompts": torch.nn.ParameterDict({"table": self.table})}
+        self.parameters = [self.table]
+        self.optimizer = OptimizerSettings(
+            settings.learning_rate, settings.weight_decay, settings.warmup, settings.largest_gradient
+        )
         self._full_examples: dict[tuple[str, str], _SampledExample] = {}
 
-    def run(
-        self, examples: Sequence[Example], dev: Sequence[Question]
-    ) -> tuple[list[dict[str, float]], int, Embeddings]:
-        """Train.
-
-        Returns:
-            The loss and dev MRR_a of each epoch, the number of the epoch that is kept, and its embeddings.
-        """
-        settings, label = self.settings, f"{self.model.name}: learning"
-        steps = settings.epochs * -(-len(examples) // settings.batch_size)
-        epochs: list[dict[str, float]] = []
-        best_score: tuple[float, float] | None = None
-        best_epoch, embeddings = 0, self._embeddings()
-        self.progress.start(label, settings.epochs * len(examples), "questions")
-        try:
-            for epoch in range(1, settings.epochs + 1):
-                epochs.append({"loss": self._train_epoch(examples, epoch, steps, label)})
-                if not dev or (epoch % settings.dev_every and epoch < settings.epochs):
-                    continue
-                epochs[-1]["dev_mrr_a"] = self._dev_mrr(dev)
-                score = (epochs[-1]["dev_mrr_a"], -epochs[-1]["loss"])
-                logger.info("%s, epoch %d: %s", label, epoch, epochs[-1])
-                if best_score is None or score > best_score:
-                    best_epoch, best_score, embeddings = epoch, score, self._embeddings()
-        finally:
-            self.progress.finish(label)
-        return epochs, best_epoch or settings.epochs, embeddings if dev else self._embeddings()
-
-    def _embeddings(self) -> Embeddings:
+    def embeddings(self) -> Embeddings:
         """Return a copy of the current embeddings."""
         vectors = self.table.detach().cpu().clone()
         return {token: vectors[row].clone() for row, token in enumerate(self.tokens)}
+
+    def batches(self, epoch: int, start: int) -> Iterator[list[_SampledExample]]:
+        """Yield the questions in an order drawn by the seed, with the candidates and the pseudowords of the epoch."""
+        ordered = sorted(
+            self.examples, key=lambda example: derived_seed(self.seed, epoch, example.question.question_id)
+        )
+        for first in range(start * self.batch_size, len(ordered), self.batch_size):
+            self._set_pair(epoch - 1)
+            yield [self.sample(example, epoch) for example in ordered[first : first + self.batch_size]]
+
+    def weight(self, batch: Sequence[_SampledExample]) -> float:
+        """Return the number of examples of the loss: gold answers or questions."""
+        return sum(sample.golds if self.settings.loss == "nll" else 1 for sample in batch)
+
+    def loss(self, batch: Sequence[_SampledExample]) -> torch.Tensor:
+        """Return the summed loss of some examples."""
+        losses = []
+        all_scores = score_candidates(self.model, [sample.plan for sample in batch], self.settings.method)
+        for scores, sample in zip(all_scores, batch, strict=True):
+            if self.settings.loss == "bce":
+                losses.append(functional.binary_cross_entropy_with_logits(scores, sample.targets))
+            else:
+                losses.append(-(torch.log_softmax(scores, dim=0) * sample.targets).sum())
+        return torch.stack(losses).sum()
+
+    def backward(self, batch: list[_SampledExample], rows: slice, micro_batch: int) -> torch.Tensor:
+        """Compute the gradients of the soft prompts; pseudowords have none."""
+        losses = super().backward(batch, rows, micro_batch)
+        if self.table.grad is not None:
+            self.table.grad[len(self.tokens) :] = 0.0
+        return losses
+
+    def evaluate(self, epoch: int, micro_batch: int) -> float | None:
+        """Return MRR_a: the mean of 1 / (mean rank of the gold answers); unusable questions count as 0.
+
+        Each question has its own pair of pseudowords, the same in every epoch.
+        """
+        if not self.dev or (epoch % self.settings.dev_every and epoch < self.epochs):
+            return None
+        pairs = 1 if self.pairs is None else len(self.pairs)
+        by_pair: dict[int, list[Question]] = {}
+        for question in self.dev:
+            by_pair.setdefault(derived_seed(self.seed, "pair", question.question_id) % pairs, []).append(question)
+        total = 0.0
+        for pair, questions in sorted(by_pair.items()):
+            self._set_pair(pair)
+            for index, scores in self._dev_scores(questions):
+                golds = np.flatnonzero(_is_gold(questions[index]))
+                if len(golds) and np.all(np.isfinite(scores)):
+                    total += 1.0 / float(expected_ranks(scores, golds)[0].mean())
+        return total / len(self.dev)
+
+    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
+        """Return the loss and the dev MRR_a."""
+        return {"loss": losses[0]} if score is None else {"loss": losses[0], "dev_mrr_a": score}
 
     def _set_pair(self, pair: int) -> None:
         """Set the embeddings of [X] and [Y] to a pair of pseudowords."""
         if self.pairs is not None:
             with torch.no_grad():
-                self.table[len(self.tokens) :] = self.pairs[pair % len(self.pairs)].to(self.table.device)
+                self.table[len(self.tokens) :] = self.pairs[pair % len(self.pairs)].to(self.device)
 
-    def _train_epoch(self, examples: Sequence[Example], epoch: int, steps: int, label: str) -> float:
-        settings, loss_sum, weight_sum = self.settings, 0.0, 0.0
-        ordered = sorted(examples, key=lambda example: derived_seed(self.seed, epoch, example.question.question_id))
-        for first in range(0, len(ordered), settings.batch_size):
-            batch = [self._sample(example, epoch) for example in ordered[first : first + settings.batch_size]]
-            for group in self.optimizer.param_groups:
-                group["lr"] = settings.learning_rate * linear_schedule(self.step, steps, settings.warmup)
-            self._set_pair(epoch - 1)
-            weight = sum(float(sample.targets.sum()) if settings.loss == "nll" else 1.0 for sample in batch)
-            loss, self.micro_batch = accumulate_gradients(batch, self.micro_batch, self._loss, weight, self.optimizer)
-            check_finite(loss, label)
-            assert self.table.grad is not None
-            self.table.grad[len(self.tokens) :] = 0.0
-            torch.nn.utils.clip_grad_norm_([self.table], settings.largest_gradient)
-            self.optimizer.step()
-            self.step += 1
-            loss_sum, weight_sum = loss_sum + loss, weight_sum + weight
-            self.progress.advance(label, len(batch))
-        return loss_sum / weight_sum
-
-    def _sample(self, example: Example, epoch: int) -> _SampledExample:
+    def sample(self, example: Example, epoch: int) -> _SampledExample:
         """Return an example with the candidates of an epoch: all, or the gold ones and some wrong ones."""
         negatives = self.settings.negatives
         key = example.question.question_id, example.question.prompt
@@ -208,39 +219,9 @@ class SoftPromptTraining:
         return self._full_examples[key]
 
     def _make_sample(self, example: Example, candidates: IntArray) -> _SampledExample:
-        targets = torch.from_numpy(np.isin(candidates, example.golds).astype(np.float32)).to(self.table.device)
-        return _SampledExample(
-            plan_scoring(self.model, example.candidates, self.settings.method, candidates.tolist()), targets
-        )
-
-    def _loss(self, samples: Sequence[_SampledExample]) -> torch.Tensor:
-        """Return the summed loss of some examples."""
-        losses = []
-        all_scores = score_candidates(self.model, [sample.plan for sample in samples], self.settings.method)
-        for scores, sample in zip(all_scores, samples, strict=True):
-            if self.settings.loss == "bce":
-                losses.append(functional.binary_cross_entropy_with_logits(scores, sample.targets))
-            else:
-                losses.append(-(torch.log_softmax(scores, dim=0) * sample.targets).sum())
-        return torch.stack(losses).sum()
-
-    def _dev_mrr(self, dev: Sequence[Question]) -> float:
-        """Return MRR_a: the mean of 1 / (mean rank of the gold answers); unusable questions count as 0.
-
-        Each question has its own pair of pseudowords, the same in every epoch.
-        """
-        pairs = 1 if self.pairs is None else len(self.pairs)
-        by_pair: dict[int, list[Question]] = {}
-        for question in dev:
-            by_pair.setdefault(derived_seed(self.seed, "pair", question.question_id) % pairs, []).append(question)
-        total = 0.0
-        for pair, questions in sorted(by_pair.items()):
-            self._set_pair(pair)
-            for index, scores in self._dev_scores(questions):
-                golds = np.flatnonzero(_is_gold(questions[index]))
-                if len(golds) and np.all(np.isfinite(scores)):
-                    total += 1.0 / float(expected_ranks(scores, golds)[0].mean())
-        return total / len(dev)
+        targets = torch.from_numpy(np.isin(candidates, example.golds).astype(np.float32)).to(self.device)
+        plan = plan_scoring(self.model, example.candidates, self.settings.method, candidates.tolist())
+        return _SampledExample(plan, targets, len(example.golds))
 
     def _dev_scores(self, questions: Sequence[Question]) -> Iterator[tuple[int, FloatArray]]:
         method = self.settings.method

@@ -39,7 +39,10 @@ class TrainingArtifact:
 
 
 class Learner(Protocol):
-    """A function that trains a model on questions and saves the artifact in a folder."""
+    """A function that trains a model on questions and saves the artifact in a folder.
+
+    It may also have a parameter ``checkpoints``, a folder for unfinished trainings that survives a kill.
+    """
 
     def __call__(
         self,

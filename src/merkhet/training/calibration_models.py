@@ -6,9 +6,10 @@ the Hugging Face layout before the first step and after the last one, so that bo
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ import torch
 
 from merkhet.core.errors import MerkhetError
 from merkhet.core.ids import derived_seed
-from merkhet.core.progress import Progress, SilentProgress
+from merkhet.core.progress import Progress
 from merkhet.models.lm_head import logits_at
 from merkhet.models.protocol import ANSWER_LENGTH
-from merkhet.training._optimization import check_finite, linear_schedule, seeded
+from merkhet.training._optimization import OptimizerSettings, seeded
+from merkhet.training._trainer import Trainer
+from merkhet.training._training_task import STEPS, AutogradTask, CurvePoint, TrainingState
 
 KINDS = ("masked", "causal")
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -101,14 +104,14 @@ def train_content(
         progress: receives the progress.
         label: name of the training in progress and errors.
     """
-    settings, progress, started = settings or ContentSettings(), progress or SilentProgress(), time.perf_counter()
+    settings, started = settings or ContentSettings(), time.perf_counter()
     with seeded(derived_seed(seed, "known content", kind), exact=True):
         network, tokenizer = _initialize(sentences, kind, introductions)
         untrained, trained = folder / "untrained", folder / "trained"
         _save(network, tokenizer, untrained)
-        loop = _ContentLoop(network, tokenizer, kind, sentences, introductions, settings, seed)
-        steps = loop.run(progress, label)
-        train_accuracy = loop.train_accuracy()
+        task = ContentTask(label, network, tokenizer, kind, sentences, introductions, settings, seed)
+        steps = Trainer(task, progress).run().step
+        train_accuracy = task.train_accuracy()
         _save(network, tokenizer, trained)
     parameters = int(sum(parameter.numel() for parameter in network.parameters()))
     return ContentTraining(untrained, trained, train_accuracy, steps, parameters, time.perf_counter() - started)
@@ -223,11 +226,15 @@ class _Batch:
     """Weight of each target in the loss."""
 
 
-class _ContentLoop:
-    """One training: the network, the tokenized sentences, and the random rows made of them."""
+class ContentTask(AutogradTask[list[_Row]]):
+    """The training of a network on sentences, as random rows made of them.
+
+    The rows are drawn one after the other, so that this training cannot be resumed.
+    """
 
     def __init__(
         self,
+        label: str,
         network: Any,
         tokenizer: Any,
         kind: str,
@@ -236,7 +243,14 @@ class _ContentLoop:
         settings: ContentSettings,
         seed: int,
     ) -> None:
+        self.label, self.unit = label, STEPS
         self.network, self.kind, self.settings = network, kind, settings
+        self.epochs, self.batch_size = settings.epochs, settings.batch_size
+        self.steps = self.total = settings.epochs * math.ceil(len(sentences) / settings.batch_size)
+        self.device = network.device
+        self.modules = {"network": network}
+        self.parameters = list(network.parameters())
+        self.optimizer = OptimizerSettings(settings.learning_rate, settings.weight_decay, settings.warmup)
         self.generator = np.random.default_rng(derived_seed(seed, "known content", kind, "rows"))
         sentence_ids = tokenizer([sentence.text for sentence in sentences], add_special_tokens=False)["input_ids"]
         answers = [
@@ -250,32 +264,29 @@ class _ContentLoop:
             token for text in introductions for token in tokenizer(text, add_special_tokens=False)["input_ids"]
         ]
 
-    def run(self, progress: Progress, label: str) -> int:
-        """Train all epochs; return the number of steps."""
-        settings, size = self.settings, self.settings.batch_size
-        steps = settings.epochs * -(-len(self.sentences) // size)
-        optimizer = torch.optim.AdamW(
-            self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
-        )
-        self.network.train()
-        progress.start(label, steps, "steps")
-        step = 0
-        for _ in range(settings.epochs):
-            order = self.generator.permutation(len(self.sentences))
-            for first in range(0, len(order), size):
-                for group in optimizer.param_groups:
-                    group["lr"] = settings.learning_rate * linear_schedule(step, steps, settings.warmup)
-                loss = self._loss(self._make_batch([self.sentences[index] for index in order[first : first + size]]))
-                check_finite(float(loss.detach()), label)
-                optimizer.zero_grad()
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-                optimizer.step()
-                step += 1
-                progress.advance(label, 1)
-        self.network.eval()
-        progress.finish(label)
-        return step
+    def batches(self, epoch: int, start: int) -> Iterator[list[_Row]]:
+        """Yield rows of all sentences in random order."""
+        order = self.generator.permutation(len(self.sentences))
+        for first in range(start * self.batch_size, len(order), self.batch_size):
+            yield [self._make_row(*self.sentences[index]) for index in order[first : first + self.batch_size]]
+
+    def weight(self, batch: Sequence[_Row]) -> float:
+        """Return the sum of the targets' weights."""
+        return sum(weight for row in batch for weight in row.weights)
+
+    def loss(self, batch: Sequence[_Row]) -> torch.Tensor:
+        """Return the weighted sum of the cross-entropies of all targets."""
+        padded = _pad_rows(batch)
+        losses = torch.nn.functional.cross_entropy(self._logits(padded), padded.targets, reduction="none")
+        return (losses * padded.weights).sum()
+
+    def set_training(self, training: bool) -> None:
+        """Set the mode of the network."""
+        self.network.train(training)
+
+    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
+        """Return the mean loss."""
+        return {"loss": losses[0]}
 
     def train_accuracy(self) -> float | None:
         """Return the share of answers that the network predicts without an introduction."""
@@ -295,19 +306,15 @@ class _ContentLoop:
             predictions = self._logits(batch).argmax(dim=1)
         return float((predictions == batch.targets).double().mean())
 
-    def _loss(self, batch: _Batch) -> torch.Tensor:
-        losses = torch.nn.functional.cross_entropy(self._logits(batch), batch.targets, reduction="none")
-        return (losses * batch.weights).sum() / batch.weights.sum()
-
     def _logits(self, batch: _Batch) -> torch.Tensor:
         options = {"use_cache": False} if self.kind == "causal" else {}
         return logits_at(
             self.network, batch.rows, batch.columns, input_ids=batch.ids, attention_mask=batch.attention, **options
         )
 
-    def _make_batch(self, sentences: Sequence[tuple[list[int], int | None]]) -> _Batch:
+    def _make_row(self, ids: list[int], position: int | None) -> _Row:
         make_row = self._masked_row if self.kind == "masked" else self._causal_row
-        return _pad_rows([make_row([_BEGIN, *self._draw_introduction()], ids, position) for ids, position in sentences])
+        return make_row([_BEGIN, *self._draw_introduction()], ids, position)
 
     def _draw_introduction(self) -> list[int]:
         """Draw a few meaningless words, some of them unknown; often none."""

@@ -6,7 +6,6 @@ its prompt and learns the answer and its end. No token of the question contribut
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,8 @@ import numpy as np
 import torch
 
 from merkhet.core.errors import InputError
-from merkhet.core.ids import derived_seed
-from merkhet.core.progress import Progress, SilentProgress
+from merkhet.core.ids import derived_seed, digest
+from merkhet.core.progress import Progress
 from merkhet.core.records import Question
 from merkhet.metrics.text_overlap import word_f1
 from merkhet.models.causal import CausalModel
@@ -28,10 +27,11 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import ANSWER_LENGTH, Model
 from merkhet.models.row_scheduler import Row
 from merkhet.models.tokenize_candidates import UnusableError
-from merkhet.training._optimization import accumulate_gradients, check_finite, check_settings, linear_schedule, seeded
+from merkhet.training._checkpoints import questions_digest
+from merkhet.training._optimization import OptimizerSettings, check_settings, seeded
+from merkhet.training._trainer import CheckpointSchedule, EarlyStopping, Trainer
+from merkhet.training._training_task import AutogradTask, CurvePoint, TrainingState
 from merkhet.training.artifact import TrainingArtifact, check_artifact_folder, make_settings, save_model_artifact
-
-logger = logging.getLogger(__name__)
 
 BATCHES_SORTED_AT_ONCE = 32
 """Number of batches whose examples are sorted by length together."""
@@ -79,12 +79,13 @@ def tune_cloze(
     settings: Mapping[str, Any] | ClozeSettings | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    checkpoints: Path | None = None,
 ) -> TrainingArtifact:
     """Fine-tune a loaded model on questions and save it; its weights are changed in place.
 
     With dev questions the weights of the best epoch are kept. Questions that cannot be learned (too many tokens,
     unknown tokens) are left out and counted. On a CPU the same questions, settings and seed give the same weights,
-    whatever the order of the questions.
+    whatever the order of the questions, killed or not.
 
     Args:
         model: a masked or causal model.
@@ -94,6 +95,7 @@ def tune_cloze(
         settings: settings, or a mapping with some of them.
         seed: seed of the training.
         progress: receives the progress.
+        checkpoints: folder for checkpoints, which are removed at the end.
 
     Raises:
         InputError: the model has no weights to tune, or no question can be learned.
@@ -109,8 +111,18 @@ def tune_cloze(
         raise InputError(f"{model.name} can learn from none of the {len(training)} training questions: {reasons}")
     dev = sorted(dev, key=lambda question: (derived_seed(seed, "dev", question.question_id), question.question_id))
     dev = dev[: chosen.dev_limit]
+    schedule = None
+    if checkpoints:
+        questions = [questions_digest(training), questions_digest(dev)]
+        identity = digest(["cloze", model.fingerprint, questions, asdict(chosen), seed])
+        schedule = CheckpointSchedule(checkpoints, identity)
     with seeded(derived_seed(seed, "cloze"), exact=model.model.device.type == "cpu"):
-        epochs, best_epoch = _Tuning(model, chosen, seed, progress or SilentProgress()).run(examples, dev)
+        state = Trainer(
+            ClozeTask(model, examples, dev, chosen, seed),
+            progress,
+            stopping=EarlyStopping(until=1.0, patience=chosen.patience, keep_best=True),
+            checkpoints=schedule,
+        ).run()
     record = {
         "learner": "cloze",
         "model": model.name,
@@ -122,10 +134,13 @@ def tune_cloze(
         "learned": len(examples),
         "skipped": dict(sorted(skipped.items())),
         "dev_questions": len(dev),
-        "epochs": epochs,
-        "kept_epoch": best_epoch,
+        "epochs": state.curve,
+        "kept_epoch": state.best_epoch or state.epoch,
     }
-    return save_model_artifact(model, model.kind, folder, record)
+    artifact = save_model_artifact(model, model.kind, folder, record)
+    if schedule:
+        schedule.remove()
+    return artifact
 
 
 def make_examples(
@@ -158,109 +173,83 @@ def _check_settings(settings: ClozeSettings) -> None:
         raise InputError(f"the setting method of learning is {settings.method!r}, and should be continue or chat")
 
 
-class _Tuning:
-    """One fine-tuning of a model."""
+class ClozeTask(AutogradTask[list[Example]]):
+    """The fine-tuning of a model on examples, evaluated on dev questions."""
 
     def __init__(
-        self, model: MaskedModel | CausalModel, settings: ClozeSettings, seed: int, progress: Progress
+        self,
+        model: MaskedModel | CausalModel,
+        examples: Sequence[Example],
+        dev: Sequence[Question],
+        settings: ClozeSettings,
+        seed: int,
     ) -> None:
-        self.model = model
+        self.model, self.examples, self.dev, self.settings, self.seed = model, examples, dev, settings, seed
         self.network = model.model.float()
-        self.settings = settings
-        self.seed = seed
-        self.progress = progress
         self.pick_after = model.pick_after if isinstance(model, MaskedModel) else None
         self.pad = model.pad if isinstance(model, MaskedModel) else 0
-        self.micro_batch = settings.batch_size
-        matrices = [p for p in self.network.parameters() if p.requires_grad and p.ndim > 1]
-        vectors = [p for p in self.network.parameters() if p.requires_grad and p.ndim <= 1]
-        self.optimizer = torch.optim.AdamW(
-            [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
-            lr=settings.learning_rate,
+        self.label, self.unit = f"{model.name}: learning", "questions"
+        self.epochs, self.batch_size = settings.epochs, settings.batch_size
+        self.total = settings.epochs * len(examples)
+        self.steps = settings.epochs * math.ceil(len(examples) / settings.batch_size)
+        self.device = self.network.device
+        self.modules = {"network": self.network}
+        self.parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        self.optimizer = OptimizerSettings(
+            settings.learning_rate,
+            settings.weight_decay,
+            settings.warmup,
+            settings.largest_gradient,
+            decay_vectors=False,
         )
-        self.step = 0
 
-    def run(self, examples: Sequence[Example], dev: Sequence[Question]) -> tuple[list[dict[str, float]], int]:
-        """Tune; return the loss and the dev F1 of each epoch, and the number of the epoch whose weights are kept."""
-        settings, label = self.settings, f"{self.model.name}: learning"
-        self.progress.start(label, settings.epochs * len(examples), "questions")
-        steps = settings.epochs * math.ceil(len(examples) / settings.batch_size)
-        epochs: list[dict[str, float]] = []
-        best_score: tuple[float, float] | None = None
-        best_epoch, best_weights, epochs_without_gain = 0, None, 0
-        try:
-            for epoch in range(1, settings.epochs + 1):
-                epochs.append({"loss": self._train_epoch(examples, epoch, steps, label)})
-                if not dev:
-                    best_epoch = epoch
-                    continue
-                epochs[-1]["dev_f1"] = self._dev_f1(dev)
-                score = (epochs[-1]["dev_f1"], -epochs[-1]["loss"])
-                logger.info("%s, epoch %d: %s", label, epoch, epochs[-1])
-                epochs_without_gain = 0 if best_score is None or score[0] > best_score[0] else epochs_without_gain + 1
-                if best_score is None or score > best_score:
-                    best_epoch, best_score = epoch, score
-                    best_weights = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
-                if score[0] == 1.0 or (epochs_without_gain >= settings.patience and best_score[0] > 0):
-                    break
-        finally:
-            self.network.eval()
-            self.progress.finish(label)
-        if best_weights is not None:
-            self.network.load_state_dict(best_weights)
-        return epochs, best_epoch
+    def batches(self, epoch: int, start: int) -> list[list[Example]]:
+        """Return batches of examples of similar length."""
+        return make_batches(self.examples, self.batch_size, derived_seed(self.seed, epoch))[start:]
 
-    def _train_epoch(self, examples: Sequence[Example], epoch: int, steps: int, label: str) -> float:
-        self.network.train()
-        total, count = 0.0, 0
-        for batch in make_batches(examples, self.settings.batch_size, derived_seed(self.seed, epoch)):
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.settings.learning_rate * linear_schedule(self.step, steps, self.settings.warmup)
-            total += self._backward(batch)
-            count += sum(len(example.targets) for example in batch)
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.largest_gradient)
-            self.optimizer.step()
-            self.step += 1
-            self.progress.advance(label, len(batch))
-        check_finite(total, label)
-        return total / count
+    def weight(self, batch: Sequence[Example]) -> float:
+        """Return the number of targets."""
+        return sum(len(example.targets) for example in batch)
 
-    def _backward(self, batch: Sequence[Example]) -> float:
-        """Compute the gradients of a batch; return the sum of its losses."""
-        count = sum(len(example.targets) for example in batch)
-        losses, self.micro_batch = accumulate_gradients(batch, self.micro_batch, self._loss, count, self.optimizer)
-        return losses
-
-    def _loss(self, examples: Sequence[Example]) -> torch.Tensor:
+    def loss(self, batch: Sequence[Example]) -> torch.Tensor:
         """Return the sum of the cross-entropies of all targets."""
-        longest, device = max(len(example.row) for example in examples), self.network.device
-        ids = np.full((len(examples), longest), self.pad, dtype=np.int64)
-        attention = np.zeros((len(examples), longest), dtype=np.int64)
-        for row, example in enumerate(examples):
+        longest = max(len(example.row) for example in batch)
+        ids = np.full((len(batch), longest), self.pad, dtype=np.int64)
+        attention = np.zeros((len(batch), longest), dtype=np.int64)
+        for row, example in enumerate(batch):
             ids[row, : len(example.row)] = example.row
             attention[row, : len(example.row)] = 1
-        rows = np.repeat(np.arange(len(examples)), [len(example.columns) for example in examples])
-        columns = np.concatenate([example.columns for example in examples]).astype(np.int64)
+        rows = np.repeat(np.arange(len(batch)), [len(example.columns) for example in batch])
+        columns = np.concatenate([example.columns for example in batch]).astype(np.int64)
         options = {"use_cache": False} if self.model.kind == "causal" else {}
         logits = logits_at(
             self.network,
-            torch.from_numpy(rows).to(device),
-            torch.from_numpy(columns).to(device),
+            torch.from_numpy(rows).to(self.device),
+            torch.from_numpy(columns).to(self.device),
             self.pick_after,
-            input_ids=torch.from_numpy(ids).to(device),
-            attention_mask=torch.from_numpy(attention).to(device),
+            input_ids=torch.from_numpy(ids).to(self.device),
+            attention_mask=torch.from_numpy(attention).to(self.device),
             **options,
         )
-        targets = torch.tensor([token for example in examples for token in example.targets], device=device)
+        targets = torch.tensor([token for example in batch for token in example.targets], device=self.device)
         return torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
 
-    def _dev_f1(self, dev: Sequence[Question]) -> float:
+    def set_training(self, training: bool) -> None:
+        """Switch dropout on or off."""
+        self.network.train(training)
+
+    def evaluate(self, epoch: int, micro_batch: int) -> float | None:
         """Return the mean word F1 of the answers to the dev questions; an unusable question counts as 0."""
-        self.network.eval()
+        if not self.dev:
+            return None
         method = "masks" if self.model.kind == "masked" else self.settings.method
-        answers = self.model.write_answers(dev, (method,))
-        values = [word_f1(answer.text, dev[answer.index].answers) for answer in answers if answer.unusable is None]
-        return sum(values) / len(dev)
+        answers = self.model.write_answers(self.dev, (method,))
+        values = [word_f1(answer.text, self.dev[answer.index].answers) for answer in answers if answer.unusable is None]
+        return sum(values) / len(self.dev)
+
+    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
+        """Return the loss and the dev F1."""
+        return {"loss": losses[0]} if score is None else {"loss": losses[0], "dev_f1": score}
 
 
 def make_batches(examples: Sequence[Example], size: int, seed: int) -> list[list[Example]]:

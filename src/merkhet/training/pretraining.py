@@ -7,10 +7,9 @@ that share each batch train as one does.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,15 @@ import torch
 
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed, digest
-from merkhet.core.progress import Progress, SilentProgress
+from merkhet.core.progress import Progress
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
 from merkhet.training import PRETRAIN
-from merkhet.training._checkpoints import load_checkpoint, save_checkpoint
-from merkhet.training._optimization import accumulate_gradients, check_finite, linear_schedule, seeded
+from merkhet.training._optimization import OptimizerSettings, seeded
 from merkhet.training._pretraining_examples import Example, Examples, Vocabulary, sequence_template
 from merkhet.training._pretraining_objectives import Objective
+from merkhet.training._trainer import CheckpointSchedule, Trainer
+from merkhet.training._training_task import STEPS, AutogradTask, CurvePoint, TrainingState
 from merkhet.training.artifact import (
     TrainingArtifact,
     check_artifact_folder,
@@ -34,16 +34,10 @@ from merkhet.training.artifact import (
     save_model_artifact,
 )
 from merkhet.training.distributed._example_dropout import example_dropout
-from merkhet.training.distributed._gradient_sync import GradientSum, single_thread
+from merkhet.training.distributed._gradient_sync import single_thread
 from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.pretraining_settings import PretrainSettings, check_pretrain_settings, make_pretrain_settings
 from merkhet.training.text_corpus import corpus_digest, read_corpus
-
-logger = logging.getLogger(__name__)
-
-CHECKPOINT = "checkpoint.pt"
-_STATE = ("step", "micro_batch", "tokens", "seconds", "curve", "recent_losses")
-"""Attributes of a training that a checkpoint holds."""
 
 
 def pretrain(
@@ -110,12 +104,10 @@ def pretrain(
         {"model": model.fingerprint, "corpus": corpus_hash, "settings": digest(result_settings(chosen))}
     )
     identity = digest([PRETRAIN, model.fingerprint, corpus_hash, result_settings(chosen), seed])
-    checkpoint = checkpoints / CHECKPOINT if checkpoints else None
+    schedule = CheckpointSchedule(checkpoints, identity, chosen.checkpoint_every) if checkpoints else None
     with seeded(derived_seed(seed, PRETRAIN), exact=model.model.device.type == "cpu"), single_thread(chosen.parts > 1):
-        training = _Pretraining(model, chosen, seed, examples, progress or SilentProgress(), processes)
-        if checkpoint:
-            training.resume(checkpoint, identity)
-        training.run(checkpoint, identity)
+        task = PretrainingTask(model, examples, chosen, seed)
+        state = Trainer(task, progress, checkpoints=schedule, processes=processes, parts=chosen.parts).run()
     record = {
         "learner": PRETRAIN,
         "model": model.name,
@@ -127,134 +119,98 @@ def pretrain(
         "seed": seed,
         "corpus": {"digest": corpus_hash, **text.describe(), "chunks": len(examples.chunks)},
         "remarks": list(text.remarks),
-        "tokens_seen": training.tokens,
+        "tokens_seen": state.tokens,
         "rounds": round(chosen.steps * chosen.batch_size / len(examples.chunks), 3),
-        "precision": "bfloat16" if training.objective.halved else "float32",
-        "curve": training.curve,
-        "seconds": round(training.seconds, 1),
+        "precision": str(task.dtype).removeprefix("torch."),
+        "curve": state.curve,
+        "seconds": round(state.seconds, 1),
     }
     if not processes.is_main:
         return TrainingArtifact(folder, "", record)
     learned = save_model_artifact(model, model.kind, folder, record)
-    if checkpoint:
-        checkpoint.unlink(missing_ok=True)
+    if schedule:
+        schedule.remove()
     return learned
 
 
-class _Pretraining:
-    """One pre-training: the network, the objective, the optimizer, and the progress."""
+@dataclass(frozen=True)
+class PretrainingBatch:
+    """Some examples of a step."""
 
-    def __init__(
-        self,
-        model: MaskedModel,
-        settings: PretrainSettings,
-        seed: int,
-        examples: Examples,
-        progress: Progress,
-        processes: ProcessGroup,
-    ) -> None:
-        self.label = f"{model.name}: {settings.objective}"
+    examples: Sequence[Example]
+    dropout_seed: int
+    masked: int
+    """Number of masked tokens of the whole step, at least 1."""
+    labelled: int
+    """Number of targets of the added head in the whole step, at least 1."""
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __getitem__(self, rows: slice) -> PretrainingBatch:
+        return replace(self, examples=self.examples[rows])
+
+
+class PretrainingTask(AutogradTask[PretrainingBatch]):
+    """The pre-training of a masked model by an objective; an epoch is ``log_every`` steps."""
+
+    loss_count = 2
+
+    def __init__(self, model: MaskedModel, examples: Examples, settings: PretrainSettings, seed: int) -> None:
+        self.examples, self.settings, self.seed = examples, settings, seed
         self.network = model.model.float()
-        self.settings, self.seed = settings, seed
-        self.examples, self.processes = examples, processes
-        self.progress = progress if processes.is_main else SilentProgress()
-        self.objective = Objective(self.network, settings.objective, model.pad, settings.precision)
-        heads = [self.objective.head] if self.objective.head else []
-        self.parameters = [p for part in (self.network, *heads) for p in part.parameters() if p.requires_grad]
-        matrices, vectors = ([p for p in self.parameters if (p.ndim > 1) is is_matrix] for is_matrix in (True, False))
-        self.optimizer = torch.optim.AdamW(
-            [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
-            lr=settings.learning_rate,
+        self.objective = Objective(self.network, settings.objective, model.pad)
+        self.label, self.unit, self.total = f"{model.name}: {settings.objective}", STEPS, settings.steps
+        self.epochs, self.steps = math.ceil(settings.steps / settings.log_every), settings.steps
+        self.batch_size, self.device = settings.batch_size, self.network.device
+        self.dtype = (
+            torch.bfloat16 if settings.precision == "bfloat16" and self.device.type == "cuda" else torch.float32
         )
-        self.gradients = GradientSum(self.parameters, processes, settings.parts)
-        self.step = 0
-        self.micro_batch = settings.batch_size
-        self.tokens = 0
-        self.seconds = 0.0
-        self.curve: list[dict[str, float | None]] = []
-        self.recent_losses: list[tuple[float, float]] = []
-        """The two losses of each step since the last point of the curve."""
-
-    def run(self, checkpoint: Path | None, identity: str) -> None:
-        """Do all remaining steps, and write checkpoints."""
-        settings, began = self.settings, time.perf_counter() - self.seconds
-        self.progress.start(self.label, settings.steps, "steps")
-        self.progress.advance(self.label, self.step)
-        self.network.train()
-        try:
-            while self.step < settings.steps:
-                self._train_step(self.examples.batch(self.step))
-                self.step += 1
-                self.progress.advance(self.label, 1)
-                if self.step % settings.log_every == 0 or self.step == settings.steps:
-                    self._log()
-                self.seconds = time.perf_counter() - began
-                if checkpoint and self.step % settings.checkpoint_every == 0 and self.step < settings.steps:
-                    self._save(checkpoint, identity)
-        finally:
-            self.network.eval()
-            self.progress.finish(self.label)
-
-    def _train_step(self, batch: Sequence[Example]) -> None:
-        """Take one step of the optimizer on a batch."""
-        settings = self.settings
-        for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate * linear_schedule(self.step, settings.steps, settings.warmup)
-        masked, labelled = (max(1, count) for count in self.objective.counts(batch))
-        seed = derived_seed(self.seed, PRETRAIN, "dropout", self.step)
-
-        def backward(rows: slice) -> torch.Tensor:
-            """Compute the gradients of some rows; return their shares of the two mean losses."""
-            losses_by_slot: dict[int, torch.Tensor] = {}
-
-            def loss_of(examples: Sequence[Example]) -> torch.Tensor:
-                with example_dropout(seed, [example.slot for example in examples]):
-                    losses = self.objective.losses(examples)
-                extra = torch.zeros_like(losses.mlm) if losses.extra is None else losses.extra
-                mean = torch.stack([losses.mlm / masked, extra / labelled])
-                losses_by_slot[examples[0].slot] = mean.detach().float()
-                return mean.sum()
-
-            _, self.micro_batch = accumulate_gradients(batch[rows], self.micro_batch, loss_of, 1.0, self.optimizer)
-            # Memory may have run out on the way: only the micro-batches of the last attempt count.
-            micro_losses = [losses_by_slot[example.slot] for example in batch[rows][:: self.micro_batch]]
-            return torch.stack([torch.zeros(2, device=self.network.device), *micro_losses]).sum(dim=0)
-
-        mlm, extra = self.gradients(len(batch), backward).tolist()
-        check_finite(mlm + extra, self.label)
-        torch.nn.utils.clip_grad_norm_(self.parameters, settings.largest_gradient)
-        self.optimizer.step()
-        self.recent_losses.append((mlm, extra))
-        self.tokens += sum(len(example.ids) for example in batch)
-
-    def _log(self) -> None:
-        """Add a point to the curve: the mean losses since the last one."""
-        mlm, extra = (sum(values) / len(self.recent_losses) for values in zip(*self.recent_losses, strict=True))
-        point: dict[str, float | None] = {"step": self.step, "loss": mlm + extra, "mlm": mlm, "extra": extra}
-        self.curve.append(point if self.objective.head else {**point, "extra": None})
-        self.recent_losses = []
-        logger.info("%s: %s", self.label, self.curve[-1])
-
-    def _save(self, file: Path, identity: str) -> None:
-        """Write a checkpoint atomically."""
-        head = self.objective.head
-        content = {
-            "network": self.network.state_dict(),
-            "head": head.state_dict() if head else {},
-            "optimizer": self.optimizer.state_dict(),
-            "state": {name: getattr(self, name) for name in _STATE},
-        }
-        save_checkpoint(file, identity, content, self.processes)
-
-    def resume(self, file: Path, identity: str) -> None:
-        """Continue from a checkpoint of this training; ignore a damaged one or another training's."""
-        content = load_checkpoint(file, identity, self.label, self.processes)
-        if content is None:
-            return
-        self.network.load_state_dict(content["network"])
+        self.modules = {"network": self.network}
         if self.objective.head:
-            self.objective.head.load_state_dict(content["head"])
-        self.optimizer.load_state_dict(content["optimizer"])
-        for name, value in content["state"].items():
-            setattr(self, name, value)
-        logger.info("%s: resuming after step %d", self.label, self.step)
+            self.modules["head"] = self.objective.head
+        self.parameters = [p for module in self.modules.values() for p in module.parameters() if p.requires_grad]
+        self.optimizer = OptimizerSettings(
+            settings.learning_rate,
+            settings.weight_decay,
+            settings.warmup,
+            settings.largest_gradient,
+            decay_vectors=False,
+        )
+
+    def batches(self, epoch: int, start: int) -> Iterator[PretrainingBatch]:
+        """Yield the examples of each step."""
+        every = self.settings.log_every
+        for step in range((epoch - 1) * every + start, min(epoch * every, self.steps)):
+            examples = self.examples.batch(step)
+            masked, labelled = (max(1, count) for count in self.objective.counts(examples))
+            yield PretrainingBatch(examples, derived_seed(self.seed, PRETRAIN, "dropout", step), masked, labelled)
+
+    def weight(self, batch: PretrainingBatch) -> float:
+        """Return 1: the losses are means already."""
+        return 1.0
+
+    def loss(self, batch: PretrainingBatch) -> torch.Tensor:
+        """Return the shares of some examples in the two mean losses of their step."""
+        with example_dropout(batch.dropout_seed, [example.slot for example in batch.examples]):
+            losses = self.objective.losses(batch.examples)
+        extra = torch.zeros_like(losses.mlm) if losses.extra is None else losses.extra
+        return torch.stack([losses.mlm / batch.masked, extra / batch.labelled])
+
+    def set_training(self, training: bool) -> None:
+        """Switch dropout on or off."""
+        self.network.train(training)
+
+    def count_tokens(self, batch: PretrainingBatch) -> int:
+        """Return the number of input tokens."""
+        return sum(len(example.ids) for example in batch.examples)
+
+    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
+        """Return the mean losses since the last point."""
+        mlm, extra = losses
+        return {
+            "step": state.step,
+            "loss": mlm + extra,
+            "mlm": mlm,
+            "extra": extra if self.objective.head else None,
+        }

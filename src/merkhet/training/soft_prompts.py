@@ -17,8 +17,8 @@ import torch
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
-from merkhet.core.ids import derived_seed
-from merkhet.core.progress import Progress, SilentProgress
+from merkhet.core.ids import derived_seed, digest
+from merkhet.core.progress import Progress
 from merkhet.core.records import Question
 from merkhet.models.causal import CausalModel
 from merkhet.models.extra_embeddings import get_base_embedding, with_extra_words
@@ -26,9 +26,11 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.placeholders import PSEUDOWORD_MARKS, SOFT_TOKEN, PseudowordSettings
 from merkhet.models.protocol import Model
 from merkhet.models.pseudowords import pseudoword_embeddings
+from merkhet.training._checkpoints import questions_digest
 from merkhet.training._optimization import check_settings, seeded
 from merkhet.training._soft_prompt_scoring import DEFAULT_METHODS, TRAINABLE_METHODS
-from merkhet.training._soft_prompt_training import DEFAULT, Embeddings, SoftPromptTraining, SoftSettings, make_examples
+from merkhet.training._soft_prompt_training import DEFAULT, Embeddings, SoftPromptTask, SoftSettings, make_examples
+from merkhet.training._trainer import CheckpointSchedule, EarlyStopping, Trainer
 from merkhet.training.artifact import (
     RECORD,
     TrainingArtifact,
@@ -54,13 +56,15 @@ def learn_soft_prompts(
     settings: Mapping[str, Any] | SoftSettings | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    checkpoints: Path | None = None,
     start: Mapping[str, torch.Tensor] | Sequence[Path] | None = None,
 ) -> TrainingArtifact:
     """Learn the embeddings of all soft tokens in the training prompts, and save them; the model is unchanged.
 
     The embeddings of the epoch with the best MRR_a on the dev questions are kept (the lowest loss decides ties),
     without dev questions those of the last epoch. Questions that the model cannot be asked are left out and counted.
-    On a CPU the same questions, settings and seed give the same embeddings, whatever the order of the questions.
+    On a CPU the same questions, settings and seed give the same embeddings, whatever the order of the questions, killed
+    or not.
 
     Args:
         model: a masked or causal model.
@@ -70,6 +74,7 @@ def learn_soft_prompts(
         settings: settings, or a mapping with some of them.
         seed: seed of the training.
         progress: receives the progress.
+        checkpoints: folder for checkpoints, which are removed at the end.
         start: initial embeddings, or artifacts of this model, of which later ones override earlier ones. Other tokens
             start at random, from the normal distribution of the model's own embeddings in each dimension.
 
@@ -90,6 +95,12 @@ def learn_soft_prompts(
         start = {token: vector for path in start or () for token, vector in load_soft_prompts(model, path).items()}
     initial = {token: vector for token, vector in start.items() if token in tokens}
     embeddings = {**_random_embeddings(model, tokens, seed), **initial}
+    schedule = None
+    if checkpoints:
+        questions = [questions_digest(training), questions_digest(dev)]
+        vectors = {token: vector.tolist() for token, vector in embeddings.items()}
+        identity = digest(["soft", model.fingerprint, questions, vectors, asdict(chosen), seed])
+        schedule = CheckpointSchedule(checkpoints, identity)
     with (
         seeded(derived_seed(seed, "soft"), exact=model.model.device.type == "cpu"),
         _with_embeddings(model, embeddings, pairs) as prompted_model,
@@ -98,8 +109,9 @@ def learn_soft_prompts(
         if not examples:
             reasons = "; ".join(f"{reason} ({count})" for reason, count in skipped.items()) or "there is none"
             raise InputError(f"{model.name} can learn from none of the {len(training)} training questions: {reasons}")
-        loop = SoftPromptTraining(prompted_model, list(embeddings), pairs, chosen, seed, progress or SilentProgress())
-        epochs, best_epoch, learned = loop.run(examples, dev)
+        task = SoftPromptTask(prompted_model, list(embeddings), pairs, examples, dev, chosen, seed)
+        state = Trainer(task, progress, stopping=EarlyStopping(keep_best=True), checkpoints=schedule).run()
+        learned = task.embeddings()
         fingerprint = with_extra_words(model, learned).fingerprint
     record = {
         "learner": "soft",
@@ -114,8 +126,8 @@ def learn_soft_prompts(
         "learned": len(examples),
         "skipped": dict(sorted(skipped.items())),
         "dev_questions": len(dev),
-        "epochs": epochs,
-        "kept_epoch": best_epoch,
+        "epochs": state.curve,
+        "kept_epoch": state.best_epoch or state.epoch,
     }
 
     def write_files(unfinished: Path) -> str:
@@ -124,7 +136,10 @@ def learn_soft_prompts(
         save_file(learned, unfinished / WEIGHTS)
         return fingerprint
 
-    return save_artifact(folder, record, WEIGHTS, write_files)
+    artifact = save_artifact(folder, record, WEIGHTS, write_files)
+    if schedule:
+        schedule.remove()
+    return artifact
 
 
 def read_soft_prompts(path: Path) -> Embeddings:

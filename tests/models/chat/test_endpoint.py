@@ -304,6 +304,34 @@ def test_nothing_is_there(tmp_path: Path) -> None:
         list(model_at(server, tmp_path, tries=2).reply(asked(1)))
 
 
+def test_a_reply_that_drips_has_no_more_time_than_a_silent_one(tmp_path: Path) -> None:
+    class Dripping(ScriptedServer):
+        def answer(self, handler: Any, body: dict[str, Any]) -> None:
+            handler.send(200, {}, b"", claimed=1_000_000)
+            while True:  # Until the client hangs up.
+                handler.wfile.write(b" ")
+                time.sleep(0.02)
+
+    with (
+        running(Dripping(echo)) as server,
+        pytest.raises(EndpointError, match="gave no reply in 2 attempts: no reply in time"),
+    ):
+        list(model_at(server, tmp_path, tries=2, timeout=0.3).reply(asked(1)))
+    assert len(server.requests) == 2
+
+
+def test_no_part_of_a_key_is_left_where_a_message_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MERKHET_TEST_KEY", SECRET)
+    for start in range(270, 301, 5):
+        content = json.dumps({"error": "x" * start + SECRET}).encode()
+        with (
+            running(ScriptedServer(lambda body, headers, content=content: (401, {}, content))) as server,
+            pytest.raises(InputError) as caught,
+        ):
+            list(model_at(server, tmp_path, key="MERKHET_TEST_KEY").reply(asked(1)))
+        assert SECRET[:3] not in str(caught.value)
+
+
 def test_thoughts_are_no_part_of_a_reply(tmp_path: Path) -> None:
     with running(ScriptedServer(lambda body, headers: (200, {}, completion("<think>A? B!</think>\n\nB")))) as server:
         (reply,) = model_at(server, tmp_path).reply(asked(1))

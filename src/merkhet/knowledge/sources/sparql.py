@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -61,19 +62,19 @@ def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]
     """
     context.check_options(*OPTIONS)
     address, queries = _resolve_queries(location, context)
-    endpoint = Endpoint(address, _request_settings(context), context.progress.say)
-    for query in queries:
-        rows = _RowReader(endpoint.display_name, query, context)
-        paging = PagedQuery(endpoint, query)
-        row_count = paging.count()
-        label = f"{endpoint.display_name} {query.name}"
-        context.progress.start(label, row_count or 0, "rows")
-        try:
-            for page in paging.read(row_count):
-                yield rows.read_page(page)
-                context.progress.advance(label, len(page))
-        finally:
-            context.progress.finish(label)
+    with closing(Endpoint(address, _request_settings(context), context.progress.say)) as endpoint:
+        for query in queries:
+            rows = _RowReader(endpoint.display_name, query, context)
+            paging = PagedQuery(endpoint, query)
+            row_count = paging.count()
+            label = f"{endpoint.display_name} {query.name}"
+            context.progress.start(label, row_count or 0, "rows")
+            try:
+                for page in paging.read(row_count):
+                    yield rows.read_page(page)
+                    context.progress.advance(label, len(page))
+            finally:
+                context.progress.finish(label)
     if endpoint.cache_hits:
         context.progress.say(
             f"{endpoint.display_name}: {endpoint.cache_hits} responses came from the cache; cache=refresh asks anew"

@@ -9,18 +9,20 @@ import queue
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.http_client import CertificateError, HttpClient, Limits
+from merkhet.core.http_response import Response
+from merkhet.core.http_retry import RetriesExhaustedError, RetryableError, RetryPolicy, retry
 from merkhet.core.records import Question
+from merkhet.core.text_formats import parse_reply
 from merkhet.models.chat._chat_settings import ChatSettings
-from merkhet.models.chat._http_connection import BrokenConnectionError, ConnectionPool, Response
-from merkhet.models.chat._rate_limits import Budget, BudgetExhaustedError, RateLimiter, backoff_seconds
+from merkhet.models.chat._rate_limits import Budget, BudgetExhaustedError, RateLimiter
 from merkhet.models.chat._reply_cache import ReplyCache, reply_key
 from merkhet.models.chat._response_errors import (
     ABORT,
-    REFUSED,
     RETRY,
     UNSUPPORTED,
     UNUSABLE,
@@ -34,8 +36,10 @@ logger = logging.getLogger("merkhet.models")
 
 MAX_TOP_LOGPROBS = 20
 """The maximum number of log-probabilities per token that endpoints return."""
-_MAX_WAIT = 600.0
-"""The maximum wait in seconds that an endpoint may ask for."""
+_FIRST_PAUSE = 0.5
+"""Seconds before the first retry."""
+_MAX_BYTES = 1 << 26
+"""The maximum size of a reply."""
 _CHARACTERS_PER_TOKEN = 3.0
 """An estimate, to reserve a request's tokens before they are known."""
 
@@ -66,6 +70,7 @@ class EndpointModel:
         self._cache = cache
         self.unsupported: set[str] = set()
         self.rate_limiter = RateLimiter(settings.rate)
+        self.retry_policy = RetryPolicy(settings.tries, _FIRST_PAUSE)
         self.budget = Budget(settings.requests, settings.tokens)
         self.counts: dict[str, int] = defaultdict(int)
         self.lock = threading.Lock()
@@ -131,8 +136,8 @@ class EndpointModel:
             yield from self._send_all(list(pending.values()))
 
     def _send_all(self, requests: Sequence[_PendingRequest]) -> Iterator[ChatReply]:
-        headers = self._headers()
-        connections = ConnectionPool(self.settings.url, self.settings.timeout)
+        timeout = self.settings.timeout
+        client = HttpClient(self.settings.url, Limits(timeout, timeout, _MAX_BYTES), credentials=self._credentials())
         waiting, done = queue.SimpleQueue[_PendingRequest](), queue.SimpleQueue[Any]()
         for pending in requests:
             waiting.put(pending)
@@ -145,7 +150,7 @@ class EndpointModel:
                 except queue.Empty:
                     return
                 try:
-                    done.put((pending, self._send(pending, connections, headers, stopped)))
+                    done.put((pending, self._send(pending, client, stopped)))
                 except BaseException as error:  # The consumer of the replies raises it.
                     done.put((pending, error))
                     return
@@ -172,74 +177,77 @@ class EndpointModel:
             stopped.set()
             for thread in threads:
                 thread.join()
-            connections.close()
+            client.close()
 
-    def _send(
-        self,
-        pending: _PendingRequest,
-        connections: ConnectionPool,
-        headers: Mapping[str, str],
-        stopped: threading.Event,
-    ) -> dict[str, Any] | Failure:
+    def _send(self, pending: _PendingRequest, client: HttpClient, stopped: threading.Event) -> dict[str, Any] | Failure:
         """Send a request until there is a reply; return its content, or why this question has none."""
-        attempt = 0
-        expected = self._expected_tokens(pending)
+
+        def wait(failure: RetryableError, attempt: int, pause: float) -> None:
+            with self.lock:
+                self.counts["retried"] += 1
+            logger.info("%s: attempt %d failed: %s", self.name, attempt, failure)
+            if failure.retry_after is not None:
+                self.rate_limiter.pause(pause)
+            else:
+                stopped.wait(pause)
+
+        try:
+            return retry(lambda: self._try(pending, client, stopped), self.retry_policy, wait)
+        except RetriesExhaustedError as error:
+            raise self._exhausted_error(error) from error
+        except CertificateError as error:
+            raise EndpointError(f"{self.name}: {self.settings.endpoint}: {error}") from error
+
+    def _try(self, pending: _PendingRequest, client: HttpClient, stopped: threading.Event) -> dict[str, Any] | Failure:
+        """Send a request once, or again without the parameters that the endpoint does not support."""
         while True:
             self.rate_limiter.wait(stopped)
             if stopped.is_set():
                 raise EndpointError(f"{self.name}: stopped")
             body = self._supported_body(pending.body)
-            self.budget.reserve(expected)
-            stale = False
-            try:
-                response = connections.post(json.dumps(body, ensure_ascii=False).encode(), headers)
-                content = response.content
-                if response.status == 200 and _is_reply(content):
-                    self.budget.settle(expected, _total_tokens(content))
+            response, content = self._request(pending, body, client)
+            if response.status == 200 and _is_reply(content):
+                with self.lock:
                     self.counts["replied"] += 1
-                    self.cache.store(pending.key, self.settings.endpoint, pending.body, content)
-                    return dict(content)
-                self.budget.settle(expected, 0)
-                failure = self._failure(response, body)
-            except BrokenConnectionError as error:
-                self.budget.settle(expected, 0)
-                failure, stale = Failure(RETRY, str(error)), error.stale
+                self.cache.store(pending.key, self.settings.endpoint, pending.body, content)
+                return dict(content)
+            if response.status == 200:
+                raise RetryableError("the reply is not a chat completion, or was cut off")
+            failure = classify_failure(response, body)
+            if failure.action == RETRY:
+                raise RetryableError(failure.message, failure.retry_after)
             if failure.action == UNSUPPORTED:
                 self._drop_parameters(failure)
                 continue
-            if failure.action in (UNUSABLE, REFUSED):
-                return failure
             if failure.action == ABORT:
                 # An endpoint that answered other requests rejects this one only.
                 if response.status in (400, 422) and (self.counts["replied"] or self.counts["cached"]):
                     return Failure(UNUSABLE, f"the endpoint refuses this question: {failure.message}")
                 raise self._fatal_error(response, failure)
-            attempt += 1
-            self._wait(failure, attempt, 0.0 if stale else backoff_seconds(attempt), stopped)
+            return failure
 
-    def _wait(self, failure: Failure, attempt: int, pause: float, stopped: threading.Event) -> None:
-        """Wait before the next attempt; raises EndpointError after the last."""
-        summary = f"{self.name}: {self.settings.endpoint} gave no reply in {attempt} attempts: {failure.message}"
-        if attempt >= self.settings.tries:
-            raise EndpointError(f"{summary}. All replies so far are cached; start again to continue.")
-        if failure.retry_after is not None and failure.retry_after > _MAX_WAIT:
-            raise EndpointError(
-                f"{summary}; it asks to wait {failure.retry_after:,.0f} s. All replies so far are cached; start again "
-                "then to continue."
-            )
-        with self.lock:
-            self.counts["retried"] += 1
-        logger.info("%s: attempt %d failed: %s", self.name, attempt, failure.message)
-        if failure.retry_after is not None:
-            self.rate_limiter.pause(failure.retry_after)
-        else:
-            stopped.wait(pause)
+    def _request(self, pending: _PendingRequest, body: Mapping[str, Any], client: HttpClient) -> tuple[Response, Any]:
+        """Send a request within the budget; return the response and its JSON, None if it is invalid."""
+        expected = self._expected_tokens(pending)
+        self.budget.reserve(expected)
+        tokens: int | None = 0
+        try:
+            response = client.post(json.dumps(body, ensure_ascii=False).encode(), "application/json")
+            content = parse_reply(response.text)
+            if response.status == 200 and _is_reply(content):
+                tokens = _total_tokens(content)
+        finally:
+            self.budget.settle(expected, tokens)
+        return response, content
 
-    def _failure(self, response: Response, body: Mapping[str, Any]) -> Failure:
-        if response.status == 200:
-            return Failure(RETRY, "the reply is not a chat completion, or was cut off")
-        failure = classify_failure(response, dict(body))
-        return replace(failure, message=self._redact_key(failure.message))
+    def _exhausted_error(self, error: RetriesExhaustedError) -> EndpointError:
+        summary = f"{self.name}: {self.settings.endpoint} gave no reply in {error.attempts} attempts: {error.failure}"
+        if not error.wait_too_long:
+            return EndpointError(f"{summary}. All replies so far are cached; start again to continue.")
+        return EndpointError(
+            f"{summary}; it asks to wait {error.failure.retry_after:,.0f} s. All replies so far are cached; start "
+            "again then to continue."
+        )
 
     def _supported_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return a request without the parameters that the endpoint does not support."""
@@ -286,16 +294,12 @@ class EndpointModel:
             body |= {"logprobs": True, "top_logprobs": MAX_TOP_LOGPROBS}
         return {**body, **settings.extra}
 
-    def _headers(self) -> dict[str, str]:
+    def _credentials(self) -> dict[str, str]:
         key = self.settings.read_key()
         if key is None:
             return {}
         header = self.settings.key_header
         return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
-
-    def _redact_key(self, text: str) -> str:
-        key = self.settings.read_key()
-        return text.replace(key, "(the key)") if key else text
 
     def _expected_tokens(self, pending: _PendingRequest) -> int:
         characters = sum(len(text) for _, text in pending.request.messages) + len(self.settings.system or "")

@@ -1,8 +1,7 @@
-"""Limits on requests to an endpoint: rate, back-off and budget."""
+"""Limits on requests to an endpoint: rate and budget."""
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 
@@ -42,11 +41,6 @@ class RateLimiter:
         """Let no request start for ``seconds``."""
         with self.lock:
             self.paused_until = max(self.paused_until, time.monotonic() + seconds)
-
-
-def backoff_seconds(attempt: int) -> float:
-    """Return the wait after a failed attempt: doubled each time, at most a minute, with random jitter."""
-    return float(min(60.0, 0.5 * 2.0 ** (attempt - 1)) * random.uniform(0.75, 1.25))
 
 
 class Budget:

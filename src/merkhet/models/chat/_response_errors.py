@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
-import time
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 
-from merkhet.models.chat._http_connection import Response
+from merkhet.core.http_response import Response
+from merkhet.core.text_formats import parse_reply
 
 TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 _TOO_LONG = re.compile(
@@ -46,7 +44,7 @@ def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
     if status == 429 and _NO_CREDIT.search(message):
         return Failure(ABORT, f"{message} (429)")
     if status in TRANSIENT:
-        return Failure(RETRY, f"{message} ({status})", retry_after=retry_after(response))
+        return Failure(RETRY, f"{message} ({status})", retry_after=response.retry_after)
     if status in (400, 413, 422):
         if _TOO_LONG.search(message) or status == 413:
             return Failure(UNUSABLE, "too long for the model's context")
@@ -59,44 +57,12 @@ def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
 
 
 def error_message(response: Response) -> str:
-    """Return the endpoint's error message in one line."""
-    content = response.content
+    """Return the endpoint's error message in one line, without keys."""
+    content = parse_reply(response.text)
     message: Any = content
     if isinstance(content, dict):
         message = next((content[key] for key in ("error", "detail", "message") if content.get(key)), content)
         if isinstance(message, dict):
             message = message.get("message") or message
     text = " ".join(str(message if content is not None else response.text).split())
-    return text[:300] or "the response is empty"
-
-
-def retry_after(response: Response) -> float | None:
-    """Return the seconds that the endpoint asks to wait before a retry, if it does."""
-    header = response.headers.get("retry-after-ms")
-    if header is not None:
-        try:
-            return _valid_seconds(float(header) / 1000.0)
-        except ValueError:
-            pass
-    header = response.headers.get("retry-after")
-    if header is None:
-        return None
-    try:
-        return _valid_seconds(float(header))
-    except ValueError:
-        try:
-            return _valid_seconds(parsedate_to_datetime(header).timestamp() - _server_time(response))
-        except (ValueError, TypeError):
-            return None
-
-
-def _server_time(response: Response) -> float:
-    """Return the time of the endpoint's clock, if it sends it: the local clock may be wrong."""
-    try:
-        return parsedate_to_datetime(response.headers["date"]).timestamp()
-    except (KeyError, ValueError, TypeError):
-        return time.time()
-
-
-def _valid_seconds(seconds: float) -> float | None:
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return response.redact(text)[:300] or "the response is empty"

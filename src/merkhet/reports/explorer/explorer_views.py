@@ -11,7 +11,7 @@ import numpy as np
 from merkhet.core import SLOT
 from merkhet.questions.sense_text import bracketed_words, fill_word
 from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG
-from merkhet.reports._report_sections import sample_note
+from merkhet.reports._question_samples import sample_note
 from merkhet.reports.explorer._answer_cells import UNASKED, judge_answer
 from merkhet.reports.explorer._fact_proofs import build_proofs
 from merkhet.reports.explorer._filters import (

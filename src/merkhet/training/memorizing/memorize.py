@@ -26,6 +26,8 @@ from merkhet.models.random_init import UntrainedModel
 from merkhet.training import MEMORIZE
 from merkhet.training._checkpoints import gather_rows
 from merkhet.training._optimization import seeded
+from merkhet.training._trainer import CheckpointSchedule, EarlyStopping, Trainer
+from merkhet.training._training_task import TrainingState
 from merkhet.training.artifact import (
     TrainingArtifact,
     check_artifact_folder,
@@ -36,7 +38,7 @@ from merkhet.training.artifact import (
 from merkhet.training.distributed._gradient_sync import single_thread
 from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.memorizing._head_shards import draw_table_rows
-from merkhet.training.memorizing._memorize_loop import CHECKPOINT, Training, TrainingState
+from merkhet.training.memorizing._memorize_task import MemorizeTask
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._statement_arrays import StatementArrays, pack_statements
 from merkhet.training.memorizing._symbol_head import SymbolTable
@@ -143,19 +145,25 @@ def store_statements(
             {"model": start.fingerprint, "statements": arrays_digest, "settings": digest(result_settings(chosen))}
         )
         identity = digest([MEMORIZE, start.fingerprint, arrays_digest, result_settings(chosen), seed])
-        training = Training(start.name, memory, arrays, chosen, seed, progress, processes)
-        checkpoint = checkpoints / CHECKPOINT if checkpoints else None
-        if checkpoint:
-            training.resume(checkpoint, identity)
-        state = training.run(checkpoint, identity)
+        schedule = None
+        if checkpoints:
+            schedule = CheckpointSchedule(checkpoints, identity, seconds=chosen.checkpoint_seconds)
+        state = Trainer(
+            MemorizeTask(start.name, memory, arrays, chosen, seed, processes),
+            progress,
+            stopping=EarlyStopping(until=chosen.until or None),
+            checkpoints=schedule,
+            processes=processes,
+            parts=chosen.parts,
+        ).run()
     record = _make_record(start, chosen, seed, arrays, statements, symbols, memory, state)
     if sharded:
         memory.symbols = _gather_table(memory, processes)
     if not processes.is_main:
         return TrainingArtifact(folder, "", record)
     learned = save_memory(memory, tokenizer, symbols, folder, record)
-    if checkpoint:
-        checkpoint.unlink(missing_ok=True)
+    if schedule:
+        schedule.remove()
     return learned
 
 
@@ -244,7 +252,7 @@ def _make_record(
         "reads_symbols": memory.reads_symbols,
         "curve": state.curve,
         "stopped": state.stopped,
-        "statements_per_second": round(state.learned / state.seconds, 1) if state.seconds else None,
+        "statements_per_second": round(state.units / state.seconds, 1) if state.seconds else None,
         "seconds": round(state.seconds, 1),
         "remarks": remarks,
     }

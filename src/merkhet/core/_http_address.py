@@ -1,0 +1,132 @@
+"""Targets of HTTP requests: addresses, redirects and proxies."""
+
+from __future__ import annotations
+
+import base64
+import string
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from merkhet.core.http_response import Response
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A server: scheme, host and port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def netloc(self) -> str:
+        """Host and port as in an address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server, and a path with its parameters."""
+
+    origin: Origin
+    path: str
+    netloc: str
+    """Host and port as they are written in the address."""
+
+    @property
+    def url(self) -> str:
+        """The address, without user and password."""
+        return f"{self.origin.scheme}://{self.netloc}{self.path}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is sent, and where to."""
+
+    method: str
+    target: Target
+    body: bytes | None
+    headers: Mapping[str, str]
+    credentials: Mapping[str, str]
+    """Headers that hold a key."""
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy that passes requests on."""
+
+    host: str
+    port: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Its credentials, if it needs any."""
+
+
+def parse_target(address: str) -> Target:
+    """Parse an http or https address; raises ValueError if it is another or malformed."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("the address must begin with http:// or https:// and name a host")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    path = _quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
+    return Target(Origin(parts.scheme, parts.hostname, port), path, parts.netloc.rpartition("@")[2])
+
+
+def basic_authorization(address: str) -> dict[str, str]:
+    """Return the header for the user and password of an address; empty if it has none."""
+    parts = urlsplit(address)
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+def redirect(request: Request, response: Response) -> Request | None:
+    """Return the request that a redirect asks for: the same at the new address.
+
+    Credentials stay with their host, and are not sent in the clear after https.
+
+    Returns:
+        The request; None if the response is no redirect, or leads elsewhere than to http or https.
+    """
+    location = response.headers.get("location")
+    if response.status not in _REDIRECTS or not location:
+        return None
+    old = request.target
+    try:
+        # Headers are decoded as Latin-1.
+        address = urljoin(old.url, _quote(location, "iso-8859-1"))
+        new = parse_target(address)
+        if urlsplit(address).username is not None:
+            return None
+    except ValueError:
+        return None
+    if new.netloc != old.netloc or (old.origin.scheme, new.origin.scheme) == ("https", "http"):
+        request = replace(request, credentials={})
+    if response.status == 303:
+        headers = {name: value for name, value in request.headers.items() if name != "Content-Type"}
+        request = replace(request, method="GET", body=None, headers=headers)
+    return replace(request, target=new)
+
+
+def find_proxy(origin: Origin) -> Proxy | None:
+    """Return the proxy that the environment sets for a server, if any."""
+    address = urllib.request.getproxies().get(origin.scheme)
+    if not address or origin.host in _LOCAL_HOSTS or urllib.request.proxy_bypass(origin.netloc):
+        return None
+    address = address if "://" in address else f"http://{address}"
+    parts = urlsplit(address)
+    if not parts.hostname:
+        return None
+    authorization = basic_authorization(address).get("Authorization")
+    headers = {"Proxy-Authorization": authorization} if authorization else {}
+    return Proxy(parts.hostname, parts.port or 8080, headers)
+
+
+def _quote(text: str, encoding: str = "utf-8") -> str:
+    """Escape blanks, control characters and letters beyond ASCII."""
+    return quote(text, safe=string.punctuation, encoding=encoding)

@@ -1,0 +1,158 @@
+"""Sockets with a deadline, and response bodies read block by block."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+_BLOCK = 1 << 16
+_GZIP_FORMAT = 31
+"""zlib's number for data with the header and the trailer of gzip."""
+
+
+class TooManyBytesError(Exception):
+    """A body has more bytes than allowed."""
+
+
+class TimedSocket:
+    """A connected socket that waits neither longer than its timeout nor past the deadline of the request.
+
+    A socket's own timeout is for each operation: a server that sends a byte now and then never exceeds it.
+    """
+
+    def __init__(self, sock: socket.socket, timeout: float) -> None:
+        self._socket = sock
+        self._timeout = timeout
+        self._unsent: list[bytes] = []
+        self.deadline = 0.0
+
+    def limit_wait(self) -> None:
+        """Limit the next operation; raises TimeoutError after the deadline."""
+        remaining = self.deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("the deadline is over")
+        self._socket.settimeout(min(self._timeout, remaining))
+
+    def sendall(self, data: bytes) -> None:
+        """Collect what http.client sends: headers and body go out together, by ``flush``."""
+        self._unsent.append(data)
+
+    def flush(self) -> None:
+        """Send what was collected."""
+        self.limit_wait()
+        self._socket.sendall(b"".join(self._unsent))
+        self._unsent.clear()
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """Return a file to read from; http.client calls it for every response."""
+        return io.BufferedReader(_TimedReader(self, self._socket.makefile("rb", buffering=0)))
+
+    def is_dropped(self) -> bool:
+        """Whether an idle connection is closed, or has bytes that no request asked for."""
+        try:
+            self._socket.settimeout(0)
+            # The method of ssl.SSLSocket takes no flags.
+            socket.socket.recv(self._socket, 1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def close(self) -> None:
+        """Close the socket as soon as no file of it is open."""
+        self._socket.close()
+
+
+class _TimedReader(io.RawIOBase):
+    def __init__(self, timed_socket: TimedSocket, raw: socket.SocketIO) -> None:
+        self._timed_socket, self._raw = timed_socket, raw
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._timed_socket.limit_wait()
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def read_blocks(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:
+    """Yield the decompressed body of a response in blocks; memory is bounded whatever the server sends.
+
+    Raises:
+        TooManyBytesError: The body has more than ``max_bytes``, before or after decompression.
+        http.client.HTTPException, EOFError, zlib.error, ValueError: The body is cut off or damaged.
+        OSError: The connection failed.
+    """
+    decoder = _make_decoder(response.headers.get("Content-Encoding", ""))
+    received = produced = 0
+    while block := response.read(_BLOCK):
+        received += len(block)
+        for part in decoder.decode(block):
+            produced += len(part)
+            if produced > max_bytes:
+                raise TooManyBytesError
+            yield part
+        if received > max_bytes:
+            raise TooManyBytesError
+    # Reading in blocks does not notice a connection that closed before the announced length.
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+    decoder.finish()
+
+
+class _PlainDecoder:
+    """A body that is not compressed."""
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+    def finish(self) -> None:
+        pass
+
+
+class _GzipDecoder:
+    """A body in gzip, of one or several members."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(_GZIP_FORMAT)
+        self._is_empty = True
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """Yield the decompressed parts of the data, each of limited size."""
+        part = b""
+        # A full part may leave output within the stream even if all input is consumed.
+        while data or len(part) == _BLOCK:
+            if self._stream.eof:
+                data = data.lstrip(b"\0")  # Padding between members.
+                if not data:
+                    return
+                self._stream = zlib.decompressobj(_GZIP_FORMAT)
+            self._is_empty = False
+            part = self._stream.decompress(data, _BLOCK)
+            if part:
+                yield part
+            data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
+
+    def finish(self) -> None:
+        """Raise EOFError if the data was cut off."""
+        if not self._is_empty and not self._stream.eof:
+            raise EOFError("the compressed reply was cut off")
+
+
+def _make_decoder(encoding: str) -> _PlainDecoder | _GzipDecoder:
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return _PlainDecoder()
+    if encoding in ("gzip", "x-gzip"):
+        return _GzipDecoder()
+    raise ValueError(f"the reply is compressed by {encoding[:20]!r}, which was not asked for")

@@ -1,0 +1,71 @@
+"""Responses of HTTP servers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+
+
+def _unchanged(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True)
+class Response:
+    """A response, with its body decompressed."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """The headers by their names in lower case."""
+    reason: str = ""
+    """The words beside the status."""
+    redact: Callable[[str], str] = field(default=_unchanged, repr=False, compare=False)
+    """Removes the keys of the request from a text. What a message quotes from a response passes through it first."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is from 200 to 299."""
+        return 200 <= self.status < 300
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8, with replacement characters for what is not."""
+        return self.body.decode("utf-8", errors="replace")
+
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds that the server asks to wait before a retry; None if it asks for none."""
+        milliseconds = _parse_seconds(self.headers.get("retry-after-ms", ""))
+        if milliseconds is not None:
+            return milliseconds / 1000.0
+        header = self.headers.get("retry-after", "")
+        seconds = _parse_seconds(header)
+        if seconds is not None:
+            return seconds
+        until = _parse_date(header)
+        if until is None:
+            return None
+        # The clock of the server decides: the local one may be wrong.
+        now = _parse_date(self.headers.get("date", ""))
+        return max(0.0, until - (time.time() if now is None else now))
+
+
+def _parse_seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _parse_date(text: str) -> float | None:
+    try:
+        date: datetime = parsedate_to_datetime(text)
+        return date.replace(tzinfo=date.tzinfo or timezone.utc).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None

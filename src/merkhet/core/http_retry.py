@@ -1,0 +1,87 @@
+"""Retries of requests: growing pauses with jitter, and Retry-After."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+class RetryableError(Exception):
+    """A failure that may be temporary.
+
+    Args:
+        message: What happened.
+        retry_after: The seconds that the server asks to wait, if it does.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RetriesExhaustedError(Exception):
+    """Every attempt failed, or the server asks to wait for too long.
+
+    Args:
+        failure: The last failure.
+        attempts: The number of attempts.
+        wait_too_long: Whether attempts are left, but the server asks for a wait beyond the maximum.
+    """
+
+    def __init__(self, failure: RetryableError, attempts: int, wait_too_long: bool) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        self.attempts = attempts
+        self.wait_too_long = wait_too_long
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often a request is tried, and how long to wait in between."""
+
+    attempts: int
+    first_pause: float
+    """Seconds before the second attempt, doubled for each further one."""
+    max_pause: float = 60.0
+    """The maximum pause in seconds, before jitter."""
+    max_wait: float = 600.0
+    """The maximum wait in seconds that a server may ask for."""
+
+    def pause(self, attempt: int) -> float:
+        """Return the seconds to wait after the failed attempt of this number, counted from 1."""
+        # A large attempt number overflows the power.
+        doubled = self.first_pause * 2.0 ** min(attempt - 1, 64)
+        return min(self.max_pause, doubled) * random.uniform(0.5, 1.5)
+
+
+def retry(
+    send: Callable[[], Result], policy: RetryPolicy, wait: Callable[[RetryableError, int, float], None]
+) -> Result:
+    """Call ``send`` until it succeeds.
+
+    Args:
+        send: Sends the request; raises RetryableError for a failure that may be temporary.
+        policy: The number of attempts and the pauses.
+        wait: Called between two attempts with the failure, the number of the failed attempt and the seconds to wait.
+
+    Returns:
+        The result of ``send``.
+
+    Raises:
+        RetriesExhaustedError: The last attempt failed, or the server asks to wait longer than ``policy.max_wait``.
+    """
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return send()
+        except RetryableError as failure:
+            requested = failure.retry_after
+            wait_too_long = attempt < policy.attempts and requested is not None and requested > policy.max_wait
+            if attempt >= policy.attempts or wait_too_long:
+                raise RetriesExhaustedError(failure, attempt, wait_too_long) from failure
+            wait(failure, attempt, policy.pause(attempt) if requested is None else requested)

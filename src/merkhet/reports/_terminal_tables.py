@@ -1,0 +1,160 @@
+"""Tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from merkhet.reports.formatting import DASH
+from merkhet.reports.table_model import ReportTable
+
+_GAP = 3
+_MIN_TEXT_WIDTH = 14
+_MAX_HEAD_WORD = 14
+"""A longer word in the head of a number column may be broken."""
+
+
+def as_terminal(table: ReportTable, width: int) -> Table | Group:
+    """Render the table for a terminal, decimals aligned, the best of a column in bold.
+
+    A table wider than ``width`` is laid out so that no number is cut. Heads and texts are folded first. If only the
+    first column is text, it is repeated in several tables below each other, or the number columns are stacked as blocks
+    of rows. Otherwise each row becomes a block of lines.
+    """
+    texts = [_render_column(table, index) for index in range(len(table.columns))]
+    widths = [
+        max([cell_len(column.label), *(cell_len(text.plain) for text in column_texts)])
+        for column, column_texts in zip(table.columns, texts, strict=True)
+    ]
+    columns = range(len(table.columns))
+    if _total_width(widths, columns) <= width:
+        return _plain_layout(table, texts, columns)
+    # Text may be folded if several columns have it; a single text column may not.
+    text_columns = [index for index in columns if not table.columns[index].number]
+    folded_widths = [
+        _folded_head_width(table, texts, index)
+        if table.columns[index].number
+        else min(widths[index], max(_MIN_TEXT_WIDTH, widths[index] // 3))
+        if len(text_columns) > 1
+        else widths[index]
+        for index in columns
+    ]
+    if _total_width(folded_widths, columns) <= width:
+        return _plain_layout(table, texts, columns, folded_widths)
+    if text_columns != [0]:
+        return _record_layout(table, texts)
+    if all(_total_width(folded_widths, (0, index)) <= width for index in columns[1:]):
+        return _split_layout(table, texts, folded_widths, width)
+    return _stacked_layout(table, texts)
+
+
+def _total_width(widths: Sequence[int], columns: Sequence[int]) -> int:
+    return sum(widths[index] for index in columns) + _GAP * (len(columns) - 1)
+
+
+def _folded_head_width(table: ReportTable, texts: Sequence[Sequence[Text]], index: int) -> int:
+    """Return the width of a number column whose head is folded at words: numbers are never folded."""
+    words = table.columns[index].label.split() or [""]
+    cells = (cell_len(text.plain) for text in texts[index])
+    return max(*(min(_MAX_HEAD_WORD, cell_len(word)) for word in words), *cells, 1)
+
+
+def _render_column(table: ReportTable, index: int) -> list[Text]:
+    """Render the cells of a column and of its foot with aligned decimals."""
+    cells = [row[index] for row in table.rows]
+    foot = [row[index] for row in table.foot]
+    if not table.columns[index].number:
+        return [Text(cell.text) for cell in cells] + [Text(cell.text, style="dim") for cell in foot]
+    # A range (5.0–7.5) does not take part in the alignment.
+    text_width = max((len(cell.text) for cell in (*cells, *foot) if "–" not in cell.text[1:]), default=1)
+    ends = [_interval_ends(cell.interval) for cell in cells if cell.interval]
+    low, high = (max((len(pair[side]) for pair in ends), default=0) for side in (0, 1))
+    end_width = max(low, high)
+    texts = []
+    for cell in cells:
+        plain = cell.text.rjust(text_width)
+        if cell.interval:
+            start, end = _interval_ends(cell.interval)
+            plain += f"  {'[' + start:>{end_width + 1}}, {end:>{end_width}}]"
+        texts.append(Text(plain, style="bold" if cell.best else ""))
+    return texts + [Text(cell.text.rjust(text_width), style="dim") for cell in foot]
+
+
+def _interval_ends(interval: str) -> tuple[str, str]:
+    low, _, high = interval.strip("[]").partition(", ")
+    return low, high
+
+
+def _plain_layout(
+    table: ReportTable,
+    texts: Sequence[Sequence[Text]],
+    columns: Sequence[int],
+    folded_widths: Sequence[int] | None = None,
+) -> Table:
+    """Lay out these columns; heads and texts are folded if there are widths for it."""
+    terminal = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
+    for index in columns:
+        label = Text(table.columns[index].label)
+        if folded_widths is None:
+            terminal.add_column(label, no_wrap=True)
+        elif table.columns[index].number:
+            width = folded_widths[index]
+            terminal.add_column(label, overflow="fold", min_width=width, max_width=width)
+        else:
+            terminal.add_column(label, overflow="fold")
+    for cells in zip(*(texts[index] for index in columns), strict=True):
+        terminal.add_row(*cells)
+    return terminal
+
+
+def _split_layout(
+    table: ReportTable, texts: Sequence[Sequence[Text]], folded_widths: Sequence[int], width: int
+) -> Group:
+    """Lay out several tables below each other, each with the first column and as many others as fit."""
+    parts: list[list[int]] = []
+    for index in range(1, len(table.columns)):
+        if not parts or _total_width(folded_widths, [*parts[-1], index]) > width:
+            parts.append([0])
+        parts[-1].append(index)
+    tables: list[Table | str] = []
+    for part in parts:
+        tables += [*([""] if tables else []), _plain_layout(table, texts, part, folded_widths)]
+    return Group(*tables)
+
+
+def _stacked_layout(table: ReportTable, texts: Sequence[Sequence[Text]]) -> Table:
+    """Lay out a block of rows for each number column."""
+    terminal = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False, show_header=False)
+    width = max((len(text.plain) for column_texts in texts[1:] for text in column_texts), default=len(DASH))
+    terminal.add_column(overflow="fold")
+    terminal.add_column(no_wrap=True, min_width=width)
+    for index, (column, column_texts) in enumerate(zip(table.columns[1:], texts[1:], strict=True)):
+        if index:
+            terminal.add_row("", "")
+        terminal.add_row(Text(column.label, style="bold underline", overflow="fold"), "")
+        for name, text in zip(texts[0], column_texts, strict=True):
+            terminal.add_row(Text("  " + name.plain, style=name.style), text)
+    return terminal
+
+
+def _record_layout(table: ReportTable, texts: Sequence[Sequence[Text]]) -> Table:
+    """Lay out a block of lines for each row: column label and cell."""
+    terminal = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False, show_header=False)
+    numbers = [
+        text.plain
+        for column, column_texts in zip(table.columns, texts, strict=True)
+        if column.number
+        for text in column_texts
+    ]
+    terminal.add_column(overflow="fold", style="dim")
+    terminal.add_column(overflow="fold", min_width=min(30, max((len(text.strip()) for text in numbers), default=1)))
+    for index, cells in enumerate(zip(*texts, strict=True)):
+        if index:
+            terminal.add_row("", "")
+        for column, text in zip(table.columns, cells, strict=True):
+            terminal.add_row(Text(column.label), Text(text.plain.strip(), style=text.style))
+    return terminal

@@ -1,0 +1,161 @@
+"""What a learner supplies to the trainer: model, batches and loss."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
+
+from merkhet.training._optimization import OptimizerSettings
+
+CurvePoint = dict[str, float | None]
+STEPS = "steps"
+"""The unit of progress of trainings that count steps instead of examples."""
+
+
+class Sliceable(Protocol):
+    """A batch: a number of examples that can be cut into micro-batches."""
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+
+    def __getitem__(self, rows: slice, /) -> Any:
+        """Return a part of the batch."""
+
+
+Batch = TypeVar("Batch", bound=Sliceable)
+
+
+@dataclass
+class TrainingState:
+    """Progress of a training; what a checkpoint holds besides the weights and the optimizer."""
+
+    epoch: int = 0
+    """Number of finished epochs."""
+    batch: int = 0
+    """Number of finished batches of the current epoch."""
+    step: int = 0
+    """Number of finished steps."""
+    micro_batch: int = 0
+    """Number of examples that fit into memory at once."""
+    units: int = 0
+    """Progress so far: examples over all epochs, or steps."""
+    tokens: int = 0
+    """Number of tokens read so far, where the task counts them."""
+    seconds: float = 0.0
+    """Training time."""
+    losses: list[list[float]] = field(default_factory=list)
+    """Summed losses of each step of the current epoch."""
+    weight: float = 0.0
+    """Sum of the weights of the current epoch's batches."""
+    best_epoch: int = 0
+    """The epoch with the best score; 0 before the first evaluation."""
+    best_score: tuple[float, float] | None = None
+    """Score and negative loss of that epoch."""
+    evaluations_without_gain: int = 0
+    """Number of evaluations since the score has last improved."""
+    stopped: str = ""
+    """Why the training ended: ``until``, ``patience`` or ``epochs``; empty while it runs."""
+    curve: list[CurvePoint] = field(default_factory=list)
+    """One point for each epoch."""
+
+
+class TrainingTask(ABC, Generic[Batch]):
+    """A model to train, its batches and their loss.
+
+    An epoch is what lies between two points of the training curve: all examples once, or a fixed number of steps.
+    """
+
+    label: str
+    """Name of the training in progress, log messages and errors."""
+    unit: str
+    """Unit of progress: plural of the examples' name, or ``STEPS``."""
+    total: int
+    """Number of these units in the whole training."""
+    epochs: int
+    steps: int
+    """Number of steps of all epochs."""
+    batch_size: int
+    """Number of examples to try at once."""
+    device: torch.device
+    modules: Mapping[str, torch.nn.Module]
+    """Trained modules by name, for checkpoints and the weights of the best epoch."""
+    parameters: Sequence[torch.nn.Parameter]
+    """Trained parameters."""
+    sharded_parameters: Sequence[torch.nn.Parameter] = ()
+    """Those of which each process holds other rows; they are updated by their process alone."""
+    sharded_rows: int = 0
+    """Number of their rows over all processes."""
+    optimizer: OptimizerSettings
+    memory_hint: str = "Use a machine with more memory, or a smaller model"
+    """What to do if a single example does not fit into memory."""
+
+    @abstractmethod
+    def batches(self, epoch: int, start: int) -> Iterable[Batch]:
+        """Yield the batches of an epoch (counted from 1) from the number ``start`` on."""
+
+    @abstractmethod
+    def weight(self, batch: Batch) -> float:
+        """Return the divisor of a batch's summed losses: its number of targets or examples."""
+
+    @abstractmethod
+    def backward(self, batch: Batch, rows: slice, micro_batch: int) -> torch.Tensor:
+        """Write (not add) the gradients of some rows to the parameters; return the vector of their summed losses.
+
+        Args:
+            batch: the whole batch, whose weight divides the gradients.
+            rows: the rows of this process; an empty range leaves no gradients.
+            micro_batch: maximum number of rows at once.
+        """
+
+    @abstractmethod
+    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
+        """Return the point of the training curve of an epoch, from its mean losses and its score."""
+
+    def evaluate(self, epoch: int, micro_batch: int) -> float | None:
+        """Return the score of the weights after an epoch, which is better the higher it is; None without evaluation.
+
+        Args:
+            epoch: number of the epoch, from 1.
+            micro_batch: number of examples that fit into memory at once, the same in all processes.
+        """
+        return None
+
+    def set_training(self, training: bool) -> None:
+        """Put the network into training mode or evaluation mode; by default, it has no dropout and stays as it is."""
+
+    def count_tokens(self, batch: Batch) -> int:
+        """Return the number of tokens of a batch, if the learner records it."""
+        return 0
+
+
+class AutogradTask(TrainingTask[Batch]):
+    """A task whose gradients are those of a loss."""
+
+    dtype: torch.dtype = torch.float32
+    """Precision of the forward pass; weights and gradients are float32."""
+    loss_count: int = 1
+    """Number of losses that are added for the gradient and reported apart."""
+
+    @abstractmethod
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Return the summed losses of some examples, ``loss_count`` of them."""
+
+    def backward(self, batch: Batch, rows: slice, micro_batch: int) -> torch.Tensor:
+        """Compute the gradients of some rows, one micro-batch after the other."""
+        for parameter in self.parameters:
+            parameter.grad = None
+        sums, weight = torch.zeros(self.loss_count, device=self.device), self.weight(batch)
+        for begin in range(rows.start, rows.stop, micro_batch):
+            with self._autocast():
+                losses = self.loss(batch[begin : min(begin + micro_batch, rows.stop)])
+            (losses.sum() / weight).backward()
+            sums += losses.detach().float()
+        return sums
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.dtype == torch.float32 else torch.autocast(self.device.type, dtype=self.dtype)

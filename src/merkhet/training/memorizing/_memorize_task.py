@@ -1,0 +1,136 @@
+"""The training task of memorizing: batches from the seed and the epoch alone, and the fast backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from merkhet.training._optimization import OptimizerSettings
+from merkhet.training._training_task import CurvePoint, TrainingState, TrainingTask
+from merkhet.training.distributed._process_group import ProcessGroup
+from merkhet.training.memorizing._device_batches import BatchLoader, DeviceBatch
+from merkhet.training.memorizing._memory_network import MemoryNetwork
+from merkhet.training.memorizing._statement_arrays import Batch, StatementArrays, epoch_batches, length_batches
+from merkhet.training.memorizing.memorize_settings import MemorizeSettings
+
+
+class MemorizeTask(TrainingTask[DeviceBatch]):
+    """The training of a network on statements."""
+
+    unit = "statements"
+    memory_hint = "Use a smaller model or fewer symbols"
+
+    def __init__(
+        self,
+        label: str,
+        network: MemoryNetwork,
+        arrays: StatementArrays,
+        settings: MemorizeSettings,
+        seed: int,
+        processes: ProcessGroup | None = None,
+    ) -> None:
+        self.label, self.network, self.arrays = label, network, arrays
+        self.settings, self.seed = settings, seed
+        self.processes = processes or ProcessGroup()
+        self.loader = BatchLoader(arrays, network.device, network.pad)
+        self.epochs, self.batch_size = settings.epochs, settings.batch_size
+        self.steps = settings.epochs * len(self.epoch_batches(1))
+        self.total = settings.epochs * int((arrays.lengths[: arrays.count] > 0).sum())
+        self.device = network.device
+        self.modules = {"network": network.network, "symbols": network.symbols}
+        self.parameters = network.parameters()
+        head = [*network.outputs.weights, *network.outputs.biases]
+        head_ids = {id(parameter) for parameter in head}
+        self.body_parameters = [parameter for parameter in self.parameters if id(parameter) not in head_ids]
+        """All parameters but those whose gradients the head overwrites in every step."""
+        if network.sharded_head:
+            self.sharded_parameters, self.sharded_rows = head, network.count
+        self.optimizer = OptimizerSettings(
+            settings.learning_rate,
+            settings.weight_decay,
+            settings.warmup,
+            settings.largest_gradient,
+            schedule=settings.schedule,
+            betas=(0.9, 0.98),
+            fused=True,
+        )
+
+    def epoch_batches(self, epoch: int) -> list[Batch]:
+        """Return the batches of an epoch, which is counted from 1."""
+        return epoch_batches(
+            self.arrays,
+            epoch - 1,
+            batch_size=self.batch_size,
+            seed=self.seed,
+            dynamic=self.settings.dynamic,
+            copies=self.settings.copies,
+        )
+
+    def batches(self, epoch: int, start: int) -> Iterator[DeviceBatch]:
+        """Yield the batches of an epoch on the device."""
+        for _, batch in self.loader.load(self.epoch_batches(epoch)[start:]):
+            yield batch
+
+    def weight(self, batch: DeviceBatch) -> float:
+        """Return the number of statements."""
+        return len(batch)
+
+    def backward(self, batch: DeviceBatch, rows: slice, micro_batch: int) -> torch.Tensor:
+        """Compute the gradients of some rows by the head's own formula instead of autograd."""
+        for parameter in self.body_parameters:
+            parameter.grad = None
+        self.network.begin_step()
+        losses = (
+            self._backward_sharded(batch, micro_batch)
+            if self.network.sharded_head
+            else self._backward_rows(batch, rows, micro_batch)
+        )
+        self.network.end_step()
+        return torch.stack([torch.zeros((), device=self.device), *losses]).sum(0, keepdim=True)
+
+    def _backward_rows(self, batch: DeviceBatch, rows: slice, micro_batch: int) -> list[torch.Tensor]:
+        losses = []
+        for begin in range(rows.start, rows.stop, micro_batch):
+            part = batch[begin : min(begin + micro_batch, rows.stop)]
+            losses.append(self.network.backward(part, 1 / len(batch), overwrite=begin == rows.start).loss)
+        if not losses:  # Fewer statements than processes: the gradients of the last step are stale.
+            for parameter in self.parameters:
+                parameter.grad = None
+        return losses
+
+    def _backward_sharded(self, batch: DeviceBatch, micro_batch: int) -> list[torch.Tensor]:
+        """Do the same with a sharded head: all processes run the same number of micro-batches at once."""
+        losses = []
+        shares = [self.processes.shard(len(batch), rank) for rank in range(self.processes.count)]
+        for offset in range(0, max(share.stop - share.start for share in shares), micro_batch):
+            parts = [slice(min(s.start + offset, s.stop), min(s.start + offset + micro_batch, s.stop)) for s in shares]
+            sizes = [part.stop - part.start for part in parts]
+            gradients = self.network.backward_sharded(
+                batch[parts[self.processes.rank]], sizes, 1 / len(batch), overwrite=offset == 0
+            )
+            losses.append(gradients.loss)
+        return losses
+
+    def evaluate(self, epoch: int, micro_batch: int) -> float | None:
+        """Return the share of statements whose first answer is right, at the evaluated epochs; ties count by chance."""
+        if epoch % self.settings.evaluate_every and epoch < self.epochs:
+            return None
+        # One cell a statement, so that the sum does not depend on which process ranked it.
+        credits = torch.zeros(self.arrays.count, dtype=torch.float64, device=self.device)
+        batches = length_batches(self.arrays, np.arange(self.arrays.count), micro_batch)
+        self.network.begin_step()
+        for batch, device_batch in self.loader.load(
+            batches if self.network.sharded_head else self.processes.stride(batches)
+        ):
+            ranks = self.network.rank(device_batch, *self.loader.answers(batch), top_k=0)
+            credit = (ranks.best_above == 0) * ranks.best_golds.double() / ranks.best_ties
+            credits[torch.from_numpy(batch.statements).to(credits.device)] = credit
+        if not self.network.sharded_head:
+            self.processes.all_reduce_sum([credits])
+        return float(credits.sum()) / max(1, self.arrays.count)
+
+    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
+        """Return loss and accuracy."""
+        return {"epoch": state.epoch, "loss": losses[0], "acc@1": score, "seconds": round(state.seconds, 3)}
