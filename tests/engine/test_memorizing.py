@@ -206,7 +206,7 @@ def test_killed_while_it_learns_it_goes_on(tmp_path: Path) -> None:
     run_killed(str(file), killed, tmp_path, out=str(tmp_path / "run"))
     assert list(work.glob("*/*/checkpoint.pt"))
     done = merkhet.run(str(file), out=tmp_path / "run")
-    assert "resuming after epoch" in (tmp_path / "run" / "log.txt").read_text()
+    assert "resuming after step" in (tmp_path / "run" / "log.txt").read_text()
     assert (done.folder / "scores.json").read_bytes() == (expected.folder / "scores.json").read_bytes()
     assert not list((tmp_path / "run").rglob("*.tmp")) and not list(work.glob("*"))
 
