@@ -13,7 +13,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # The fast tier leaves these out; 'make test-rest' runs them, but for the external ones.
 DEEP := slow or cluster or browser or train
 
-.PHONY: help install demo test test-rest test-all test-external lint format bench bench-all drill fuzz packs cards clean
+.PHONY: help install demo test test-rest test-all test-external lint format bench bench-all drill fuzz packs cards pictures clean
 
 help:
 	@echo "make demo    install into $(VENV) and run the quickstart study: a table and a report"
@@ -26,6 +26,7 @@ help:
 	@echo "make drill   break runs on purpose (kills, full disks, cut files) and see that they end as if nothing had been"
 	@echo "make fuzz    feed every reader 100,000 odd inputs: none may end in a traceback, a hang or half a file"
 	@echo "make packs   make the embedded knowledge packs anew from their sources"
+	@echo "make pictures       make the pictures of the docs anew"
 	@echo "make cards   calibrate every probe anew: the cards that reports show"
 
 install: $(VENV)/.installed
@@ -91,6 +92,10 @@ packs:
 
 cards: $(VENV)/.installed
 	$(BIN)/merkhet calibrate all --out src/merkhet/calibration/embedded
+
+pictures: $(VENV)/.tested
+	sh scripts/install-chromium
+	$(BIN)/python scripts/docs_pictures.py
 
 clean:
 	rm -rf $(VENV) .reports .venv-bench .venv-packs .cache runs bench/results drills/results fuzz/findings
