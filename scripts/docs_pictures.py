@@ -65,13 +65,25 @@ def screenshot(page: Page, name: str, *, height: int = 760, whole: bool = False)
     print(DOCS.name, name)
 
 
+def section_screenshot(page: Page, heading: str, name: str, height: int) -> None:
+    """Picture the top of a section."""
+    section = page.locator(f"section:has(h2:text('{heading}'))")
+    section.scroll_into_view_if_needed()
+    box = section.bounding_box()
+    assert box is not None
+    top = box["y"] + page.evaluate("window.scrollY")
+    area = {"x": box["x"], "y": top, "width": box["width"], "height": min(height, box["height"])}
+    page.screenshot(path=DOCS / name, full_page=True, clip=area)
+    print(DOCS.name, name)
+
+
 def report_pictures(browser: Browser) -> None:
     page = browser.new_page()
     page.goto((RUNS / "quickstart" / "report.html").as_uri())
     screenshot(page, "report.png", height=1560)
-    page.locator("section:has(h2:text('Can the probes be trusted?'))").screenshot(path=DOCS / "report-calibration.png")
+    section_screenshot(page, "Can the probes be trusted?", "report-calibration.png", 1061)
     page.goto((RUNS / "forms" / "report.html").as_uri())
-    page.locator("section:has(h2:text('Ways of asking'))").screenshot(path=DOCS / "chat-forms.png")
+    section_screenshot(page, "Ways of asking", "chat-forms.png", 880)
     page.goto((RUNS / "comparison.html").as_uri())
     screenshot(page, "comparing.png", height=1542)
     page.close()
@@ -86,11 +98,11 @@ def explorer_pictures(browser: Browser) -> None:
 
     with explorer(RUNS / "quickstart") as address:
         models = ["smollm2-135m", "minilm-mlm"]
-        visit(address, "questions", search="capital", model=models, result="wrong", sort="hard")
-        page.locator("table.questions tbody tr").first.wait_for()
+        visit(address, "questions", search="capital", model=models, result="wrong", sort="hardest")
+        page.locator("table.questions a.asked").first.wait_for(timeout=120_000)
         screenshot(page, "explorer.png")
-        visit(address, "compare", first=models[0], second=models[1])
-        page.locator("table.questions tbody tr").first.wait_for()
+        visit(address, "compare")
+        page.locator("table.questions a.asked").first.wait_for(timeout=120_000)
         screenshot(page, "explorer-compare.png")
         candidates = "lev, euro, leu, dinar, forint, dollar"
         visit(address, "play", text="The currency of Bulgaria is the ___.", candidates=candidates, model=models)
