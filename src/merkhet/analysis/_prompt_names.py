@@ -13,7 +13,7 @@ _GAP = ""
 """Replaces the slot or a choice; no name extends across it."""
 _ARTICLES = frozenset({"a", "an", "the"})
 _WITHIN_NAMES = _ARTICLES | {"of", "and", "in", "or", "to", "for", "by", "with", "from", "on", "at"}
-"""Words that occur inside names, but not at their ends."""
+"""Words that may occur inside a name, but not as its first or last word."""
 _COMMON_WORDS = """
     about after all also among any are as be because been before being between both but called can did do does done
     each every had has have he her his how if into is it its known like made make many may more most much named no nor

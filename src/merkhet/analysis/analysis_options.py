@@ -62,7 +62,7 @@ def available_options(analyses: Sequence[str]) -> dict[str, Option]:
 def option_identities(
     options: Mapping[str, Any], analyses: Sequence[str], home: Path, models: Sequence[str]
 ) -> dict[str, Any]:
-    """Compute the cache-key content of the options of these analyses.
+    """Return what the options of the analyses contribute to the cache key.
 
     Args:
         home: The study's folder.

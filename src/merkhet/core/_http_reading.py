@@ -65,7 +65,7 @@ class TimedSocket:
         return True
 
     def close(self) -> None:
-        """Close the socket as soon as no file of it is open."""
+        """Close the socket; it stays open until its last reader is closed."""
         self._socket.close()
 
 

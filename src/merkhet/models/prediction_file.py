@@ -82,7 +82,7 @@ class PredictionFile:
 
 
 def official_id(question_id: str) -> str:
-    """Return the id of a published question in its own file: the part after the split (``test/q17``)."""
+    """Return the id that the published file uses: ``q17`` for ``test/q17``."""
     return question_id.partition("/")[2] or question_id
 
 

@@ -48,7 +48,7 @@ class WordOverlapBaseline:
             yield CandidateScores(index, dict.fromkeys(methods, values))
 
     def describe(self) -> dict[str, str | int | float]:
-        """Return no facts: the baseline has no settings."""
+        """Return an empty description: the baseline has no settings."""
         return {}
 
 

@@ -94,7 +94,7 @@ def latest_start(start: str) -> str:
 
 
 def earliest_end(end: str) -> str:
-    """Return SQL for the earliest possible end: a year alone may mean its first day."""
+    """Return SQL for the earliest possible end date: the first day of a bare year or month."""
     # Years BC are negative, and so would be their remainders.
     of_year, of_month = f"({end} % 10000 + 10000) % 10000", f"({end} % 100 + 100) % 100"
     return f"{end} - case when {of_year} = 9999 then 9999 when {of_month} = 99 then 99 else 0 end"

@@ -38,7 +38,7 @@ class Failure:
 
 
 def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
-    """Classify a response that is not a reply to the request."""
+    """Classify a failed response: retry, give up on the question, or abort the run."""
     message = error_message(response)
     status = response.status
     if status == 429 and _NO_CREDIT.search(message):

@@ -28,7 +28,7 @@ def make_comparisons(builder: QuestionBuilder) -> list[str]:
 
 
 def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison) -> list[str]:
-    """Make the questions of a comparison, about subjects with one value in the most frequent unit or measure."""
+    """Make the questions of a comparison. Subjects need exactly one value in the most frequent unit."""
     domain = "f.domain" if comparison.domain is None else sql_literal(comparison.domain)
     builder.create_table(
         "measured",
