@@ -38,7 +38,7 @@ class Failure:
 
 
 def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
-    """Classify a failed response: retry, give up on the question, or abort the run."""
+    """Classify a failed response by what to do next: retry, abort, or record the question as unusable or refused."""
     message = error_message(response)
     status = response.status
     if status == 429 and _NO_CREDIT.search(message):
