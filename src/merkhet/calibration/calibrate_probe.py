@@ -34,16 +34,16 @@ from merkhet.calibration._trained_models import (
     SENSES,
     CalibrationModel,
     CalibrationModels,
-    single_threaded,
 )
 from merkhet.calibration._world import SETS
 from merkhet.core.errors import InputError, MerkhetError, did_you_mean
 from merkhet.core.files import scratch_folder
-from merkhet.core.progress import Progress, SilentProgress
+from merkhet.core.progress import Progress
 from merkhet.core.records import Answer, Question
 from merkhet.core.version import __version__
 from merkhet.metrics.metrics import get_metric
 from merkhet.metrics.score_table import score_answers
+from merkhet.models.batching import single_thread
 from merkhet.models.protocol import Model
 from merkhet.probes import PROBES
 from merkhet.probes.probe_support import Probe
@@ -59,35 +59,21 @@ Card = dict[str, Any]
 
 def calibrate_probe(
     probe: str | Probe,
-    *,
-    kinds: Sequence[str] = (),
-    trainings: int = TRAININGS,
-    seed: int = 0,
-    home: Path | None = None,
-    progress: Progress | None = None,
-    models: CalibrationModels | None = None,
+    kinds: Sequence[str],
+    trainings: int,
+    seed: int,
+    home: Path | None,
+    progress: Progress,
+    models: CalibrationModels | None,
 ) -> list[Card]:
-    """Calibrate a probe and return its cards, one for each kind of model that it can ask.
-
-    Args:
-        probe: a registered name, ``file.py:function``, or the function.
-        kinds: kinds of models to try; by default all.
-        trainings: number of models of each kind, each about other facts.
-        seed: seed of worlds and trainings.
-        home: folder that ``file.py`` is relative to.
-        progress: receives the progress.
-        models: calibration models that several calibrations share.
-
-    Raises:
-        MerkhetError: the probe can ask no kind of model.
-    """
+    """Calibrate a probe; see :func:`merkhet.calibration.calibrate`."""
     if trainings < 1:
         raise InputError(f"trainings must be an integer ≥ 1, got {trainings}")
     for kind in kinds:
         if kind not in ALL_KINDS:
             raise InputError(f"there is no kind of model {kind!r}; {did_you_mean(kind, ALL_KINDS)}")
-    name = probe if isinstance(probe, str) else probe_name(probe)
     function: Probe = PROBES.get(probe, home) if isinstance(probe, str) else probe
+    name = probe if isinstance(probe, str) else str(getattr(probe, "__name__", type(probe).__name__))
     if not callable(function):
         raise InputError(
             f"{name} is of the type {type(function).__name__}; a probe must be a function that asks a model"
@@ -96,15 +82,9 @@ def calibrate_probe(
         raise MerkhetError(
             f"{name} cannot be calibrated: it talks to models, and calibration models know no language to be asked in"
         )
-    with single_threaded(), scratch_folder("calibration") as folder:
+    with single_thread(), scratch_folder("calibration") as folder:
         models = models or CalibrationModels(folder, seed=seed, progress=progress)
-        calibration = _Calibration(name, function, trainings, seed, models, progress or SilentProgress())
-        return calibration.cards(kinds)
-
-
-def probe_name(probe: Probe) -> str:
-    """Return the name of a probe that is a function."""
-    return str(getattr(probe, "__name__", type(probe).__name__))
+        return _Calibration(name, function, trainings, seed, models, progress).cards(kinds)
 
 
 class _Calibration:

@@ -7,17 +7,19 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from merkhet.core.records import Question
 from merkhet.models._slot_prompts import MaskPrompts, TextPrompts
-from merkhet.models.batching import run_batches
 from merkhet.models.protocol import IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Row, read_positions
-from merkhet.models.tokenize_candidates import CandidateTokenizer, UnusableError
+from merkhet.models.tokenize_candidates import UnusableError
+
+if TYPE_CHECKING:
+    from merkhet.models._network import Network
 
 MASKED_METHODS = ("masks",)
 CAUSAL_METHODS = ("continue", "chat")
@@ -71,21 +73,13 @@ def rejoin_punctuation(text: str) -> str:
 class MaskWriter:
     """Writes with a masked model: the likeliest token at each mask in the slot, all in one pass."""
 
-    def __init__(
-        self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, pick_after: Any = None
-    ) -> None:
-        self.model = model
-        self.pick_after = pick_after
-        self.prompts = MaskPrompts(tokenizer, candidate_tokenizer)
-        self.pad = int(tokenizer.pad_token_id or 0)
-        self.decoder = TokenDecoder(tokenizer, candidate_tokenizer.backend)
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.prompts = MaskPrompts(network.tokenizer, network.candidate_tokenizer)
+        self.decoder = TokenDecoder(network.tokenizer, network.candidate_tokenizer.backend)
 
-    def write(self, questions: Sequence[Question], length: int, budget: int) -> tuple[list[WrittenAnswer], int]:
-        """Write an answer for each question; equal rows are computed once.
-
-        Returns:
-            The answers, and the token budget that fits into memory.
-        """
+    def write(self, questions: Sequence[Question], length: int) -> list[WrittenAnswer]:
+        """Write an answer for each question; equal rows are computed once."""
         method = MASKED_METHODS[0]
         written: list[WrittenAnswer] = []
         questions_of: dict[Row, list[int]] = defaultdict(list)
@@ -109,12 +103,12 @@ class MaskWriter:
         if rows:
             row_indices = np.repeat(np.arange(len(rows)), length)
             columns = np.concatenate([columns_of[row] + np.arange(length) for row in rows])
-            budget = read_positions(self.model, rows, row_indices, columns, self.pad, budget, store, self.pick_after)
+            read_positions(self.network, rows, row_indices, columns, store)
         for row_index, row in enumerate(rows):
             masks = slice(row_index * length, (row_index + 1) * length)
             text, score = self.decoder.decode(tokens[masks].tolist()).strip(), float(scores[masks].mean())
             written += [WrittenAnswer(index, method, text, score) for index in questions_of[row]]
-        return sorted(written, key=lambda answer: answer.index), budget
+        return sorted(written, key=lambda answer: answer.index)
 
 
 class TextWriter:
@@ -124,23 +118,17 @@ class TextWriter:
     only prompts of equal length do.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, start_token: int) -> None:
-        self.model = model
-        self.prompts = TextPrompts(tokenizer, candidate_tokenizer, start_token)
-        self.decoder = TokenDecoder(tokenizer, candidate_tokenizer.backend)
-        parameters = inspect.signature(model.forward).parameters
+    def __init__(self, network: Network, start_token: int) -> None:
+        self.network, self.model = network, network.model
+        self.prompts = TextPrompts(network.tokenizer, network.candidate_tokenizer, start_token)
+        self.decoder = TokenDecoder(network.tokenizer, network.candidate_tokenizer.backend)
+        parameters = inspect.signature(self.model.forward).parameters
         self.takes_logits_to_keep = "logits_to_keep" in parameters
         self.takes_positions = "position_ids" in parameters
         self.pad = start_token
 
-    def write(
-        self, questions: Sequence[Question], method: str, length: int, budget: int
-    ) -> tuple[list[WrittenAnswer], int]:
-        """Write an answer for each question; equal prompts are computed once.
-
-        Returns:
-            The answers, and the token budget that fits into memory.
-        """
+    def write(self, questions: Sequence[Question], method: str, length: int) -> list[WrittenAnswer]:
+        """Write an answer for each question; equal prompts are computed once."""
         written: list[WrittenAnswer] = []
         questions_of: dict[tuple[Row, str], list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
@@ -158,10 +146,10 @@ class TextWriter:
             def forward(batch: list[int], prompts: Any = prompts, answers: Any = answers) -> None:
                 answers.update(zip(batch, self._generate([prompts[i] for i in batch], length), strict=True))
 
-            budget = run_batches([len(row) + length for row, _ in prompts], budget, forward)
+            self.network.run_batches([len(row) + length for row, _ in prompts], forward)
             for number, prompt in enumerate(prompts):
                 written += [WrittenAnswer(index, method, *answers[number]) for index in questions_of[prompt]]
-        return sorted(written, key=lambda answer: answer.index), budget
+        return sorted(written, key=lambda answer: answer.index)
 
     @cached_property
     def padding_is_exact(self) -> bool:

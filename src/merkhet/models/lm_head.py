@@ -92,13 +92,3 @@ def log_probabilities(logits: torch.Tensor, lines: torch.Tensor, tokens: torch.T
     normalisers = torch.cat([torch.logsumexp(chunk, dim=1) for chunk in chunks])
     values: FloatArray = (logits[lines, tokens] - normalisers[lines]).double().cpu().numpy()
     return values
-
-
-def describe_weights(model: Any) -> dict[str, str | int | float]:
-    """Describe architecture, parameters, dtype and device, for the record of a run."""
-    return {
-        "architecture": type(model).__name__,
-        "parameters": int(sum(p.numel() for p in model.parameters())),
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "device": model.device.type,
-    }

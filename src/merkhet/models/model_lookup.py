@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.core.errors import InputError, MerkhetError, did_you_mean
+from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest, path_exists
 from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
@@ -249,6 +250,14 @@ def _hub_is_offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on")
 
 
-def missing_models_extra(error: ImportError) -> MerkhetError:
-    """Return the error for a machine without torch or transformers."""
-    return InputError(f"asking a model needs {error.name}, which is not installed: pip install 'merkhet[models]'")
+@contextmanager
+def require_models_extra() -> Iterator[None]:
+    """Explain an import that fails because torch or transformers is missing."""
+    try:
+        yield
+    except ImportError as error:
+        if error.name not in ("torch", "transformers"):
+            raise
+        raise InputError(
+            f"asking a model needs {error.name}, which is not installed: pip install 'merkhet[models]'"
+        ) from error

@@ -38,6 +38,11 @@ class CandidateScores:
     """The number of the repeat, where a model asks a question several times (pseudowords, random orders)."""
 
 
+def refuse_questions(questions: Sequence[Question], reason: str) -> Iterator[CandidateScores]:
+    """Mark every question as unusable."""
+    return (CandidateScores(index, unusable=reason) for index in range(len(questions)))
+
+
 @runtime_checkable
 class Model(Protocol):
     """A language model or a baseline."""

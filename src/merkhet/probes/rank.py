@@ -6,7 +6,6 @@ ranked once.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy as np
 from merkhet.core.records import Answer, Question
 from merkhet.metrics.ranks import expected_ranks_by_row, top_columns
 from merkhet.models.protocol import CandidateScores, FloatArray, Model
-from merkhet.probes.probe_support import TOP_K, ask_usable, find_slot_problem, select_methods
+from merkhet.probes.probe_support import TOP_K, ask_usable, select_methods
 
 _SCORES_AT_ONCE = 2**19
 
@@ -29,14 +28,11 @@ def rank_candidates(model: Model, questions: Sequence[Question], methods: Sequen
     """
     # A model without methods marks every question as unusable, whatever the method.
     selected = select_methods(model, methods, model.methods) if model.methods else tuple(methods) or ("rank",)
-    started = time.perf_counter()
-    scored = ask_usable(
+    scored, seconds = ask_usable(
         questions,
-        find_slot_problem,
         lambda usable: model.score_candidates(usable, selected),
         lambda index, reason: [CandidateScores(index, unusable=reason)],
     )
-    seconds = (time.perf_counter() - started) / max(1, len(questions))
     yield from rank_answers(model, "rank", questions, scored, selected, seconds)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from merkhet.models._text_generation import GenerationBatch, TextWriter
-from merkhet.models.batching import run_batches
 from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, Message, strip_reasoning
 from merkhet.models.row_scheduler import Row
@@ -31,14 +31,14 @@ class LocalChat:
     with the line.
     """
 
-    def __init__(self, writer: TextWriter, tokenizer: Any, settings: ChatSettings) -> None:
-        self.writer, self.tokenizer, self.settings = writer, tokenizer, settings
-        self.has_template = bool(getattr(tokenizer, "chat_template", None))
+    def __init__(self, writer: TextWriter, settings: ChatSettings) -> None:
+        self.writer, self.tokenizer, self.settings = writer, writer.network.tokenizer, settings
+        self.has_template = bool(getattr(self.tokenizer, "chat_template", None))
         self.backend = writer.prompts.candidate_tokenizer.backend
         self.end_tokens = self._find_end_tokens()
 
-    def reply(self, requests: Sequence[ChatRequest], budget: int) -> Iterator[tuple[ChatReply, int]]:
-        """Yield each reply with the token budget that fits into memory; equal requests are computed once."""
+    def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:
+        """Yield the reply to each request; equal requests are computed once."""
         indices_of: dict[_TokenizedRequest, list[int]] = defaultdict(list)
         for index, request in enumerate(requests):
             try:
@@ -47,7 +47,7 @@ class LocalChat:
                 check_length(len(row) + length, self.writer.prompts.candidate_tokenizer.max_tokens)
                 indices_of[row, length, request.letters].append(index)
             except UnusableError as reason:
-                yield ChatReply(index, unusable=str(reason)), budget
+                yield ChatReply(index, unusable=str(reason))
         groups: dict[tuple[int, int], list[_TokenizedRequest]] = defaultdict(list)
         for tokenized in sorted(indices_of, key=lambda tokenized: (-len(tokenized[0]), tokenized)):
             row, length, _ = tokenized
@@ -58,11 +58,9 @@ class LocalChat:
             def forward(batch: list[int], group: Any = group, length: int = length, replies: Any = replies) -> None:
                 replies.update(zip(batch, self._generate([group[i] for i in batch], length), strict=True))
 
-            budget = run_batches([len(row) + length for row, _, _ in group], budget, forward)
+            self.writer.network.run_batches([len(row) + length for row, _, _ in group], forward)
             for number, tokenized in enumerate(group):
-                reply = replies[number]
-                for index in indices_of[tokenized]:
-                    yield ChatReply(index, reply.text, reply.letters, truncated=reply.truncated), budget
+                yield from (replace(replies[number], index=index) for index in indices_of[tokenized])
 
     def _generate(self, requests: Sequence[_TokenizedRequest], length: int) -> list[ChatReply]:
         tokens: list[list[int]] = [[] for _ in requests]
