@@ -146,16 +146,6 @@ def effect_size(differences: FloatArray, *clusters: IntArray) -> float:
     return mean / deviation if deviation > 1e-12 * abs(mean) else _NAN
 
 
-def cohens_h(first: float, second: float) -> float:
-    r"""Return Cohen's h, the distance of two shares on a variance-stabilizing scale.
-
-    .. math:: h = 2 \arcsin \sqrt{p_1} - 2 \arcsin \sqrt{p_2}
-
-    In [-π, π]; 0.2 is called small, 0.5 medium, 0.8 large.
-    """
-    return 2.0 * math.asin(math.sqrt(first)) - 2.0 * math.asin(math.sqrt(second))
-
-
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 

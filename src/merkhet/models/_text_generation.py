@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,10 @@ from merkhet.models.tokenize_candidates import UnusableError
 
 if TYPE_CHECKING:
     from merkhet.models._network import Network
+
+Prompt = tuple[Row, int, Any]
+"""The tokens of a prompt, the maximum number of new tokens, and what decides where they end or what is read."""
+Result = TypeVar("Result")
 
 MASKED_METHODS = ("masks",)
 CAUSAL_METHODS = ("continue", "chat")
@@ -130,26 +135,32 @@ class TextWriter:
     def write(self, questions: Sequence[Question], method: str, length: int) -> list[WrittenAnswer]:
         """Write an answer for each question; equal prompts are computed once."""
         written: list[WrittenAnswer] = []
-        questions_of: dict[tuple[Row, str], list[int]] = defaultdict(list)
+        questions_of: dict[Prompt, list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
             try:
                 row = self.prompts.prompt_tokens(question, method, length)
-                questions_of[row, self.prompts.closing_mark(question, method)].append(index)
+                questions_of[row, length, self.prompts.closing_mark(question, method)].append(index)
             except UnusableError as reason:
                 written.append(WrittenAnswer(index, method, unusable=str(reason)))
-        groups: dict[int, list[tuple[Row, str]]] = defaultdict(list)
-        for row, mark in sorted(questions_of, key=lambda prompt: (-len(prompt[0]), prompt)):
-            groups[0 if self.padding_is_exact else len(row)].append((row, mark))
-        for prompts in groups.values():
-            answers: dict[int, tuple[str, float]] = {}
-
-            def forward(batch: list[int], prompts: Any = prompts, answers: Any = answers) -> None:
-                answers.update(zip(batch, self._generate([prompts[i] for i in batch], length), strict=True))
-
-            self.network.run_batches([len(row) + length for row, _ in prompts], forward)
-            for number, prompt in enumerate(prompts):
-                written += [WrittenAnswer(index, method, *answers[number]) for index in questions_of[prompt]]
+        for prompt, answer in self.run_prompts(questions_of, self._generate):
+            written += [WrittenAnswer(index, method, *answer) for index in questions_of[prompt]]
         return sorted(written, key=lambda answer: answer.index)
+
+    def run_prompts(
+        self, prompts: Iterable[Prompt], generate: Callable[[Sequence[Prompt], int], Sequence[Result]]
+    ) -> Iterator[tuple[Prompt, Result]]:
+        """Yield each prompt with the result of ``generate``, which takes a batch and the maximum of new tokens."""
+        groups: dict[tuple[int, int], list[Prompt]] = defaultdict(list)
+        for prompt in sorted(prompts, key=lambda prompt: (-len(prompt[0]), prompt)):
+            groups[prompt[1], 0 if self.padding_is_exact else len(prompt[0])].append(prompt)
+        for (length, _), group in groups.items():
+            results: dict[int, Result] = {}
+
+            def forward(batch: list[int], group: Any = group, length: int = length, results: Any = results) -> None:
+                results.update(zip(batch, generate([group[i] for i in batch], length), strict=True))
+
+            self.network.run_batches([len(row) + length for row, _, _ in group], forward)
+            yield from ((prompt, results[number]) for number, prompt in enumerate(group))
 
     @cached_property
     def padding_is_exact(self) -> bool:
@@ -170,37 +181,72 @@ class TextWriter:
         batch.append(torch.full((len(rows), 1), rows[-1][0], device=self.model.device))
         return torch.cat([first, batch.step()], dim=1)
 
-    def _generate(self, prompts: Sequence[tuple[Row, str]], length: int) -> list[tuple[str, float]]:
+    def _generate(self, prompts: Sequence[Prompt], length: int) -> list[tuple[str, float]]:
         """Return the answer to each prompt, and the mean log-probability of its tokens.
 
         The token that ends an answer counts: where to stop is part of the answer.
         """
-        tokens: list[list[int]] = [[] for _ in prompts]
-        scores: list[list[float]] = [[] for _ in prompts]
-        ended = [False] * len(prompts)
+        decode, marks = self.decoder.decode, [mark for _, _, mark in prompts]
+        continuations, _ = self.continue_rows(
+            [row for row, _, _ in prompts],
+            length,
+            self.decoder.special,
+            lambda line, tokens: cut_answer(decode(tokens), marks[line], False)[1],
+        )
+        return [
+            (cut_answer(decode(continuation.tokens), mark, True)[0], float(np.mean(continuation.scores)))
+            for continuation, mark in zip(continuations, marks, strict=True)
+        ]
+
+    def continue_rows(
+        self,
+        rows: Sequence[Row],
+        length: int,
+        end_tokens: frozenset[int],
+        is_complete: Callable[[int, list[int]], bool],
+    ) -> tuple[list[Continuation], torch.Tensor]:
+        """Continue rows greedily by at most ``length`` tokens.
+
+        Args:
+            rows: The rows.
+            length: The maximum number of tokens.
+            end_tokens: The tokens that end a row; they are not part of it.
+            is_complete: Whether a row, by its index, is complete after these tokens.
+
+        Returns:
+            The continuations, and the logits of their first tokens.
+        """
+        continuations = [Continuation() for _ in rows]
         with torch.inference_mode():
-            batch = GenerationBatch(self, [row for row, _ in prompts])
-            for _ in range(length):
-                logits = batch.step()
+            batch = GenerationBatch(self, rows)
+            first_logits = batch.step()
+            for step in range(length):
+                logits = batch.step() if step else first_logits
                 best = logits.max(dim=1)
-                values = (best.values - torch.logsumexp(logits, dim=1)).double().tolist()
+                scores = (best.values - torch.logsumexp(logits, dim=1)).double().tolist()
                 batch.append(best.indices[:, None])
                 for line, token in enumerate(best.indices.tolist()):
-                    if ended[line]:
+                    row = continuations[line]
+                    if row.ended:
                         continue
-                    scores[line].append(values[line])
-                    if token in self.decoder.special:
-                        ended[line] = True
-                        continue
-                    tokens[line].append(token)
-                    ended[line] = cut_answer(self.decoder.decode(tokens[line]), prompts[line][1], False)[1]
-                if all(ended):
+                    row.scores.append(scores[line])
+                    row.ended = token in end_tokens
+                    if not row.ended:
+                        row.tokens.append(token)
+                        row.ended = is_complete(line, row.tokens)
+                if all(row.ended for row in continuations):
                     break
-        texts = [
-            cut_answer(self.decoder.decode(answer_tokens), mark, True)[0]
-            for answer_tokens, (_, mark) in zip(tokens, prompts, strict=True)
-        ]
-        return [(text, float(np.mean(values))) for text, values in zip(texts, scores, strict=True)]
+        return continuations, first_logits
+
+
+@dataclass
+class Continuation:
+    """Tokens that continue a row."""
+
+    tokens: list[int] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    """The log-probability of each token, and of the end token."""
+    ended: bool = False
 
 
 class GenerationBatch:

@@ -13,7 +13,7 @@ from merkhet.core.files import file_digest
 from merkhet.core.ids import digest
 from merkhet.core.records import Question
 from merkhet.core.text_formats import short_repr
-from merkhet.models.protocol import CandidateScores, WrittenAnswer
+from merkhet.models.protocol import CandidateScores, WrittenAnswer, refuse_questions
 
 HEADER = ["id", "ret"]
 
@@ -70,8 +70,7 @@ class PredictionFile:
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Mark every question as unusable."""
-        for index in range(len(questions)):
-            yield CandidateScores(index, unusable="predictions are asked by the probe write (--set probes=[write])")
+        return refuse_questions(questions, "predictions are asked by the probe write (--set probes=[write])")
 
     def describe(self) -> dict[str, str | int | float]:
         """Count the predictions, and the questions without one."""

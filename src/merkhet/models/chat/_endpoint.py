@@ -30,7 +30,7 @@ from merkhet.models.chat._response_errors import (
     classify_failure,
 )
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, strip_reasoning
-from merkhet.models.protocol import CandidateScores
+from merkhet.models.protocol import CandidateScores, refuse_questions
 
 logger = logging.getLogger("merkhet.models")
 
@@ -106,8 +106,7 @@ class EndpointModel:
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Mark every question as unusable: an endpoint does not return the probability of a given text."""
-        for index in range(len(questions)):
-            yield CandidateScores(index, unusable="a chat endpoint ranks no candidates; ask it to choose or to answer")
+        return refuse_questions(questions, "a chat endpoint ranks no candidates; ask it to choose or to answer")
 
     def has_letter_logprobs(self) -> bool:
         """Whether replies come with log-probabilities, tried by one small request."""

@@ -68,8 +68,8 @@ def make_statements(question: Question, seed: int) -> list[_Statement]:
     candidates = tuple(dict.fromkeys(question.candidates))
     texts = prompt_texts(question)
     if len(candidates) == 2:
-        verdicts = tuple((name,) for name in candidates)
-        return [_Statement(question, decide_prompt(question), None, question.target, verdicts)]
+        names = tuple((name,) for name in candidates)
+        return [_Statement(question, decide_prompt(question), None, question.target, names)]
     wrong = sorted(set(candidates) - set(question.answers))
     if not wrong:
         return []
