@@ -93,7 +93,7 @@ def test_an_honest_probe_passes_and_the_words_say_what_it_found() -> None:
     said = describe_verdict("rank", "masked", rows)
     assert said.startswith("rank passed on small masked models") and "97.0% [95.0, 99.0]" in said and "10.0%" in said
     told = " ".join(describe_findings(rows, NOTES))
-    assert "more than the company of words explains (a bag of words has 50.0%)" in told
+    assert "more than word co-occurrence explains (a bag of words finds 50.0%)" in told
     assert "could not be asked" not in told
 
 
@@ -119,7 +119,7 @@ def test_each_thing_that_is_wrong_fails_and_is_named() -> None:
 def test_transfer_and_the_bag_of_the_memorized_are_told_and_never_judged() -> None:
     rows = rows_with(in_other_words_trained=(0.0, 0.0, 0.0), memorized_bag_of_words=(1.0, 1.0, 1.0))
     assert all(row["passed"] is not False for row in rows)
-    assert "The company of words explains as much" in " ".join(describe_findings(rows, NOTES))
+    assert "Word co-occurrence explains as much" in " ".join(describe_findings(rows, NOTES))
 
 
 def test_a_control_that_cannot_be_asked_is_told_and_fails_nothing() -> None:

@@ -30,10 +30,7 @@ CONTEXT_WORDS = 6
 """Number of words around the ambiguous one."""
 CONTEXT_BEFORE = 4
 """Number of these that precede it in a question: all that a causal model sees."""
-SETTINGS = {
-    "masked": ContentSettings(epochs=6, masked=0.3),
-    "causal": ContentSettings(epochs=5),
-}
+SETTINGS = {"masked": ContentSettings(epochs=6, masked=0.3), "causal": ContentSettings(epochs=5)}
 
 
 def make_sense_world(seed: int) -> World:

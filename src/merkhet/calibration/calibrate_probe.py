@@ -28,13 +28,7 @@ from merkhet.calibration._calibration_verdict import (
     plural,
     world_notes,
 )
-from merkhet.calibration._trained_models import (
-    FACTS,
-    KINDS,
-    SENSES,
-    CalibrationModel,
-    CalibrationModels,
-)
+from merkhet.calibration._trained_models import FACTS, KINDS, SENSES, CalibrationModel, CalibrationModels
 from merkhet.calibration._world import SETS
 from merkhet.core.errors import InputError, MerkhetError, did_you_mean
 from merkhet.core.files import scratch_folder
@@ -254,14 +248,7 @@ class _AnswerSet:
         metrics = [get_metric(key) for key in _METRICS]
         groups: dict[str, dict[str, str | None]] = {key: {} for key in self.questions}
         table = score_answers(
-            "calibration",
-            self.questions,
-            groups,
-            self.clusters,
-            rows,
-            metrics,
-            seed=self.seed,
-            unusable_is_wrong=True,
+            "calibration", self.questions, groups, self.clusters, rows, metrics, seed=self.seed, unusable_is_wrong=True
         ).to_pylist()
         ranked = any(row["metric"] == "accuracy" and row["model"] == TRAINED for row in table)
         metric = _METRICS[0] if ranked else _METRICS[1]

@@ -86,7 +86,7 @@ class _TimedReader(io.RawIOBase):
 
 
 def read_blocks(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:
-    """Yield the decompressed body of a response in blocks; memory is bounded whatever the server sends.
+    """Yield the decompressed body of a response in blocks; the use of memory is bounded.
 
     Raises:
         TooManyBytesError: The body has more than ``max_bytes``, before or after decompression.

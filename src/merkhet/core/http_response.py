@@ -19,7 +19,7 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     """The headers by their names in lower case."""
     reason: str = ""
-    """The words beside the status."""
+    """The reason phrase of the status line."""
     redact: Callable[[str], str] = field(default=str, repr=False, compare=False)
     """Removes the keys of the request from a text. What a message quotes from a response passes through it first."""
 
@@ -30,7 +30,7 @@ class Response:
 
     @property
     def text(self) -> str:
-        """The body as UTF-8, with replacement characters for what is not."""
+        """The body as UTF-8, with replacement characters for invalid bytes."""
         return self.body.decode("utf-8", errors="replace")
 
     @property

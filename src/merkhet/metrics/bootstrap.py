@@ -20,11 +20,11 @@ _MANY_CLUSTERS = 5_000
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with the ends of its confidence interval."""
+    """A mean with the ends of its confidence interval; NaN where there is none."""
 
     value: float
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
 
 
 def clustered_interval(
@@ -43,11 +43,11 @@ def clustered_interval(
     With fewer than two clusters there is no interval (NaN).
     """
     if not len(values):
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return Interval(math.nan)
     sums, counts = cluster_sums(values, clusters)
     mean = float(sums.sum() / counts.sum())
     if len(sums) < 2:
-        return Interval(mean, float("nan"), float("nan"))
+        return Interval(mean)
     if np.ptp(values) == 0.0:
         return Interval(mean, *constant_interval(mean, len(sums), level))
     means = np.sort(resampled_means(sums, counts, seed=seed, resamples=resamples))
@@ -81,7 +81,7 @@ def averaged_interval(
     )
     mean = float(_mean_of_means(sums.sum(axis=0), counts.sum(axis=0)))
     if shape[0] < 2:
-        return Interval(mean, float("nan"), float("nan"))
+        return Interval(mean)
     if np.ptp(values) == 0.0:
         return Interval(mean, *constant_interval(mean, shape[0], level))
     drawn = resampled_sums(np.concatenate([sums, counts], axis=1), seed=seed, resamples=resamples)
@@ -261,7 +261,7 @@ def paired_difference(
     differences = first - second
     sums, counts = cluster_sums(differences if weights is None else weights * differences, clusters)
     mean = float(sums.sum() / counts.sum())
-    low, high = float("nan"), float("nan")
+    low = high = math.nan
     if np.ptp(differences) == 0.0:
         low, high = constant_difference_interval(first, second, len(sums), level)
     elif len(sums) > 1:

@@ -11,8 +11,6 @@ from merkhet.metrics._closed_form import IntArray, clustered_variance
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.t_distribution import incomplete_beta, student_quantile
 
-_NAN = float("nan")
-
 
 @dataclass(frozen=True)
 class PairedDetails:
@@ -90,7 +88,7 @@ def mcnemar_test(
     weighted = differences if weights is None else weights * differences
     variance = clustered_variance(weighted, *clusters, centre=0.0)
     if not variance > 0.0:
-        return 1.0 if variance == 0.0 else _NAN
+        return 1.0 if variance == 0.0 else math.nan
     return math.erfc(abs(float(weighted.mean())) / math.sqrt(2.0 * variance))
 
 
@@ -105,7 +103,7 @@ def discordant_odds(first: FloatArray, second: FloatArray, weights: FloatArray |
     weights = np.ones(len(first)) if weights is None else weights
     only_first, only_second = float(weights[differences > 0].sum()), float(weights[differences < 0].sum())
     if only_first == only_second == 0.0:
-        return _NAN
+        return math.nan
     half = 0.0 if only_first > 0.0 and only_second > 0.0 else 0.5
     return (only_first + half) / (only_second + half)
 
@@ -119,7 +117,7 @@ def cluster_deviation(differences: FloatArray, *clusters: IntArray) -> float:
     usual one. Asking more questions about the same facts does not shrink it. NaN with fewer than two clusters.
     """
     facts = min((len(np.unique(numbers)) for numbers in clusters), default=0)
-    return math.sqrt(facts * clustered_variance(differences, *clusters)) if facts > 1 else _NAN
+    return math.sqrt(facts * clustered_variance(differences, *clusters)) if facts > 1 else math.nan
 
 
 def _step(differences: FloatArray, *clusters: IntArray, shares: bool) -> float:
@@ -143,7 +141,7 @@ def effect_size(differences: FloatArray, *clusters: IntArray) -> float:
     mean, deviation = float(differences.mean()), cluster_deviation(differences, *clusters)
     if mean == 0.0:
         return 0.0
-    return mean / deviation if deviation > 1e-12 * abs(mean) else _NAN
+    return mean / deviation if deviation > 1e-12 * abs(mean) else math.nan
 
 
 def _finite(value: float) -> float | None:
@@ -170,7 +168,7 @@ def detectable_difference(
     two facts, or where neither s nor m is above 0.
     """
     if facts < 2 or not math.isfinite(deviation) or (deviation == 0.0 and step == 0.0):
-        return _NAN
+        return math.nan
     freedom = facts - 1.0
     reach = student_quantile(1.0 - significance / 2.0, freedom) + student_quantile(power, freedom)
     unit = reach * reach / facts

@@ -121,7 +121,7 @@ class ComparesSenses(Protocol):
     comparing_methods: tuple[str, ...]
     """The methods to compare senses, the default first.
 
-    Some stand for several (``word@all`` for all layers), so results may have more methods than requested.
+    Some represent several (``word@all``: all layers), so results may have more methods than requested.
     """
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:

@@ -132,8 +132,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     tokenizer.train_from_iterator(texts, trainer)
     begin, end = _SPECIAL[0], _SPECIAL[2]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{begin} $A {end}",
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in (begin, end)],
+        single=f"{begin} $A {end}", special_tokens=[(name, tokenizer.token_to_id(name)) for name in (begin, end)]
     )
     names = dict(zip(("bos", "pad", "eos", "unk", "mask"), (*_SPECIAL[:-1], mask), strict=True))
     return transformers.PreTrainedTokenizerFast(

@@ -14,7 +14,7 @@ from merkhet.probes.rank import rank_answers
 def compare_senses(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
     """Rank the candidates of each question by the similarity of their word to the prompt's; equal ones are tied.
 
-    Without methods the model's default is used. A method that stands for several (``word@all``: every layer) gives one
+    Without methods the model's default is used. A method that represents several (``word@all``: every layer) gives one
     answer per layer. A question that compares no senses, or that the model cannot be asked, gives answers with the
     reason (``unusable``).
     """

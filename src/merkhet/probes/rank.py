@@ -26,7 +26,7 @@ def rank_candidates(model: Model, questions: Sequence[Question], methods: Sequen
 
     A question that the model cannot be asked gives an answer with the reason (``unusable``).
     """
-    # A model without methods marks every question as unusable, whatever the method.
+    # A model without methods marks every question as unusable, by any method.
     selected = select_methods(model, methods, model.methods) if model.methods else tuple(methods) or ("rank",)
     scored, seconds = ask_usable(
         questions,
@@ -49,12 +49,7 @@ def rank_answers(
     rankings = _rank_results(questions, scored, methods)
     for result, ranking in zip((result for result in scored for _ in methods), rankings, strict=True):
         yield Answer(
-            questions[result.index].question_id,
-            model.name,
-            probe,
-            seconds=seconds,
-            repeat=result.repeat,
-            **ranking,
+            questions[result.index].question_id, model.name, probe, seconds=seconds, repeat=result.repeat, **ranking
         )
 
 

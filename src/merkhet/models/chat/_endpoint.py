@@ -21,14 +21,7 @@ from merkhet.core.text_formats import parse_reply
 from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat._rate_limits import Budget, BudgetExhaustedError, RateLimiter
 from merkhet.models.chat._reply_cache import ReplyCache, reply_key
-from merkhet.models.chat._response_errors import (
-    ABORT,
-    RETRY,
-    UNSUPPORTED,
-    UNUSABLE,
-    Failure,
-    classify_failure,
-)
+from merkhet.models.chat._response_errors import ABORT, RETRY, UNSUPPORTED, UNUSABLE, Failure, classify_failure
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, strip_reasoning
 from merkhet.models.protocol import CandidateScores, refuse_questions
 
