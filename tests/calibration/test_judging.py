@@ -99,7 +99,7 @@ def test_an_honest_probe_passes_and_the_words_say_what_it_found() -> None:
 
 WRONG = (
     ("memorized_trained", (0.5, 0.45, 0.55), "Sensitivity: it found 50.0% [45.0, 55.0] of what was memorized"),
-    ("memorized_trained", (0.97, 0.88, 1.0), "also of the lower end (these are too few facts to say"),
+    ("memorized_trained", (0.97, 0.88, 1.0), "at the lower end of the interval too (these are too few facts to show"),
     ("never_shown_trained", (0.4, 0.35, 0.45), "Specificity: it found 40.0% [35.0, 45.0] of what was never shown"),
     ("never_shown_bag_of_words", (0.4, 0.35, 0.45), "in a bag of words, which was never shown it either"),
     ("memorized_random_weights", (0.4, 0.35, 0.45), "in random weights, which have learned nothing"),
