@@ -52,14 +52,7 @@ class CalibrationModels:
         return self._worlds[name, number]
 
     def get(self, name: str, kind: str, number: int, trainings: int) -> CalibrationModel:
-        """Return a model trained on a world, with its controls.
-
-        Args:
-            name: name of the world.
-            kind: kind of the model.
-            number: number of the training.
-            trainings: number of trainings, for the progress.
-        """
+        """Return the model of one of several trainings on a world, with its controls."""
         world = self.world(name, number)
         network_kind = "masked" if kind == "encoder" else kind
         if (name, network_kind, number) not in self._trainings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +108,7 @@ def permutation_correlation(
     return PermutedCorrelation(rho, p, size)
 
 
-def _centred_ranks(codes: NDArray[np.intp], sizes: FloatArray) -> FloatArray:
+def _centred_ranks(codes: NDArray[Any], sizes: NDArray[Any]) -> FloatArray:
     """Return mean ranks, centred on 0, from the code of each value and the number of values of each code."""
     ranks: FloatArray = (np.cumsum(sizes) - sizes / 2.0 - sizes.sum() / 2.0)[codes]
     return ranks

@@ -31,16 +31,9 @@ class PairedDetails:
 def paired_details(
     first: FloatArray, second: FloatArray, *clusters: IntArray, weights: FloatArray | None = None
 ) -> PairedDetails:
-    """Compute all statistics of two models.
+    """Compute all statistics of two models from their values per question; with fewer than two clusters, their number.
 
-    Args:
-        first: Values of the first model, one per question.
-        second: Values of the second model.
-        clusters: Cluster numbers of the questions, of one or two kinds.
-        weights: Weights that make the difference a mean over classes.
-
-    Returns:
-        With fewer than two clusters, only their number.
+    Clusters are numbers of one or two kinds. Weights make the difference a mean over classes.
     """
     counts = [len(np.unique(numbers)) for numbers in clusters]
     if min(counts) < 2:

@@ -27,13 +27,10 @@ class MaskPrompts:
         self.end = int(next((token for token in end_tokens if token is not None), 0))
 
     def mask_slot(self, prompt: str, length: int) -> tuple[Row, int]:
-        """Tokenize a prompt with ``length`` masks in its slot.
+        """Tokenize a prompt with ``length`` masks in its slot; return also the column of the first mask.
 
         A filler word is in the slot during tokenization, and masks then replace its tokens. The text around the slot
         thus has the tokens that it has around a word.
-
-        Returns:
-            The tokens, and the column of the first mask.
 
         Raises:
             UnusableError: The prompt is too long, or the slot shares a token with the text around it.

@@ -205,16 +205,9 @@ class TextWriter:
         end_tokens: frozenset[int],
         is_complete: Callable[[int, list[int]], bool],
     ) -> tuple[list[Continuation], torch.Tensor]:
-        """Continue rows greedily by at most ``length`` tokens.
+        """Continue rows greedily by at most ``length`` tokens; return also the logits of the first ones.
 
-        Args:
-            rows: The rows.
-            length: The maximum number of tokens.
-            end_tokens: The tokens that end a row; they are not part of it.
-            is_complete: Whether a row, by its index, is complete after these tokens.
-
-        Returns:
-            The continuations, and the logits of their first tokens.
+        A row ends before an end token, or where ``is_complete`` says so by its index and its new tokens.
         """
         continuations = [Continuation() for _ in rows]
         with torch.inference_mode():
@@ -283,18 +276,10 @@ class GenerationBatch:
 
 
 def cut_answer(text: str, mark: str, complete: bool) -> tuple[str, bool]:
-    """Cut the answer out of the beginning of a text.
+    """Return the answer at the beginning of a text, and whether it is certain to end there.
 
-    It ends at a line break, at the mark, or at the end of a sentence.
-
-    Args:
-        text: The text.
-        mark: A punctuation mark that ends the answer; may be empty.
-        complete: Whether the text is complete. In an incomplete text a period at the very end does not end the answer:
-            "1." may continue with "5".
-
-    Returns:
-        The answer, and whether it is certain to end there.
+    It ends at a line break, at the mark (a punctuation mark, or empty), or at the end of a sentence. In an incomplete
+    text a period at the very end does not end the answer: "1." may continue with "5".
     """
     text = text.lstrip()
     ends = [text.index(delimiter) for delimiter in ("\n", mark) if delimiter and delimiter in text]

@@ -41,10 +41,7 @@ def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int]], None]) -> int:
-    """Run all rows in batches; a batch that does not fit into memory is halved, and so are the later ones.
-
-    Returns:
-        The token budget that fits into memory.
+    """Run all rows in batches, which are halved when memory runs out; return the token budget that fits.
 
     Raises:
         MerkhetError: A single row does not fit.

@@ -74,11 +74,7 @@ class ResolvedModel:
 
 
 def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
-    """Find a model's files and hash them.
-
-    Args:
-        spec: The model as a study names it.
-        folder: The folder that relative paths start from.
+    """Find a model's files and hash them; paths are relative to ``folder``.
 
     Raises:
         InputError: There is no such model, or its settings are invalid.

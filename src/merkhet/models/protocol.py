@@ -133,9 +133,4 @@ class NeedsAllQuestions(Protocol):
     """A model that must see all questions of a run before the first is asked (the frequency baseline)."""
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Prepare for a run.
-
-        Args:
-            questions: All questions of the run.
-            frequencies: Rows of task, relation, answer and count, if the suite has them.
-        """
+        """Prepare for a run; frequencies are rows of task, relation, answer and count, if the suite has them."""

@@ -84,11 +84,7 @@ class UntrainedModel:
 
 
 def parse_untrained_model(text: str, find_folder: Callable[[str], Path]) -> UntrainedModel:
-    """Parse ``random:2x128`` (a shape) or ``random:NAME`` (another model's architecture).
-
-    Args:
-        text: The name with its prefix.
-        find_folder: Finds the folder of another model by its name.
+    """Parse ``random:2x128`` (a shape) or ``random:NAME`` (the architecture of another model, by its folder).
 
     Raises:
         InputError: The shape is invalid, or there is no such model.

@@ -104,14 +104,9 @@ def read_positions(
     columns: IntArray,
     store: Callable[[IntArray, torch.Tensor], None],
 ) -> None:
-    """Run distinct rows through a network in batches and read logits at chosen positions.
+    """Run distinct rows through a network in batches and read logits at positions, in ascending order of rows.
 
-    Args:
-        network: The network.
-        rows: The rows.
-        row_indices: The row of each position, ascending.
-        columns: The column of each position.
-        store: Called for each batch with the indices of its positions and the logits there.
+    ``store`` is called for each batch with the indices of its positions and the logits there.
     """
     firsts = np.searchsorted(row_indices, np.arange(len(rows) + 1))
     device = network.model.device

@@ -78,16 +78,9 @@ def ask_usable(
     refuse: Callable[[int, str], Iterable[Result]],
     find_problem: Callable[[Question], str | None] = find_slot_problem,
 ) -> tuple[list[Result], float]:
-    """Ask the questions that a probe can ask.
+    """Ask the questions that a probe can ask; return the results and the seconds per question.
 
-    Args:
-        questions: All questions.
-        ask: Asks questions.
-        refuse: Makes the results of a question that cannot be asked, from its index and the reason.
-        find_problem: Returns why a question cannot be asked, or None.
-
-    Returns:
-        The results, and the seconds per question.
+    ``refuse`` makes the results of a question that cannot be asked, from its index and the reason.
     """
     started = time.perf_counter()
     problems = {index: reason for index, question in enumerate(questions) if (reason := find_problem(question))}

@@ -42,17 +42,10 @@ def ask_by_chat(
     make_prompts: Callable[[Question], Sequence[Prompt] | str],
     parse_reply: Callable[[Prompt, ChatReply], dict[str, Any]],
 ) -> Iterator[Answer]:
-    """Ask questions of a chat model and parse its replies.
+    """Ask questions of a chat model by a probe with one method, and parse its replies.
 
-    Args:
-        model: The model.
-        probe: The name of the probe, and of its only method.
-        questions: The questions.
-        methods: The requested methods.
-        few_shot: The examples before each prompt.
-        max_tokens: The maximum number of tokens of a reply.
-        make_prompts: Makes the prompts of a question, or returns why it cannot be asked.
-        parse_reply: Makes the fields of an answer from a prompt and its reply.
+    ``make_prompts`` returns the prompts of a question, or why it cannot be asked. ``parse_reply`` returns the fields of
+    an answer.
     """
     select_methods(model, methods, (probe,))
     prompts: list[Prompt] = []
