@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -183,12 +184,7 @@ def facts_needed(
     def enough(facts: int) -> bool:
         return detectable_difference(deviation, facts, step=step, significance=significance, power=power) <= difference
 
-    low, high = 1, 2
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > _MAX_FACTS:
-            raise ValueError(f"more than {_MAX_FACTS:,} facts would be needed to find a difference of {difference}")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    facts = bisect_left(range(_MAX_FACTS + 1), True, lo=2, key=enough)
+    if facts > _MAX_FACTS:
+        raise ValueError(f"more than {_MAX_FACTS:,} facts would be needed to find a difference of {difference}")
+    return facts

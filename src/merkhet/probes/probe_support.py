@@ -98,10 +98,10 @@ def refuse_model(
     questions: Sequence[Question],
     methods: Sequence[str],
     reason: str,
-    find_problem: Callable[[Question], str | None] = find_slot_problem,
+    find_problem: Callable[[Question], str | None] | None = find_slot_problem,
 ) -> Iterator[Answer]:
-    """Answer every question with the reason why a model cannot be asked by a probe, or with the question's own."""
+    """Answer every question with the reason why it cannot be asked; a problem of the question itself comes first."""
     for question in questions:
+        unusable = (find_problem(question) if find_problem else None) or reason
         for method in methods:
-            unusable = find_problem(question) or reason
             yield Answer(question.question_id, model.name, probe, method, unusable=unusable)

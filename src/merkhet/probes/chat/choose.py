@@ -64,7 +64,7 @@ def choose(
     if not 2 <= most <= len(LETTERS):
         raise InputError(f"most must be an integer from 2 to {len(LETTERS)} (the number of letters), got {most}")
     if not isinstance(model, ChatModel):
-        yield from refuse_model(model, PROBE, questions, methods or (BY_TEXT,), "", lambda _: describe_refusal(model))
+        yield from refuse_model(model, PROBE, questions, methods or (BY_TEXT,), describe_refusal(model), None)
         return
     known = METHODS if model.has_letter_logprobs() else (BY_TEXT,)
     selected = select_methods(model, methods, known)
@@ -72,8 +72,9 @@ def choose(
     started = time.perf_counter()
     tasks: list[_ChoiceTask] = []
     for question in questions:
-        if _find_problem(question) is not None:
-            yield from refuse_model(model, PROBE, [question], selected, "", _find_problem)
+        problem = _find_problem(question)
+        if problem is not None:
+            yield from refuse_model(model, PROBE, [question], selected, problem)
             continue
         choices = sample_choices(question, most, seed)
         lists = [
