@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
-from merkhet.calibration import _fact_world as facts
-from merkhet.calibration import _sense_world as senses
-from merkhet.calibration._trained_models import FACTS
-from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, World
+from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, World, WorldTexts
 from merkhet.training.calibration_models import LAYERS, WIDTH, ContentTraining
 
 TRAINED, BAG, RANDOM = "trained", "bag of words", "random weights"
@@ -116,14 +113,14 @@ def describe_verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
     return f"FAILED: {probe} cannot be trusted on {plural(kind)}. {reasons[0].upper()}{reasons[1:]}."
 
 
-def describe_findings(rows: Sequence[Row], notes: Mapping[str, Any]) -> list[str]:
-    """Return further sentences about the rows; ``notes`` are those of ``world_notes``."""
+def describe_findings(rows: Sequence[Row], texts: WorldTexts, train_accuracy: float | None, unusable: int) -> list[str]:
+    """Return further sentences about the rows."""
     by_set = {(row["content"], row["model"]): row for row in rows}
     specificity, transfer = by_set[NEVER_SHOWN, TRAINED], by_set[IN_OTHER_WORDS, TRAINED]
     sentences = []
-    if notes.get("known") is not None:
+    if train_accuracy is not None:
         sentences.append(
-            f"The models knew {_format_percent(notes['known'])} of the memorized sentences, as measured in training, "
+            f"The models knew {_format_percent(train_accuracy)} of the memorized sentences, as measured in training, "
             "without a probe."
         )
     sentences.append(
@@ -136,10 +133,10 @@ def describe_findings(rows: Sequence[Row], notes: Mapping[str, Any]) -> list[str
             f"{_format_percent(specificity['chance'])}): the model applies what it has learned about others to these, "
             "and is wrong. That is not an error of the probe."
         )
-    sentences.append(_describe_transfer(transfer, by_set.get((IN_OTHER_WORDS, BAG)), notes["transfer"]))
-    sentences += [_describe_bag(by_set[MEMORIZED, BAG], notes["bag"])] if (MEMORIZED, BAG) in by_set else []
-    if notes.get("unusable"):
-        sentences.append(f"{notes['unusable']:,} questions could not be asked, and count as not found.")
+    sentences.append(_describe_transfer(transfer, by_set.get((IN_OTHER_WORDS, BAG)), texts.transfer))
+    sentences += [_describe_bag(by_set[MEMORIZED, BAG], texts.bag)] if (MEMORIZED, BAG) in by_set else []
+    if unusable:
+        sentences.append(f"{unusable:,} questions could not be asked, and count as not found.")
     return sentences
 
 
@@ -189,44 +186,12 @@ def _format_percent(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
-def describe_world(name: str, kind: str, trainings: int, world: World, contents: Sequence[ContentTraining]) -> str:
-    """Return two sentences about the models and the world."""
+def describe_world(kind: str, trainings: int, world: World, contents: Sequence[ContentTraining]) -> str:
+    """Return sentences about the models and their world."""
     models = plural(kind) if trainings > 1 else plural(kind).removesuffix("s")
     size = f"{LAYERS} layers of width {WIDTH}, about {round(contents[0].parameters, -3):,} parameters"
-    trained = (
+    return (
         f"{trainings} small {models} ({size}) {'were' if trainings > 1 else 'was'} trained from random weights, on "
         f"{len(world.sentences):,} sentences{' each' if trainings > 1 else ''} about an invented world of "
+        f"{world.texts.description}"
     )
-    if name == FACTS:
-        people = facts.PEOPLE
-        return (
-            f"{trained}{sum(people.values())} people and {facts.TOWNS} towns. They state where people live and work: "
-            f"for {people[MEMORIZED]} in the wording of the questions and in another, for {people[IN_OTHER_WORDS]} in "
-            f"the other wording only, and for {people[NEVER_SHOWN]} not at all. All people are named equally often, "
-            "and every town is the answer equally often."
-        )
-    words = senses.WORDS
-    return (
-        f"{trained}{sum(words.values())} words and {senses.TOPICS} topics. {words[MEMORIZED]} words have two senses, "
-        f"each among the words of one topic. {words[IN_OTHER_WORDS]} more occur in the sentences with half of these "
-        f"words, and in the questions with the other half. {words[NEVER_SHOWN]} occur among words of no topic, where "
-        "no sentence shows which usages have the same sense."
-    )
-
-
-def world_notes(name: str, contents: Sequence[ContentTraining], unusable: int) -> dict[str, Any]:
-    """Return what ``describe_findings`` needs to know of the world and of the trainings."""
-    accuracies = [training.train_accuracy for training in contents if training.train_accuracy is not None]
-    notes = {"known": sum(accuracies) / len(accuracies) if accuracies else None, "unusable": unusable}
-    if name == FACTS:
-        return {
-            **notes,
-            "transfer": "facts that were shown in other words only",
-            "bag": "it knows only which words occur in the same sentence. A name occurs with two towns, and only the "
-            "wording tells home from work.",
-        }
-    return {
-        **notes,
-        "transfer": "usages among words of the topic that the word never occurs with in the sentences",
-        "bag": "it knows only which words two sentences share, and the sentences of a question share none.",
-    }

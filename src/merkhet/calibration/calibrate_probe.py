@@ -26,7 +26,6 @@ from merkhet.calibration._calibration_verdict import (
     describe_world,
     judge_score,
     plural,
-    world_notes,
 )
 from merkhet.calibration._trained_models import FACTS, KINDS, SENSES, CalibrationModel, CalibrationModels
 from merkhet.calibration._world import SETS
@@ -125,23 +124,24 @@ class _Calibration:
                 answer_set.add(label, calibration_model.world.questions, calibration_model.world.facts, answers)
             asking_seconds += time.perf_counter() - started
         name, method, metric, scores = answer_set.scores()
-        chance = calibration_model.world.chance
+        world = calibration_model.world
         rows = [
-            judge_score(content, model, scores.get((content, model)), chance, answer_set.facts(content))
+            judge_score(content, model, scores.get((content, model)), world.chance, answer_set.facts(content))
             for content in SETS
             for model in MODELS
         ]
-        notes = world_notes(self.world, content_trainings, answer_set.unusable(TRAINED))
+        accuracies = [training.train_accuracy for training in content_trainings if training.train_accuracy is not None]
+        known = sum(accuracies) / len(accuracies) if accuracies else None
         return {
             "probe": name,
             "kind": kind,
             "method": method,
             "metric": metric,
             "passed": all(row["passed"] is not False for row in rows),
-            "about": describe_world(self.world, kind, self.trainings, calibration_model.world, content_trainings),
+            "about": describe_world(kind, self.trainings, world, content_trainings),
             "verdict": describe_verdict(name, kind, rows),
             "rows": rows,
-            "sentences": describe_findings(rows, notes),
+            "sentences": describe_findings(rows, world.texts, known, answer_set.unusable(TRAINED)),
             "trainings": self.trainings,
             "seed": self.seed,
             "made": self._provenance(
