@@ -175,25 +175,9 @@ class _Calibration:
             raise MerkhetError(
                 f"the probe {self.name} failed with {reason} ({Path(frame.filename).name}, line {frame.lineno})"
             ) from error
-        for answer in answers:
-            if not isinstance(answer, Answer):
-                raise MerkhetError(
-                    f"the probe {self.name} returned a {type(answer).__name__}; it must return records.Answer only"
-                )
-        asked, answered = {question.question_id for question in questions}, {answer.question_id for answer in answers}
-        if asked - answered:
-            raise MerkhetError(
-                f"the probe {self.name} gave no answer to {len(asked - answered)} of {len(asked)} questions; "
-                "return an answer with the reason as unusable for a question that cannot be asked"
-            )
-        by_first_method = {answer.question_id for answer in answers if answer.method == answers[0].method}
-        if asked - by_first_method:
-            raise MerkhetError(
-                f"the probe {self.name} answered {len(asked - by_first_method)} of {len(asked)} questions by another "
-                f"method than {answers[0].method}, its first; each question needs an answer by each method"
-            )
-        if answered - asked:
-            raise MerkhetError(f"the probe {self.name} answered {len(answered - asked)} questions that were not asked")
+        problem = _find_problem(questions, answers)
+        if problem is not None:
+            raise MerkhetError(f"the probe {self.name} {problem}")
         return answers
 
     def _provenance(self, seconds: float, kind: str | None) -> dict[str, Any]:
@@ -208,6 +192,26 @@ class _Calibration:
             "command": " ".join(["merkhet calibrate", self.name, *options]),
             "seconds": round(seconds, 1),
         }
+
+
+def _find_problem(questions: Sequence[Question], answers: Sequence[Answer]) -> str | None:
+    """Return what is wrong with the answers of a probe, if anything is."""
+    for answer in answers:
+        if not isinstance(answer, Answer):
+            return f"returned a {type(answer).__name__}; it must return records.Answer only"
+    asked, answered = {question.question_id for question in questions}, {answer.question_id for answer in answers}
+    if asked - answered:
+        return (
+            f"gave no answer to {len(asked - answered)} of {len(asked)} questions; return an answer with the reason as "
+            "unusable for a question that cannot be asked"
+        )
+    by_another = asked - {answer.question_id for answer in answers if answer.method == answers[0].method}
+    if by_another:
+        return (
+            f"answered {len(by_another)} of {len(asked)} questions by another method than {answers[0].method}, its "
+            "first; each question needs an answer by each method"
+        )
+    return f"answered {len(answered - asked)} questions that were not asked" if answered - asked else None
 
 
 class _AnswerSet:

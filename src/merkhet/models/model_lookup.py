@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.files import file_digest, path_exists
 from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
@@ -232,18 +232,11 @@ def _download(spec: ModelSpec) -> Path:
             folder = Path(snapshot_download(spec.model, revision=spec.revision, allow_patterns=[*patterns, WEIGHTS[1]]))
         return folder
     except Exception as error:
-        reason = (
-            "the model hub is switched off (HF_HUB_OFFLINE)"
-            if _hub_is_offline()
-            else str(error).strip().splitlines()[0]
-        )
+        offline = os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on")
+        reason = "the model hub is switched off (HF_HUB_OFFLINE)" if offline else first_line(error)
         raise InputError(
             f"no model called {spec.model!r}: not an alias ({hint}), not a folder, and not on the hub: {reason}"
         ) from error
-
-
-def _hub_is_offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on")
 
 
 @contextmanager

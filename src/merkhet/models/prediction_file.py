@@ -116,10 +116,8 @@ def _add_row(row: list[str], where: str, predictions: dict[str, tuple[str, ...]]
     prediction_id = row[0].strip()
     try:
         texts = json.loads(row[1])
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f'{where}: ret must be a JSON list of texts such as ["Paris"], got {short_repr(row[1])}'
-        ) from error
+    except (ValueError, RecursionError):
+        texts = None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise InputError(f'{where}: ret must be a JSON list of texts such as ["Paris"], got {short_repr(row[1])}')
     if not prediction_id or prediction_id in predictions:

@@ -130,9 +130,17 @@ class EndpointModel:
     def _send_all(self, requests: Sequence[_PendingRequest]) -> Iterator[ChatReply]:
         timeout = self.settings.timeout
         client = HttpClient(self.settings.url, Limits(timeout, timeout, _MAX_BYTES), credentials=self._credentials())
-        stopped = threading.Event()
+        failed, stopped = threading.Event(), threading.Event()
+
+        def send(pending: _PendingRequest) -> dict[str, Any] | Failure | None:
+            try:
+                return None if failed.is_set() else self._send(pending, client, stopped)
+            except BaseException:
+                failed.set()  # No further request starts.
+                raise
+
         executor = ThreadPoolExecutor(min(self.settings.concurrency, len(requests)), "merkhet-chat")
-        pending_of = {executor.submit(self._send, pending, client, stopped): pending for pending in requests}
+        pending_of = {executor.submit(send, pending): pending for pending in requests}
         try:
             for future in as_completed(list(pending_of)):
                 try:
@@ -142,7 +150,8 @@ class EndpointModel:
                         f"{self.name}: {error}. {len(pending_of):,} requests are left, and all replies so far are "
                         "cached; start again to continue with a new budget."
                     ) from error
-                yield from self._replies(pending_of.pop(future), result)
+                if result is not None:
+                    yield from self._replies(pending_of.pop(future), result)
         finally:
             # Requests in flight are paid for: wait for their replies, which are cached.
             stopped.set()

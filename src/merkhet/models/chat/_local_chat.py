@@ -90,7 +90,7 @@ class LocalChat:
         system = [("system", self.settings.system)] if self.settings.system else []
         conversation: list[Message] = [*system, *messages]
         if not self.has_template:
-            return self.writer.prompts.tokenize_text(_plain_text(conversation))
+            return self.writer.prompts.tokenize(_plain_text(conversation))
         text = self._apply_template(conversation)
         return tuple(self.backend.encode(text, add_special_tokens=False).ids)
 
