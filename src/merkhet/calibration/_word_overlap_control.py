@@ -26,7 +26,7 @@ class BagOfWords(Baseline):
     word can be written, it is drawn from the best ones.
     """
 
-    methods = ("co-occurrence",)
+    methods: tuple[str, ...] = ("co-occurrence",)
     writing_methods = methods
 
     def __init__(self, sentences: Sequence[str], name: str = "bag of words") -> None:

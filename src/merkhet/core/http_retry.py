@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +55,9 @@ def retry(
     Raises:
         RetriesExhaustedError: The last attempt failed, or the server asks to wait longer than ``policy.max_wait``.
     """
-    for attempt in itertools.count(1):
+    attempt = 0
+    while True:
+        attempt += 1
         try:
             return send()
         except RetryableError as failure:

@@ -57,7 +57,7 @@ class _WritingBaseline(Baseline):
 class RandomBaseline(_WritingBaseline):
     """Guesses: each candidate's score is a hash of the seed, the question and the candidate."""
 
-    methods = ("uniform",)
+    methods: tuple[str, ...] = ("uniform",)
     writing_methods = comparing_methods = methods
 
     def __init__(self, name: str = "random", seed: int = 0) -> None:
@@ -87,7 +87,7 @@ class FrequencyBaseline(_WritingBaseline):
     reading of the question. Equal counts are ties.
     """
 
-    methods = ("count",)
+    methods: tuple[str, ...] = ("count",)
     writing_methods = methods
 
     def __init__(self, name: str = "frequency") -> None:
@@ -116,7 +116,7 @@ class TrainFrequencyBaseline(Baseline):
     in twenty random orders, the same for all questions with the same list of candidates. Each order is a repeat.
     """
 
-    methods = ("shuffles",)
+    methods: tuple[str, ...] = ("shuffles",)
     shuffles = 20
 
     def __init__(self, name: str = "train-frequency", seed: int = 0) -> None:
