@@ -66,7 +66,6 @@ def meets_requirement(requirement: str, value: float, low: float, high: float, c
 
 
 def _is_above_chance(value: float, low: float, chance: float) -> bool:
-    """Return whether a score is significantly above chance."""
     return value - _Z_ABOVE_CHANCE * (value - low) / _Z_95 > chance + 1e-9
 
 
@@ -172,7 +171,6 @@ def _describe_failure(row: Row) -> str:
 
 
 def plural(kind: str) -> str:
-    """Return the plural name of a kind of models."""
     return {"encoder": "encoders"}.get(kind, f"{kind} models")
 
 

@@ -39,7 +39,6 @@ class BagOfWords(Baseline):
         self.words = sorted(word for word in self.counts if word.isalnum())
 
     def describe(self) -> dict[str, str | int | float]:
-        """Return the size of the vocabulary."""
         return {"words": len(self.words)}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:

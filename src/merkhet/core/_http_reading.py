@@ -43,7 +43,6 @@ class TimedSocket:
         self._unsent.append(data)
 
     def flush(self) -> None:
-        """Send what was collected."""
         self.limit_wait()
         self._socket.sendall(b"".join(self._unsent))
         self._unsent.clear()

@@ -213,8 +213,6 @@ class HttpClient:
 
 
 class _Connection:
-    """An open connection."""
-
     def __init__(self, connection: http.client.HTTPConnection, proxy: Proxy | None, timeout: float) -> None:
         self._http, self._proxy = connection, proxy
         self.timed_socket = TimedSocket(connection.sock, timeout)

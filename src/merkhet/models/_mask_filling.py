@@ -40,7 +40,7 @@ class SlotFiller:
     def __init__(self, network: Network) -> None:
         self.network, self.tokenizer = network, network.tokenizer
         self.candidate_tokenizer = network.candidate_tokenizer
-        self.special = sorted(network.special)
+        self.mask, self.special = int(network.tokenizer.mask_token_id), sorted(network.special)
         self._texts: dict[int, str] = {}
 
     def fill(self, questions: Sequence[Question], count: int) -> list[FilledSlot]:
@@ -120,7 +120,7 @@ class SlotFiller:
             low, high = encoding.offsets[column]
             # The token holds the answer alone, or with a space before it.
             if high <= first + len(text) and not sentence[low:first].strip():
-                row = (*ids[:column], int(self.tokenizer.mask_token_id), *ids[column + 1 :])
+                row = (*ids[:column], self.mask, *ids[column + 1 :])
                 known = slots[index]
                 slot = _MaskedSlot(row, column) if isinstance(known, str) else known
                 if slot.row == row:

@@ -134,7 +134,6 @@ class TextPrompts:
 
 
 def _is_punctuation(text: str) -> bool:
-    """Whether a text is nothing but punctuation and whitespace."""
     return all(character.isspace() or unicodedata.category(character).startswith("P") for character in text)
 
 

@@ -108,8 +108,6 @@ class _SortedCandidates:
 
 @dataclass
 class _ScoreRow:
-    """One row of scores."""
-
     scores: FloatArray
     candidates: _SortedCandidates
     rankings: dict[tuple[int, ...], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))

@@ -107,7 +107,6 @@ class LocalChat:
             raise UnusableError(f"its chat template fails: {error}") from error
 
     def _find_end_tokens(self) -> frozenset[int]:
-        """Find the tokens that end a reply."""
         special = {token: str(self.tokenizer.decode([token])) for token in self.writer.decoder.special}
         tokens = {token for token, text in special.items() if _END_TOKEN.search(text)}
         for source in (self.tokenizer, getattr(self.writer.model, "generation_config", None)):
