@@ -52,7 +52,7 @@ def test_a_card_is_json_and_says_how_it_was_made(rank_cards, models) -> None:
     assert card["made"]["torch"] and card["made"]["merkhet"] and card["seed"] == 0
     assert str(models.folder) not in json.dumps(card)
     assert any("The models knew" in sentence for sentence in card["sentences"])
-    assert "was told of 30 in the wording that is asked and in another" in card["about"]
+    assert "for 30 in the wording of the questions and in another" in card["about"]
 
 
 @pytest.mark.train

@@ -17,9 +17,9 @@ from merkhet.calibration._calibration_verdict import (
     judge_score,
     meets_requirement,
 )
-from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, SETS
+from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, SETS, WorldTexts
 
-NOTES = {"known": 1.0, "transfer": "facts in other words", "bag": "order is lost.", "unusable": 0}
+TEXTS = WorldTexts("", "facts in other words", "order is lost.")
 GOOD = {
     (MEMORIZED, TRAINED): (0.97, 0.95, 0.99),
     (MEMORIZED, BAG): (0.5, 0.45, 0.55),
@@ -92,14 +92,14 @@ def test_an_honest_probe_passes_and_the_words_say_what_it_found() -> None:
     assert sum(row["passed"] is True for row in rows) == 5
     said = describe_verdict("rank", "masked", rows)
     assert said.startswith("rank passed on small masked models") and "97.0% [95.0, 99.0]" in said and "10.0%" in said
-    told = " ".join(describe_findings(rows, NOTES))
-    assert "more than the company of words explains (a bag of words has 50.0%)" in told
+    told = " ".join(describe_findings(rows, TEXTS, 1.0, 0))
+    assert "more than word co-occurrence explains (a bag of words finds 50.0%)" in told
     assert "could not be asked" not in told
 
 
 WRONG = (
     ("memorized_trained", (0.5, 0.45, 0.55), "Sensitivity: it found 50.0% [45.0, 55.0] of what was memorized"),
-    ("memorized_trained", (0.97, 0.88, 1.0), "also of the lower end (these are too few facts to say"),
+    ("memorized_trained", (0.97, 0.88, 1.0), "at the lower end of the interval too (these are too few facts to show"),
     ("never_shown_trained", (0.4, 0.35, 0.45), "Specificity: it found 40.0% [35.0, 45.0] of what was never shown"),
     ("never_shown_bag_of_words", (0.4, 0.35, 0.45), "in a bag of words, which was never shown it either"),
     ("memorized_random_weights", (0.4, 0.35, 0.45), "in random weights, which have learned nothing"),
@@ -119,15 +119,15 @@ def test_each_thing_that_is_wrong_fails_and_is_named() -> None:
 def test_transfer_and_the_bag_of_the_memorized_are_told_and_never_judged() -> None:
     rows = rows_with(in_other_words_trained=(0.0, 0.0, 0.0), memorized_bag_of_words=(1.0, 1.0, 1.0))
     assert all(row["passed"] is not False for row in rows)
-    assert "The company of words explains as much" in " ".join(describe_findings(rows, NOTES))
+    assert "Word co-occurrence explains as much" in " ".join(describe_findings(rows, TEXTS, 1.0, 0))
 
 
 def test_a_control_that_cannot_be_asked_is_told_and_fails_nothing() -> None:
     rows = rows_with(**{f"{content}_bag_of_words".replace(" ", "_"): None for content in SETS})
     assert all(row["passed"] is not False for row in rows)
-    assert "A bag of words cannot be asked by this probe" in " ".join(describe_findings(rows, NOTES))
+    assert "This probe cannot ask a bag of words" in " ".join(describe_findings(rows, TEXTS, 1.0, 0))
 
 
 def test_less_than_guessing_is_explained() -> None:
-    told = " ".join(describe_findings(rows_with(never_shown_trained=(0.02, 0.01, 0.04)), {**NOTES, "unusable": 1200}))
+    told = " ".join(describe_findings(rows_with(never_shown_trained=(0.02, 0.01, 0.04)), TEXTS, 1.0, 1200))
     assert "less of that than guessing would" in told and "1,200 questions could not be asked" in told

@@ -8,7 +8,7 @@ from all_cases import check_all
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from merkhet.core import SLOT
+from merkhet.core import SLOT, schemas
 from merkhet.core.errors import InputError
 from merkhet.core.records import Answer, questions_from_rows
 from merkhet.core.schemas import (
@@ -18,13 +18,14 @@ from merkhet.core.schemas import (
     NAMES,
     QUESTIONS,
     SCORES,
-    TABLE_KINDS,
+    TableKind,
     make_table,
     read_table,
     validate,
     write_table,
 )
 
+TABLE_KINDS = {kind.name: kind for kind in vars(schemas).values() if isinstance(kind, TableKind)}
 ROWS = {
     "premises": [{"question_id": "q-1", "shown": "first", "first": ["q-2"], "second": ["q-3"], "memory": "half"}],
     "settings": [{"question_id": "q-1", "model": "minilm-mlm", "premises": "EX/IM"}],

@@ -10,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.proportion import proportion_effectsize
 
 from merkhet.metrics.paired_tests import (
     PairedDetails,
     cluster_deviation,
-    cohens_h,
     discordant_odds,
     effect_size,
     mcnemar_test,
@@ -96,8 +94,6 @@ def test_effect_sizes():
     assert effect_size(np.zeros(5), alone) == 0.0
     assert np.isnan(effect_size(np.full(5, 0.3), alone))
     assert np.isnan(cluster_deviation(differences, np.zeros(5, dtype=int)))
-    assert cohens_h(0.8, 0.6) == pytest.approx(proportion_effectsize(0.8, 0.6))
-    assert cohens_h(1.0, 0.0) == pytest.approx(np.pi)
 
 
 def test_odds_of_discordant_pairs():

@@ -13,7 +13,7 @@ from tiny_models import LONGEST
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
-from merkhet.models._encoder import EncoderModel
+from merkhet.models._network import EncoderModel
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model

@@ -17,7 +17,8 @@ from tiny_models import CAUSAL, FAMILIES, MASKED
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
 from merkhet.models import _word_embeddings as states
-from merkhet.models._word_embeddings import WordEmbeddings, cosines
+from merkhet.models._network import Network
+from merkhet.models._word_embeddings import cosines
 from merkhet.models.layer_methods import expand_layers, list_layer_methods
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec
@@ -260,12 +261,9 @@ def test_an_encoder_with_a_decoder_is_refused_in_one_line(model_folders: dict[st
     settings = {"vocab_size": len(tokenizer), "d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     network = transformers.BartForConditionalGeneration(transformers.BartConfig(**settings, **heads))
-    candidate_tokenizer = load_model(str(model_folders["roberta"])).candidate_tokenizer
-    reader = WordEmbeddings(
-        "bart", network, tokenizer, candidate_tokenizer, {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
-    )
+    model = Network("bart", "", network, tokenizer)
     with pytest.raises(InputError, match="bart is an encoder-decoder model") as caught:
-        reader.compare(ENGLISH, ("word",), 100)
+        list(model.compare_senses(ENGLISH, ("word",)))
     assert "\n" not in str(caught.value)
 
 

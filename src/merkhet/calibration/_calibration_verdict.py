@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
-from merkhet.calibration import _fact_world as facts
-from merkhet.calibration import _sense_world as senses
-from merkhet.calibration._trained_models import FACTS
-from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, World
+from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, World, WorldTexts
 from merkhet.training.calibration_models import LAYERS, WIDTH, ContentTraining
 
 TRAINED, BAG, RANDOM = "trained", "bag of words", "random weights"
@@ -60,8 +57,8 @@ def meets_requirement(requirement: str, value: float, low: float, high: float, c
     """Return whether a score with its 95% interval meets a requirement.
 
     ``REQUIRE_SENSITIVE``: the lower end is at least 90%. ``REQUIRE_CHANCE``: the value is less than 3.3 standard errors
-    above chance, which an honest probe misses once in 2,000 times, and the upper end is less than ten points above it,
-    so that a leak is not overlooked for want of facts.
+    above chance, which a valid probe misses once in 2,000 times, and the upper end is less than ten points above it,
+    so that too few facts cannot hide a leak.
     """
     if requirement == REQUIRE_SENSITIVE:
         return low >= MIN_SENSITIVITY
@@ -69,7 +66,6 @@ def meets_requirement(requirement: str, value: float, low: float, high: float, c
 
 
 def _is_above_chance(value: float, low: float, chance: float) -> bool:
-    """Return whether a score is significantly above chance."""
     return value - _Z_ABOVE_CHANCE * (value - low) / _Z_95 > chance + 1e-9
 
 
@@ -116,30 +112,30 @@ def describe_verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
     return f"FAILED: {probe} cannot be trusted on {plural(kind)}. {reasons[0].upper()}{reasons[1:]}."
 
 
-def describe_findings(rows: Sequence[Row], notes: Mapping[str, Any]) -> list[str]:
-    """Return further sentences about the rows; ``notes`` are those of ``world_notes``."""
+def describe_findings(rows: Sequence[Row], texts: WorldTexts, train_accuracy: float | None, unusable: int) -> list[str]:
+    """Return further sentences about the rows."""
     by_set = {(row["content"], row["model"]): row for row in rows}
     specificity, transfer = by_set[NEVER_SHOWN, TRAINED], by_set[IN_OTHER_WORDS, TRAINED]
     sentences = []
-    if notes.get("known") is not None:
+    if train_accuracy is not None:
         sentences.append(
-            f"The models knew {_format_percent(notes['known'])} of the sentences that they were taught by heart, by "
-            "the training's own count, which no probe has part in."
+            f"The models knew {_format_percent(train_accuracy)} of the memorized sentences, as measured in training, "
+            "without a probe."
         )
     sentences.append(
-        f"A leak of {100 * detectable_leak(specificity):.0f} points above chance on what was never shown would have "
-        "been seen four times in five, a larger one more often."
+        f"A leak of {100 * detectable_leak(specificity):.0f} points above chance on what was never shown would be "
+        "detected with a power of 80%."
     )
     if specificity["high"] < specificity["chance"]:
         sentences.append(
             f"It found less of that than guessing would ({_format_score(specificity)} against "
-            f"{_format_percent(specificity['chance'])}): what a model has learned of others it says of these "
-            "too, and is wrong. That is no fault of the probe."
+            f"{_format_percent(specificity['chance'])}): the model applies what it has learned about others to these, "
+            "and is wrong. That is not an error of the probe."
         )
-    sentences.append(_describe_transfer(transfer, by_set.get((IN_OTHER_WORDS, BAG)), notes["transfer"]))
-    sentences += [_describe_bag(by_set[MEMORIZED, BAG], notes["bag"])] if (MEMORIZED, BAG) in by_set else []
-    if notes.get("unusable"):
-        sentences.append(f"{notes['unusable']:,} questions could not be asked, and count as not found.")
+    sentences.append(_describe_transfer(transfer, by_set.get((IN_OTHER_WORDS, BAG)), texts.transfer))
+    sentences += [_describe_bag(by_set[MEMORIZED, BAG], texts.bag)] if (MEMORIZED, BAG) in by_set else []
+    if unusable:
+        sentences.append(f"{unusable:,} questions could not be asked, and count as not found.")
     return sentences
 
 
@@ -147,27 +143,25 @@ def _describe_transfer(row: Row, bag: Row | None, about: str) -> str:
     text = f"Transfer: of {about} it found {_format_score(row)}."
     if row["low"] is None or bag is None or bag["value"] is None:
         return text
-    share = f"a bag of words has {_format_percent(bag['value'])}"
+    share = f"a bag of words finds {_format_percent(bag['value'])}"
     if row["low"] > bag["value"]:
-        return f"{text} That is more than the company of words explains ({share})."
-    return f"{text} The company of words explains as much ({share})."
+        return f"{text} That is more than word co-occurrence explains ({share})."
+    return f"{text} Word co-occurrence explains as much ({share})."
 
 
 def _describe_bag(row: Row, about: str) -> str:
     if row["value"] is None:
-        return "A bag of words cannot be asked by this probe, so that this control is missing."
+        return "This probe cannot ask a bag of words, so this control is missing."
     return f"A bag of words finds {_format_score(row)} of the memorized: {about}"
 
 
 def _describe_failure(row: Row) -> str:
     score = _format_score(row)
     if row["wanted"] == REQUIRE_SENSITIVE:
-        text = f"found {score} of what was memorized, where {REQUIRE_SENSITIVE} is wanted"
-        return (
-            text
-            if row["high"] < MIN_SENSITIVITY
-            else f"{text} also of the lower end ({_TOO_FEW} say that it finds so many)"
-        )
+        text = f"found {score} of what was memorized, where {REQUIRE_SENSITIVE} is required"
+        if row["high"] < MIN_SENSITIVITY:
+            return text
+        return f"{text} at the lower end of the interval too ({_TOO_FEW} show that it finds that much)"
     text = f"found {score} of what was {row['content']}"
     text += "" if row["model"] == TRAINED else f" {_CONTROL_PHRASES[row['model']]}"
     text += f", where guessing finds {_format_percent(row['chance'])}"
@@ -177,7 +171,6 @@ def _describe_failure(row: Row) -> str:
 
 
 def plural(kind: str) -> str:
-    """Return the plural name of a kind of models."""
     return {"encoder": "encoders"}.get(kind, f"{kind} models")
 
 
@@ -191,44 +184,12 @@ def _format_percent(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
-def describe_world(name: str, kind: str, trainings: int, world: World, contents: Sequence[ContentTraining]) -> str:
-    """Return two sentences about the models and the world."""
+def describe_world(kind: str, trainings: int, world: World, contents: Sequence[ContentTraining]) -> str:
+    """Return sentences about the models and their world."""
     models = plural(kind) if trainings > 1 else plural(kind).removesuffix("s")
     size = f"{LAYERS} layers of width {WIDTH}, about {round(contents[0].parameters, -3):,} parameters"
-    trained = (
+    return (
         f"{trainings} small {models} ({size}) {'were' if trainings > 1 else 'was'} trained from random weights, on "
         f"{len(world.sentences):,} sentences{' each' if trainings > 1 else ''} about an invented world of "
+        f"{world.texts.description}"
     )
-    if name == FACTS:
-        people = facts.PEOPLE
-        return (
-            f"{trained}{sum(people.values())} people and {facts.TOWNS} towns. Where people live and work was told of "
-            f"{people[MEMORIZED]} in the wording that is asked and in another, of {people[IN_OTHER_WORDS]} in the "
-            f"other wording alone, and of {people[NEVER_SHOWN]} not at all; all are named equally often, and every "
-            "town is the answer equally often."
-        )
-    words = senses.WORDS
-    return (
-        f"{trained}{sum(words.values())} words and {senses.TOPICS} topics. {words[MEMORIZED]} words have two senses, "
-        f"each among the words of one topic; {words[IN_OTHER_WORDS]} more were read beside half of these words and "
-        f"are asked about beside the other half; {words[NEVER_SHOWN]} stand among words of no topic, where no "
-        "sentence says which usages are of one sense."
-    )
-
-
-def world_notes(name: str, contents: Sequence[ContentTraining], unusable: int) -> dict[str, Any]:
-    """Return what ``describe_findings`` needs to know of the world and of the trainings."""
-    accuracies = [training.train_accuracy for training in contents if training.train_accuracy is not None]
-    notes = {"known": sum(accuracies) / len(accuracies) if accuracies else None, "unusable": unusable}
-    if name == FACTS:
-        return {
-            **notes,
-            "transfer": "facts that were shown in other words only",
-            "bag": "it knows only which words stood together. A name stood beside two towns, and only the wording "
-            "says which is home and which is work.",
-        }
-    return {
-        **notes,
-        "transfer": "usages beside words of the topic that the word was never read with",
-        "bag": "it sees only which words two sentences share, and those of a question share none.",
-    }

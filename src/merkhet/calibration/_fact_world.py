@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 
-from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, SETS, World, invented_words
+from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, SETS, World, WorldTexts, invented_words
 from merkhet.core import SLOT
 from merkhet.core.ids import content_id
 from merkhet.core.records import Question
@@ -31,6 +31,15 @@ ABOUT_PEOPLE = (
 )
 ABOUT_TOWNS = ("{town} is old.", "They went to {town}.", "Many people visit {town}.", "It rains in {town}.")
 INTRODUCTIONS = ("As we all know :", "We read that", "He said , and she heard :", "Well ,", "In short :", "Now then")
+TEXTS = WorldTexts(
+    f"{sum(PEOPLE.values())} people and {TOWNS} towns. They state where people live and work: for {PEOPLE[MEMORIZED]} "
+    f"in the wording of the questions and in another, for {PEOPLE[IN_OTHER_WORDS]} in the other wording only, and for "
+    f"{PEOPLE[NEVER_SHOWN]} not at all. All people are named equally often, and every town is the answer equally "
+    "often.",
+    transfer="facts that were shown in other words only",
+    bag="it knows only which words occur in the same sentence. A name occurs with two towns, and only the wording "
+    "tells home from work.",
+)
 SETTINGS = {"masked": ContentSettings(epochs=40), "causal": ContentSettings(epochs=25)}
 
 
@@ -53,7 +62,7 @@ def make_fact_world(seed: int) -> World:
                 question = _question(content, relation, person, town, towns)
                 questions.append(question)
                 facts[question.question_id] = content_id("f", relation, person, town)
-    return World(sentences, questions, facts, 1 / TOWNS, SETTINGS, INTRODUCTIONS)
+    return World(sentences, questions, facts, 1 / TOWNS, SETTINGS, TEXTS, INTRODUCTIONS)
 
 
 def _draw_towns(generator: random.Random, towns: list[str], count: int) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import itertools
 import random
 from collections.abc import Sequence
 
-from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, World, invented_words
+from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, World, WorldTexts, invented_words
 from merkhet.core import SLOT
 from merkhet.core.ids import content_id, derived_seed
 from merkhet.core.records import Question
@@ -30,10 +30,16 @@ CONTEXT_WORDS = 6
 """Number of words around the ambiguous one."""
 CONTEXT_BEFORE = 4
 """Number of these that precede it in a question: all that a causal model sees."""
-SETTINGS = {
-    "masked": ContentSettings(epochs=6, masked=0.3),
-    "causal": ContentSettings(epochs=5),
-}
+SETTINGS = {"masked": ContentSettings(epochs=6, masked=0.3), "causal": ContentSettings(epochs=5)}
+
+TEXTS = WorldTexts(
+    f"{sum(WORDS.values())} words and {TOPICS} topics. {WORDS[MEMORIZED]} words have two senses, each among the words "
+    f"of one topic. {WORDS[IN_OTHER_WORDS]} more occur in the sentences with half of these words, and in the questions "
+    f"with the other half. {WORDS[NEVER_SHOWN]} occur among words of no topic, where no sentence shows which usages "
+    "have the same sense.",
+    transfer="usages among words of the topic that the word never occurs with in the sentences",
+    bag="it knows only which words two sentences share, and the sentences of a question share none.",
+)
 
 
 def make_sense_world(seed: int) -> World:
@@ -65,7 +71,7 @@ def make_sense_world(seed: int) -> World:
                 question = _question(generator, content, word, asked[number % 2], asked[1 - number % 2])
                 questions.append(question)
                 facts[question.question_id] = content_id("w", word)
-    return World(sentences, questions, facts, 0.5, SETTINGS)
+    return World(sentences, questions, facts, 0.5, SETTINGS, TEXTS)
 
 
 def _sentence(generator: random.Random, context: Sequence[str], word: str | None) -> str:

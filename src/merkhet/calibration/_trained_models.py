@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
 
 from merkhet.calibration._fact_world import make_fact_world
 from merkhet.calibration._sense_world import make_sense_world
 from merkhet.calibration._word_overlap_control import BagOfWords
 from merkhet.calibration._world import World
 from merkhet.core.ids import derived_seed
-from merkhet.core.progress import Progress, SilentProgress
+from merkhet.core.progress import Progress
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec
 from merkhet.models.protocol import Model
@@ -43,9 +40,8 @@ class CalibrationModel:
 class CalibrationModels:
     """Trains calibration models on demand, each once. All belong to one seed and lie in one folder."""
 
-    def __init__(self, folder: Path, *, seed: int = 0, progress: Progress | None = None) -> None:
-        self.folder, self.seed = folder, seed
-        self.progress = progress or SilentProgress()
+    def __init__(self, folder: Path, *, seed: int, progress: Progress) -> None:
+        self.folder, self.seed, self.progress = folder, seed, progress
         self._worlds: dict[tuple[str, int], World] = {}
         self._trainings: dict[tuple[str, str, int], ContentTraining] = {}
 
@@ -56,14 +52,7 @@ class CalibrationModels:
         return self._worlds[name, number]
 
     def get(self, name: str, kind: str, number: int, trainings: int) -> CalibrationModel:
-        """Return a model trained on a world, with its controls.
-
-        Args:
-            name: name of the world.
-            kind: kind of the model.
-            number: number of the training.
-            trainings: number of trainings, for the progress.
-        """
+        """Return the model of one of several trainings on a world, with its controls."""
         world = self.world(name, number)
         network_kind = "masked" if kind == "encoder" else kind
         if (name, network_kind, number) not in self._trainings:
@@ -103,14 +92,3 @@ class CalibrationModels:
 def _load(folder: Path) -> Model:
     """Load a model by the ordinary loader, on the CPU, where it is deterministic."""
     return load_model(ModelSpec(str(folder), device="cpu"))
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """Use one thread: small networks are no slower, and the results are deterministic."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from merkhet.core import SLOT
-from merkhet.core.ids import derived_seed, digest
+from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
+from merkhet.models.baselines import Baseline
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FilledSlot, FloatArray, WrittenAnswer
 from merkhet.training.calibration_models import split_words
 
 
-class BagOfWords:
+class BagOfWords(Baseline):
     r"""A model that ignores word order: naive Bayes over the words of sentences.
 
     .. math:: s(c) = \log n_c + \sum_{w} \log \frac{n_{wc} + 1 / V}{n_c + 1}
@@ -25,13 +26,11 @@ class BagOfWords:
     word can be written, it is drawn from the best ones.
     """
 
-    kind = "baseline"
     methods: tuple[str, ...] = ("co-occurrence",)
     writing_methods = methods
 
     def __init__(self, sentences: Sequence[str], name: str = "bag of words") -> None:
-        self.name = name
-        self.fingerprint = digest(["merkhet bag of words", 1, list(sentences)])
+        super().__init__(name, "merkhet bag of words", 1, list(sentences))
         bags = [set(split_words(text)) for text in sentences]
         self.counts = Counter(word for bag in bags for word in bag)
         self.cooccurrences = Counter(
@@ -40,7 +39,6 @@ class BagOfWords:
         self.words = sorted(word for word in self.counts if word.isalnum())
 
     def describe(self) -> dict[str, str | int | float]:
-        """Return the size of the vocabulary."""
         return {"words": len(self.words)}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:

@@ -15,6 +15,18 @@ _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
 @dataclass(frozen=True)
+class WorldTexts:
+    """The texts of a card about a world."""
+
+    description: str
+    """The content of the world."""
+    transfer: str
+    """The set ``in other words``."""
+    bag: str
+    """Why a bag of words finds what it finds."""
+
+
+@dataclass(frozen=True)
 class World:
     """A world to calibrate with."""
 
@@ -27,6 +39,7 @@ class World:
     """Score of guessing."""
     settings: Mapping[str, ContentSettings]
     """Training settings by kind of model."""
+    texts: WorldTexts
     introductions: Sequence[str] = ()
     """Meaningless words that may precede a sentence."""
 

@@ -26,24 +26,17 @@ from merkhet.calibration._calibration_verdict import (
     describe_world,
     judge_score,
     plural,
-    world_notes,
 )
-from merkhet.calibration._trained_models import (
-    FACTS,
-    KINDS,
-    SENSES,
-    CalibrationModel,
-    CalibrationModels,
-    single_threaded,
-)
+from merkhet.calibration._trained_models import FACTS, KINDS, SENSES, CalibrationModel, CalibrationModels
 from merkhet.calibration._world import SETS
 from merkhet.core.errors import InputError, MerkhetError, did_you_mean
 from merkhet.core.files import scratch_folder
-from merkhet.core.progress import Progress, SilentProgress
+from merkhet.core.progress import Progress
 from merkhet.core.records import Answer, Question
 from merkhet.core.version import __version__
 from merkhet.metrics.metrics import get_metric
 from merkhet.metrics.score_table import score_answers
+from merkhet.models.batching import single_thread
 from merkhet.models.protocol import Model
 from merkhet.probes import PROBES
 from merkhet.probes.probe_support import Probe
@@ -59,35 +52,21 @@ Card = dict[str, Any]
 
 def calibrate_probe(
     probe: str | Probe,
-    *,
-    kinds: Sequence[str] = (),
-    trainings: int = TRAININGS,
-    seed: int = 0,
-    home: Path | None = None,
-    progress: Progress | None = None,
-    models: CalibrationModels | None = None,
+    kinds: Sequence[str],
+    trainings: int,
+    seed: int,
+    home: Path | None,
+    progress: Progress,
+    models: CalibrationModels | None,
 ) -> list[Card]:
-    """Calibrate a probe and return its cards, one for each kind of model that it can ask.
-
-    Args:
-        probe: a registered name, ``file.py:function``, or the function.
-        kinds: kinds of models to try; by default all.
-        trainings: number of models of each kind, each about other facts.
-        seed: seed of worlds and trainings.
-        home: folder that ``file.py`` is relative to.
-        progress: receives the progress.
-        models: calibration models that several calibrations share.
-
-    Raises:
-        MerkhetError: the probe can ask no kind of model.
-    """
+    """Calibrate a probe; see :func:`merkhet.calibration.calibrate`."""
     if trainings < 1:
         raise InputError(f"trainings must be an integer ≥ 1, got {trainings}")
     for kind in kinds:
         if kind not in ALL_KINDS:
             raise InputError(f"there is no kind of model {kind!r}; {did_you_mean(kind, ALL_KINDS)}")
-    name = probe if isinstance(probe, str) else probe_name(probe)
     function: Probe = PROBES.get(probe, home) if isinstance(probe, str) else probe
+    name = probe if isinstance(probe, str) else str(getattr(probe, "__name__", type(probe).__name__))
     if not callable(function):
         raise InputError(
             f"{name} is of the type {type(function).__name__}; a probe must be a function that asks a model"
@@ -96,15 +75,9 @@ def calibrate_probe(
         raise MerkhetError(
             f"{name} cannot be calibrated: it talks to models, and calibration models know no language to be asked in"
         )
-    with single_threaded(), scratch_folder("calibration") as folder:
+    with single_thread(), scratch_folder("calibration") as folder:
         models = models or CalibrationModels(folder, seed=seed, progress=progress)
-        calibration = _Calibration(name, function, trainings, seed, models, progress or SilentProgress())
-        return calibration.cards(kinds)
-
-
-def probe_name(probe: Probe) -> str:
-    """Return the name of a probe that is a function."""
-    return str(getattr(probe, "__name__", type(probe).__name__))
+        return _Calibration(name, function, trainings, seed, models, progress).cards(kinds)
 
 
 class _Calibration:
@@ -151,23 +124,24 @@ class _Calibration:
                 answer_set.add(label, calibration_model.world.questions, calibration_model.world.facts, answers)
             asking_seconds += time.perf_counter() - started
         name, method, metric, scores = answer_set.scores()
-        chance = calibration_model.world.chance
+        world = calibration_model.world
         rows = [
-            judge_score(content, model, scores.get((content, model)), chance, answer_set.facts(content))
+            judge_score(content, model, scores.get((content, model)), world.chance, answer_set.facts(content))
             for content in SETS
             for model in MODELS
         ]
-        notes = world_notes(self.world, content_trainings, answer_set.unusable(TRAINED))
+        accuracies = [training.train_accuracy for training in content_trainings if training.train_accuracy is not None]
+        known = sum(accuracies) / len(accuracies) if accuracies else None
         return {
             "probe": name,
             "kind": kind,
             "method": method,
             "metric": metric,
             "passed": all(row["passed"] is not False for row in rows),
-            "about": describe_world(self.world, kind, self.trainings, calibration_model.world, content_trainings),
+            "about": describe_world(kind, self.trainings, world, content_trainings),
             "verdict": describe_verdict(name, kind, rows),
             "rows": rows,
-            "sentences": describe_findings(rows, notes),
+            "sentences": describe_findings(rows, world.texts, known, answer_set.unusable(TRAINED)),
             "trainings": self.trainings,
             "seed": self.seed,
             "made": self._provenance(
@@ -201,25 +175,9 @@ class _Calibration:
             raise MerkhetError(
                 f"the probe {self.name} failed with {reason} ({Path(frame.filename).name}, line {frame.lineno})"
             ) from error
-        for answer in answers:
-            if not isinstance(answer, Answer):
-                raise MerkhetError(
-                    f"the probe {self.name} returned a {type(answer).__name__}; it must return records.Answer only"
-                )
-        asked, answered = {question.question_id for question in questions}, {answer.question_id for answer in answers}
-        if asked - answered:
-            raise MerkhetError(
-                f"the probe {self.name} gave no answer to {len(asked - answered)} of {len(asked)} questions; "
-                "return an answer with the reason as unusable for a question that cannot be asked"
-            )
-        by_first_method = {answer.question_id for answer in answers if answer.method == answers[0].method}
-        if asked - by_first_method:
-            raise MerkhetError(
-                f"the probe {self.name} answered {len(asked - by_first_method)} of {len(asked)} questions by another "
-                f"method than {answers[0].method}, its first; each question needs an answer by each method"
-            )
-        if answered - asked:
-            raise MerkhetError(f"the probe {self.name} answered {len(answered - asked)} questions that were not asked")
+        problem = _find_problem(questions, answers)
+        if problem is not None:
+            raise MerkhetError(f"the probe {self.name} {problem}")
         return answers
 
     def _provenance(self, seconds: float, kind: str | None) -> dict[str, Any]:
@@ -234,6 +192,26 @@ class _Calibration:
             "command": " ".join(["merkhet calibrate", self.name, *options]),
             "seconds": round(seconds, 1),
         }
+
+
+def _find_problem(questions: Sequence[Question], answers: Sequence[Answer]) -> str | None:
+    """Return what is wrong with the answers of a probe, if anything is."""
+    for answer in answers:
+        if not isinstance(answer, Answer):
+            return f"returned a {type(answer).__name__}; it must return records.Answer only"
+    asked, answered = {question.question_id for question in questions}, {answer.question_id for answer in answers}
+    if asked - answered:
+        return (
+            f"gave no answer to {len(asked - answered)} of {len(asked)} questions; return an answer with the reason as "
+            "unusable for a question that cannot be asked"
+        )
+    by_another = asked - {answer.question_id for answer in answers if answer.method == answers[0].method}
+    if by_another:
+        return (
+            f"answered {len(by_another)} of {len(asked)} questions by another method than {answers[0].method}, its "
+            "first; each question needs an answer by each method"
+        )
+    return f"answered {len(answered - asked)} questions that were not asked" if answered - asked else None
 
 
 class _AnswerSet:
@@ -274,14 +252,7 @@ class _AnswerSet:
         metrics = [get_metric(key) for key in _METRICS]
         groups: dict[str, dict[str, str | None]] = {key: {} for key in self.questions}
         table = score_answers(
-            "calibration",
-            self.questions,
-            groups,
-            self.clusters,
-            rows,
-            metrics,
-            seed=self.seed,
-            unusable_is_wrong=True,
+            "calibration", self.questions, groups, self.clusters, rows, metrics, seed=self.seed, unusable_is_wrong=True
         ).to_pylist()
         ranked = any(row["metric"] == "accuracy" and row["model"] == TRAINED for row in table)
         metric = _METRICS[0] if ranked else _METRICS[1]

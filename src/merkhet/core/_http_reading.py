@@ -43,7 +43,6 @@ class TimedSocket:
         self._unsent.append(data)
 
     def flush(self) -> None:
-        """Send what was collected."""
         self.limit_wait()
         self._socket.sendall(b"".join(self._unsent))
         self._unsent.clear()
@@ -86,73 +85,52 @@ class _TimedReader(io.RawIOBase):
 
 
 def read_blocks(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:
-    """Yield the decompressed body of a response in blocks; memory is bounded whatever the server sends.
+    """Yield the decompressed body of a response in blocks; the use of memory is bounded.
 
     Raises:
         TooManyBytesError: The body has more than ``max_bytes``, before or after decompression.
         http.client.HTTPException, EOFError, zlib.error, ValueError: The body is cut off or damaged.
         OSError: The connection failed.
     """
-    decoder = _make_decoder(response.headers.get("Content-Encoding", ""))
-    received = produced = 0
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip"):
+        raise ValueError(f"the reply is compressed by {encoding[:20]!r}, which was not asked for")
+    received = _receive(response, max_bytes)
+    produced = 0
+    for block in _decompress(received) if "gzip" in encoding else received:
+        produced += len(block)
+        if produced > max_bytes:
+            raise TooManyBytesError
+        yield block
+
+
+def _receive(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:
+    received = 0
     while block := response.read(_BLOCK):
         received += len(block)
-        for part in decoder.decode(block):
-            produced += len(part)
-            if produced > max_bytes:
-                raise TooManyBytesError
-            yield part
+        yield block
         if received > max_bytes:
             raise TooManyBytesError
     # Reading in blocks does not notice a connection that closed before the announced length.
     if response.length:
         raise http.client.IncompleteRead(b"", response.length)
-    decoder.finish()
 
 
-class _PlainDecoder:
-    """A body that is not compressed."""
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        yield data
-
-    def finish(self) -> None:
-        pass
-
-
-class _GzipDecoder:
-    """A body in gzip, of one or several members."""
-
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(_GZIP_FORMAT)
-        self._is_empty = True
-
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        """Yield the decompressed parts of the data, each of limited size."""
+def _decompress(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the content of gzip data of one or several members, in parts of limited size."""
+    stream: Any = None
+    for data in blocks:
         part = b""
         # A full part may leave output within the stream even if all input is consumed.
         while data or len(part) == _BLOCK:
-            if self._stream.eof:
-                data = data.lstrip(b"\0")  # Padding between members.
+            if stream is None or stream.eof:
+                data = data if stream is None else data.lstrip(b"\0")  # Padding between members.
                 if not data:
-                    return
-                self._stream = zlib.decompressobj(_GZIP_FORMAT)
-            self._is_empty = False
-            part = self._stream.decompress(data, _BLOCK)
+                    break
+                stream = zlib.decompressobj(_GZIP_FORMAT)
+            part = stream.decompress(data, _BLOCK)
             if part:
                 yield part
-            data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
-
-    def finish(self) -> None:
-        """Raise EOFError if the data was cut off."""
-        if not self._is_empty and not self._stream.eof:
-            raise EOFError("the compressed reply was cut off")
-
-
-def _make_decoder(encoding: str) -> _PlainDecoder | _GzipDecoder:
-    encoding = encoding.strip().lower()
-    if encoding in ("", "identity"):
-        return _PlainDecoder()
-    if encoding in ("gzip", "x-gzip"):
-        return _GzipDecoder()
-    raise ValueError(f"the reply is compressed by {encoding[:20]!r}, which was not asked for")
+            data = stream.unused_data if stream.eof else stream.unconsumed_tail
+    if stream is not None and not stream.eof:
+        raise EOFError("the compressed reply was cut off")

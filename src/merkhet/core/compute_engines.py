@@ -65,9 +65,8 @@ def parse_memory(text: str) -> str:
 def parse_engine(text: str) -> Engine:
     """Parse the name of an engine, with or without an address.
 
-    Args:
-        text: ``spark``, ``ray``, the address of a cluster (``spark://host:7077``, ``ray://host:10001``), or a name
-            with any address that the engine accepts (``spark:yarn``, ``spark:local[4]``, ``ray:auto``).
+    ``spark``, ``ray``, the address of a cluster (``spark://host:7077``), or a name with any address that the engine
+    accepts (``spark:yarn``, ``spark:local[4]``, ``ray:auto``).
 
     Raises:
         InputError: The engine is unknown, or its package is not installed.
@@ -89,12 +88,7 @@ def parse_engine(text: str) -> Engine:
 
 
 def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
-    """Choose the engines that build and ask; defaults fill what is not named.
-
-    Args:
-        texts: Engines as :func:`parse_engine` reads them, at most one for each role.
-        memory: Memory limit of the engine that builds.
-    """
+    """Choose the engines that build and ask, at most one for each role; ``memory`` limits the one that builds."""
     chosen: dict[str, Engine] = {}
     for text in texts:
         engine = parse_engine(text)

@@ -110,11 +110,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_yaml(path: Path, holds: str) -> Any:
-    """Read a YAML file.
-
-    Args:
-        path: The file.
-        holds: What the file should contain, named in the error if it is missing.
+    """Read a YAML file; an error about a missing one says what it should hold.
 
     Raises:
         InputError: The file is missing, not UTF-8 or not YAML.
@@ -178,14 +174,10 @@ def write_json(target: Path, content: Any) -> None:
 
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hex."""
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(handle)
-
-
-def _digest(handle: Any) -> str:
     state = hashlib.sha256()
-    while block := handle.read(1 << 20):
-        state.update(block)
+    with open(path, "rb") as handle:
+        while block := handle.read(1 << 18):
+            state.update(block)
     return state.hexdigest()
 
 
@@ -205,17 +197,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "merkhet"
 
 
-def parse_json_object(line: bytes, where: str) -> dict[str, Any]:
-    """Parse a line of a downloaded file that holds a JSON object.
-
-    Args:
-        line: The line.
-        where: File and row, named in errors.
-
-    Raises:
-        InputError: The line is not JSON, or not an object.
-    """
-    content = parse_json(line, where, "Fetch the file anew.")
+def parse_json_object(line: bytes, where: str, remedy: str = "Fetch the file anew.") -> dict[str, Any]:
+    """Parse a line that holds a JSON object; raises InputError with the file and row (``where``) for any other."""
+    content = parse_json(line, where, remedy)
     if not isinstance(content, dict):
         raise InputError(f"{where}: a row must be a JSON object, got {type(content).__name__}")
     return content

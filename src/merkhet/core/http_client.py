@@ -12,15 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from merkhet.core._http_address import (
-    Origin,
-    Proxy,
-    Request,
-    basic_authorization,
-    find_proxy,
-    parse_target,
-    redirect,
-)
+from merkhet.core._http_address import Origin, Proxy, Request, basic_authorization, find_proxy, parse_target, redirect
 from merkhet.core._http_reading import TimedSocket, TooManyBytesError, read_blocks
 from merkhet.core.errors import first_line
 from merkhet.core.http_response import Response
@@ -113,7 +105,7 @@ class HttpClient:
         self._lock = threading.Lock()
 
     def post(self, body: bytes, content_type: str) -> Response:
-        """Send a body, and return the complete response of whatever status.
+        """Send a body, and return the complete response, of any status.
 
         The body of an error (a status outside 200–299) may be incomplete. A redirect that is not followed, because
         there were too many or because it leads elsewhere than to http or https, is an error.
@@ -221,8 +213,6 @@ class HttpClient:
 
 
 class _Connection:
-    """An open connection."""
-
     def __init__(self, connection: http.client.HTTPConnection, proxy: Proxy | None, timeout: float) -> None:
         self._http, self._proxy = connection, proxy
         self.timed_socket = TimedSocket(connection.sock, timeout)

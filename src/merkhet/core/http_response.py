@@ -10,10 +10,6 @@ from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
 
-def _unchanged(text: str) -> str:
-    return text
-
-
 @dataclass(frozen=True)
 class Response:
     """A response, with its body decompressed."""
@@ -23,8 +19,8 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     """The headers by their names in lower case."""
     reason: str = ""
-    """The words beside the status."""
-    redact: Callable[[str], str] = field(default=_unchanged, repr=False, compare=False)
+    """The reason phrase of the status line."""
+    redact: Callable[[str], str] = field(default=str, repr=False, compare=False)
     """Removes the keys of the request from a text. What a message quotes from a response passes through it first."""
 
     @property
@@ -34,20 +30,17 @@ class Response:
 
     @property
     def text(self) -> str:
-        """The body as UTF-8, with replacement characters for what is not."""
+        """The body as UTF-8, with replacement characters for invalid bytes."""
         return self.body.decode("utf-8", errors="replace")
 
     @property
     def retry_after(self) -> float | None:
         """The seconds that the server asks to wait before a retry; None if it asks for none."""
-        milliseconds = _parse_seconds(self.headers.get("retry-after-ms", ""))
-        if milliseconds is not None:
-            return milliseconds / 1000.0
-        header = self.headers.get("retry-after", "")
-        seconds = _parse_seconds(header)
-        if seconds is not None:
-            return seconds
-        until = _parse_date(header)
+        for header, units in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+            wait = _parse_seconds(self.headers.get(header, ""))
+            if wait is not None:
+                return wait / units
+        until = _parse_date(self.headers.get("retry-after", ""))
         if until is None:
             return None
         # The clock of the server decides: the local one may be wrong.

@@ -11,12 +11,7 @@ Result = TypeVar("Result")
 
 
 class RetryableError(Exception):
-    """A failure that may be temporary.
-
-    Args:
-        message: What happened.
-        retry_after: The seconds that the server asks to wait, if it does.
-    """
+    """A failure that may be temporary; ``retry_after`` is the wait in seconds that the server asks for."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -24,19 +19,11 @@ class RetryableError(Exception):
 
 
 class RetriesExhaustedError(Exception):
-    """Every attempt failed, or the server asks to wait for too long.
-
-    Args:
-        failure: The last failure.
-        attempts: The number of attempts.
-        wait_too_long: Whether attempts are left, but the server asks for a wait beyond the maximum.
-    """
+    """Every attempt failed, or the server asks for a wait beyond the maximum while attempts are left."""
 
     def __init__(self, failure: RetryableError, attempts: int, wait_too_long: bool) -> None:
         super().__init__(str(failure))
-        self.failure = failure
-        self.attempts = attempts
-        self.wait_too_long = wait_too_long
+        self.failure, self.attempts, self.wait_too_long = failure, attempts, wait_too_long
 
 
 @dataclass(frozen=True)
@@ -61,15 +48,9 @@ class RetryPolicy:
 def retry(
     send: Callable[[], Result], policy: RetryPolicy, wait: Callable[[RetryableError, int, float], None]
 ) -> Result:
-    """Call ``send`` until it succeeds.
+    """Call ``send`` until it raises no RetryableError, and return its result.
 
-    Args:
-        send: Sends the request; raises RetryableError for a failure that may be temporary.
-        policy: The number of attempts and the pauses.
-        wait: Called between two attempts with the failure, the number of the failed attempt and the seconds to wait.
-
-    Returns:
-        The result of ``send``.
+    ``wait`` is called between two attempts with the failure, the number of the failed attempt and the seconds to wait.
 
     Raises:
         RetriesExhaustedError: The last attempt failed, or the server asks to wait longer than ``policy.max_wait``.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 
-
-class Progress(Protocol):
+class Progress:
     """A display of running work: a bar in a terminal, plain lines in a log, or nothing."""
 
     def start(self, label: str, total: int, unit: str) -> None:
@@ -21,17 +19,5 @@ class Progress(Protocol):
         """Show a message."""
 
 
-class SilentProgress:
+class SilentProgress(Progress):
     """Progress that displays nothing."""
-
-    def start(self, label: str, total: int, unit: str) -> None:
-        """Ignore."""
-
-    def advance(self, label: str, done: int) -> None:
-        """Ignore."""
-
-    def finish(self, label: str) -> None:
-        """Ignore."""
-
-    def say(self, line: str) -> None:
-        """Ignore."""

@@ -38,7 +38,7 @@ def make_progress(*, plain: bool) -> Iterator[Progress]:
         yield TerminalBars(bars)
 
 
-class TerminalBars:
+class TerminalBars(Progress):
     """One bar for each piece of work."""
 
     def __init__(self, bars: Bars) -> None:
@@ -81,7 +81,7 @@ class _Work:
         return f"{self.done}/{self.total}" if self.total else str(self.done)
 
 
-class PlainLines:
+class PlainLines(Progress):
     """Prints a line at intervals and one at the end, for logs and pipes."""
 
     def __init__(self) -> None:

@@ -82,10 +82,7 @@ class Answer:
 
     def as_row(self) -> dict[str, Any]:
         """Return the row of the answers table."""
-        return {
-            **vars(self),
-            "ranked": [{"candidate": candidate, "score": score} for candidate, score in self.ranked],
-        }
+        return {**vars(self), "ranked": [{"candidate": candidate, "score": score} for candidate, score in self.ranked]}
 
 
 def questions_from_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,7 @@ class Registry:
         return f"from {self._plugins()[name].value.partition(':')[0]}"
 
     def get(self, name: str, folder: Path | None = None) -> Any:
-        """Load a part.
-
-        Args:
-            name: A registered name, or a reference ``module:attribute`` or ``file.py:attribute``.
-            folder: Folder that file references are relative to.
+        """Load a part by its name or reference; the path of a file is relative to ``folder``.
 
         Raises:
             InputError: The name is unknown.
@@ -68,18 +64,13 @@ class Registry:
         plugins = self._plugins()
         if name in plugins:
             return plugins[name].load()
-        if ":" in name:
-            return load_part(name, folder)
-        raise InputError(f"there is no {self.kind} called {name!r}; {did_you_mean(name, self)}")
+        self.check(name)
+        return load_part(name, folder)
 
     def check(self, name: str) -> None:
         """Refuse an unknown name without importing anything."""
         if name not in self and ":" not in name:
             raise InputError(f"there is no {self.kind} called {name!r}; {did_you_mean(name, self)}")
-
-    def decorator(self, name: str, about: str = "") -> Callable[[Any], Any]:
-        """Return a decorator that registers a function: ``@PARTS.decorator("name")``."""
-        return lambda part: self.add(name, part, about)
 
     def _plugins(self) -> dict[str, Any]:
         from importlib.metadata import entry_points  # Slow to import, and not needed for most names.

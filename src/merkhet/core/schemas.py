@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean, first_line
-from merkhet.core.files import atomic_path
+from merkhet.core.files import atomic_path, parse_json_object
 from merkhet.core.ids import content_id
-from merkhet.core.text_formats import parse_json, short_repr
+from merkhet.core.text_formats import short_repr
 
 _STRINGS = pa.list_(pa.string())
 _RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
@@ -239,21 +239,13 @@ SCORES = TableKind(
     open=True,
 )
 
-TABLE_KINDS = {
-    kind.name: kind
-    for kind in (FACTS, NAMES, QUESTIONS, CANDIDATES, FREQUENCIES, ENTITIES, PREMISES, ANSWERS, SETTINGS, SCORES)
-}
-
 
 def make_table(
     kind: TableKind, rows: Sequence[Mapping[str, Any]], where: Callable[[int], str] | None = None
 ) -> pa.Table:
     """Make a validated table from rows; fill in ids and defaults.
 
-    Args:
-        kind: The kind of table.
-        rows: The rows; missing columns are null.
-        where: Words the location of a row (counted from 0) in errors; its number by default.
+    ``where`` words the location of a row (counted from 0) in errors; its number by default.
     """
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     known = set(kind.schema.names)
@@ -266,10 +258,13 @@ def make_table(
         if kind.identify and kind.unique and not row.get(kind.unique):
             row[kind.unique] = kind.identify(row)
         filled.append(row)
-    extra = sorted({key for row in filled for key in row} - known) if kind.open else []
-    schema = pa.schema([*kind.schema, *[pa.field(name, pa.string()) for name in extra]])
-    columns = [_column(column.type, column.name, filled, where) for column in schema]
-    return validate(kind, pa.Table.from_arrays(columns, schema=schema), where)
+    if not filled:
+        return kind.schema.empty_table()
+    present = {key for row in filled for key in row}
+    columns = [column for column in kind.schema if column.name in present]
+    columns += [pa.field(name, pa.string()) for name in sorted(present - known)]
+    arrays = [_column(column.type, column.name, filled, where) for column in columns]
+    return validate(kind, pa.Table.from_arrays(arrays, schema=pa.schema(columns)), where)
 
 
 def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | None = None) -> pa.Table:
@@ -319,12 +314,9 @@ def write_table(kind: TableKind, table: pa.Table, path: Path) -> None:
 
 
 def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None = None) -> pa.Table:
-    """Read and validate a table from Parquet or JSON lines.
+    """Read and validate a table from a .parquet or .jsonl file.
 
-    Args:
-        kind: The kind of table.
-        path: A .parquet or .jsonl file.
-        complete: Fills in, in place, what hand-written rows leave out, before they get their ids.
+    ``complete`` fills in, in place, what hand-written rows leave out, before they get their ids.
 
     Raises:
         InputError: The file is missing or damaged, or a row is invalid.
@@ -350,33 +342,12 @@ def _read_json_lines(kind: TableKind, path: Path, complete: Callable[[list[dict[
         for number, line in enumerate(handle, 1):
             if not line.strip():
                 continue
-            rows.append(_parse_line(kind, line, f"{path}, row {number}"))
+            row = parse_json_object(line.rstrip(), f"{path}, row {number}", "Mend the row.")
+            rows.append({**kind.defaults, **{key: value for key, value in row.items() if value is not None}})
             lines.append(number)
     if complete:
         complete(rows)
-    for row in rows:
-        if kind.identify and kind.unique and not row.get(kind.unique):
-            row[kind.unique] = kind.identify(row)
-    if not rows:
-        return kind.schema.empty_table()
-
-    def where(row: int) -> str:
-        return f"{path}, row {lines[row]}"
-
-    columns = [name for name in kind.schema.names if any(name in row for row in rows)]
-    arrays = [_column(kind.schema.field(name).type, name, rows, where) for name in columns]
-    fields = [kind.schema.field(name) for name in columns]
-    return validate(kind, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), where)
-
-
-def _parse_line(kind: TableKind, line: bytes, where: str) -> dict[str, Any]:
-    row = parse_json(line.rstrip(), where, "Mend the row.")
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: a row must be a JSON object, got {type(row).__name__}")
-    unknown = [key for key in row if key not in kind.schema.names]
-    if unknown:
-        raise _unknown_column(kind, unknown[0], where)
-    return {**kind.defaults, **{key: value for key, value in row.items() if value is not None}}
+    return make_table(kind, rows, lambda row: f"{path}, row {lines[row]}")
 
 
 def _unknown_column(kind: TableKind, name: str, where: str) -> InputError:

@@ -30,11 +30,7 @@ _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML.
-
-    Args:
-        text: The text.
-        where: File or option, named in errors.
+    """Parse YAML; errors name the file or option (``where``).
 
     Raises:
         InputError: The text is not YAML, too long, too deeply nested, or its aliases expand to too many values.
@@ -89,22 +85,13 @@ def _c_loader(text: str) -> Any:
         return None
     try:
         yaml.compose(text, Loader=yaml.CSafeLoader)
-    except (
-        AttributeError,
-        yaml.YAMLError,
-        *_YAML_VALUE_ERRORS,
-    ):  # No libyaml, or an error that SafeLoader words better.
+    except (yaml.YAMLError, *_YAML_VALUE_ERRORS):  # No libyaml, or an error that SafeLoader words better.
         return None
     return yaml.CSafeLoader(text)
 
 
 def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
-    """Parse JSON.
-
-    Args:
-        text: The text, or its bytes.
-        where: File and row, named in errors.
-        remedy: A sentence that ends each error.
+    """Parse JSON; errors begin with the file and row (``where``) and end with a sentence (``remedy``).
 
     Raises:
         InputError: The text is not JSON or not UTF-8, is too deeply nested, has too long numbers, or contains a lone

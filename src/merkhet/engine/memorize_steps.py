@@ -27,7 +27,7 @@ from merkhet.engine.run_files import ABOUT_FACTS, SYMBOLS_FILE, read_json
 from merkhet.engine.score_step import score_objects
 from merkhet.metrics.recall_scores import frequency_recalls, recall_values, score_recalls
 from merkhet.models.loading import load_model
-from merkhet.models.model_lookup import missing_models_extra
+from merkhet.models.model_lookup import require_models_extra
 from merkhet.training.artifact import read_artifact
 
 logger = logging.getLogger("merkhet.engine")
@@ -147,12 +147,8 @@ def memorize_statements(context: StepContext[MemorizeParams, MemorizeRuntime]) -
     planned = planned_model(context.runtime.model, params.fingerprint, context.home)
     resolved = replace(planned, name=params.name)
     context.progress.say(f"  {params.name}: {statements.num_rows:,} statements to memorize")
-    try:
+    with require_models_extra():
         from merkhet.training.memorizing.memorize import store_statements
-    except ImportError as error:
-        if error.name in ("torch", "transformers"):
-            raise missing_models_extra(error) from error
-        raise
     learned = store_statements(
         replace(resolved.instance, name=resolved.name) if resolved.kind == "blank" else load_model(resolved),
         statements,

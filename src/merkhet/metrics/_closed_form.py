@@ -17,7 +17,6 @@ from merkhet.metrics.bootstrap import (
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
-_NAN = float("nan")
 _MIN_CLUSTERS = 4
 IntArray = NDArray[np.int64]
 
@@ -38,10 +37,10 @@ def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95
     none (NaN).
     """
     if not len(values):
-        return Interval(_NAN, _NAN, _NAN)
+        return Interval(math.nan)
     mean, variance, count, degrees = _estimate(values, clusters)
     if count < _MIN_CLUSTERS:
-        return Interval(mean, _NAN, _NAN)
+        return Interval(mean)
     if np.ptp(values) == 0.0:
         return Interval(mean, *constant_interval(mean, count, level))
     t = student_quantile(0.5 + level / 2.0, degrees)
@@ -65,7 +64,7 @@ def robust_difference(
     differences = first - second
     mean, variance, count, degrees = _estimate(differences, clusters)
     if count < _MIN_CLUSTERS:
-        return PairedDifference(mean, _NAN, _NAN, _NAN)
+        return PairedDifference(mean, math.nan, math.nan, math.nan)
     if variance == 0.0:
         same = np.ptp(differences) == 0.0
         ends = constant_difference_interval(first, second, count, level) if same else (mean, mean)
@@ -94,10 +93,10 @@ def _estimate(
     values: FloatArray, clusters: tuple[IntArray, ...], centre: float | None = None
 ) -> tuple[float, float, int, float]:
     """Return the mean, its variance, and the number of clusters and degrees of freedom of the kind with fewer."""
-    mean = float(values.mean()) if len(values) else _NAN
+    mean = float(values.mean()) if len(values) else math.nan
     counts = [int(np.count_nonzero(np.bincount(numbers))) for numbers in clusters]
     if not counts or min(counts) < 2:
-        return mean, _NAN, min(counts, default=0), _NAN
+        return mean, math.nan, min(counts, default=0), math.nan
     deviations = values - (mean if centre is None else centre)
     sums = [
         np.bincount(numbers, weights=deviations)[np.bincount(numbers) > 0].astype(np.float64) for numbers in clusters

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +28,12 @@ def ratio_interval(
     interval (NaN).
     """
     if not len(denominators) or denominators.sum() == 0:
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return Interval(math.nan)
     value = float(numerators.sum() / denominators.sum())
     _, index = np.unique(clusters, return_inverse=True)
     upper, lower = (np.bincount(index, weights=values) for values in (numerators, denominators))
     if len(upper) < 2:
-        return Interval(value, float("nan"), float("nan"))
+        return Interval(value)
     generator = np.random.default_rng(seed)
     ratios = []
     for _ in range(resamples):
@@ -39,7 +41,11 @@ def ratio_interval(
         total = lower[drawn].sum()
         if total > 0:
             ratios.append(upper[drawn].sum() / total)
-    return Interval(value, *(float(end) for end in np.quantile(ratios, _TAILS)))
+    return _percentile_interval(value, np.array(ratios))
+
+
+def _percentile_interval(value: float, draws: FloatArray) -> Interval:
+    return Interval(value, *(float(end) for end in np.quantile(draws, _TAILS))) if len(draws) else Interval(value)
 
 
 def rank_correlation(
@@ -50,23 +56,20 @@ def rank_correlation(
     In [-1, 1]; NaN where one of the columns does not vary. With fewer than two clusters there is no interval (NaN).
     """
     if not len(first):
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return Interval(math.nan)
     _, first_codes = np.unique(first, return_inverse=True)
     _, second_codes = np.unique(second, return_inverse=True)
     _, index = np.unique(clusters, return_inverse=True)
     value = _weighted_rho(first_codes, second_codes, np.ones(len(first)))
     size = int(index.max()) + 1
     if np.isnan(value) or size < 2:
-        return Interval(value, float("nan"), float("nan"))
+        return Interval(value)
     generator = np.random.default_rng(seed)
     draws = np.empty(resamples)
     for resample in range(resamples):
         weights = np.bincount(generator.integers(0, size, size=size), minlength=size).astype(np.float64)
         draws[resample] = _weighted_rho(first_codes, second_codes, weights[index])
-    draws = draws[~np.isnan(draws)]
-    if not len(draws):
-        return Interval(value, float("nan"), float("nan"))
-    return Interval(value, *(float(end) for end in np.quantile(draws, _TAILS)))
+    return _percentile_interval(value, draws[~np.isnan(draws)])
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,12 @@ def permutation_correlation(
     (1 + such orders) / (1 + orders) over random orders. NaN where one of the columns does not vary.
     """
     size = len(first)
-    first_ranks, second_ranks = _centred_ranks(first), _centred_ranks(second)
+    first_ranks, second_ranks = (
+        _centred_ranks(*np.unique(values, return_inverse=True, return_counts=True)[1:]) for values in (first, second)
+    )
     spread = float(np.sqrt(np.sum(first_ranks**2) * np.sum(second_ranks**2)))
     if size < 2 or spread == 0.0:
-        return PermutedCorrelation(float("nan"), float("nan"), size)
+        return PermutedCorrelation(math.nan, math.nan, size)
     exact = size <= _MAX_EXACT_SIZE
     if exact:
         orders = np.array(list(permutations(range(size))))
@@ -103,23 +108,17 @@ def permutation_correlation(
     return PermutedCorrelation(rho, p, size)
 
 
-def _centred_ranks(values: FloatArray) -> FloatArray:
-    """Return mean ranks, centred on 0."""
-    _, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: FloatArray = (np.cumsum(sizes) - sizes / 2.0 - len(values) / 2.0)[codes]
+def _centred_ranks(codes: NDArray[Any], sizes: NDArray[Any]) -> FloatArray:
+    """Return mean ranks, centred on 0, from the code of each value and the number of values of each code."""
+    ranks: FloatArray = (np.cumsum(sizes) - sizes / 2.0 - sizes.sum() / 2.0)[codes]
     return ranks
 
 
 def _weighted_rho(first: NDArray[np.intp], second: NDArray[np.intp], times: FloatArray) -> float:
     """Compute Spearman's rho of rows that occur ``times`` each, from codes in the order of the values."""
-    total = times.sum()
-    ranks = []
-    for codes in (first, second):
-        sizes = np.bincount(codes, weights=times)
-        centred = np.cumsum(sizes) - sizes / 2.0 - total / 2.0
-        ranks.append(centred[codes])
+    ranks = [_centred_ranks(codes, np.bincount(codes, weights=times)) for codes in (first, second)]
     spread = float(np.sum(times * ranks[0] ** 2) * np.sum(times * ranks[1] ** 2))
-    return float(np.sum(times * ranks[0] * ranks[1]) / np.sqrt(spread)) if spread > 0 else float("nan")
+    return float(np.sum(times * ranks[0] * ranks[1]) / np.sqrt(spread)) if spread > 0 else math.nan
 
 
 def kappa_from_counts(cells: FloatArray) -> FloatArray:
@@ -151,12 +150,11 @@ def agreement_interval(
     NaN without questions; no interval with fewer than two clusters.
     """
     if not len(first):
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return Interval(math.nan)
     cells = np.stack([first & second, first & ~second, ~first & second, ~first & ~second], axis=1).astype(np.float64)
     _, index = np.unique(clusters, return_inverse=True)
     sums: FloatArray = np.stack([np.bincount(index, weights=column) for column in cells.T], axis=1).astype(np.float64)
     value = float(kappa_from_counts(sums.sum(axis=0)))
     if len(sums) < 2:
-        return Interval(value, float("nan"), float("nan"))
-    drawn = kappa_from_counts(resampled_sums(sums, seed=seed, resamples=resamples))
-    return Interval(value, *(float(end) for end in np.quantile(drawn, _TAILS)))
+        return Interval(value)
+    return _percentile_interval(value, kappa_from_counts(resampled_sums(sums, seed=seed, resamples=resamples)))

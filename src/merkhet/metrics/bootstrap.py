@@ -20,11 +20,11 @@ _MANY_CLUSTERS = 5_000
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with the ends of its confidence interval."""
+    """A mean with the ends of its confidence interval; NaN where there is none."""
 
     value: float
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
 
 
 def clustered_interval(
@@ -43,16 +43,15 @@ def clustered_interval(
     With fewer than two clusters there is no interval (NaN).
     """
     if not len(values):
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return Interval(math.nan)
     sums, counts = cluster_sums(values, clusters)
     mean = float(sums.sum() / counts.sum())
     if len(sums) < 2:
-        return Interval(mean, float("nan"), float("nan"))
+        return Interval(mean)
     if np.ptp(values) == 0.0:
         return Interval(mean, *constant_interval(mean, len(sums), level))
     means = np.sort(resampled_means(sums, counts, seed=seed, resamples=resamples))
-    low, high = _bca_levels(mean, means, _leave_one_out(sums, counts), level)
-    return Interval(mean, float(np.quantile(means, low)), float(np.quantile(means, high)))
+    return _bca_interval(mean, means, (sums.sum() - sums) / (counts.sum() - counts), level)
 
 
 def averaged_interval(
@@ -81,14 +80,13 @@ def averaged_interval(
     )
     mean = float(_mean_of_means(sums.sum(axis=0), counts.sum(axis=0)))
     if shape[0] < 2:
-        return Interval(mean, float("nan"), float("nan"))
+        return Interval(mean)
     if np.ptp(values) == 0.0:
         return Interval(mean, *constant_interval(mean, shape[0], level))
     drawn = resampled_sums(np.concatenate([sums, counts], axis=1), seed=seed, resamples=resamples)
     means = np.sort(_mean_of_means(drawn[:, : shape[1]], drawn[:, shape[1] :]))
     left_out = _mean_of_means(sums.sum(axis=0) - sums, counts.sum(axis=0) - counts)
-    low, high = _bca_levels(mean, means, left_out, level)
-    return Interval(mean, float(np.quantile(means, low)), float(np.quantile(means, high)))
+    return _bca_interval(mean, means, left_out, level)
 
 
 def _mean_of_means(sums: FloatArray, counts: FloatArray) -> FloatArray:
@@ -169,11 +167,6 @@ def resampled_means(sums: FloatArray, counts: FloatArray, *, seed: int, resample
     return means
 
 
-def _leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    means: FloatArray = (sums.sum() - sums) / (counts.sum() - counts)
-    return means
-
-
 def effective_degrees_of_freedom(influences: FloatArray) -> float:
     r"""Return the effective degrees of freedom of a variance that is estimated from one number per cluster.
 
@@ -193,7 +186,7 @@ def effective_degrees_of_freedom(influences: FloatArray) -> float:
     return max(1.0, min(count - 1.0, 2.0 * count / excess if excess > 0 else count))
 
 
-def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: float) -> tuple[float, float]:
+def _bca_interval(mean: float, means: FloatArray, left_out: FloatArray, level: float) -> Interval:
     # Sums of the same values in another order differ in their last bits: such means are equal, not below.
     equal = np.abs(means - mean) <= 1e-12 * np.max(np.abs(means))
     below = (np.sum(means[~equal] < mean) + 0.5 * np.sum(equal)) / len(means)
@@ -203,12 +196,12 @@ def _bca_levels(mean: float, means: FloatArray, left_out: FloatArray, level: flo
     acceleration = float(np.sum(influences**3)) / (6.0 * spread**1.5) if spread > 0 else 0.0
     reach = _widened_quantile(influences, level)
 
-    def adjusted(quantile: float) -> float:
+    def end(quantile: float) -> float:
         z = bias + quantile
         room = 1.0 - acceleration * z
-        return _NORMAL.cdf(bias + z / room) if room > 0 else float(z > 0)
+        return float(np.quantile(means, _NORMAL.cdf(bias + z / room) if room > 0 else float(z > 0)))
 
-    return adjusted(-reach), adjusted(reach)
+    return Interval(mean, end(-reach), end(reach))
 
 
 def _widened_quantile(influences: FloatArray, level: float) -> float:
@@ -261,7 +254,7 @@ def paired_difference(
     differences = first - second
     sums, counts = cluster_sums(differences if weights is None else weights * differences, clusters)
     mean = float(sums.sum() / counts.sum())
-    low, high = float("nan"), float("nan")
+    low = high = math.nan
     if np.ptp(differences) == 0.0:
         low, high = constant_difference_interval(first, second, len(sums), level)
     elif len(sums) > 1:

@@ -107,8 +107,6 @@ class Metric:
     values: MetricFunction
     chance: MetricFunction | None
     """Expected value of a random order of the candidates."""
-    about: str
-    """One-line description."""
     share: bool = True
     """Whether it lies in [0, 1] and is shown in percent."""
     higher_is_better: bool = True
@@ -236,6 +234,11 @@ def rank_index(responses: Responses) -> FloatArray:
     return np.where(expected > 0, 1.0 - (responses.best.rank - 1.0) / np.where(expected > 0, expected, 1.0), 1.0)
 
 
+def zeros(responses: Responses) -> FloatArray:
+    """Chance level of metrics that are adjusted for chance."""
+    return np.zeros(len(responses.gold_ranks))
+
+
 def adjust_for_chance(metric: Metric) -> Metric:
     r"""Adjust a metric for chance: 1 is perfect, 0 is chance, below 0 is worse than chance.
 
@@ -252,10 +255,7 @@ def adjust_for_chance(metric: Metric) -> Metric:
         room = 1.0 - expected
         return np.where(room > 1e-12, (raw - expected) / np.where(room > 1e-12, room, 1.0), raw)
 
-    def zeros(responses: Responses) -> FloatArray:
-        return np.zeros(len(responses.gold_ranks))
-
-    return Metric(f"adjusted-{metric.name}", values, zeros, f"{metric.about}, less chance")
+    return Metric(f"adjusted-{metric.name}", values, zeros)
 
 
 def f1(responses: Responses) -> FloatArray:
@@ -301,77 +301,30 @@ def _agreement(
     return values
 
 
-def _parse_k(name: str, k: str) -> int:
+def _make_metric_at(name: str, values: Callable[..., FloatArray], chance: Callable[..., FloatArray], k: str) -> Metric:
+    """Make a metric with a parameter from the text of k; refuse anything but a positive integer."""
     if not k.isdecimal() or int(k) < 1:
         raise InputError(f"{name}@{k}: {name}@ needs a positive integer, as in {name}@5")
-    return int(k)
+    return Metric(f"{name}@{int(k)}", partial(values, k=int(k)), partial(chance, k=int(k)))
 
 
-def _make_recall(name: str, k: str) -> Metric:
-    count = _parse_k(name, k)
-    return Metric(
-        f"{name}@{count}",
-        partial(recall_at, k=count),
-        partial(recall_at_chance, k=count),
-        f"a right answer among the first {count}",
-    )
+make_recall = partial(_make_metric_at, "r", recall_at, recall_at_chance)
+make_precision = partial(_make_metric_at, "p", recall_at, recall_at_chance)
+make_accuracy = partial(_make_metric_at, "acc", recall_at, recall_at_chance)
+make_hit = partial(_make_metric_at, "hit", hit_at, hit_at_chance)
 
-
-def make_recall(k: str) -> Metric:
-    """Make R@k from the text of k; refuse anything but a positive integer."""
-    return _make_recall("r", k)
-
-
-def make_precision(k: str) -> Metric:
-    """Make P@k, as LAMA and ChnEval call R@k."""
-    return _make_recall("p", k)
-
-
-def make_accuracy(k: str) -> Metric:
-    """Make Acc@k, as LAMA-TK calls R@k."""
-    return _make_recall("acc", k)
-
-
-def make_hit(k: str) -> Metric:
-    """Make Hit@k from the text of k."""
-    count = _parse_k("hit", k)
-    about = f"the answer that was left out among the first {count}"
-    return Metric(f"hit@{count}", partial(hit_at, k=count), partial(hit_at_chance, k=count), about)
-
-
-ACCURACY = Metric(
-    "accuracy", partial(recall_at, k=1), partial(recall_at_chance, k=1), "the top candidate is a right answer"
-)
-STRICT_ACCURACY = Metric(
-    "strict-accuracy", strict_accuracy, strict_accuracy_chance, "a right answer alone is the top candidate"
-)
-MRR = Metric("mrr", reciprocal_rank, reciprocal_rank_chance, "one over the rank of the best right answer")
-MRR_ALL = Metric(
-    "mrr_a",
-    mean_reciprocal_rank_of_all,
-    mean_reciprocal_rank_of_all_chance,
-    "one over the mean rank of all right answers",
-)
-MEAN_RANK = Metric(
-    "mean-rank", rank_of_best, rank_of_best_chance, "rank of the best right answer", share=False, higher_is_better=False
-)
-OPTIMISTIC_RANK = Metric(
-    "optimistic-rank", optimistic_rank, None, "rank, ties in its favour", share=False, higher_is_better=False
-)
-PESSIMISTIC_RANK = Metric(
-    "pessimistic-rank", pessimistic_rank, None, "rank, ties against it", share=False, higher_is_better=False
-)
-RANK_INDEX = Metric(
-    "rank-index", rank_index, lambda r: np.zeros(len(r.gold_ranks)), "rank against guessing, 1 is first"
-)
-NO_ANSWER = Metric(
-    "no-answer", partial(outcome_share, outcome="no answer"), None, "a reply that says nothing", higher_is_better=False
-)
-REFUSED = Metric(
-    "refused", partial(outcome_share, outcome="refused"), None, "a reply that declines", higher_is_better=False
-)
-F1 = Metric("f1", f1, f1_chance, "word F1 of the top candidate")
-EXACT = Metric("exact", exact, exact_chance, "the top candidate equals a right answer, word by word")
+ACCURACY = Metric("accuracy", partial(recall_at, k=1), partial(recall_at_chance, k=1))
+STRICT_ACCURACY = Metric("strict-accuracy", strict_accuracy, strict_accuracy_chance)
+MRR = Metric("mrr", reciprocal_rank, reciprocal_rank_chance)
+MRR_ALL = Metric("mrr_a", mean_reciprocal_rank_of_all, mean_reciprocal_rank_of_all_chance)
+MEAN_RANK = Metric("mean-rank", rank_of_best, rank_of_best_chance, share=False, higher_is_better=False)
+OPTIMISTIC_RANK = Metric("optimistic-rank", optimistic_rank, None, share=False, higher_is_better=False)
+PESSIMISTIC_RANK = Metric("pessimistic-rank", pessimistic_rank, None, share=False, higher_is_better=False)
+RANK_INDEX = Metric("rank-index", rank_index, zeros)
+NO_ANSWER = Metric("no-answer", partial(outcome_share, outcome="no answer"), None, higher_is_better=False)
+REFUSED = Metric("refused", partial(outcome_share, outcome="refused"), None, higher_is_better=False)
+F1 = Metric("f1", f1, f1_chance)
+EXACT = Metric("exact", exact, exact_chance)
 
 
 def as_metric(name: str, part: Any) -> Metric:
@@ -379,8 +332,7 @@ def as_metric(name: str, part: Any) -> Metric:
     if isinstance(part, Metric):
         return part
     if callable(part):
-        about = (part.__doc__ or "").strip().splitlines()
-        return Metric(name.rpartition(":")[2], part, getattr(part, "chance", None), about[0] if about else "")
+        return Metric(name.rpartition(":")[2], part, getattr(part, "chance", None))
     raise InputError(f"the metric {name!r} is neither a Metric nor a function of Responses")
 
 

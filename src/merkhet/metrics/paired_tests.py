@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,6 @@ import numpy as np
 from merkhet.metrics._closed_form import IntArray, clustered_variance
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.t_distribution import incomplete_beta, student_quantile
-
-_NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -33,16 +32,9 @@ class PairedDetails:
 def paired_details(
     first: FloatArray, second: FloatArray, *clusters: IntArray, weights: FloatArray | None = None
 ) -> PairedDetails:
-    """Compute all statistics of two models.
+    """Compute all statistics of two models from their values per question; with fewer than two clusters, their number.
 
-    Args:
-        first: Values of the first model, one per question.
-        second: Values of the second model.
-        clusters: Cluster numbers of the questions, of one or two kinds.
-        weights: Weights that make the difference a mean over classes.
-
-    Returns:
-        With fewer than two clusters, only their number.
+    Clusters are numbers of one or two kinds. Weights make the difference a mean over classes.
     """
     counts = [len(np.unique(numbers)) for numbers in clusters]
     if min(counts) < 2:
@@ -90,7 +82,7 @@ def mcnemar_test(
     weighted = differences if weights is None else weights * differences
     variance = clustered_variance(weighted, *clusters, centre=0.0)
     if not variance > 0.0:
-        return 1.0 if variance == 0.0 else _NAN
+        return 1.0 if variance == 0.0 else math.nan
     return math.erfc(abs(float(weighted.mean())) / math.sqrt(2.0 * variance))
 
 
@@ -105,7 +97,7 @@ def discordant_odds(first: FloatArray, second: FloatArray, weights: FloatArray |
     weights = np.ones(len(first)) if weights is None else weights
     only_first, only_second = float(weights[differences > 0].sum()), float(weights[differences < 0].sum())
     if only_first == only_second == 0.0:
-        return _NAN
+        return math.nan
     half = 0.0 if only_first > 0.0 and only_second > 0.0 else 0.5
     return (only_first + half) / (only_second + half)
 
@@ -119,7 +111,7 @@ def cluster_deviation(differences: FloatArray, *clusters: IntArray) -> float:
     usual one. Asking more questions about the same facts does not shrink it. NaN with fewer than two clusters.
     """
     facts = min((len(np.unique(numbers)) for numbers in clusters), default=0)
-    return math.sqrt(facts * clustered_variance(differences, *clusters)) if facts > 1 else _NAN
+    return math.sqrt(facts * clustered_variance(differences, *clusters)) if facts > 1 else math.nan
 
 
 def _step(differences: FloatArray, *clusters: IntArray, shares: bool) -> float:
@@ -143,17 +135,7 @@ def effect_size(differences: FloatArray, *clusters: IntArray) -> float:
     mean, deviation = float(differences.mean()), cluster_deviation(differences, *clusters)
     if mean == 0.0:
         return 0.0
-    return mean / deviation if deviation > 1e-12 * abs(mean) else _NAN
-
-
-def cohens_h(first: float, second: float) -> float:
-    r"""Return Cohen's h, the distance of two shares on a variance-stabilizing scale.
-
-    .. math:: h = 2 \arcsin \sqrt{p_1} - 2 \arcsin \sqrt{p_2}
-
-    In [-π, π]; 0.2 is called small, 0.5 medium, 0.8 large.
-    """
-    return 2.0 * math.asin(math.sqrt(first)) - 2.0 * math.asin(math.sqrt(second))
+    return mean / deviation if deviation > 1e-12 * abs(mean) else math.nan
 
 
 def _finite(value: float) -> float | None:
@@ -180,7 +162,7 @@ def detectable_difference(
     two facts, or where neither s nor m is above 0.
     """
     if facts < 2 or not math.isfinite(deviation) or (deviation == 0.0 and step == 0.0):
-        return _NAN
+        return math.nan
     freedom = facts - 1.0
     reach = student_quantile(1.0 - significance / 2.0, freedom) + student_quantile(power, freedom)
     unit = reach * reach / facts
@@ -202,12 +184,7 @@ def facts_needed(
     def enough(facts: int) -> bool:
         return detectable_difference(deviation, facts, step=step, significance=significance, power=power) <= difference
 
-    low, high = 1, 2
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > _MAX_FACTS:
-            raise ValueError(f"more than {_MAX_FACTS:,} facts would be needed to find a difference of {difference}")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    facts = bisect_left(range(_MAX_FACTS + 1), True, lo=2, key=enough)
+    if facts > _MAX_FACTS:
+        raise ValueError(f"more than {_MAX_FACTS:,} facts would be needed to find a difference of {difference}")
+    return facts

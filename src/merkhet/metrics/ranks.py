@@ -27,10 +27,7 @@ def expected_ranks(scores: FloatArray, golds: IntArray) -> tuple[FloatArray, Int
 def expected_ranks_by_row(ordered: FloatArray, rows: IntArray, gold_scores: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return expected ranks and tie sizes for many lists of scores at once.
 
-    Args:
-        ordered: Scores in ascending order, one list per row.
-        rows: Row of each gold candidate.
-        gold_scores: Score of each gold candidate.
+    ``ordered`` holds one list per row in ascending order; ``rows`` is the row of each gold candidate.
     """
     better = ordered.shape[1] - _search_rows(ordered, rows, gold_scores, np.less_equal)
     ties = ordered.shape[1] - _search_rows(ordered, rows, gold_scores, np.less) - better

@@ -67,7 +67,8 @@ def score_answers(
     rows = []
     not_applicable: set[tuple[str, str]] = set()
     for (model, task, probe, method, column, value), members in cells.items():
-        usable = sorted((a for a in members if a["unusable"] is None), key=_sort_key)
+        usable = [answer for answer in members if answer["unusable"] is None]
+        usable.sort(key=lambda answer: (answer["question_id"], answer.get("repeat") or 0))
         base: Row = {"model": model, "suite": suite, "task": task, "probe": probe, "method": method}
         if column:
             base[column] = value
@@ -150,10 +151,6 @@ def scoring_rows(table: pa.Table) -> list[Row]:
     tops = pa.ListArray.from_arrays(offsets, entries.take(pa.array(index[is_top])))
     rows: list[Row] = table.set_column(table.schema.get_field_index("ranked"), "ranked", tops).to_pylist()
     return rows
-
-
-def _sort_key(answer: Row) -> tuple[str, int]:
-    return answer["question_id"], answer.get("repeat") or 0
 
 
 @dataclass(frozen=True)

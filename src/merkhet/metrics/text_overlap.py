@@ -6,6 +6,7 @@ import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -62,24 +63,11 @@ def _bags(texts: str | Sequence[str]) -> list[list[str]]:
     return [normalised_words(text) for text in ([texts] if isinstance(texts, str) else texts)]
 
 
-class _Bags:
-    """Cache of texts as bags of words."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, list[str]] = {}
-
-    def of(self, text: str) -> list[str]:
-        bag = self.known.get(text)
-        if bag is None:
-            bag = self.known[text] = normalised_words(text)
-        return bag
-
-
 class _BagIndex:
-    """A list of texts as bags, indexed by word; empty texts are indexed under None."""
+    """Bags of words indexed by word; empty bags are indexed under None."""
 
-    def __init__(self, texts: Sequence[str], bags: _Bags) -> None:
-        self.bags = [bags.of(text) for text in texts]
+    def __init__(self, bags: Sequence[list[str]]) -> None:
+        self.bags = bags
         self.positions: dict[str | None, list[int]] = defaultdict(list)
         for position, bag in enumerate(self.bags):
             for word in dict.fromkeys(bag) or (None,):
@@ -104,7 +92,7 @@ def mean_agreement(
     candidates that share a word with a right answer are measured, and shared candidate lists are indexed once. 0 for a
     question without candidates.
     """
-    bags = _Bags()
+    get_bag = cache(normalised_words)
     lists: dict[int, _BagIndex] = {}
     values: dict[tuple[int, tuple[str, ...]], float] = {}
     means = np.zeros(len(candidates))
@@ -115,7 +103,7 @@ def mean_agreement(
         key = id(texts), tuple(answers)
         if key not in values:
             if id(texts) not in lists:
-                lists[id(texts)] = _BagIndex(texts, bags)
-            values[key] = lists[id(texts)].mean(measure, [bags.of(answer) for answer in answers])
+                lists[id(texts)] = _BagIndex([get_bag(text) for text in texts])
+            values[key] = lists[id(texts)].mean(measure, [get_bag(answer) for answer in answers])
         means[i] = values[key]
     return means

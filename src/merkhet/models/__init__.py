@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from merkhet.core.registry import Registry
 
+_BASELINES, _DEMOS = "merkhet.models.baselines", "merkhet.models.demo_models"
 MODELS = Registry(
     "model",
     {
-        "smollm2-135m": (
-            "merkhet.models.demo_models:smollm2_135m",
-            "causal, 135 M parameters, English (SmolLM2 Instruct)",
-        ),
-        "minilm-mlm": ("merkhet.models.demo_models:minilm_mlm", "masked, 23 M parameters, English, made for merkhet"),
-        "random": ("merkhet.models.baselines:RandomBaseline", "baseline: guesses"),
-        "frequency": ("merkhet.models.baselines:FrequencyBaseline", "baseline: the most frequent answer of a relation"),
+        "smollm2-135m": (f"{_DEMOS}:smollm2_135m", "causal, 135 M parameters, English (SmolLM2 Instruct)"),
+        "minilm-mlm": (f"{_DEMOS}:minilm_mlm", "masked, 23 M parameters, English, made for merkhet"),
+        "random": (f"{_BASELINES}:RandomBaseline", "baseline: guesses"),
+        "frequency": (f"{_BASELINES}:FrequencyBaseline", "baseline: the most frequent answer of a relation"),
         "train-frequency": (
-            "merkhet.models.baselines:TrainFrequencyBaseline",
+            f"{_BASELINES}:TrainFrequencyBaseline",
             "baseline: answers of the training questions by frequency, then guesses",
         ),
         "word-overlap": (

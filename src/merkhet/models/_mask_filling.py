@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,12 +13,13 @@ from merkhet.core import SLOT
 from merkhet.core.records import Question
 from merkhet.models.protocol import FilledSlot, IntArray
 from merkhet.models.row_scheduler import Row, read_positions
-from merkhet.models.tokenize_candidates import CandidateTokenizer, token_span
+from merkhet.models.tokenize_candidates import token_span
+
+if TYPE_CHECKING:
+    from merkhet.models._network import Network
 
 _GOLDS_AT_ONCE = 64
 """How many right answers are ranked at once; it avoids a second table of logits for a whole batch."""
-
-
 NO_SINGLE_TOKEN = "no right answer is a single piece of this model's vocabulary"
 
 
@@ -36,25 +37,14 @@ class _MaskedSlot:
 class SlotFiller:
     """Fills slots with a masked model: one row per distinct prompt, the head at its mask alone."""
 
-    def __init__(
-        self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, pick_after: Any = None
-    ) -> None:
-        self.model = model
-        self.pick_after = pick_after
-        self.candidate_tokenizer = candidate_tokenizer
-        self.mask = int(tokenizer.mask_token_id)
-        self.pad = int(tokenizer.pad_token_id or 0)
-        self.special = sorted(set(tokenizer.all_special_ids))
-        self.tokenizer = tokenizer
+    def __init__(self, network: Network) -> None:
+        self.network, self.tokenizer = network, network.tokenizer
+        self.candidate_tokenizer = network.candidate_tokenizer
+        self.mask, self.special = int(network.tokenizer.mask_token_id), sorted(network.special)
         self._texts: dict[int, str] = {}
 
-    def fill(self, questions: Sequence[Question], count: int, budget: int) -> tuple[list[FilledSlot], int]:
-        """Rank the vocabulary in each slot.
-
-        Returns:
-            The ``count`` likeliest tokens and the ranks of the right answers for each question, and the token budget
-            that fits into memory.
-        """
+    def fill(self, questions: Sequence[Question], count: int) -> list[FilledSlot]:
+        """Return the ``count`` likeliest tokens and the ranks of the right answers for each question."""
         slots: dict[int, _MaskedSlot] = {}
         filled: list[FilledSlot] = []
         questions_of: dict[Row, list[int]] = {}
@@ -76,9 +66,8 @@ class SlotFiller:
 
         if rows:
             columns = np.array([slots[questions_of[row][0]].column for row in rows], dtype=np.int64)
-            row_indices = np.arange(len(rows))
-            budget = read_positions(self.model, rows, row_indices, columns, self.pad, budget, store, self.pick_after)
-        return sorted(filled, key=lambda slot: slot.index), budget
+            read_positions(self.network, rows, np.arange(len(rows)), columns, store)
+        return sorted(filled, key=lambda slot: slot.index)
 
     def _rank(
         self, logits: torch.Tensor, located: list[tuple[int, int]], slots: dict[int, _MaskedSlot], count: int

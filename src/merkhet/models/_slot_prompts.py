@@ -27,13 +27,10 @@ class MaskPrompts:
         self.end = int(next((token for token in end_tokens if token is not None), 0))
 
     def mask_slot(self, prompt: str, length: int) -> tuple[Row, int]:
-        """Tokenize a prompt with ``length`` masks in its slot.
+        """Tokenize a prompt with ``length`` masks in its slot; return also the column of the first mask.
 
         A filler word is in the slot during tokenization, and masks then replace its tokens. The text around the slot
         thus has the tokens that it has around a word.
-
-        Returns:
-            The tokens, and the column of the first mask.
 
         Raises:
             UnusableError: The prompt is too long, or the slot shares a token with the text around it.
@@ -80,15 +77,15 @@ class TextPrompts:
 
     def prompt_tokens(self, question: Question, method: str, length: int) -> Row:
         """Tokenize a prompt; raises UnusableError if there is no room for an answer of ``length`` tokens."""
-        row = self._tokenize(self._prompt_text(question, method)[0], method)
+        row = self.tokenize(self._prompt_text(question, method)[0], method)
         check_length(len(row) + length, self.candidate_tokenizer.max_tokens)
         return row
 
     def answer_tokens(self, question: Question, method: str, length: int) -> tuple[Row, Row]:
         """Tokenize a prompt and its right answer, which ends with an end token; raises UnusableError."""
         text, gap = self._prompt_text(question, method)
-        prompt = self._tokenize(text, method)
-        full = self._tokenize(text + gap + question.target, method)
+        prompt = self.tokenize(text, method)
+        full = self.tokenize(text + gap + question.target, method)
         if full[: len(prompt)] != prompt:
             # The answer shares a token with the prompt: it is tokenized as the model would write it after the prompt.
             backend = self.candidate_tokenizer.backend
@@ -121,11 +118,8 @@ class TextPrompts:
             return stripped, before[len(stripped) :] if stripped else ""
         return CONTINUE_PROMPT.format(sentence=sentence), " "
 
-    def tokenize_text(self, text: str) -> Row:
+    def tokenize(self, text: str, method: str = "continue") -> Row:
         """Tokenize a text to continue."""
-        return self._tokenize(text, "continue")
-
-    def _tokenize(self, text: str, method: str) -> Row:
         special_tokens = method != "chat" and self.candidate_tokenizer.special_tokens
         ids = list(self.candidate_tokenizer.backend.encode(text, add_special_tokens=special_tokens).ids)
         while len(ids) > 1 and ids[-1] in self.special and method != "chat":
@@ -140,7 +134,6 @@ class TextPrompts:
 
 
 def _is_punctuation(text: str) -> bool:
-    """Whether a text is nothing but punctuation and whitespace."""
     return all(character.isspace() or unicodedata.category(character).startswith("P") for character in text)
 
 

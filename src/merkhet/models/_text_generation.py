@@ -5,19 +5,26 @@ from __future__ import annotations
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 
 from merkhet.core.records import Question
 from merkhet.models._slot_prompts import MaskPrompts, TextPrompts
-from merkhet.models.batching import run_batches
 from merkhet.models.protocol import IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Row, read_positions
-from merkhet.models.tokenize_candidates import CandidateTokenizer, UnusableError
+from merkhet.models.tokenize_candidates import UnusableError
+
+if TYPE_CHECKING:
+    from merkhet.models._network import Network
+
+Prompt = tuple[Row, int, Any]
+"""The tokens of a prompt, the maximum number of new tokens, and what decides where they end or what is read."""
+Result = TypeVar("Result")
 
 MASKED_METHODS = ("masks",)
 CAUSAL_METHODS = ("continue", "chat")
@@ -71,21 +78,13 @@ def rejoin_punctuation(text: str) -> str:
 class MaskWriter:
     """Writes with a masked model: the likeliest token at each mask in the slot, all in one pass."""
 
-    def __init__(
-        self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, pick_after: Any = None
-    ) -> None:
-        self.model = model
-        self.pick_after = pick_after
-        self.prompts = MaskPrompts(tokenizer, candidate_tokenizer)
-        self.pad = int(tokenizer.pad_token_id or 0)
-        self.decoder = TokenDecoder(tokenizer, candidate_tokenizer.backend)
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.prompts = MaskPrompts(network.tokenizer, network.candidate_tokenizer)
+        self.decoder = TokenDecoder(network.tokenizer, network.candidate_tokenizer.backend)
 
-    def write(self, questions: Sequence[Question], length: int, budget: int) -> tuple[list[WrittenAnswer], int]:
-        """Write an answer for each question; equal rows are computed once.
-
-        Returns:
-            The answers, and the token budget that fits into memory.
-        """
+    def write(self, questions: Sequence[Question], length: int) -> list[WrittenAnswer]:
+        """Write an answer for each question; equal rows are computed once."""
         method = MASKED_METHODS[0]
         written: list[WrittenAnswer] = []
         questions_of: dict[Row, list[int]] = defaultdict(list)
@@ -109,12 +108,12 @@ class MaskWriter:
         if rows:
             row_indices = np.repeat(np.arange(len(rows)), length)
             columns = np.concatenate([columns_of[row] + np.arange(length) for row in rows])
-            budget = read_positions(self.model, rows, row_indices, columns, self.pad, budget, store, self.pick_after)
+            read_positions(self.network, rows, row_indices, columns, store)
         for row_index, row in enumerate(rows):
             masks = slice(row_index * length, (row_index + 1) * length)
             text, score = self.decoder.decode(tokens[masks].tolist()).strip(), float(scores[masks].mean())
             written += [WrittenAnswer(index, method, text, score) for index in questions_of[row]]
-        return sorted(written, key=lambda answer: answer.index), budget
+        return sorted(written, key=lambda answer: answer.index)
 
 
 class TextWriter:
@@ -124,44 +123,44 @@ class TextWriter:
     only prompts of equal length do.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, start_token: int) -> None:
-        self.model = model
-        self.prompts = TextPrompts(tokenizer, candidate_tokenizer, start_token)
-        self.decoder = TokenDecoder(tokenizer, candidate_tokenizer.backend)
-        parameters = inspect.signature(model.forward).parameters
+    def __init__(self, network: Network, start_token: int) -> None:
+        self.network, self.model = network, network.model
+        self.prompts = TextPrompts(network.tokenizer, network.candidate_tokenizer, start_token)
+        self.decoder = TokenDecoder(network.tokenizer, network.candidate_tokenizer.backend)
+        parameters = inspect.signature(self.model.forward).parameters
         self.takes_logits_to_keep = "logits_to_keep" in parameters
         self.takes_positions = "position_ids" in parameters
         self.pad = start_token
 
-    def write(
-        self, questions: Sequence[Question], method: str, length: int, budget: int
-    ) -> tuple[list[WrittenAnswer], int]:
-        """Write an answer for each question; equal prompts are computed once.
-
-        Returns:
-            The answers, and the token budget that fits into memory.
-        """
+    def write(self, questions: Sequence[Question], method: str, length: int) -> list[WrittenAnswer]:
+        """Write an answer for each question; equal prompts are computed once."""
         written: list[WrittenAnswer] = []
-        questions_of: dict[tuple[Row, str], list[int]] = defaultdict(list)
+        questions_of: dict[Prompt, list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
             try:
                 row = self.prompts.prompt_tokens(question, method, length)
-                questions_of[row, self.prompts.closing_mark(question, method)].append(index)
+                questions_of[row, length, self.prompts.closing_mark(question, method)].append(index)
             except UnusableError as reason:
                 written.append(WrittenAnswer(index, method, unusable=str(reason)))
-        groups: dict[int, list[tuple[Row, str]]] = defaultdict(list)
-        for row, mark in sorted(questions_of, key=lambda prompt: (-len(prompt[0]), prompt)):
-            groups[0 if self.padding_is_exact else len(row)].append((row, mark))
-        for prompts in groups.values():
-            answers: dict[int, tuple[str, float]] = {}
+        for prompt, answer in self.run_prompts(questions_of, self._generate):
+            written += [WrittenAnswer(index, method, *answer) for index in questions_of[prompt]]
+        return sorted(written, key=lambda answer: answer.index)
 
-            def forward(batch: list[int], prompts: Any = prompts, answers: Any = answers) -> None:
-                answers.update(zip(batch, self._generate([prompts[i] for i in batch], length), strict=True))
+    def run_prompts(
+        self, prompts: Iterable[Prompt], generate: Callable[[Sequence[Prompt], int], Sequence[Result]]
+    ) -> Iterator[tuple[Prompt, Result]]:
+        """Yield each prompt with the result of ``generate``, which takes a batch and the maximum of new tokens."""
+        groups: dict[tuple[int, int], list[Prompt]] = defaultdict(list)
+        for prompt in sorted(prompts, key=lambda prompt: (-len(prompt[0]), prompt)):
+            groups[prompt[1], 0 if self.padding_is_exact else len(prompt[0])].append(prompt)
+        for (length, _), group in groups.items():
+            results: dict[int, Result] = {}
 
-            budget = run_batches([len(row) + length for row, _ in prompts], budget, forward)
-            for number, prompt in enumerate(prompts):
-                written += [WrittenAnswer(index, method, *answers[number]) for index in questions_of[prompt]]
-        return sorted(written, key=lambda answer: answer.index), budget
+            def forward(batch: list[int], group: Any = group, length: int = length, results: Any = results) -> None:
+                results.update(zip(batch, generate([group[i] for i in batch], length), strict=True))
+
+            self.network.run_batches([len(row) + length for row, _, _ in group], forward)
+            yield from ((prompt, results[number]) for number, prompt in enumerate(group))
 
     @cached_property
     def padding_is_exact(self) -> bool:
@@ -182,37 +181,65 @@ class TextWriter:
         batch.append(torch.full((len(rows), 1), rows[-1][0], device=self.model.device))
         return torch.cat([first, batch.step()], dim=1)
 
-    def _generate(self, prompts: Sequence[tuple[Row, str]], length: int) -> list[tuple[str, float]]:
+    def _generate(self, prompts: Sequence[Prompt], length: int) -> list[tuple[str, float]]:
         """Return the answer to each prompt, and the mean log-probability of its tokens.
 
         The token that ends an answer counts: where to stop is part of the answer.
         """
-        tokens: list[list[int]] = [[] for _ in prompts]
-        scores: list[list[float]] = [[] for _ in prompts]
-        ended = [False] * len(prompts)
+        decode, marks = self.decoder.decode, [mark for _, _, mark in prompts]
+        continuations, _ = self.continue_rows(
+            [row for row, _, _ in prompts],
+            length,
+            self.decoder.special,
+            lambda line, tokens: cut_answer(decode(tokens), marks[line], False)[1],
+        )
+        return [
+            (cut_answer(decode(continuation.tokens), mark, True)[0], float(np.mean(continuation.scores)))
+            for continuation, mark in zip(continuations, marks, strict=True)
+        ]
+
+    def continue_rows(
+        self,
+        rows: Sequence[Row],
+        length: int,
+        end_tokens: frozenset[int],
+        is_complete: Callable[[int, list[int]], bool],
+    ) -> tuple[list[Continuation], torch.Tensor]:
+        """Continue rows greedily by at most ``length`` tokens; return also the logits of the first ones.
+
+        A row ends before an end token, or where ``is_complete`` says so by its index and its new tokens.
+        """
+        continuations = [Continuation() for _ in rows]
         with torch.inference_mode():
-            batch = GenerationBatch(self, [row for row, _ in prompts])
-            for _ in range(length):
-                logits = batch.step()
+            batch = GenerationBatch(self, rows)
+            first_logits = batch.step()
+            for step in range(length):
+                logits = batch.step() if step else first_logits
                 best = logits.max(dim=1)
-                values = (best.values - torch.logsumexp(logits, dim=1)).double().tolist()
+                scores = (best.values - torch.logsumexp(logits, dim=1)).double().tolist()
                 batch.append(best.indices[:, None])
                 for line, token in enumerate(best.indices.tolist()):
-                    if ended[line]:
+                    row = continuations[line]
+                    if row.ended:
                         continue
-                    scores[line].append(values[line])
-                    if token in self.decoder.special:
-                        ended[line] = True
-                        continue
-                    tokens[line].append(token)
-                    ended[line] = cut_answer(self.decoder.decode(tokens[line]), prompts[line][1], False)[1]
-                if all(ended):
+                    row.scores.append(scores[line])
+                    row.ended = token in end_tokens
+                    if not row.ended:
+                        row.tokens.append(token)
+                        row.ended = is_complete(line, row.tokens)
+                if all(row.ended for row in continuations):
                     break
-        texts = [
-            cut_answer(self.decoder.decode(answer_tokens), mark, True)[0]
-            for answer_tokens, (_, mark) in zip(tokens, prompts, strict=True)
-        ]
-        return [(text, float(np.mean(values))) for text, values in zip(texts, scores, strict=True)]
+        return continuations, first_logits
+
+
+@dataclass
+class Continuation:
+    """Tokens that continue a row."""
+
+    tokens: list[int] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    """The log-probability of each token, and of the end token."""
+    ended: bool = False
 
 
 class GenerationBatch:
@@ -249,18 +276,10 @@ class GenerationBatch:
 
 
 def cut_answer(text: str, mark: str, complete: bool) -> tuple[str, bool]:
-    """Cut the answer out of the beginning of a text.
+    """Return the answer at the beginning of a text, and whether it is certain to end there.
 
-    It ends at a line break, at the mark, or at the end of a sentence.
-
-    Args:
-        text: The text.
-        mark: A punctuation mark that ends the answer; may be empty.
-        complete: Whether the text is complete. In an incomplete text a period at the very end does not end the answer:
-            "1." may continue with "5".
-
-    Returns:
-        The answer, and whether it is certain to end there.
+    It ends at a line break, at the mark (a punctuation mark, or empty), or at the end of a sentence. In an incomplete
+    text a period at the very end does not end the answer: "1." may continue with "5".
     """
     text = text.lstrip()
     ends = [text.index(delimiter) for delimiter in ("\n", mark) if delimiter and delimiter in text]

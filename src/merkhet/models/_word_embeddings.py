@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
-from merkhet.models.batching import run_batches
 from merkhet.models.layer_methods import expand_layers, list_layer_methods, parse_layer
 from merkhet.models.lm_head import pick_positions
 from merkhet.models.protocol import CandidateScores, FloatArray, IntArray
 from merkhet.models.row_scheduler import Row, pad_rows
-from merkhet.models.tokenize_candidates import CandidateTokenizer, UnusableError, check_length, token_span
+from merkhet.models.tokenize_candidates import UnusableError, check_length, token_span
+
+if TYPE_CHECKING:
+    from merkhet.models._network import Network
 
 QUESTIONS_AT_ONCE = 512
 """How many questions are compared together; it bounds the embeddings in memory."""
@@ -40,58 +42,36 @@ class WordEmbeddings:
     ``masked`` as many masks replace these tokens. ``@3`` selects another layer; 0 is the output of the embeddings. In
     a causal model an embedding depends only on the text before the word. There a row ends with the word, so that
     usages with the same text up to it are one.
-
-    Args:
-        name: The model's name.
-        model: The network.
-        tokenizer: Its tokenizer.
-        candidate_tokenizer: The tokenizer of sentences.
-        work: The model's work counters: rows that went through the network, their tokens, and the rows that one pass
-            per usage and method would have needed.
-        masks: Whether the method ``masked`` is available if the tokenizer has a mask.
-        pick_after: A module of the last layer; all later modules work on the tokens of words alone.
     """
 
-    def __init__(
-        self,
-        name: str,
-        model: Any,
-        tokenizer: Any,
-        candidate_tokenizer: CandidateTokenizer,
-        work: dict[str, int],
-        masks: bool = True,
-        pick_after: Any = None,
-    ) -> None:
-        self.name = name
-        self.model = model
-        self.pick_after = pick_after
-        self.candidate_tokenizer = candidate_tokenizer
-        self.work = work
-        self.pad = int(tokenizer.pad_token_id or 0)
-        self.mask: int | None = tokenizer.mask_token_id if masks else None
+    def __init__(self, network: Network) -> None:
+        self.network, self.model = network, network.model
+        model, self.tokenizer = network.model, network.candidate_tokenizer
+        self.mask: int | None = network.tokenizer.mask_token_id if network.compares_masked else None
         self.last_layer = int(getattr(model.config.get_text_config(), "num_hidden_layers", 0))
         self.methods = list_layer_methods(("word",) if self.mask is None else ("word", "masked"), self.last_layer)
         parameters = inspect.signature(model.base_model.forward).parameters
         self.options: dict[str, Any] = {"use_cache": False} if "use_cache" in parameters else {}
 
-    def compare(
-        self, questions: Sequence[Question], methods: Sequence[str], budget: int
-    ) -> tuple[list[CandidateScores], int]:
-        """Compute the cosine of each prompt's word with that of each candidate, for every method.
+    def check_architecture(self) -> None:
+        """Raise InputError for an encoder-decoder network: it has no single hidden state per word."""
+        if getattr(self.model.config, "is_encoder_decoder", False):
+            raise InputError(
+                f"{self.network.name} is an encoder-decoder model ({type(self.model).__name__}), whose word embeddings "
+                "cannot be compared; use a masked, causal or encoder model"
+            )
 
-        Returns:
-            The scores, and the token budget that fits into memory.
-        """
-        check_not_encoder_decoder(self.name, self.model)
+    def compare(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Compute the cosine of each prompt's word with that of each candidate, for every method."""
+        self.check_architecture()
         layer_of = {method: parse_layer(method, self.last_layer) for method in expand_layers(methods, self.methods)}
-        scores: list[CandidateScores] = []
         for first in range(0, len(questions), QUESTIONS_AT_ONCE):
             usable, unusable = self._tokenize(questions[first : first + QUESTIONS_AT_ONCE])
             cosines_by: dict[str, dict[int, dict[int, FloatArray]]] = {}
             for input_form in {input_form for input_form, _ in layer_of.values()} if usable else ():
                 layers = sorted({layer for form, layer in layer_of.values() if form == input_form})
-                cosines_by[input_form], budget = self._cosines(usable, input_form, layers, budget)
-            self.work["rows_one_by_one"] += len(layer_of) * sum(map(len, usable.values()))
+                cosines_by[input_form] = self._cosines(usable, input_form, layers)
+            self.network.work["rows_one_by_one"] += len(layer_of) * sum(map(len, usable.values()))
             scored = [
                 CandidateScores(
                     index,
@@ -99,8 +79,7 @@ class WordEmbeddings:
                 )
                 for index in usable
             ]
-            scores += [replace(result, index=first + result.index) for result in (*unusable, *scored)]
-        return scores, budget
+            yield from (replace(result, index=first + result.index) for result in (*unusable, *scored))
 
     @cached_property
     def is_causal(self) -> bool:
@@ -116,7 +95,7 @@ class WordEmbeddings:
         """Return the usages of each usable question by its index, and the reason for each unusable question."""
         usages = [question.usages for question in questions]
         sentences = list(dict.fromkeys(sentence for question in usages for sentence, _, _ in question))
-        encodings = dict(zip(sentences, self.candidate_tokenizer.encode(sentences), strict=True))
+        encodings = dict(zip(sentences, self.tokenizer.encode(sentences), strict=True))
         usable: dict[int, list[Span]] = {}
         unusable: list[CandidateScores] = []
         for index, question_usages in enumerate(usages):
@@ -131,15 +110,14 @@ class WordEmbeddings:
         start, stop = token_span(encoding, first, last)
         if start == stop:
             raise UnusableError(f"the word {sentence[first:last]!r} has no token in this model's vocabulary")
-        unknown = self.candidate_tokenizer.unknown
-        if unknown is not None and unknown in ids[start:stop]:
+        if self.tokenizer.unknown is not None and self.tokenizer.unknown in ids[start:stop]:
             raise UnusableError(f"the word {sentence[first:last]!r} holds a token that this model does not know")
-        check_length(len(ids), self.candidate_tokenizer.model_max_tokens)
+        check_length(len(ids), self.tokenizer.model_max_tokens)
         return ids[:stop] if self.is_causal else ids, start, stop
 
     def _cosines(
-        self, usable: dict[int, list[Span]], input_form: str, layers: Sequence[int], budget: int
-    ) -> tuple[dict[int, dict[int, FloatArray]], int]:
+        self, usable: dict[int, list[Span]], input_form: str, layers: Sequence[int]
+    ) -> dict[int, dict[int, FloatArray]]:
         """Compute for each layer and question the cosines of its candidates, once per distinct pair of usages."""
         span_ids: dict[Span, int] = {}
         pair_ids: dict[tuple[int, int], int] = {}
@@ -148,13 +126,12 @@ class WordEmbeddings:
             base, *others = (span_ids.setdefault(self._mask_span(span, input_form), len(span_ids)) for span in spans)
             pairs = ((min(base, other), max(base, other)) for other in others)
             pairs_of[index] = [pair_ids.setdefault(pair, len(pair_ids)) for pair in pairs]
-        embeddings, budget = self._embed(list(span_ids), layers, budget)
         distinct_pairs = np.array(list(pair_ids), dtype=np.int64).reshape(-1, 2)
         by_layer = {}
-        for layer, table in embeddings.items():
+        for layer, table in self._embed(list(span_ids), layers).items():
             values = cosines(table, distinct_pairs)
             by_layer[layer] = {index: values[np.array(ids, dtype=np.int64)] for index, ids in pairs_of.items()}
-        return by_layer, budget
+        return by_layer
 
     def _mask_span(self, span: Span, input_form: str) -> Span:
         if input_form == "word":
@@ -163,16 +140,13 @@ class WordEmbeddings:
         assert self.mask is not None
         return (*ids[:start], *[self.mask] * (stop - start), *ids[stop:]), start, stop
 
-    def _embed(
-        self, spans: Sequence[Span], layers: Sequence[int], budget: int
-    ) -> tuple[dict[int, NDArray[np.float32]], int]:
+    def _embed(self, spans: Sequence[Span], layers: Sequence[int]) -> dict[int, NDArray[np.float32]]:
         """Compute for each layer the mean hidden state of each span, one per row."""
         spans_of: dict[Row, list[int]] = defaultdict(list)
         for span_index, (ids, _, _) in enumerate(spans):
             spans_of[ids].append(span_index)
         rows = list(spans_of)
-        self.work["rows"] += len(rows)
-        self.work["tokens"] += sum(map(len, rows))
+        self.network.count_rows(rows)
         embeddings: dict[int, NDArray[np.float32]] = {}
         device = self.model.device
 
@@ -183,7 +157,7 @@ class WordEmbeddings:
             columns = torch.from_numpy(np.concatenate([np.arange(*spans[index][1:]) for _, index in located])).to(
                 device
             )
-            inputs = pad_rows([rows[row] for row in batch], self.pad, device)
+            inputs = pad_rows([rows[row] for row in batch], self.network.pad, device)
             with torch.inference_mode():
                 by_layer = [states.float().cpu().numpy() for states in self._states_at(lines, columns, inputs, layers)]
             starts, span_indices = np.cumsum(counts) - counts, [index for _, index in located]
@@ -192,16 +166,17 @@ class WordEmbeddings:
                     embeddings[layer] = np.empty((len(spans), states.shape[1]), dtype=np.float32)
                 embeddings[layer][span_indices] = np.add.reduceat(states, starts, axis=0) / counts[:, None]
 
-        return embeddings, run_batches([len(row) for row in rows], budget, forward)
+        self.network.run_batches([len(row) for row in rows], forward)
+        return embeddings
 
     def _states_at(
         self, lines: torch.Tensor, columns: torch.Tensor, inputs: dict[str, torch.Tensor], layers: Sequence[int]
     ) -> Iterator[torch.Tensor]:
         """Yield for each layer the hidden states at the positions (lines, columns) of a batch."""
-        if self.pick_after is None:
+        if self.network.pick_after is None:
             yield from (states[lines, columns] for states in self._hidden_states(inputs, layers))
             return
-        with pick_positions(self.pick_after, lines, columns):
+        with pick_positions(self.network.pick_after, lines, columns):
             by_layer = list(self._hidden_states(inputs, layers))
         for layer, states in zip(layers, by_layer, strict=True):
             yield states[0] if layer == self.last_layer else states[lines, columns]
@@ -212,7 +187,8 @@ class WordEmbeddings:
         output = self.model.base_model(**inputs, **self.options, output_hidden_states=inner_layers, return_dict=True)
         if inner_layers and len(output.hidden_states or ()) != self.last_layer + 1:
             raise InputError(
-                f"{self.name} does not return the hidden states of its {self.last_layer} layers; use the method 'word'"
+                f"{self.network.name} does not return the hidden states of its {self.last_layer} layers; "
+                "use the method 'word'"
             )
         for layer in layers:
             yield output.last_hidden_state if layer == self.last_layer else output.hidden_states[layer]
@@ -232,12 +208,3 @@ def cosines(embeddings: NDArray[np.float32], pairs: IntArray) -> FloatArray:
         products = np.einsum("ij,ij->i", table[first], table[second])
         values: FloatArray = products / (norms[first] * norms[second])
     return values
-
-
-def check_not_encoder_decoder(name: str, model: Any) -> None:
-    """Raise InputError for an encoder-decoder network: it has no single hidden state per word."""
-    if getattr(model.config, "is_encoder_decoder", False):
-        raise InputError(
-            f"{name} is an encoder-decoder model ({type(model).__name__}), whose word embeddings cannot be compared; "
-            "use a masked, causal or encoder model"
-        )

@@ -10,23 +10,59 @@ import numpy as np
 
 from merkhet.core.ids import derived_seed, digest
 from merkhet.core.records import Question
-from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, WrittenAnswer
+from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, WrittenAnswer, refuse_questions
 
 _MAX_CACHED_LISTS = 1000
 
 
-class RandomBaseline:
-    """Guesses: each candidate's score is a hash of the seed, the question and the candidate."""
+class Baseline:
+    """A model without a network.
+
+    Args:
+        name: Its name in tables.
+        identity: What decides its answers; hashed into its fingerprint.
+    """
 
     kind = "baseline"
+    methods: tuple[str, ...] = ()
+
+    def __init__(self, name: str, *identity: Any) -> None:
+        self.name = name
+        self.fingerprint = digest(identity)
+
+    def describe(self) -> dict[str, str | int | float]:
+        """Return the settings."""
+        return {}
+
+    def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Mark every question as unusable."""
+        return refuse_questions(questions, f"{self.name} only compares sentences")
+
+
+class _WritingBaseline(Baseline):
+    def write_answers(
+        self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
+    ) -> Iterator[WrittenAnswer]:
+        """Write the candidate with the highest score; among ties, the alphabetically first."""
+        for result in self.score_candidates(questions, methods):
+            candidates = questions[result.index].candidates
+            for method, scores in (result.by_method or {}).items():
+                if candidates:
+                    best = min(range(len(candidates)), key=lambda i: (-scores[i], candidates[i]))
+                    yield WrittenAnswer(result.index, method, candidates[best], float(scores[best]))
+                else:
+                    yield WrittenAnswer(result.index, method, unusable="the list of candidates is empty")
+
+
+class RandomBaseline(_WritingBaseline):
+    """Guesses: each candidate's score is a hash of the seed, the question and the candidate."""
+
     methods: tuple[str, ...] = ("uniform",)
-    writing_methods = methods
-    comparing_methods = methods
+    writing_methods = comparing_methods = methods
 
     def __init__(self, name: str = "random", seed: int = 0) -> None:
-        self.name = name
+        super().__init__(name, "merkhet random baseline", 1, seed)
         self.seed = seed
-        self.fingerprint = digest(["merkhet random baseline", 1, seed])
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Draw scores in [0, 1), equal on every machine for the same question and candidate."""
@@ -38,18 +74,12 @@ class RandomBaseline:
         """Draw scores like :meth:`score_candidates`."""
         return self.score_candidates(questions, methods)
 
-    def write_answers(
-        self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
-    ) -> Iterator[WrittenAnswer]:
-        """Write the candidate with the highest score, a uniform draw."""
-        return _best_candidates(questions, self.score_candidates(questions, methods))
-
     def describe(self) -> dict[str, str | int | float]:
         """Return the seed."""
         return {"seed": self.seed}
 
 
-class FrequencyBaseline:
+class FrequencyBaseline(_WritingBaseline):
     """Gives the most frequent answer: a candidate's score is how often it is right in the same relation.
 
     The counts come from the knowledge behind the questions if the suite has them (by relation, or under the task's
@@ -57,69 +87,51 @@ class FrequencyBaseline:
     reading of the question. Equal counts are ties.
     """
 
-    kind = "baseline"
     methods: tuple[str, ...] = ("count",)
     writing_methods = methods
 
     def __init__(self, name: str = "frequency") -> None:
-        self.name = name
-        self.fingerprint = digest(["merkhet frequency baseline", 1])
-        self._counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        super().__init__(name, "merkhet frequency baseline", 1)
+        self._counts: dict[tuple[str, str], Counter[str]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
         """Use the suite's counts, or count the right answers of each task and relation."""
-        self._counts.clear()
-        for row in frequencies:
-            self._counts[row["task"], row["relation"]][row["answer"]] += row["count"]
+        self._counts = _count_answers(frequencies)
         for question in questions if not frequencies else ():
             self._counts[question.task, question.relation][question.target] += 1
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Score each candidate by how often it answers questions of the same relation."""
         for index, question in enumerate(questions):
-            counts = self._counts.get((question.task, question.relation)) or self._counts[question.task, question.task]
+            keys = (question.task, question.relation), (question.task, question.task)
+            counts = next((self._counts[key] for key in keys if self._counts.get(key)), Counter())
             scores = np.array([float(counts[text]) for text in question.candidates])
             yield CandidateScores(index, dict.fromkeys(methods, scores))
 
-    def write_answers(
-        self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
-    ) -> Iterator[WrittenAnswer]:
-        """Write the most frequent answer among the candidates."""
-        return _best_candidates(questions, self.score_candidates(questions, methods))
 
-    def describe(self) -> dict[str, str | int | float]:
-        """Return no facts: the baseline has no settings."""
-        return {}
-
-
-class TrainFrequencyBaseline:
+class TrainFrequencyBaseline(Baseline):
     """Ranks the answers of the training questions by frequency, and all other candidates at random.
 
     The counts come from the suite; among equal counts the first listed answer comes first. The other candidates follow
     in twenty random orders, the same for all questions with the same list of candidates. Each order is a repeat.
     """
 
-    kind = "baseline"
     methods: tuple[str, ...] = ("shuffles",)
     shuffles = 20
 
     def __init__(self, name: str = "train-frequency", seed: int = 0) -> None:
-        self.name = name
+        super().__init__(name, "merkhet train-frequency baseline", 2, seed, self.shuffles)
         self.seed = seed
-        self.fingerprint = digest(["merkhet train-frequency baseline", 2, seed, self.shuffles])
         self._frequency_ranks: dict[tuple[str, str], dict[str, int]] = {}
         self._draws: dict[tuple[str, str], FloatArray] = {}
         self._scores: dict[tuple[str, str, tuple[str, ...]], list[FloatArray]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
         """Use the suite's counts; without any, all candidates are in random order."""
-        counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        for row in frequencies:
-            counts[row["task"], row["relation"]][row["answer"]] += row["count"]
         self._scores.clear()
         self._frequency_ranks = {
             key: {answer: rank for rank, (answer, _) in enumerate(counter.most_common())}
-            for key, counter in counts.items()
+            for key, counter in _count_answers(frequencies).items()
         }
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
@@ -153,13 +165,8 @@ class TrainFrequencyBaseline:
         return list(scores)
 
 
-def _best_candidates(questions: Sequence[Question], scored: Iterator[CandidateScores]) -> Iterator[WrittenAnswer]:
-    """Write the candidate with the highest score; among ties, the alphabetically first."""
-    for result in scored:
-        candidates = questions[result.index].candidates
-        for method, scores in (result.by_method or {}).items():
-            if candidates:
-                best = min(range(len(candidates)), key=lambda i: (-scores[i], candidates[i]))
-                yield WrittenAnswer(result.index, method, candidates[best], float(scores[best]))
-            else:
-                yield WrittenAnswer(result.index, method, unusable="the list of candidates is empty")
+def _count_answers(frequencies: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Counter[str]]:
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for row in frequencies:
+        counts[row["task"], row["relation"]][row["answer"]] += row["count"]
+    return counts

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import gc
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from merkhet.core.errors import MerkhetError
 
@@ -41,10 +41,7 @@ def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int]], None]) -> int:
-    """Run all rows in batches; a batch that does not fit into memory is halved, and so are the later ones.
-
-    Returns:
-        The token budget that fits into memory.
+    """Run all rows in batches, which are halved when memory runs out; return the token budget that fits.
 
     Raises:
         MerkhetError: A single row does not fit.
@@ -76,9 +73,18 @@ def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int
     return budget
 
 
-def default_budget(device: str, on_cpu: int) -> int:
-    """Return the initial token budget of a batch for a device; it is halved when memory runs out."""
-    return on_cpu if device == "cpu" else 8 * on_cpu
+@contextlib.contextmanager
+def single_thread(enabled: bool = True) -> Iterator[None]:
+    """Use one thread of torch: with several, the last digits of a sum depend on their number."""
+    import torch
+
+    threads = torch.get_num_threads()
+    if enabled:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

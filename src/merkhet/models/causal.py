@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,18 +19,17 @@ from numpy.typing import NDArray
 
 from merkhet.core import SLOT
 from merkhet.core.records import Question
+from merkhet.models._network import Network
 from merkhet.models._text_generation import CAUSAL_METHODS, TextWriter
 from merkhet.models._vocabulary_filter import drop_unwritable, restore_dropped
-from merkhet.models._word_embeddings import WordEmbeddings
-from merkhet.models.batching import default_budget, run_batches
 from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat._local_chat import LocalChat
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest
-from merkhet.models.lm_head import describe_weights, log_probabilities, logits_at
+from merkhet.models.lm_head import log_probabilities, logits_at
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import Row
 from merkhet.models.token_trie import TokenTrie, build_tries
-from merkhet.models.tokenize_candidates import IN_PLACE, CandidateTokenizer, CandidateWindows, TokenizedCandidates
+from merkhet.models.tokenize_candidates import CandidateWindows, TokenizedCandidates
 
 logger = logging.getLogger(__name__)
 
@@ -75,68 +74,24 @@ class _PromptTrie:
         return len(self.prompt) + len(self.trie.tokens)
 
 
-class CausalModel:
+class CausalModel(Network):
     """A causal language model from the Hugging Face library.
 
     Parts of a sentence that can be scored: the candidate and the text after it, given the text before (the default);
     the ``candidate`` alone, given the text before; the whole ``sentence``, given the model's start token.
-
-    ``original`` is the same model without extra words. ``work`` counts the rows that went through the network, their
-    tokens, and the rows that one pass per candidate, question and method would have needed.
-
-    Args:
-        name: The model's name in tables.
-        fingerprint: A hash of everything that decides its answers.
-        model: The network.
-        tokenizer: Its tokenizer.
-        token_budget: The maximum number of tokens in a batch; by default chosen for the device.
-        candidates: How candidates are tokenized, ``in place`` or ``apart``.
-        input_only_words: Words with their token ids that the model reads and cannot predict; they are never scored.
-        special_tokens: Whether sentences are read with the model's special tokens.
-        max_tokens: The maximum length of a sentence with a candidate, where it is below the model's own maximum.
-        chat: Settings of chats with the model.
     """
 
     kind = "causal"
     methods: tuple[str, ...] = tuple(METHODS)
     writing_methods: tuple[str, ...] = CAUSAL_METHODS
-    original: CausalModel | None = None
+    compares_masked = False
 
-    def __init__(
-        self,
-        name: str,
-        fingerprint: str,
-        model: Any,
-        tokenizer: Any,
-        token_budget: int | None = None,
-        candidates: str = IN_PLACE,
-        input_only_words: Mapping[str, int] | None = None,
-        special_tokens: bool = True,
-        max_tokens: int | None = None,
-        chat: ChatSettings | None = None,
-    ) -> None:
-        self.name = name
-        self.fingerprint = fingerprint
-        self.model = model
-        self.tokenizer = tokenizer
-        self.special = frozenset(tokenizer.all_special_ids)
-        self.input_only = frozenset((input_only_words or {}).values())
-        self.candidates = candidates
-        self.candidate_tokenizer = CandidateTokenizer(
-            name, tokenizer, model.config, candidates, self.input_only, special_tokens, max_tokens
-        )
-        self.token_budget = token_budget or default_budget(model.device.type, on_cpu=2048)
-        self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
-        self.word_embeddings = WordEmbeddings(name, model, tokenizer, self.candidate_tokenizer, self.work, masks=False)
-        self.comparing_methods = self.word_embeddings.methods
+    def __init__(self, *arguments: Any, chat: ChatSettings | None = None, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._input_only_text = re.compile("|".join(map(re.escape, self.input_only_words)) or "(?!)")
         self.share_prefixes = self._supports_tries()
-        self._input_only_text = re.compile("|".join(map(re.escape, input_only_words or {})) or "(?!)")
-        self.writer = TextWriter(model, tokenizer, self.candidate_tokenizer, self.start_token())
-        self.chat = LocalChat(self.writer, tokenizer, chat or ChatSettings())
-
-    def describe(self) -> dict[str, str | int | float]:
-        """Describe architecture, parameters, dtype and device."""
-        return describe_weights(self.model)
+        self.writer = TextWriter(self, self.start_token())
+        self.chat = LocalChat(self.writer, chat or ChatSettings())
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Score each candidate by the pooled log-probabilities of its sentence or a part of it, for every method."""
@@ -153,24 +108,16 @@ class CausalModel:
             count = len(questions[index].candidates)
             yield CandidateScores(index, restore_dropped(ordered, remaining.get(index), count))
 
-    def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score candidates by the cosine of word embeddings, which depend on the text before the word alone."""
-        compared, self.token_budget = self.word_embeddings.compare(questions, methods, self.token_budget)
-        yield from compared
-
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
         """Continue each prompt greedily until the answer ends."""
         for method in methods:
-            written, self.token_budget = self.writer.write(questions, method, length, self.token_budget)
-            yield from written
+            yield from self.writer.write(questions, method, length)
 
     def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:
         """Reply to each request, greedily."""
-        for reply, budget in self.chat.reply(requests, self.token_budget):
-            self.token_budget = budget
-            yield reply
+        return self.chat.reply(requests)
 
     def has_letter_logprobs(self) -> bool:
         """Return True: the log-probabilities of letters are computed here."""
@@ -197,8 +144,7 @@ class CausalModel:
             tries = self._build_tries(tokenized, branches, with_suffix)
             prompt_tries += [_PromptTrie(index, prompt, trie) for trie in tries]
 
-        self.work["rows"] += len(prompt_tries)
-        self.work["tokens"] += sum(map(len, prompt_tries))
+        self.count_rows(prompt_tries)
         self.work["rows_one_by_one"] += len(methods) * sum(map(len, usable.values()))
 
         def forward(batch: list[int]) -> None:
@@ -212,7 +158,7 @@ class CausalModel:
                     characters = self._count_characters(questions[row.index], row.trie.sequence_ids, part)
                     scores[row.index][method][row.trie.sequence_ids] = pooler.pool(part, pooling, characters)
 
-        self.token_budget = run_batches([len(row) for row in prompt_tries], self.token_budget, forward)
+        self.run_batches([len(row) for row in prompt_tries], forward)
 
     def _build_tries(self, tokenized: TokenizedCandidates, branches: _Branches, with_suffix: bool) -> list[TokenTrie]:
         """Build tries of the candidates, once for all prompts with the same windows and suffix."""

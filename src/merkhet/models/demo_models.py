@@ -1,4 +1,4 @@
-"""Folders of the two demo models, which are in packages of their own."""
+"""Folders of the two demo models, which are in separate packages."""
 
 from __future__ import annotations
 

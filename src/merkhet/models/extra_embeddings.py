@@ -54,11 +54,7 @@ def with_extra_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) ->
     """Return the same model with extra words.
 
     The network is shared and the tokenizer is copied. A network has one set of extra words at a time: earlier ones are
-    removed unless they are passed again.
-
-    Args:
-        model: The model, with or without extra words.
-        words: Each word with its input embedding; empty to remove all extra words.
+    removed unless they are passed again. Without words all extra words are removed.
 
     Raises:
         InputError: The tokenizer already has a word as a token, or an embedding has another size.

@@ -47,13 +47,8 @@ def logits_at(
 ) -> torch.Tensor:
     """Return the logits at the positions (rows, columns) of a batch, in float32, one line per position.
 
-    Args:
-        model: The network.
-        rows: The row of each position.
-        columns: The column of each position.
-        pick_after: A module of the body after which the positions are picked; by default, the whole body. All later
-            modules then work on these positions alone.
-        inputs: The inputs of the network.
+    The positions are picked after the module ``pick_after``, by default the whole body. All later modules work on these
+    positions only.
     """
     with pick_positions(pick_after or model.base_model, rows, columns):
         logits: torch.Tensor = model(**inputs).logits
@@ -92,13 +87,3 @@ def log_probabilities(logits: torch.Tensor, lines: torch.Tensor, tokens: torch.T
     normalisers = torch.cat([torch.logsumexp(chunk, dim=1) for chunk in chunks])
     values: FloatArray = (logits[lines, tokens] - normalisers[lines]).double().cpu().numpy()
     return values
-
-
-def describe_weights(model: Any) -> dict[str, str | int | float]:
-    """Describe architecture, parameters, dtype and device, for the record of a run."""
-    return {
-        "architecture": type(model).__name__,
-        "parameters": int(sum(p.numel() for p in model.parameters())),
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "device": model.device.type,
-    }

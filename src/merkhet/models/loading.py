@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.models.chat._chat_settings import read_settings
-from merkhet.models.model_lookup import WEIGHTS, ModelSpec, ResolvedModel, missing_models_extra, resolve_model
+from merkhet.models.model_lookup import WEIGHTS, ModelSpec, ResolvedModel, require_models_extra, resolve_model
 from merkhet.models.protocol import Model
 
 if TYPE_CHECKING:
@@ -25,19 +25,15 @@ def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
     if resolved.path is None:
         instance: Model = resolved.instance
         return instance
-    try:
+    with require_models_extra():
         return _load(resolved, resolved.path)
-    except ImportError as error:
-        if error.name in ("torch", "transformers"):
-            raise missing_models_extra(error) from error
-        raise
 
 
 def _load(resolved: ResolvedModel, path: Path) -> Model:
     import transformers
 
-    from merkhet.models._encoder import EncoderModel
     from merkhet.models._gguf import unpack_gguf
+    from merkhet.models._network import EncoderModel
     from merkhet.models.causal import CausalModel
     from merkhet.models.masked import MaskedModel
 
@@ -47,10 +43,10 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
     spec = resolved.spec
     device = _device(spec.device)
     options: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
-    factory = {
-        "masked": transformers.AutoModelForMaskedLM,
-        "causal": transformers.AutoModelForCausalLM,
-        "encoder": transformers.AutoModel,
+    factory, model_class = {
+        "masked": (transformers.AutoModelForMaskedLM, MaskedModel),
+        "causal": (transformers.AutoModelForCausalLM, CausalModel),
+        "encoder": (transformers.AutoModel, EncoderModel),
     }[resolved.kind]
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
@@ -59,15 +55,15 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
         raise
     except Exception as error:  # The libraries raise anything for broken files.
         raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {first_line(error)}") from error
-    network = network.to(device).eval()
-    arguments = (resolved.name, resolved.fingerprint, network, tokenizer)
-    reading: dict[str, Any] = {"special_tokens": spec.special_tokens, "max_tokens": spec.longest}
-    if resolved.kind == "encoder":
-        return EncoderModel(*arguments, **reading)
-    if resolved.kind == "masked":
-        return MaskedModel(*arguments, candidates=spec.candidates, **reading)
-    chat = read_settings(resolved.name, None, spec.chat)
-    return CausalModel(*arguments, candidates=spec.candidates, chat=chat, **reading)
+    settings: dict[str, Any] = {
+        "candidates": spec.candidates,
+        "special_tokens": spec.special_tokens,
+        "max_tokens": spec.longest,
+    }
+    if resolved.kind == "causal":
+        settings["chat"] = read_settings(resolved.name, None, spec.chat)
+    model: Model = model_class(resolved.name, resolved.fingerprint, network.to(device).eval(), tokenizer, **settings)
+    return model
 
 
 def _device(name: str) -> torch.device:

@@ -6,7 +6,7 @@ candidates, prompts and methods; the head works only at the masks that are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,14 +15,13 @@ import numpy as np
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
 from merkhet.models._mask_filling import SlotFiller
+from merkhet.models._network import Network
 from merkhet.models._text_generation import MASKED_METHODS, MaskWriter
 from merkhet.models._vocabulary_filter import drop_unwritable, restore_dropped
-from merkhet.models._word_embeddings import WordEmbeddings
-from merkhet.models.batching import default_budget
-from merkhet.models.lm_head import describe_weights, find_last_attention
+from merkhet.models.lm_head import find_last_attention
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FilledSlot, FloatArray, IntArray, WrittenAnswer
 from merkhet.models.row_scheduler import ReadPlan, RowScheduler
-from merkhet.models.tokenize_candidates import IN_PLACE, CandidateTokenizer, TokenizedCandidate
+from merkhet.models.tokenize_candidates import TokenizedCandidate
 
 _POOLINGS: dict[str, Callable[[FloatArray, Any], FloatArray]] = {
     "mean": lambda values, starts: np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values))),
@@ -41,76 +40,33 @@ METHODS = {
 """Each method as a masking scheme and a pooling of the log-probabilities that it reads."""
 
 
-class MaskedModel:
+class MaskedModel(Network):
     """A masked language model from the Hugging Face library.
 
     Masking schemes: ``multiple`` replaces each token of the candidate by a mask and reads each token at its own mask.
     ``single`` replaces the whole candidate by one mask and reads every token there. ``pll`` masks one token of the
     candidate after another; the other tokens stay in place. ``pll-l2r`` also masks the tokens to its right in the same
     word. ``sentence-pll`` and ``sentence-pll-l2r`` do the same for all tokens of the sentence.
-
-    ``original`` is the same model without extra words. ``work`` counts the rows that went through the network, their
-    tokens, and the rows that one pass per candidate, question and method would have needed.
-
-    Args:
-        name: The model's name in tables.
-        fingerprint: A hash of everything that decides its answers.
-        model: The network.
-        tokenizer: Its tokenizer.
-        token_budget: The maximum number of tokens in a batch; by default chosen for the device.
-        candidates: How candidates are tokenized, ``in place`` or ``apart``.
-        input_only_words: Words with their token ids that the model reads and cannot predict; they are never masked.
-        special_tokens: Whether sentences are read with the model's special tokens.
-        max_tokens: The maximum length of a sentence with a candidate, where it is below the model's own maximum.
     """
 
     kind = "masked"
     methods: tuple[str, ...] = tuple(METHODS)
     writing_methods: tuple[str, ...] = MASKED_METHODS
-    original: MaskedModel | None = None
 
     def __init__(
-        self,
-        name: str,
-        fingerprint: str,
-        model: Any,
-        tokenizer: Any,
-        token_budget: int | None = None,
-        candidates: str = IN_PLACE,
-        input_only_words: Mapping[str, int] | None = None,
-        special_tokens: bool = True,
-        max_tokens: int | None = None,
+        self, name: str, fingerprint: str, model: Any, tokenizer: Any, *arguments: Any, **options: Any
     ) -> None:
         if tokenizer.mask_token_id is None:
             raise InputError(
                 f"{name}: its tokenizer has no mask token, which a masked model needs; give another kind in the study "
                 "(kind: causal or kind: encoder)"
             )
-        self.name = name
-        self.fingerprint = fingerprint
-        self.model = model
-        self.tokenizer = tokenizer
+        super().__init__(name, fingerprint, model, tokenizer, *arguments, **options)
         self.mask = int(tokenizer.mask_token_id)
-        self.pad = int(tokenizer.pad_token_id or 0)
-        self.input_only = frozenset((input_only_words or {}).values())
-        self.never_masked = frozenset(tokenizer.all_special_ids) | self.input_only
-        self.candidates = candidates
-        self.candidate_tokenizer = CandidateTokenizer(
-            name, tokenizer, model.config, candidates, self.input_only, special_tokens, max_tokens
-        )
+        self.never_masked = self.special | self.input_only
         self.pick_after = find_last_attention(model)
-        self.filler = SlotFiller(model, tokenizer, self.candidate_tokenizer, self.pick_after)
-        self.writer = MaskWriter(model, tokenizer, self.candidate_tokenizer, self.pick_after)
-        self.token_budget = token_budget or default_budget(model.device.type, on_cpu=2048)
-        self.work = {"rows": 0, "rows_one_by_one": 0, "tokens": 0}
-        self.word_embeddings = WordEmbeddings(
-            name, model, tokenizer, self.candidate_tokenizer, self.work, pick_after=self.pick_after
-        )
-        self.comparing_methods = self.word_embeddings.methods
-
-    def describe(self) -> dict[str, str | int | float]:
-        """Describe architecture, parameters, dtype and device."""
-        return describe_weights(self.model)
+        self.filler = SlotFiller(self)
+        self.writer = MaskWriter(self)
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Score each candidate by its pooled log-probabilities, for every method."""
@@ -130,9 +86,8 @@ class MaskedModel:
                     plan = windows.cached(masking, partial(self.plan_reads, windows.candidates, masking))
                     first = scheduler.add(plan, tokenized.prefix, tokenized.suffix)
                 spans[index, masking] = first, plan.starts
-        values, self.token_budget = scheduler.run(self.model, self.pad, self.token_budget, self.pick_after)
-        self.work["rows"] += len(scheduler.rows)
-        self.work["tokens"] += sum(map(len, scheduler.rows))
+        values = scheduler.run(self)
+        self.count_rows(list(scheduler.rows))
         for index in usable:
             by_method = {}
             for method in methods:
@@ -146,20 +101,13 @@ class MaskedModel:
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
         """Rank the whole vocabulary at one mask in each slot."""
-        filled, self.token_budget = self.filler.fill(questions, count, self.token_budget)
-        yield from filled
-
-    def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score candidates by the cosine of word embeddings, for every method."""
-        compared, self.token_budget = self.word_embeddings.compare(questions, methods, self.token_budget)
-        yield from compared
+        yield from self.filler.fill(questions, count)
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
         """Write the likeliest token at each of ``length`` masks in the slot."""
-        written, self.token_budget = self.writer.write(questions, length, self.token_budget)
-        yield from written
+        yield from self.writer.write(questions, length)
 
     def plan_reads(self, candidates: Iterable[TokenizedCandidate], masking: str) -> ReadPlan:
         """Plan the rows that a masking scheme makes of candidates, and the tokens that it reads there."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.core.errors import InputError, MerkhetError, did_you_mean
+from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.files import file_digest, path_exists
 from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
@@ -73,11 +74,7 @@ class ResolvedModel:
 
 
 def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
-    """Find a model's files and hash them.
-
-    Args:
-        spec: The model as a study names it.
-        folder: The folder that relative paths start from.
+    """Find a model's files and hash them; paths are relative to ``folder``.
 
     Raises:
         InputError: There is no such model, or its settings are invalid.
@@ -235,20 +232,21 @@ def _download(spec: ModelSpec) -> Path:
             folder = Path(snapshot_download(spec.model, revision=spec.revision, allow_patterns=[*patterns, WEIGHTS[1]]))
         return folder
     except Exception as error:
-        reason = (
-            "the model hub is switched off (HF_HUB_OFFLINE)"
-            if _hub_is_offline()
-            else str(error).strip().splitlines()[0]
-        )
+        offline = os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on")
+        reason = "the model hub is switched off (HF_HUB_OFFLINE)" if offline else first_line(error)
         raise InputError(
             f"no model called {spec.model!r}: not an alias ({hint}), not a folder, and not on the hub: {reason}"
         ) from error
 
 
-def _hub_is_offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on")
-
-
-def missing_models_extra(error: ImportError) -> MerkhetError:
-    """Return the error for a machine without torch or transformers."""
-    return InputError(f"asking a model needs {error.name}, which is not installed: pip install 'merkhet[models]'")
+@contextmanager
+def require_models_extra() -> Iterator[None]:
+    """Explain an import that fails because torch or transformers is missing."""
+    try:
+        yield
+    except ImportError as error:
+        if error.name not in ("torch", "transformers"):
+            raise
+        raise InputError(
+            f"asking a model needs {error.name}, which is not installed: pip install 'merkhet[models]'"
+        ) from error

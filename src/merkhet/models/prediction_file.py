@@ -13,7 +13,7 @@ from merkhet.core.files import file_digest
 from merkhet.core.ids import digest
 from merkhet.core.records import Question
 from merkhet.core.text_formats import short_repr
-from merkhet.models.protocol import CandidateScores, WrittenAnswer
+from merkhet.models.protocol import CandidateScores, WrittenAnswer, refuse_questions
 
 HEADER = ["id", "ret"]
 
@@ -70,8 +70,7 @@ class PredictionFile:
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Mark every question as unusable."""
-        for index in range(len(questions)):
-            yield CandidateScores(index, unusable="predictions are asked by the probe write (--set probes=[write])")
+        return refuse_questions(questions, "predictions are asked by the probe write (--set probes=[write])")
 
     def describe(self) -> dict[str, str | int | float]:
         """Count the predictions, and the questions without one."""
@@ -117,10 +116,8 @@ def _add_row(row: list[str], where: str, predictions: dict[str, tuple[str, ...]]
     prediction_id = row[0].strip()
     try:
         texts = json.loads(row[1])
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f'{where}: ret must be a JSON list of texts such as ["Paris"], got {short_repr(row[1])}'
-        ) from error
+    except (ValueError, RecursionError):
+        texts = None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise InputError(f'{where}: ret must be a JSON list of texts such as ["Paris"], got {short_repr(row[1])}')
     if not prediction_id or prediction_id in predictions:

@@ -38,6 +38,11 @@ class CandidateScores:
     """The number of the repeat, where a model asks a question several times (pseudowords, random orders)."""
 
 
+def refuse_questions(questions: Sequence[Question], reason: str) -> Iterator[CandidateScores]:
+    """Mark every question as unusable."""
+    return (CandidateScores(index, unusable=reason) for index in range(len(questions)))
+
+
 @runtime_checkable
 class Model(Protocol):
     """A language model or a baseline."""
@@ -116,7 +121,7 @@ class ComparesSenses(Protocol):
     comparing_methods: tuple[str, ...]
     """The methods to compare senses, the default first.
 
-    Some stand for several (``word@all`` for all layers), so results may have more methods than requested.
+    Some represent several (``word@all``: all layers), so results may have more methods than requested.
     """
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
@@ -128,9 +133,4 @@ class NeedsAllQuestions(Protocol):
     """A model that must see all questions of a run before the first is asked (the frequency baseline)."""
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Prepare for a run.
-
-        Args:
-            questions: All questions of the run.
-            frequencies: Rows of task, relation, answer and count, if the suite has them.
-        """
+        """Prepare for a run; frequencies are rows of task, relation, answer and count, if the suite has them."""

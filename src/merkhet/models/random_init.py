@@ -84,11 +84,7 @@ class UntrainedModel:
 
 
 def parse_untrained_model(text: str, find_folder: Callable[[str], Path]) -> UntrainedModel:
-    """Parse ``random:2x128`` (a shape) or ``random:NAME`` (another model's architecture).
-
-    Args:
-        text: The name with its prefix.
-        find_folder: Finds the folder of another model by its name.
+    """Parse ``random:2x128`` (a shape) or ``random:NAME`` (the architecture of another model, by its folder).
 
     Raises:
         InputError: The shape is invalid, or there is no such model.
@@ -132,8 +128,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     tokenizer.train_from_iterator(texts, trainer)
     begin, end = _SPECIAL[0], _SPECIAL[2]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{begin} $A {end}",
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in (begin, end)],
+        single=f"{begin} $A {end}", special_tokens=[(name, tokenizer.token_to_id(name)) for name in (begin, end)]
     )
     names = dict(zip(("bos", "pad", "eos", "unk", "mask"), (*_SPECIAL[:-1], mask), strict=True))
     return transformers.PreTrainedTokenizerFast(

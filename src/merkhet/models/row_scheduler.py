@@ -5,14 +5,16 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from merkhet.models.batching import run_batches
 from merkhet.models.lm_head import log_probabilities, logits_at
 from merkhet.models.protocol import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from merkhet.models._network import Network
 
 Row = tuple[int, ...]
 """The token ids of one input."""
@@ -23,9 +25,7 @@ class ReadPlan:
 
     def __init__(self) -> None:
         self.rows: dict[Row, int] = {}
-        self._row_indices = array("q")
-        self._columns = array("q")
-        self._tokens = array("q")
+        self._row_indices, self._columns, self._tokens = array("q"), array("q"), array("q")
         self._starts = array("q", [0])
 
     def add_row(self, ids: Row) -> int:
@@ -43,19 +43,12 @@ class ReadPlan:
         self._starts.append(len(self._tokens))
 
     @cached_property
-    def row_indices(self) -> IntArray:
-        """The row of each token."""
-        return np.array(self._row_indices, dtype=np.int64)
-
-    @cached_property
-    def columns(self) -> IntArray:
-        """The column of each token."""
-        return np.array(self._columns, dtype=np.int64)
-
-    @cached_property
-    def tokens(self) -> IntArray:
-        """The tokens to read."""
-        return np.array(self._tokens, dtype=np.int64)
+    def reads(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The row, the column and the token of each read."""
+        row_indices, columns, tokens = (
+            np.array(values, dtype=np.int64) for values in (self._row_indices, self._columns, self._tokens)
+        )
+        return row_indices, columns, tokens
 
     @cached_property
     def starts(self) -> IntArray:
@@ -69,31 +62,27 @@ class RowScheduler:
     def __init__(self) -> None:
         self.rows: dict[Row, int] = {}
         self.size = 0
-        self._row_indices: list[IntArray] = []
-        self._columns: list[IntArray] = []
-        self._tokens: list[IntArray] = []
+        self._reads: list[tuple[IntArray, IntArray, IntArray]] = []
 
     def add(self, plan: ReadPlan, prefix: Row = (), suffix: Row = ()) -> int:
-        """Add a plan whose rows stand between the tokens of a prompt; return the index of its first value."""
-        row_indices = [self.rows.setdefault((*prefix, *row, *suffix), len(self.rows)) for row in plan.rows]
-        self._row_indices.append(np.array(row_indices, dtype=np.int64)[plan.row_indices])
-        self._columns.append(plan.columns + len(prefix))
-        self._tokens.append(plan.tokens)
-        self.size += len(plan.tokens)
-        return self.size - len(plan.tokens)
+        """Add a plan whose rows are between the tokens of a prompt; return the index of its first value."""
+        merged_rows = [self.rows.setdefault((*prefix, *row, *suffix), len(self.rows)) for row in plan.rows]
+        row_indices, columns, tokens = plan.reads
+        self._reads.append((np.array(merged_rows, dtype=np.int64)[row_indices], columns + len(prefix), tokens))
+        self.size += len(tokens)
+        return self.size - len(tokens)
 
-    def run(self, model: Any, pad: int, budget: int, pick_after: Any = None) -> tuple[FloatArray, int]:
-        """Return the log-probability of every token in the order of the plans, and the token budget that fits."""
+    def run(self, network: Network) -> FloatArray:
+        """Return the log-probability of every token, in the order of the plans."""
         values = np.empty(self.size)
         if not self.size:
-            return values, budget
-        columns = np.concatenate(self._columns)
+            return values
+        row_indices, columns, tokens = (np.concatenate(arrays) for arrays in zip(*self._reads, strict=True))
         # Several tokens may be read at one position: the head works there once.
         width = int(columns.max()) + 1
-        positions, inverse = np.unique(np.concatenate(self._row_indices) * width + columns, return_inverse=True)
+        positions, inverse = np.unique(row_indices * width + columns, return_inverse=True)
         order = np.argsort(inverse, kind="stable")
         firsts = np.searchsorted(inverse[order], np.arange(len(positions) + 1))
-        tokens = np.concatenate(self._tokens)
 
         def store(batch_positions: IntArray, logits: torch.Tensor) -> None:
             starts, stops = firsts[batch_positions], firsts[batch_positions + 1]
@@ -104,52 +93,35 @@ class RowScheduler:
                 logits, torch.from_numpy(lines).to(device), torch.from_numpy(tokens[reads]).to(device)
             )
 
-        rows = list(self.rows)
-        budget = read_positions(model, rows, positions // width, positions % width, pad, budget, store, pick_after)
-        return values, budget
+        read_positions(network, list(self.rows), positions // width, positions % width, store)
+        return values
 
 
 def read_positions(
-    model: Any,
+    network: Network,
     rows: Sequence[Row],
     row_indices: IntArray,
     columns: IntArray,
-    pad: int,
-    budget: int,
     store: Callable[[IntArray, torch.Tensor], None],
-    pick_after: Any = None,
-) -> int:
-    """Run rows through a model in batches and read logits at chosen positions.
+) -> None:
+    """Run distinct rows through a network in batches and read logits at positions, in ascending order of rows.
 
-    Args:
-        model: The network.
-        rows: The distinct rows.
-        row_indices: The row of each position, ascending.
-        columns: The column of each position.
-        pad: The padding token.
-        budget: The maximum number of tokens in a batch.
-        store: Called for each batch with the indices of its positions and the logits there.
-        pick_after: The module after which the positions are picked; see :func:`merkhet.models.lm_head.logits_at`.
-
-    Returns:
-        The token budget that fits into memory.
+    ``store`` is called for each batch with the indices of its positions and the logits there.
     """
     firsts = np.searchsorted(row_indices, np.arange(len(rows) + 1))
-    lengths = [len(row) for row in rows]
+    device = network.model.device
 
     def forward(batch: list[int]) -> None:
         batch_rows = np.array(batch)
         starts, stops = firsts[batch_rows], firsts[batch_rows + 1]
         positions = _ranges(starts, stops)
         lines = np.repeat(np.arange(len(batch)), stops - starts)
-        device = model.device
-        inputs = pad_rows([rows[i] for i in batch], pad, device)
+        inputs = pad_rows([rows[i] for i in batch], network.pad, device)
         with torch.inference_mode():
             where = torch.from_numpy(lines).to(device), torch.from_numpy(columns[positions]).to(device)
-            logits = logits_at(model, *where, pick_after, **inputs)
-            store(positions, logits)
+            store(positions, logits_at(network.model, *where, network.pick_after, **inputs))
 
-    return run_batches(lengths, budget, forward)
+    network.run_batches([len(row) for row in rows], forward)
 
 
 def pad_rows(rows: Sequence[Row], pad: int, device: Any) -> dict[str, torch.Tensor]:

@@ -43,7 +43,7 @@ class TokenTrie:
 def build_tries(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[TokenTrie]:
     """Build tries that hold all sequences, with at most ``max_nodes`` nodes unless a single sequence has more.
 
-    Sequences with a common prefix are neighbours, whatever their order in the list.
+    Sequences with a common prefix are neighbours, in any order of the list.
     """
     tries: list[TokenTrie] = []
     builder = _TrieBuilder()

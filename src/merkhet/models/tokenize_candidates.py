@@ -119,14 +119,7 @@ class CandidateTokenizer:
     ``apart``: a candidate has the tokens that it has alone, and the sentence those that it has around a mask. Many
     published programs do this. It differs from what a model was trained on where a space belongs to the word after it.
 
-    Args:
-        name: The model's name, for messages.
-        tokenizer: A fast tokenizer.
-        config: The model's configuration.
-        candidates: ``in place`` or ``apart``.
-        input_only: Token ids that no candidate may contain.
-        special_tokens: Whether sentences are tokenized with the model's special tokens.
-        max_tokens: The maximum length of a sentence with a candidate, where it is below the model's own maximum.
+    No candidate may contain a token of ``input_only``. The other arguments are those of a network.
     """
 
     def __init__(

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from merkhet.core import SLOT
-from merkhet.core.ids import digest
 from merkhet.core.records import Question
+from merkhet.models.baselines import Baseline
 from merkhet.models.protocol import CandidateScores
 from merkhet.models.tokenize_candidates import CHINESE
 
@@ -20,25 +20,17 @@ from merkhet.models.tokenize_candidates import CHINESE
 _SINGLE_CHARACTER_WORD = re.compile(rf"[{CHINESE}\u3005-\u3007\u3040-\u30ff]")
 
 
-class WordOverlapBaseline:
+class WordOverlapBaseline(Baseline):
     """Compares sentences as bags of words, without the word in question.
 
     A score above chance comes from the topic of the sentences, not from the sense of the word. Equal overlaps are
     ties.
     """
 
-    kind = "baseline"
-    methods: tuple[str, ...] = ()
     comparing_methods: tuple[str, ...] = ("overlap",)
 
     def __init__(self, name: str = "word-overlap") -> None:
-        self.name = name
-        self.fingerprint = digest(["merkhet word-overlap baseline", 1])
-
-    def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Mark every question as unusable."""
-        for index in range(len(questions)):
-            yield CandidateScores(index, unusable="word-overlap only compares sentences")
+        super().__init__(name, "merkhet word-overlap baseline", 1)
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Score each candidate by its overlap with the prompt."""
@@ -46,10 +38,6 @@ class WordOverlapBaseline:
             prompt_words = _count_words(question.prompt)
             values = np.array([overlap(prompt_words, _count_words(text)) for text in question.candidates])
             yield CandidateScores(index, dict.fromkeys(methods, values))
-
-    def describe(self) -> dict[str, str | int | float]:
-        """Return an empty description: the baseline has no settings."""
-        return {}
 
 
 def overlap(first: Counter[str], second: Counter[str]) -> float:

@@ -7,15 +7,12 @@ from merkhet.core.registry import Registry
 PROBES = Registry(
     "probe",
     {
-        "rank": (
-            "merkhet.probes.rank:rank_candidates",
-            "rank a closed list of candidates in the question's sentence",
-        ),
+        "rank": ("merkhet.probes.rank:rank_candidates", "rank a closed list of candidates in the question's sentence"),
         "fill": ("merkhet.probes.fill:fill_slots", "rank the model's whole vocabulary in the slot (masked models)"),
-        "write": ("merkhet.probes.write:write_answers", "let the model write what stands in the slot"),
+        "write": ("merkhet.probes.write:write_answers", "let the model write text into the slot"),
         "compare": (
             "merkhet.probes.compare:compare_senses",
-            "is a word's sense nearer to one usage or to another, by cosine (masked, causal, encoder models)",
+            "rank usages of a word by the similarity of its sense, by cosine (masked, causal, encoder models)",
         ),
         "choose": (
             "merkhet.probes.chat.choose:choose",

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
 from merkhet.core.records import Answer, Question
 from merkhet.models.layer_methods import check_layers, expand_layers
 from merkhet.models.protocol import CandidateScores, ComparesSenses, Model
-from merkhet.probes.probe_support import ask_usable, select_methods
+from merkhet.probes.probe_support import ask_usable, refuse_model, select_methods
 from merkhet.probes.rank import rank_answers
 
 
 def compare_senses(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
     """Rank the candidates of each question by the similarity of their word to the prompt's; equal ones are tied.
 
-    Without methods the model's default is used. A method that stands for several (``word@all``: every layer) gives one
+    Without methods the model's default is used. A method that represents several (``word@all``: every layer) gives one
     answer per layer. A question that compares no senses, or that the model cannot be asked, gives answers with the
     reason (``unusable``).
     """
     if not isinstance(model, ComparesSenses):
-        for question in questions:
-            for method in methods or ("word",):
-                reason = _find_problem(question) or f"a model of the kind {model.kind} compares no senses"
-                yield Answer(question.question_id, model.name, "compare", method, unusable=reason)
+        reason = f"a model of the kind {model.kind} compares no senses"
+        yield from refuse_model(model, "compare", questions, methods or ("word",), reason, _find_problem)
         return
     check_layers(model.name, methods, model.comparing_methods)
     selected = select_methods(model, methods, model.comparing_methods)
-    started = time.perf_counter()
-    compared = ask_usable(
+    compared, seconds = ask_usable(
         questions,
-        _find_problem,
         lambda usable: model.compare_senses(usable, selected),
         lambda index, reason: [CandidateScores(index, unusable=reason)],
+        _find_problem,
     )
-    seconds = (time.perf_counter() - started) / max(1, len(questions))
     scored_methods = tuple(dict.fromkeys(method for result in compared for method in result.by_method or ()))
     names = scored_methods or expand_layers(selected, model.comparing_methods)
     yield from rank_answers(model, "compare", questions, compared, names, seconds)

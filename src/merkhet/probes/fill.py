@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
 from merkhet.core.records import Answer, Question
 from merkhet.models.protocol import FilledSlot, FillsSlots, Model
-from merkhet.probes.probe_support import TOP_K, ask_usable, find_slot_problem, select_methods
+from merkhet.probes.probe_support import TOP_K, ask_usable, refuse_model, select_methods
 
 METHODS = ("mask",)
 
@@ -19,20 +18,16 @@ def fill_slots(model: Model, questions: Sequence[Question], methods: Sequence[st
     an answer with the reason (``unusable``).
     """
     (method,) = select_methods(model, methods, METHODS)
-    started = time.perf_counter()
     if not isinstance(model, FillsSlots):
         article = "an" if model.kind[:1] in "aeiou" else "a"
-        for question in questions:
-            reason = find_slot_problem(question) or f"{article} {model.kind} model has no mask to fill"
-            yield Answer(question.question_id, model.name, "fill", method, unusable=reason)
+        reason = f"{article} {model.kind} model has no mask to fill"
+        yield from refuse_model(model, "fill", questions, (method,), reason)
         return
-    filled = ask_usable(
+    filled, seconds = ask_usable(
         questions,
-        find_slot_problem,
         lambda usable: model.fill_slots(usable, TOP_K),
         lambda index, reason: [FilledSlot(index, unusable=reason)],
     )
-    seconds = (time.perf_counter() - started) / max(1, len(questions))
     for slot in sorted(filled, key=lambda slot: slot.index):
         yield Answer(
             question_id=questions[slot.index].question_id,

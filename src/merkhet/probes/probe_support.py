@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -66,31 +67,41 @@ def select_methods(model: Model, methods: Sequence[str], known: Sequence[str]) -
     return tuple(methods) or tuple(known[:1])
 
 
+def find_slot_problem(question: Question) -> str | None:
+    """Return why a question cannot be asked by a probe that fills its slot, or None."""
+    return "this question compares senses; ask it by the probe compare" if question.words else None
+
+
 def ask_usable(
     questions: Sequence[Question],
-    find_problem: Callable[[Question], str | None],
     ask: Callable[[Sequence[Question]], Iterable[Result]],
     refuse: Callable[[int, str], Iterable[Result]],
-) -> list[Result]:
-    """Ask the questions that a probe can ask.
+    find_problem: Callable[[Question], str | None] = find_slot_problem,
+) -> tuple[list[Result], float]:
+    """Ask the questions that a probe can ask; return the results and the seconds per question.
 
-    Args:
-        questions: All questions.
-        find_problem: Returns why a question cannot be asked, or None.
-        ask: Asks questions.
-        refuse: Makes the results of a question that cannot be asked, from its index and the reason.
+    ``refuse`` makes the results of a question that cannot be asked, from its index and the reason.
     """
+    started = time.perf_counter()
     problems = {index: reason for index, question in enumerate(questions) if (reason := find_problem(question))}
-    if not problems:
-        return list(ask(questions))
     results = [result for index, reason in problems.items() for result in refuse(index, reason)]
     usable = [index for index in range(len(questions)) if index not in problems]
     if usable:
         asked = ask([questions[index] for index in usable])
-        results += [replace(result, index=usable[result.index]) for result in asked]
-    return results
+        results += asked if not problems else (replace(result, index=usable[result.index]) for result in asked)
+    return results, (time.perf_counter() - started) / max(1, len(questions))
 
 
-def find_slot_problem(question: Question) -> str | None:
-    """Return why a question cannot be asked by a probe that fills its slot, or None."""
-    return "this question compares senses; ask it by the probe compare" if question.words else None
+def refuse_model(
+    model: Model,
+    probe: str,
+    questions: Sequence[Question],
+    methods: Sequence[str],
+    reason: str,
+    find_problem: Callable[[Question], str | None] | None = find_slot_problem,
+) -> Iterator[Answer]:
+    """Answer every question with the reason why it cannot be asked; a problem of the question itself comes first."""
+    for question in questions:
+        unusable = (find_problem(question) if find_problem else None) or reason
+        for method in methods:
+            yield Answer(question.question_id, model.name, probe, method, unusable=unusable)

@@ -6,7 +6,6 @@ ranked once.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy as np
 from merkhet.core.records import Answer, Question
 from merkhet.metrics.ranks import expected_ranks_by_row, top_columns
 from merkhet.models.protocol import CandidateScores, FloatArray, Model
-from merkhet.probes.probe_support import TOP_K, ask_usable, find_slot_problem, select_methods
+from merkhet.probes.probe_support import TOP_K, ask_usable, select_methods
 
 _SCORES_AT_ONCE = 2**19
 
@@ -27,16 +26,13 @@ def rank_candidates(model: Model, questions: Sequence[Question], methods: Sequen
 
     A question that the model cannot be asked gives an answer with the reason (``unusable``).
     """
-    # A model without methods marks every question as unusable, whatever the method.
+    # A model without methods marks every question as unusable, by any method.
     selected = select_methods(model, methods, model.methods) if model.methods else tuple(methods) or ("rank",)
-    started = time.perf_counter()
-    scored = ask_usable(
+    scored, seconds = ask_usable(
         questions,
-        find_slot_problem,
         lambda usable: model.score_candidates(usable, selected),
         lambda index, reason: [CandidateScores(index, unusable=reason)],
     )
-    seconds = (time.perf_counter() - started) / max(1, len(questions))
     yield from rank_answers(model, "rank", questions, scored, selected, seconds)
 
 
@@ -53,12 +49,7 @@ def rank_answers(
     rankings = _rank_results(questions, scored, methods)
     for result, ranking in zip((result for result in scored for _ in methods), rankings, strict=True):
         yield Answer(
-            questions[result.index].question_id,
-            model.name,
-            probe,
-            seconds=seconds,
-            repeat=result.repeat,
-            **ranking,
+            questions[result.index].question_id, model.name, probe, seconds=seconds, repeat=result.repeat, **ranking
         )
 
 
@@ -117,8 +108,6 @@ class _SortedCandidates:
 
 @dataclass
 class _ScoreRow:
-    """One row of scores."""
-
     scores: FloatArray
     candidates: _SortedCandidates
     rankings: dict[tuple[int, ...], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 
 from merkhet.core.records import Answer, Question
 from merkhet.models.protocol import Model, WritesAnswers, WrittenAnswer
-from merkhet.probes.probe_support import ask_usable, find_slot_problem, select_methods
+from merkhet.probes.probe_support import ask_usable, refuse_model, select_methods
 
 
 def write_answers(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
@@ -18,20 +17,15 @@ def write_answers(model: Model, questions: Sequence[Question], methods: Sequence
     cannot write, gives an answer with the reason (``unusable``).
     """
     if not isinstance(model, WritesAnswers):
-        for question in questions:
-            for method in methods or ("write",):
-                reason = find_slot_problem(question) or f"a model of the kind {model.kind} writes no answers"
-                yield Answer(question.question_id, model.name, "write", method, unusable=reason)
+        reason = f"a model of the kind {model.kind} writes no answers"
+        yield from refuse_model(model, "write", questions, methods or ("write",), reason)
         return
     selected = select_methods(model, methods, model.writing_methods)
-    started = time.perf_counter()
-    written = ask_usable(
+    written, seconds = ask_usable(
         questions,
-        find_slot_problem,
         lambda usable: model.write_answers(usable, selected),
         lambda index, reason: [WrittenAnswer(index, method, unusable=reason) for method in selected],
     )
-    seconds = (time.perf_counter() - started) / max(1, len(questions) * len(selected))
     for answer in sorted(written, key=lambda answer: (answer.index, selected.index(answer.method))):
         unusable = answer.unusable or (None if math.isfinite(answer.score) else "a score is not a number")
         texts = (answer.text, *answer.alternatives)
@@ -43,5 +37,5 @@ def write_answers(model: Model, questions: Sequence[Question], methods: Sequence
             prediction=None if unusable else answer.text,
             ranked=() if unusable else tuple((text, answer.score) for text in texts),
             unusable=unusable,
-            seconds=seconds,
+            seconds=seconds / len(selected),
         )

@@ -82,7 +82,8 @@ def plan_scoring(
     sequences = tuple(
         TokenSequence(np.array((*tokenized.prefix, *window, *tokenized.suffix), dtype=np.int64)) for window in plan.rows
     )
-    return ScoringPlan(sequences, plan.row_indices, plan.columns + len(tokenized.prefix), plan.tokens, plan.starts)
+    row_indices, columns, tokens = plan.reads
+    return ScoringPlan(sequences, row_indices, columns + len(tokenized.prefix), tokens, plan.starts)
 
 
 def _plan_causal(

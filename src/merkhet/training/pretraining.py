@@ -18,6 +18,7 @@ import torch
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed, digest
 from merkhet.core.progress import Progress
+from merkhet.models.batching import single_thread
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
 from merkhet.training import PRETRAIN
@@ -34,7 +35,6 @@ from merkhet.training.artifact import (
     save_model_artifact,
 )
 from merkhet.training.distributed._example_dropout import example_dropout
-from merkhet.training.distributed._gradient_sync import single_thread
 from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.pretraining_settings import PretrainSettings, check_pretrain_settings, make_pretrain_settings
 from merkhet.training.text_corpus import corpus_digest, read_corpus

@@ -135,7 +135,7 @@ def test_what_cannot_be_asked_says_why() -> None:
         capital(2, words=("w",), candidates=("a [MASK]", "b [MASK]"), answers=("a [MASK]",)),
     ]
     reasons = [one.unusable for one in choose(Talker(lambda _: "A"), questions)]
-    assert reasons[:2] == ["no right answer among the candidates", "there is one candidate alone"]
+    assert reasons[:2] == ["no right answer among the candidates", "there is only one candidate"]
     assert "probe compare" in str(reasons[2])
     (mute,) = choose(Talker(lambda _: {"unusable": "too long"}), [capital(0)], orders=1)
     assert mute.unusable == "too long"

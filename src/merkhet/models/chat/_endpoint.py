@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
-import queue
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +21,9 @@ from merkhet.core.text_formats import parse_reply
 from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat._rate_limits import Budget, BudgetExhaustedError, RateLimiter
 from merkhet.models.chat._reply_cache import ReplyCache, reply_key
-from merkhet.models.chat._response_errors import (
-    ABORT,
-    RETRY,
-    UNSUPPORTED,
-    UNUSABLE,
-    Failure,
-    classify_failure,
-)
+from merkhet.models.chat._response_errors import ABORT, RETRY, UNSUPPORTED, UNUSABLE, Failure, classify_failure
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, strip_reasoning
-from merkhet.models.protocol import CandidateScores
+from merkhet.models.protocol import CandidateScores, refuse_questions
 
 logger = logging.getLogger("merkhet.models")
 
@@ -106,8 +99,7 @@ class EndpointModel:
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Mark every question as unusable: an endpoint does not return the probability of a given text."""
-        for index in range(len(questions)):
-            yield CandidateScores(index, unusable="a chat endpoint ranks no candidates; ask it to choose or to answer")
+        return refuse_questions(questions, "a chat endpoint ranks no candidates; ask it to choose or to answer")
 
     def has_letter_logprobs(self) -> bool:
         """Whether replies come with log-probabilities, tried by one small request."""
@@ -138,45 +130,32 @@ class EndpointModel:
     def _send_all(self, requests: Sequence[_PendingRequest]) -> Iterator[ChatReply]:
         timeout = self.settings.timeout
         client = HttpClient(self.settings.url, Limits(timeout, timeout, _MAX_BYTES), credentials=self._credentials())
-        waiting, done = queue.SimpleQueue[_PendingRequest](), queue.SimpleQueue[Any]()
-        for pending in requests:
-            waiting.put(pending)
-        stopped = threading.Event()
+        failed, stopped = threading.Event(), threading.Event()
 
-        def work() -> None:
-            while not stopped.is_set():
-                try:
-                    pending = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                try:
-                    done.put((pending, self._send(pending, client, stopped)))
-                except BaseException as error:  # The consumer of the replies raises it.
-                    done.put((pending, error))
-                    return
+        def send(pending: _PendingRequest) -> dict[str, Any] | Failure | None:
+            try:
+                return None if failed.is_set() else self._send(pending, client, stopped)
+            except BaseException:
+                failed.set()  # No further request starts.
+                raise
 
-        threads = [
-            threading.Thread(target=work, daemon=True, name=f"merkhet-chat-{number}")
-            for number in range(min(self.settings.concurrency, len(requests)))
-        ]
-        for thread in threads:
-            thread.start()
+        executor = ThreadPoolExecutor(min(self.settings.concurrency, len(requests)), "merkhet-chat")
+        pending_of = {executor.submit(send, pending): pending for pending in requests}
         try:
-            for number in range(len(requests)):
-                pending, result = done.get()
-                if isinstance(result, BudgetExhaustedError):
+            for future in as_completed(list(pending_of)):
+                try:
+                    result = future.result()
+                except BudgetExhaustedError as error:
                     raise BudgetExhaustedError(
-                        f"{self.name}: {result}. {len(requests) - number:,} requests are left, and all replies so far "
-                        "are cached; start again to continue with a new budget."
-                    ) from result
-                if isinstance(result, BaseException):
-                    raise result
-                yield from self._replies(pending, result)
+                        f"{self.name}: {error}. {len(pending_of):,} requests are left, and all replies so far are "
+                        "cached; start again to continue with a new budget."
+                    ) from error
+                if result is not None:
+                    yield from self._replies(pending_of.pop(future), result)
         finally:
             # Requests in flight are paid for: wait for their replies, which are cached.
             stopped.set()
-            for thread in threads:
-                thread.join()
+            executor.shutdown(cancel_futures=True)
             client.close()
 
     def _send(self, pending: _PendingRequest, client: HttpClient, stopped: threading.Event) -> dict[str, Any] | Failure:

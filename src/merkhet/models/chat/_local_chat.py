@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from merkhet.models._text_generation import GenerationBatch, TextWriter
-from merkhet.models.batching import run_batches
+from merkhet.models._text_generation import Prompt, TextWriter
 from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat.chat_messages import ChatReply, ChatRequest, Message, strip_reasoning
 from merkhet.models.row_scheduler import Row
@@ -20,9 +20,6 @@ _ANSWER = "\nAnswer:"
 _END_TOKEN = re.compile(r"end|eot|eos|</s>|eom", re.IGNORECASE)
 _SYSTEM_ERROR = re.compile(r"system", re.IGNORECASE)
 
-_TokenizedRequest = tuple[Row, int, tuple[str, ...]]
-"""The tokens of a request, the maximum number of tokens of its reply, and the letters."""
-
 
 class LocalChat:
     """Chats with a causal model, greedily; replies come with exact log-probabilities of letters.
@@ -31,15 +28,15 @@ class LocalChat:
     with the line.
     """
 
-    def __init__(self, writer: TextWriter, tokenizer: Any, settings: ChatSettings) -> None:
-        self.writer, self.tokenizer, self.settings = writer, tokenizer, settings
-        self.has_template = bool(getattr(tokenizer, "chat_template", None))
+    def __init__(self, writer: TextWriter, settings: ChatSettings) -> None:
+        self.writer, self.tokenizer, self.settings = writer, writer.network.tokenizer, settings
+        self.has_template = bool(getattr(self.tokenizer, "chat_template", None))
         self.backend = writer.prompts.candidate_tokenizer.backend
         self.end_tokens = self._find_end_tokens()
 
-    def reply(self, requests: Sequence[ChatRequest], budget: int) -> Iterator[tuple[ChatReply, int]]:
-        """Yield each reply with the token budget that fits into memory; equal requests are computed once."""
-        indices_of: dict[_TokenizedRequest, list[int]] = defaultdict(list)
+    def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:
+        """Yield the reply to each request; equal requests are computed once."""
+        indices_of: dict[Prompt, list[int]] = defaultdict(list)
         for index, request in enumerate(requests):
             try:
                 length = max(request.max_tokens, self.settings.length or 0)
@@ -47,51 +44,26 @@ class LocalChat:
                 check_length(len(row) + length, self.writer.prompts.candidate_tokenizer.max_tokens)
                 indices_of[row, length, request.letters].append(index)
             except UnusableError as reason:
-                yield ChatReply(index, unusable=str(reason)), budget
-        groups: dict[tuple[int, int], list[_TokenizedRequest]] = defaultdict(list)
-        for tokenized in sorted(indices_of, key=lambda tokenized: (-len(tokenized[0]), tokenized)):
-            row, length, _ = tokenized
-            groups[length, 0 if self.writer.padding_is_exact else len(row)].append(tokenized)
-        for (length, _), group in groups.items():
-            replies: dict[int, ChatReply] = {}
+                yield ChatReply(index, unusable=str(reason))
+        for prompt, reply in self.writer.run_prompts(indices_of, self._generate):
+            yield from (replace(reply, index=index) for index in indices_of[prompt])
 
-            def forward(batch: list[int], group: Any = group, length: int = length, replies: Any = replies) -> None:
-                replies.update(zip(batch, self._generate([group[i] for i in batch], length), strict=True))
-
-            budget = run_batches([len(row) + length for row, _, _ in group], budget, forward)
-            for number, tokenized in enumerate(group):
-                reply = replies[number]
-                for index in indices_of[tokenized]:
-                    yield ChatReply(index, reply.text, reply.letters, truncated=reply.truncated), budget
-
-    def _generate(self, requests: Sequence[_TokenizedRequest], length: int) -> list[ChatReply]:
-        tokens: list[list[int]] = [[] for _ in requests]
-        letter_logprobs: list[dict[str, float] | None] = [None] * len(requests)
-        ended = [False] * len(requests)
-        with torch.inference_mode():
-            batch = GenerationBatch(self.writer, [row for row, _, _ in requests])
-            for step in range(length):
-                logits = batch.step()
-                if step == 0:
-                    logprobs = torch.log_softmax(logits.double(), dim=1).cpu()
-                    letter_logprobs = [
-                        self._letter_logprobs(logprobs[line], letters) for line, (_, _, letters) in enumerate(requests)
-                    ]
-                best = logits.argmax(dim=1)
-                batch.append(best[:, None])
-                for line, token in enumerate(best.tolist()):
-                    if ended[line]:
-                        continue
-                    if token in self.end_tokens:
-                        ended[line] = True
-                        continue
-                    tokens[line].append(token)
-                    ended[line] = not self.has_template and "\n" in self._decode(tokens[line]).lstrip()
-                if all(ended):
-                    break
+    def _generate(self, prompts: Sequence[Prompt], length: int) -> list[ChatReply]:
+        continuations, logits = self.writer.continue_rows(
+            [row for row, _, _ in prompts],
+            length,
+            self.end_tokens,
+            lambda _, tokens: not self.has_template and "\n" in self._decode(tokens).lstrip(),
+        )
+        logprobs = torch.log_softmax(logits.double(), dim=1).cpu()
         return [
-            ChatReply(line, self._strip(self._decode(reply_tokens)), letter_logprobs[line], truncated=not ended[line])
-            for line, reply_tokens in enumerate(tokens)
+            ChatReply(
+                line,
+                self._strip(self._decode(continuation.tokens)),
+                self._letter_logprobs(logprobs[line], letters),
+                truncated=not continuation.ended,
+            )
+            for line, (continuation, (_, _, letters)) in enumerate(zip(continuations, prompts, strict=True))
         ]
 
     def _strip(self, text: str) -> str:
@@ -118,7 +90,7 @@ class LocalChat:
         system = [("system", self.settings.system)] if self.settings.system else []
         conversation: list[Message] = [*system, *messages]
         if not self.has_template:
-            return self.writer.prompts.tokenize_text(_plain_text(conversation))
+            return self.writer.prompts.tokenize(_plain_text(conversation))
         text = self._apply_template(conversation)
         return tuple(self.backend.encode(text, add_special_tokens=False).ids)
 
@@ -135,7 +107,6 @@ class LocalChat:
             raise UnusableError(f"its chat template fails: {error}") from error
 
     def _find_end_tokens(self) -> frozenset[int]:
-        """Find the tokens that end a reply."""
         special = {token: str(self.tokenizer.decode([token])) for token in self.writer.decoder.special}
         tokens = {token for token, text in special.items() if _END_TOKEN.search(text)}
         for source in (self.tokenizer, getattr(self.writer.model, "generation_config", None)):

@@ -73,7 +73,6 @@ class ReplyCache:
             raise self._failure(error) from error
 
     def close(self) -> None:
-        """Close the file."""
         with self.lock:
             self.database.close()
 

@@ -75,7 +75,6 @@ def choose_prompt(question: Question, choices: Sequence[str], letters: Sequence[
 
 
 def answer_prompt(question: Question) -> str:
-    """Ask to fill the blank."""
     return prompt_texts(question).answer.format(sentence=fill_sentence(question))
 
 

@@ -17,13 +17,8 @@ ExampleTurns = Sequence[tuple[str, str]]
 class FewShotExamples:
     """Few-shot examples of each task, drawn by the seed: the same for all questions of a task.
 
-    Every relation of the task has one example before any has a second one.
-
-    Args:
-        questions: The questions to draw from.
-        shots: How many examples a prompt has.
-        seed: The seed of the draw.
-        format_example: Turns a question into its prompt and the right reply.
+    Every relation of the task has one example before any has a second one. ``format_example`` turns a question into its
+    prompt and the right reply.
     """
 
     def __init__(

@@ -80,12 +80,7 @@ def parse_choice(reply: ChatReply, letters: Sequence[str], choices: Sequence[str
 def parse_answer(reply: ChatReply, before: str = "", after: str = "") -> ParsedReply:
     """Parse the answer of a reply: its first line without "The answer is" and punctuation around it.
 
-    If the reply repeats the sentence, only the text in the blank counts.
-
-    Args:
-        reply: The reply.
-        before: The text before the blank.
-        after: The text after the blank.
+    If the reply repeats the sentence, the texts ``before`` and ``after`` the blank do not count.
     """
     text = reply.text.strip()
     if is_refusal(reply):
@@ -124,12 +119,7 @@ def _strip_marks(line: str) -> str:
 
 
 def parse_verdict(reply: ChatReply, verdicts: Sequence[Sequence[str]]) -> ParsedReply:
-    """Parse which verdict a reply begins with.
-
-    Args:
-        reply: The reply.
-        verdicts: The names of each verdict; the first is returned.
-    """
+    """Parse which verdict a reply begins with; of the names of each verdict the first is returned."""
     text = _normalize(_OPENING.sub("", reply.text.strip()))
     for names in verdicts:
         if text in {_normalize(name) for name in names}:

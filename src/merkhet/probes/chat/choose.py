@@ -15,10 +15,11 @@ from merkhet.core.ids import derived_seed
 from merkhet.core.records import Answer, Question
 from merkhet.models.chat.chat_messages import ChatModel, ChatReply, ChatRequest
 from merkhet.models.protocol import CandidateScores, FloatArray, Model
+from merkhet.probes.chat._chat_asking import describe_refusal
 from merkhet.probes.chat._chat_prompts import LETTERS, build_messages, choose_prompt
 from merkhet.probes.chat._few_shot import FewShotExamples
 from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, REFUSED, parse_choice
-from merkhet.probes.probe_support import find_slot_problem, select_methods
+from merkhet.probes.probe_support import find_slot_problem, refuse_model, select_methods
 from merkhet.probes.rank import rank_answers
 
 PROBE = "choose"
@@ -58,12 +59,12 @@ def choose(
         seed: The seed of all draws.
         examples: The questions that examples are drawn from.
     """
-    _check_options(orders, most)
+    if orders < 1:
+        raise InputError(f"orders must be an integer ≥ 1, got {orders}")
+    if not 2 <= most <= len(LETTERS):
+        raise InputError(f"most must be an integer from 2 to {len(LETTERS)} (the number of letters), got {most}")
     if not isinstance(model, ChatModel):
-        reason = f"a model of the kind {model.kind} cannot be talked to"
-        for question in questions:
-            for method in methods or (BY_TEXT,):
-                yield Answer(question.question_id, model.name, PROBE, method, unusable=reason)
+        yield from refuse_model(model, PROBE, questions, methods or (BY_TEXT,), describe_refusal(model), None)
         return
     known = METHODS if model.has_letter_logprobs() else (BY_TEXT,)
     selected = select_methods(model, methods, known)
@@ -73,8 +74,7 @@ def choose(
     for question in questions:
         problem = _find_problem(question)
         if problem is not None:
-            for method in selected:
-                yield Answer(question.question_id, model.name, PROBE, method, unusable=problem)
+            yield from refuse_model(model, PROBE, [question], selected, problem)
             continue
         choices = sample_choices(question, most, seed)
         lists = [
@@ -151,20 +151,12 @@ class _ChoiceTask:
     lists: list[_ChoiceList]
 
 
-def _check_options(orders: int, most: int) -> None:
-    if orders < 1:
-        raise InputError(f"orders must be an integer ≥ 1, got {orders}")
-    if not 2 <= most <= len(LETTERS):
-        raise InputError(f"most must be an integer from 2 to {len(LETTERS)} (the number of letters), got {most}")
-
-
 def _find_problem(question: Question) -> str | None:
-    reason = find_slot_problem(question)
-    if reason is None and not set(question.answers) & set(question.candidates):
+    if not question.words and not set(question.answers) & set(question.candidates):
         return "no right answer among the candidates"
-    if reason is None and len(set(question.candidates)) < 2:
-        return "there is one candidate alone"
-    return reason
+    if not question.words and len(set(question.candidates)) < 2:
+        return "there is only one candidate"
+    return find_slot_problem(question)
 
 
 def _format_example(question: Question, most: int, seed: int) -> tuple[str, str]:
@@ -185,10 +177,10 @@ def _group_replies(replies: Iterable[ChatReply], orders: int) -> Iterator[tuple[
 
 
 def _make_answer(model: Model, task: _ChoiceTask, replies: Sequence[ChatReply], method: str, seconds: float) -> Answer:
-    unusable = next((reply.unusable for reply in replies if reply.unusable is not None), None)
     answer = Answer(task.question.question_id, model.name, PROBE, method, seconds=seconds)
-    if unusable is not None:
-        return replace(answer, unusable=unusable)
+    for reply in replies:
+        if reply.unusable is not None:
+            return replace(answer, unusable=reply.unusable)
     scored = [
         _score_reply(task, choice_list, reply, method) for choice_list, reply in zip(task.lists, replies, strict=True)
     ]

@@ -7,8 +7,7 @@ same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -20,18 +19,6 @@ Node = tuple[int, int]
 """A sum of the tree: its first part and the number of parts (a power of two, which may reach past the last part)."""
 _CELLS = 1 << 20
 """Number of gradients exchanged at once."""
-
-
-@contextmanager
-def single_thread(enabled: bool) -> Iterator[None]:
-    """Use one thread if ``enabled``: with several, the last digits depend on their number."""
-    threads = torch.get_num_threads()
-    if enabled:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def tree_nodes(parts: slice, total: int) -> list[Node]:

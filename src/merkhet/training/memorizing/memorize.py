@@ -19,6 +19,7 @@ from merkhet.core.ids import derived_seed, digest
 from merkhet.core.progress import Progress
 from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
 from merkhet.core.schemas import validate, write_table
+from merkhet.models.batching import single_thread
 from merkhet.models.masked import MaskedModel
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model
@@ -35,7 +36,6 @@ from merkhet.training.artifact import (
     result_settings,
     save_artifact,
 )
-from merkhet.training.distributed._gradient_sync import single_thread
 from merkhet.training.distributed._process_group import ProcessGroup
 from merkhet.training.memorizing._head_shards import draw_table_rows
 from merkhet.training.memorizing._memorize_task import MemorizeTask
