@@ -369,8 +369,8 @@ def test_what_a_dump_cannot_be_asked_for(tmp_path):
         check,
         [
             ({"options": {"ranks": "best"}}, "did you mean 'rank'?"),
-            ({"options": {"rank": "good"}}, "'rank' cannot be 'good'"),
-            ({"options": {"literals": "true"}}, "'literals' cannot be 'true'"),
+            ({"options": {"rank": "good"}}, "'rank' must be all or best, got 'good'"),
+            ({"options": {"literals": "true"}}, "'literals' must be no or yes, got 'true'"),
             ({"predicates": ("position held",)}, "'position held' is no property of Wikidata; say its id, such as P39"),
         ],
     )

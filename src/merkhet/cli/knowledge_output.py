@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ _MAX_SHOWN = 5
 def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) -> None:
     """Print counts of each import, bad and skipped rows, and the next command."""
     if as_json:
-        _print_json({"store": str(store), "imports": [imported.as_dict() for imported in done]})
+        _print_json({"store": str(store), "imports": [asdict(imported) for imported in done]})
         return
     console = _console()
     for imported in done:
@@ -49,7 +50,7 @@ def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) 
 def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
     """Print inferred facts by rule, cycles and contradictions."""
     if as_json:
-        _print_json({"store": str(store), **result.as_dict()})
+        _print_json({"store": str(store), **asdict(result)})
         return
     console = _console()
     rounds = _count(result.rounds, "round")

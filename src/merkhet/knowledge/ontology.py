@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.knowledge._class_hierarchy import Ancestry, ancestor_distances
 from merkhet.knowledge._ontology_terms import (
     CLASS,
     INSTANCE,
     PROPERTY,
+    Ancestry,
     Noun,
     Terms,
+    ancestor_distances,
     examples,
     instance_name,
     make_terms,

@@ -15,7 +15,14 @@ import duckdb
 from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import atomic_path, disk_full_error, explain_write_error, refuse_foreign_folder, temporary_path
 from merkhet.knowledge._iris import LOCAL_NAMESPACE, PREFIXES, full_iri
-from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, open_database
+from merkhet.knowledge.database import (
+    DETAIL_COLUMNS,
+    FACT_COLUMNS,
+    NAME_COLUMNS,
+    count_rows,
+    open_database,
+    sql_literals,
+)
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK
 
 _FORMATS = {
@@ -24,10 +31,7 @@ _FORMATS = {
     ".tsv": "(format csv, header, delimiter '\t')",
     ".jsonl": "(format json)",
 }
-_DETAILS = (
-    'select subject, predicate, object, value, unit, "start", "end", details.name, details.text '
-    "from details join ({facts}) using (fact_id) order by fact_id, details.name"
-)
+_DETAILS = f"select {DETAIL_COLUMNS} from details join ({{facts}}) using (fact_id) order by fact_id, details.name"
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _LITERAL = re.compile(r'"(.*)"(?:@([^"]*))?', re.DOTALL)
 # Characters that an IRI may not contain (RFC 3987), and percent signs that start no escape.
@@ -66,7 +70,7 @@ def export_knowledge(
         raise InputError(f"{out} is a folder, not a file; choose another name")
     with open_database(store, read_only=True) as connection:
         facts = f"select {FACT_COLUMNS} from facts {where} order by fact_id"
-        count = int(connection.execute(f"select count(*) from ({facts})", values or None).fetchall()[0][0])
+        count = count_rows(connection, f"({facts})", values)
         if out.suffix in _FORMATS:
             with atomic_path(out) as path:
                 _copy(
@@ -126,9 +130,8 @@ def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Pat
 
 
 def _copy(connection: Any, query: str, path: Path, suffix: str, values: dict[str, Any]) -> None:
-    target = str(path).replace("'", "''")
     try:
-        connection.execute(f"copy ({query}) to '{target}' {_FORMATS[suffix]}", values or None)
+        connection.execute(f"copy ({query}) to {sql_literals(path)} {_FORMATS[suffix]}", values or None)
     except duckdb.IOException as error:
         if "No space left" in str(error):
             raise disk_full_error(path.parent) from error

@@ -7,10 +7,9 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -21,7 +20,7 @@ from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.redaction import display_address
 from merkhet.core.version import __version__
 from merkhet.knowledge._staging import Staged, merge_staged, stage_chunks
-from merkhet.knowledge.database import connect, explain_error, in_use_error
+from merkhet.knowledge.database import connect, explain_error, in_use_error, sql_literals
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source
 from merkhet.knowledge.source_reader import ReadContext
 
@@ -57,10 +56,6 @@ class ImportSummary:
     """The first rejected rows, with reasons."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Skipped rows by kind."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields for JSON."""
-        return asdict(self)
 
 
 def import_knowledge(
@@ -133,8 +128,8 @@ def _staging_connection(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         connection: duckdb.DuckDBPyConnection | None = None
         try:
             connection = connect(target, read_only=False)
-            connection.execute(f"set temp_directory = '{_escape_quotes(folder / 'spilled')}'")
-            connection.execute(f"attach '{_escape_quotes(folder / 'staging.duckdb')}' as staging")
+            connection.execute(f"set temp_directory = {sql_literals(folder / 'spilled')}")
+            connection.execute(f"attach {sql_literals(folder / 'staging.duckdb')} as staging")
             yield connection
             _drop_staging(connection)
             connection.execute("detach staging")
@@ -259,7 +254,3 @@ def _describe_content(path: Path | str) -> str:
             f"{file.name} sha256:{file_digest(file)}" if size <= _MAX_HASHED_BYTES else f"{file.name} {size} bytes"
         )
     return ", ".join(parts)
-
-
-def _escape_quotes(path: Path) -> str:
-    return str(path).replace("'", "''")

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from merkhet.core.errors import InputError
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
@@ -27,7 +26,7 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
     counted. Lines without five cells, invalid JSON, and missing or negative weights are rejected.
     """
     context.check_options("across", "weight")
-    across, minimum = _across_option(context), _minimum_weight(context)
+    across, minimum = context.choice("across", "no", "yes") == "yes", context.number("weight", 0)
     relations = {name.removeprefix(_RELATION) for name in context.predicates}
     builder, named = ChunkBuilder("conceptnet"), set[str]()
     for number, line in read_lines(path, context):
@@ -68,24 +67,6 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
             yield builder.flush()
     if len(builder):
         yield builder.flush()
-
-
-def _across_option(context: ReadContext) -> bool:
-    choice = context.option("across", "no")
-    if choice not in ("yes", "no"):
-        raise InputError(f"the option 'across' must be yes or no, got {choice!r}")
-    return choice == "yes"
-
-
-def _minimum_weight(context: ReadContext) -> float:
-    text = context.option("weight", "0")
-    try:
-        minimum = float(text)
-    except ValueError:
-        minimum = math.nan
-    if not math.isfinite(minimum):
-        raise InputError(f"the option 'weight' must be a number such as 1.0, got {text!r}")
-    return minimum
 
 
 def _languages_match(start: str, end: str, across: bool, context: ReadContext) -> bool:

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import InputError
 from merkhet.knowledge._iris import short_name
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_blocks
+from merkhet.knowledge.sources._literals import YEAR_PRECISION, date_text
 from merkhet.knowledge.sources.quadruples import starts_after
 
 _OPTIONS = {"rank": ("all", "best"), "names": ("all", "used"), "literals": ("no", "yes")}
@@ -26,7 +27,6 @@ _LONE_SURROGATE = re.compile(
 )
 _START, _END, _POINT = "P580", "P582", "P585"
 _JULIAN = "Q1985786"
-_YEAR, _MONTH, _DAY = 9, 10, 11
 # Links to equivalent classes or properties elsewhere are IRIs, as parts of the ontology.
 _EQUIVALENCE_LINKS = ("P1628", "P1709", "P2235", "P2236")
 _TEXTS = ("string", "monolingualtext")
@@ -72,10 +72,7 @@ def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
     If an entity has no label in a selected language, the label for all languages (``mul``) is used.
     """
     context.check_options(*_OPTIONS)
-    options = {name: context.option(name, known[0]) for name, known in _OPTIONS.items()}
-    for name, choice in options.items():
-        if choice not in _OPTIONS[name]:
-            raise InputError(f"the option {name!r} cannot be {choice!r}; {did_you_mean(choice, _OPTIONS[name])}")
+    options = {name: context.choice(name, *choices) for name, choices in _OPTIONS.items()}
     for predicate in context.predicates:
         if not _PROPERTY.fullmatch(predicate):
             raise InputError(f"{predicate!r} is no property of Wikidata; say its id, such as P39")
@@ -347,19 +344,13 @@ def _is_julian(value: Any) -> bool:
 
 def _parse_time(value: Mapping[str, Any]) -> str | None:
     """Return a date at its precision; None if it is coarser than a year."""
-    if value["precision"] < _YEAR:
+    if value["precision"] < YEAR_PRECISION:
         return None
     match = _TIME.match(value["time"])
     if not match or not int(match[2]):
         raise ValueError(f"{value['time']!r} is no date")
     sign, year, month, day = match.groups()
-    parts = [("-" if sign == "-" else "") + f"{int(year):04d}"]
-    # 1957-00-00 is a year whatever its precision.
-    if value["precision"] >= _MONTH and month != "00":
-        parts.append(month)
-        if value["precision"] >= _DAY and day != "00":
-            parts.append(day)
-    return "-".join(parts)
+    return date_text(sign, year, month, day, value["precision"])
 
 
 def _qualifier_text(snak: Mapping[str, Any]) -> str:
