@@ -128,7 +128,7 @@ def test_info(merkhet, kb: Path) -> None:
     (kb.parent / "more.csv").write_text(FACTS)
     merkhet("knowledge", "import", "more.csv", "--into", kb.name, check=0)
     text = merkhet("knowledge", "info", kb.name, check=0).stdout
-    assert "Facts came in after the last inference. Infer anew: merkhet knowledge infer kb.duckdb" in text
+    assert "Facts were imported after the last inference. Infer again: merkhet knowledge infer kb.duckdb" in text
     assert "ambiguous: 2 labels" in text
 
 
@@ -162,7 +162,9 @@ def test_what_is_refused_when_importing(refuse, merkhet, tmp_path: Path) -> None
     (tmp_path / "bad.csv").write_text(FACTS + "a,p\n")
     into = ["--into", "new/kb.duckdb"]
     line = refuse("import", "bad.csv", *into)
-    assert "bad.csv:5: 2 cells where the header has 3. Nothing was imported. Mend it, or pass --skip-bad" in line
+    assert (
+        "bad.csv:5: 2 cells where the header has 3. Nothing was imported. Correct the row, or pass --skip-bad" in line
+    )
     assert "did you mean 'delimiter'?" in refuse("import", "a.csv", "--set", "delimter=;", *into)
     line = refuse("import", "a.csv", "--map", "sbject=subject", *into)
     assert "no option 'map.sbject'; did you mean 'map.subject'?" in line

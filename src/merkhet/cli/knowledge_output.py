@@ -43,7 +43,7 @@ def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) 
                 f"{count:,} {reason}"
                 for reason, count in sorted(imported.left_out.items(), key=lambda i: (-i[1], i[0]))
             )
-            console.print(f"  not taken: {skipped}")
+            console.print(f"  skipped: {skipped}")
     console.print(f"Store: {store}    What is in it: merkhet knowledge info {_quote(store)}")
 
 
@@ -64,9 +64,9 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
             table.add_row(name, f"{count:,}", RULES[name].description)
         console.print(table)
     for cycle in result.cycles[:_MAX_SHOWN]:
-        console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
+        console.print(f"cycle in the hierarchy: {', '.join(cycle)}")
     if len(result.cycles) > _MAX_SHOWN:
-        console.print(f"… and {len(result.cycles) - _MAX_SHOWN} more circles")
+        console.print(f"… and {len(result.cycles) - _MAX_SHOWN} more cycles")
     if result.contradicted:
         console.print(f"{_count(result.contradicted, 'contradiction')}:")
         _print_contradictions(console, result, store)
@@ -141,11 +141,13 @@ def print_info(store: Path, *, as_json: bool) -> None:
     if info["shared_labels"]:
         console.print(f"ambiguous: {_count(info['shared_labels'], 'label')} shared by several entities of one language")
     for cycle in info["cycles"][:_MAX_SHOWN]:
-        console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
+        console.print(f"cycle in the hierarchy: {', '.join(cycle)}")
     for row in info["imports"]:
         console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {_count(row['facts'], 'fact')}")
     if info["inference"] and info["inference"]["stale"]:
-        console.print(f"Facts came in after the last inference. Infer anew: merkhet knowledge infer {_quote(store)}")
+        console.print(
+            f"Facts were imported after the last inference. Infer again: merkhet knowledge infer {_quote(store)}"
+        )
 
 
 def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:

@@ -34,7 +34,7 @@ def ancestor_distances(starts: Iterable[str], parents: Parents) -> dict[str, int
 class Ancestry:
     """The ancestors of every node with their distances.
 
-    A node is never its own ancestor. Nodes of a cycle are equivalent: none of them is an ancestor of another, and
+    No node is an ancestor of itself. Nodes of a cycle are equivalent: none of them is an ancestor of another, and
     all of them share their ancestors outside the cycle.
     """
 
@@ -64,7 +64,7 @@ class Ancestry:
         self.cycles.update(dict.fromkeys(cycle, cycle))
 
     def most_specific(self, nodes: Collection[str]) -> set[str]:
-        """Return the nodes that are no ancestor of another one of them."""
+        """Return the nodes that are not an ancestor of another of these nodes."""
         ancestors = {ancestor for node in nodes for ancestor in self.ancestors[node]}
         return {node for node in nodes if node not in ancestors}
 
@@ -162,16 +162,16 @@ def make_terms(
     if ambiguous:
         example = examples([names[entity] for entity in ambiguous])
         remarks.append(
-            f"{noun.are(len(named) - len(names))} called as others: a name is one candidate, and what has such a name "
-            f"is not to be asked about ({example})."
+            f"{noun.have(len(named) - len(names))} the name of another one: a shared name is one candidate, and no "
+            f"question asks about its owners ({example})."
         )
     cycles = {frozenset(entity for entity in cycle if entity in named) for cycle in set(ancestry.cycles.values())}
     cycles = {cycle for cycle in cycles if len(cycle) > 1}
     if cycles:
         example = examples(sorted(min(cycle) for cycle in cycles))
         remarks.append(
-            f"{noun.are(sum(map(len, cycles)))} in {with_count(len(cycles), 'circle')}: they mean the same, and none "
-            f"of them is above the others ({example})."
+            f"{noun.are(sum(map(len, cycles)))} in {f'{len(cycles):,} cycles' if len(cycles) > 1 else 'a cycle'}: "
+            f"they are equivalent, and none is an ancestor of another ({example})."
         )
     equivalents = {}
     for entity in names:
@@ -212,11 +212,6 @@ def _name_entities(
     if nameless:
         remarks.append(f"{noun.have(len(nameless))} no name and cannot be asked about ({examples(nameless)}).")
     return named, remarks
-
-
-def with_count(count: int, noun: str) -> str:
-    """Format a count with its noun: ``1 circle``, ``2 circles``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def examples(names: Sequence[str]) -> str:

@@ -124,7 +124,7 @@ def open_database(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyCon
     """Open the file of a knowledge base, and close it at the end.
 
     Raises:
-        InputError: The file is missing, is no knowledge base, or is in use.
+        InputError: The file is missing, is not a knowledge base, or is in use.
     """
     _require_file(path)
     connection = connect(path, read_only=read_only)
@@ -176,7 +176,7 @@ def explain_error(error: duckdb.Error, path: Path) -> Exception:
             "of that process again."
         )
     if "Corrupt database file" in text:
-        return InputError(f"{path} is damaged ({first_line(error)}). Remove it, and import its sources anew.")
+        return InputError(f"{path} is damaged ({first_line(error)}). Remove it and import its sources again.")
     if "No space left" in text or "disk is full" in text.lower():
         return disk_full_error(path)
     if isinstance(error, duckdb.IOException):
@@ -206,5 +206,5 @@ def _require_format(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise InputError(f"{path} is a DuckDB file, but not a merkhet knowledge base")
     if formats[0][0] != FORMAT:
         raise InputError(
-            f"{path} has format {formats[0][0]}, and this merkhet reads format {FORMAT}. Import its sources anew."
+            f"{path} has format {formats[0][0]}, and this merkhet reads format {FORMAT}. Import its sources again."
         )

@@ -37,7 +37,7 @@ class ReadContext:
     """Options of the source itself."""
     skip_bad: bool = False
     """Whether a bad row is skipped and counted instead of ending the read."""
-    remedy: str = "Mend the row."
+    remedy: str = "Correct the row."
     """Advice at the end of the error for a bad row."""
     progress: Progress = field(default_factory=SilentProgress)
     bad: int = 0

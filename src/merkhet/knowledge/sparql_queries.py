@@ -143,7 +143,7 @@ def parse_select(text: str, name: str) -> SelectParts:
         previous = word
         end = token.end()
     if start < 0 or depth != 0 or not all_variables:
-        raise InputError(f"{name} is no complete SELECT query; check its braces and its first word")
+        raise InputError(f"{name} is not a complete SELECT query; check its braces and its first word")
     values_start = clause_starts.get("VALUES", end)
     dataset_start, dataset_end = (dataset[0][0], dataset[-1][1]) if dataset else (values_start, values_start)
     return SelectParts(
@@ -174,7 +174,7 @@ def find_query(name: str) -> tuple[str, str]:
     if name not in bundled and not path.is_file():
         if path.suffix == ".rq":
             raise InputError(f"there is no query file {path}")
-        raise InputError(f"there is no ready query and no query file {name!r}; {did_you_mean(name, bundled)}")
+        raise InputError(f"there is neither a bundled query nor a query file {name!r}; {did_you_mean(name, bundled)}")
     return name, _read_text(bundled.get(name, path))
 
 
@@ -205,7 +205,9 @@ def fill_template(name: str, text: str, values: Mapping[str, str], predicates: S
     for predicate in predicates:
         short = short_name(require_iri(predicate))
         if not re.fullmatch(r"P[1-9]\d*", short):
-            raise InputError(f"{name} reads Wikidata, and {predicate!r} is no Wikidata property; write one such as P39")
+            raise InputError(
+                f"{name} reads Wikidata, and {predicate!r} is not a Wikidata property; use an id such as P39"
+            )
         yield Query(f"{name} {short}", _fill_lines(name, text, {**values, "property": short}), asks_predicates=True)
 
 
@@ -255,7 +257,7 @@ def require_iri(name: str, where: str = "") -> str:
     iri = full_iri(name)
     if iri is None or re.search(r'[<>"{}|^`\\\x00-\x20]', iri):
         location = f"{where}: " if where else ""
-        raise InputError(f"{location}{name!r} is no IRI; write P39, Q515, dbo:birthPlace or a full IRI")
+        raise InputError(f"{location}{name!r} is not an IRI; use P39, Q515, dbo:birthPlace or a full IRI")
     return iri
 
 
@@ -267,7 +269,7 @@ def check_languages(languages: Sequence[str]) -> Sequence[str]:
     """
     for language in languages:
         if not re.fullmatch(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*", language):
-            raise InputError(f"{language!r} is no language tag; write one such as en or zh-hans")
+            raise InputError(f"{language!r} is not a language tag; use one such as en or zh-hans")
     return languages
 
 

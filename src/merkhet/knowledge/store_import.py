@@ -30,7 +30,7 @@ except ImportError:  # Without Unix locks, two imports that create the same stor
     fcntl = None  # type: ignore[assignment]
 
 MEMORY = "800MB"
-_REMEDY = "Nothing was imported. Mend it, or pass --skip-bad to skip and count such rows."
+_REMEDY = "Nothing was imported. Correct the row, or pass --skip-bad to skip and count bad rows."
 _MAX_HASHED_BYTES = 1 << 30  # Larger files are identified by size: hashing a dump takes minutes.
 
 

@@ -55,7 +55,7 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
     if datatype in _TIMES:
         match = _TIMES[datatype].fullmatch(text.strip())
         if not match:
-            raise ValueError(f"{_quote(text)} is no {short_name(datatype)}")
+            raise ValueError(f"{_quote(text)} is not a valid {short_name(datatype)}")
         return f'"{match[1]}"', None, None
     if datatype.startswith(_UNIT_NAMESPACE):
         try:
@@ -83,7 +83,7 @@ def _number(text: str, datatype: str) -> float:
         value = math.nan
     # Python also accepts 1_000 and digits of other scripts, which RDF does not.
     if not math.isfinite(value) or "_" in text or not text.isascii():
-        raise ValueError(f"{_quote(text)} is no finite number ({short_name(datatype)})")
+        raise ValueError(f"{_quote(text)} is not a finite number ({short_name(datatype)})")
     return value
 
 

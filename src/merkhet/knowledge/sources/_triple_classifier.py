@@ -168,7 +168,7 @@ class TripleClassifier:
 
     def _add_name(self, entity: str, text: str | Literal, alias: bool) -> None:
         if isinstance(text, str):
-            self._context.count_skipped("names that are no text")
+            self._context.count_skipped("names that are not texts")
             return
         name, language = text[0].strip(), text[2] or self._language
         if self._languages and language not in self._languages:

@@ -42,7 +42,7 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
         if relations and predicate not in relations:
             continue
         if not (start.startswith(_CONCEPT) and end.startswith(_CONCEPT)):
-            context.count_skipped("assertions about what is no concept, such as links to other sites")
+            context.count_skipped("assertions that do not link two concepts, such as external links")
             continue
         if not _languages_match(start, end, across, context):
             continue
@@ -53,7 +53,7 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
             context.reject(where, str(error))
             continue
         if weight < minimum:
-            context.count_skipped(f"assertions that weigh less than {minimum:g}")
+            context.count_skipped(f"assertions with a weight below {minimum:g}")
             continue
         (subject, *_), (object_, *_) = ends
         builder.add_fact(where, subject, predicate, object_, details=details)
@@ -74,7 +74,7 @@ def _languages_match(start: str, end: str, across: bool, context: ReadContext) -
         return True
     matches = [uri.split("/", 3)[2] in context.languages for uri in (start, end)]
     if any(matches) and not all(matches) and not across:
-        context.count_skipped("assertions with one end in another language (across=yes keeps them)")
+        context.count_skipped("assertions across languages (across=yes keeps them)")
     return any(matches) if across else all(matches)
 
 
@@ -95,7 +95,7 @@ def _parse_info(text: str) -> tuple[float, dict[str, str]]:
         raise ValueError(f"the weight {weight} is negative")
     details = {name: str(info[name]) for name in ("dataset", "license") if info.get(name)}
     if not "".join(details.values()).isascii():
-        raise ValueError("the dataset or the license is no plain name")
+        raise ValueError("the dataset or the license is not ASCII text")
     return weight, {"weight": str(weight), **details}
 
 
@@ -105,5 +105,5 @@ def _parse_concept(uri: str) -> tuple[str, str, str]:
     language, _, rest = entity.partition("/")
     label = rest.partition("/")[0].replace("_", " ").strip()
     if not language or not label:
-        raise ValueError(f"{uri!r} is no concept such as /c/en/cat")
+        raise ValueError(f"{uri!r} is not a concept such as /c/en/cat")
     return entity, label, language

@@ -6,10 +6,9 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,21 +47,15 @@ def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
         while batch := list(islice(rows, ROWS_IN_CHUNK)):
             # The rows of each chunk may have other columns.
             header = list({name: None for _, row in batch for name in row})
-            mapping = _map_columns(path, header, context)
-            yield _chunk_of_rows(
-                path,
-                mapping,
-                [number for number, _ in batch],
-                lambda name: [row.get(name) for _, row in batch],
-                context,
-            )
+            columns = {name: [row.get(name) for _, row in batch] for name in header}
+            yield _chunk_of_rows(path, _map_columns(path, header, context), batch, columns, context)
     else:
         lines = delimited_rows(path, context, DELIMITERS.get(suffix, ","))
         _, header = next(lines, (1, []))
         mapping = _map_columns(path, header, context)
         while block := list(islice(lines, ROWS_IN_CHUNK)):
-            columns = dict(zip(header, zip(*(cells for _, cells in block), strict=True), strict=True))
-            yield _chunk_of_rows(path, mapping, [number for number, _ in block], columns.__getitem__, context)
+            cells = zip(*(cells for _, cells in block), strict=True)
+            yield _chunk_of_rows(path, mapping, block, dict(zip(header, cells, strict=True)), context)
 
 
 def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -72,7 +65,7 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
     """
     delimiter = {"tab": "\t", "\\t": "\t"}.get(context.option("delimiter"), context.option("delimiter", delimiter))
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise InputError(f"the option delimiter must be one character or tab, got {delimiter!r}")
+        raise InputError(f"the option 'delimiter' must be one character or tab, got {delimiter!r}")
     quoted = context.choice("quotes", "yes", "no") == "yes"
     last_line = 0
 
@@ -133,23 +126,18 @@ def _json_rows(path: Path, context: ReadContext) -> Iterator[tuple[int, dict[str
             context.reject(f"{path}:{number}", f"a row must be a JSON object, got {type(row).__name__}")
 
 
-@dataclass(frozen=True)
-class _ColumnMapping:
-    """The columns of the file by column of facts, and constant columns."""
-
+class _ColumnMapping(NamedTuple):
     columns: Mapping[str, str]
+    """The column of the file for each column of facts."""
     constants: Mapping[str, str]
-
-    @property
-    def named_by_id(self) -> tuple[str, ...]:
-        """The columns of entities for which the file has no labels."""
-        mapped = {*self.columns, *self.constants}
-        return tuple(column for column in ("subject", "object") if f"{column}_label" not in mapped)
+    """The text of each constant column."""
 
 
 def _map_columns(path: Path, header: Sequence[str], context: ReadContext) -> _ColumnMapping:
-    mapped = {key[4:]: value for key, value in context.options.items() if key.startswith("map.")}
-    constants = {key[9:]: value for key, value in context.options.items() if key.startswith("constant.")}
+    mapped, constants = (
+        {key.removeprefix(use): value for key, value in context.options.items() if key.startswith(use)}
+        for use in ("map.", "constant.")
+    )
     for column in mapped.values():
         if column not in header:
             raise InputError(f"{path}:1: there is no column {column!r}; {did_you_mean(column, header)}")
@@ -175,17 +163,18 @@ def _map_columns(path: Path, header: Sequence[str], context: ReadContext) -> _Co
 def _chunk_of_rows(
     path: Path,
     mapping: _ColumnMapping,
-    numbers: list[int],
-    cells_of: Callable[[str], Sequence[Any]],
+    rows: Sequence[tuple[int, Any]],
+    columns: Mapping[str, Sequence[Any]],
     context: ReadContext,
 ) -> Chunk:
+    """Make a chunk of numbered rows, whose cells are in the columns of the file."""
     problems: dict[int, str] = {}
-    columns = {
-        target: parse_column(target, _column_type(target), cells_of(column), problems)
+    parsed = {
+        target: parse_column(target, _column_type(target), columns[column], problems)
         for target, column in mapping.columns.items()
     }
-    columns, numbers = drop_bad_rows(path, columns, numbers, problems, context)
-    table = pa.table({target: pa.array(cells, _column_type(target)) for target, cells in columns.items()})
+    parsed, numbers = drop_bad_rows(path, parsed, [number for number, _ in rows], problems, context)
+    table = pa.table({target: pa.array(cells, _column_type(target)) for target, cells in parsed.items()})
     return _make_chunk(path, table, mapping, context, lambda row: f"{path}:{numbers[row]}")
 
 
@@ -243,7 +232,7 @@ def _parse_text(cell: Any, name: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} is {text!a}, which has half of a character") from None
+        raise ValueError(f"{name} is {text!a}, which contains a lone surrogate") from None
     return text
 
 
@@ -277,11 +266,11 @@ def cast_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataTyp
     try:
         cast = column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{path}: column {name!r} holds {column.type}, not {kind}") from error
+        raise InputError(f"{path}: the column {name!r} holds {column.type}, not {kind}") from error
     try:
         cast.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise InputError(f"{path}: column {name!r} holds text that is not UTF-8 ({first_line(error)})") from error
+        raise InputError(f"{path}: the column {name!r} holds text that is not UTF-8 ({first_line(error)})") from error
     return cast
 
 
@@ -346,7 +335,7 @@ def _make_chunk(
         facts,
         _read_names(table),
         where=where,
-        named_by_id=mapping.named_by_id,
+        named_by_id=tuple(column for column in ("subject", "object") if f"{column}_label" not in table.column_names),
         language=mapping.constants.get("language", "en"),
     )
 

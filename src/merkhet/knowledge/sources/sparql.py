@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError
+from merkhet.core.text_formats import short_repr
 from merkhet.knowledge._iris import full_iri, short_name
 from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings, Row
 from merkhet.knowledge._sparql_paging import PagedQuery
@@ -30,7 +31,7 @@ OPTIONS = (
     *("page", "retries", "timeout", "wait", "cache", "count", "user-agent"),
 )
 _FACT_COLUMNS = ("subject", "predicate", "object", "value")
-_UNKNOWN_VALUES = "values that are unknown or none"
+_UNKNOWN_VALUES = "unknown or missing values"
 _GENID = "/.well-known/genid/"
 _NO_UNIT = "Q199"
 _TIME = re.compile(r"\+?(-?)(\d{1,9})(?:-(\d\d)(?:-(\d\d)(?:T[\d:.]*)?)?)?(?:Z|[+-]\d\d:\d\d)?")
@@ -76,7 +77,8 @@ def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]
                 context.progress.finish(label)
     if endpoint.cache_hits:
         context.progress.say(
-            f"{endpoint.display_name}: {endpoint.cache_hits} responses came from the cache; cache=refresh asks anew"
+            f"{endpoint.display_name}: {endpoint.cache_hits} responses came from the cache; "
+            "set cache=refresh to request them again"
         )
 
 
@@ -225,7 +227,7 @@ class _RowReader:
         elif cell["type"] == "triple":
             self._context.count_skipped("statements about statements")
         else:
-            raise ValueError(f"?{column} is the literal {_short_repr(cell['value'])}, and an IRI is expected")
+            raise ValueError(f"?{column} is the literal {short_repr(cell['value'])}, and an IRI is expected")
         return None
 
     def _object(self, row: Row) -> tuple[str | None, float | None, str | None] | None:
@@ -261,16 +263,18 @@ class _RowReader:
         if cell is None:
             return None
         if not _is_literal(cell):
-            self._context.count_skipped("dates that are unknown, of qualifiers")
+            self._context.count_skipped("unknown dates of qualifiers")
             return None
         match = _TIME.fullmatch(cell["value"].strip())
         precision = row.get(f"{column}Precision", {}).get("value", str(DAY_PRECISION))
         if not match or not precision.isdigit():
             raise ValueError(
-                f"?{column} is {_short_repr(cell['value'])}, which is no date (1957, 1957-03 or 1957-03-15)"
+                f"?{column} is {short_repr(cell['value'])}, which is not a date (1957, 1957-03 or 1957-03-15)"
             )
         if int(precision) < YEAR_PRECISION:
-            self._context.count_skipped("dates coarser than a year" + ("" if column == "object" else ", of qualifiers"))
+            self._context.count_skipped(
+                "dates coarser than a year" if column == "object" else "dates of qualifiers coarser than a year"
+            )
             return None
         sign, year, month, day = match.groups()
         return date_text(sign, year, month, day, int(precision))
@@ -280,7 +284,7 @@ class _RowReader:
         if cell is None or cell["value"].strip() in ("", entity):
             return
         if not _is_literal(cell):
-            raise ValueError(f"the name of {entity} is {_short_repr(cell['value'])}, and a text is expected")
+            raise ValueError(f"the name of {entity} is {short_repr(cell['value'])}, and a text is expected")
         text, language = cell["value"].strip(), _language(cell) or "en"
         if self._languages and language not in self._languages:
             self._context.count_skipped("texts in other languages")
@@ -296,12 +300,12 @@ def _check_cells(row: Row) -> None:
     """Raise ValueError unless each cell has a type, a value and perhaps datatype and language, all valid texts."""
     for column, cell in row.items():
         if not isinstance(cell, dict) or not isinstance(cell.get("type"), str):
-            raise ValueError(f"?{column} is no cell with a type and a value")
+            raise ValueError(f"?{column} is not a cell with a type and a value")
         if cell["type"] == "triple":
             continue
         texts: list[Any] = [cell.get("value"), cell.get("datatype") or "", cell.get("xml:lang") or ""]
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"?{column} is no cell with a type and a value")
+            raise ValueError(f"?{column} is not a cell with a type and a value")
         try:
             "".join(texts).encode()
         except UnicodeEncodeError:
@@ -319,7 +323,7 @@ def _read_value(cell: Cell) -> float:
         )
         if value is not None:
             return value
-    raise ValueError(f"?value is {_short_repr(cell['value'])}, which is no number")
+    raise ValueError(f"?value is {short_repr(cell['value'])}, which is not a number")
 
 
 def _is_literal(cell: Cell) -> bool:
@@ -328,8 +332,3 @@ def _is_literal(cell: Cell) -> bool:
 
 def _language(cell: Cell) -> str | None:
     return (cell.get("xml:lang") or "").lower() or None
-
-
-def _short_repr(text: str) -> str:
-    plain = " ".join(str(text).split())
-    return repr(plain if len(plain) <= 60 else f"{plain[:57]}...")

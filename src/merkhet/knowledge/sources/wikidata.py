@@ -75,7 +75,7 @@ def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
     options = {name: context.choice(name, *choices) for name, choices in _OPTIONS.items()}
     for predicate in context.predicates:
         if not _PROPERTY.fullmatch(predicate):
-            raise InputError(f"{predicate!r} is no property of Wikidata; say its id, such as P39")
+            raise InputError(f"{predicate!r} is not a Wikidata property; use an id such as P39")
     statements = _StatementReader(context, best=options["rank"] == "best", literals=options["literals"] == "yes")
     builder = ChunkBuilder("wikidata")
     mentioned_ids: set[str] | None = set() if options["names"] == "used" else None
@@ -191,10 +191,10 @@ def _parse_names(line: bytes) -> Any:
 
 def _entity_id(entity: Any) -> str:
     if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):
-        raise ValueError("the line is no entity with an id")
+        raise ValueError("the line is not an entity with an id")
     name: str = entity["id"]
     if not _ENTITY.fullmatch(name):
-        raise ValueError(f"{name!r} is no id of an item, a property or a lexeme")
+        raise ValueError(f"{name!r} is not the id of an item, a property or a lexeme")
     return name
 
 
@@ -204,10 +204,10 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"the text is not UTF-8 (byte {error.start + 1} of the line)"
     if isinstance(error, UnicodeEncodeError):
-        return "the text holds half of a character"
+        return "the text contains a lone surrogate"
     if type(error) is ValueError:
         return str(error)
-    return f"the entity is not as a dump has it ({type(error).__name__}: {error})"
+    return f"the entity does not have the structure of a dump ({type(error).__name__}: {error})"
 
 
 def _entity_names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[tuple[str, str | None, list[str]]]:
@@ -220,7 +220,7 @@ def _entity_names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[t
         texts = [entry["value"] for entry in entries]
         text = label["value"] if label else None
         if not all(isinstance(name, str) for name in ([text] if label else []) + texts):
-            raise ValueError(f"a name in {language!r} is no text")
+            raise ValueError(f"a name in {language!r} is not a text")
         if label or texts:
             yield language, text, texts
 
@@ -264,7 +264,7 @@ class _StatementReader:
     def _value(self, predicate: str, snak: Mapping[str, Any]) -> _Value | str:
         """Return the value of a statement, or the kind under which it is skipped."""
         if snak["snaktype"] != "value":
-            return "values that are unknown or none"
+            return "unknown or missing values"
         kind, value = snak["datavalue"]["type"], snak["datavalue"]["value"]
         # Old dumps and some exports lack the datatype of a snak.
         datatype = snak.get("datatype") or kind
@@ -274,7 +274,7 @@ class _StatementReader:
         if kind == "quantity":
             amount = float(value["amount"])
             if not math.isfinite(amount):
-                raise ValueError(f"the amount {value['amount']!r} of {predicate} is no number that can be compared")
+                raise ValueError(f"the amount {value['amount']!r} of {predicate} is not finite")
             unit = None if value["unit"] == "1" else short_name(value["unit"])
             return _Value(value=amount, unit=unit)
         if kind == "time":
@@ -323,7 +323,7 @@ class _StatementReader:
     def _times(self, snaks: Any) -> list[str]:
         values = [_snak_value(snak) for snak in snaks]
         times = [_parse_time(value) for value in values if value]
-        self._context.count_skipped("dates coarser than a year, of qualifiers", times.count(None))
+        self._context.count_skipped("dates of qualifiers coarser than a year", times.count(None))
         return [time for time in times if time]
 
 
@@ -348,7 +348,7 @@ def _parse_time(value: Mapping[str, Any]) -> str | None:
         return None
     match = _TIME.match(value["time"])
     if not match or not int(match[2]):
-        raise ValueError(f"{value['time']!r} is no date")
+        raise ValueError(f"{value['time']!r} is not a date")
     sign, year, month, day = match.groups()
     return date_text(sign, year, month, day, value["precision"])
 
