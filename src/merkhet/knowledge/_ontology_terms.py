@@ -130,13 +130,13 @@ def make_terms(
     and facts of the representative are not said of them.
 
     Args:
-        noun: What the terms are called in remarks.
+        noun: The noun for the terms in remarks.
         ancestry: The hierarchy.
         labels: Labels by id.
         language: The language of the labels.
         identifiers: Whether a term without a label may be named by its identifier.
         uses: How often each term is a superclass or a type.
-        declared: Declared terms. If there are any, a term that has neither declaration nor label belongs to another
+        declared: Declared terms. If there are any, a term with neither a declaration nor a label belongs to another
             ontology and is left out.
     """
     local = [entity for entity in ancestry.ancestors if not declared or entity in declared or entity in labels]

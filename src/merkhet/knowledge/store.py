@@ -43,14 +43,9 @@ class KnowledgeBase:
     def load(
         cls, locations: Iterable[str], folder: Path | None = None, predicates: Sequence[str] = ()
     ) -> KnowledgeBase:
-        """Load packs, folders, files and other knowledge bases into memory.
+        """Load packs, folders, files and other knowledge bases into memory; open a single knowledge base as a file.
 
-        A single knowledge base file is opened as it is.
-
-        Args:
-            locations: Pack names, paths or addresses.
-            folder: The folder that relative paths refer to.
-            predicates: The predicates to load; empty for all.
+        ``folder`` is the base of relative paths. ``predicates`` selects predicates; empty for all.
         """
         locations = list(locations)
         if len(locations) == 1:

@@ -74,15 +74,8 @@ def import_knowledge(
     All sources are imported or none: a bad row, a broken file or a killed process leaves the file unchanged.
     Importing the same source again changes nothing.
 
-    Args:
-        locations: Files, folders, pack names or addresses of SPARQL endpoints.
-        into: The file of the knowledge base.
-        languages: Languages of names to import; empty for all.
-        predicates: Predicates to import; empty for all.
-        options: Options of the sources.
-        skip_bad: Whether to skip and count bad rows instead of rejecting the import.
-        memory: Memory limit of DuckDB.
-        progress: Receives progress and messages.
+    ``languages`` (of names) and ``predicates`` filter the rows; empty for all. ``options`` are those of the sources.
+    ``skip_bad`` skips and counts bad rows. ``memory`` limits DuckDB.
 
     Raises:
         InputError: A source cannot be read completely, or a row is bad (named by file and line).

@@ -19,13 +19,7 @@ _MAX_FACTS_IN_32_BITS = 2**30
 
 @contextmanager
 def open_tables(connection: duckdb.DuckDBPyConnection, engine: Engine | None, names: Sequence[str]) -> Iterator[Tables]:
-    """Open the tables of a knowledge base in an engine.
-
-    Args:
-        connection: The knowledge base.
-        engine: The engine; DuckDB by default.
-        names: The tables that another engine than DuckDB gets, as Parquet.
-    """
+    """Open the tables of a knowledge base in an engine, DuckDB by default; others get the named tables as Parquet."""
     if engine is None or engine.name == "duckdb":
         if engine is not None and engine.memory:
             connection.execute(f"set memory_limit = '{engine.memory}'")

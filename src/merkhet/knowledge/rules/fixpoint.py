@@ -63,12 +63,7 @@ def infer(
     conclusion holds while all of its premises hold: its times are their intersection. The store changes in one
     transaction.
 
-    Args:
-        store: The file of the knowledge base.
-        rules: The names of rules; empty for all.
-        declared: The content of a rules file.
-        engine: The engine; DuckDB by default. Another engine gets the facts as Parquet and gives the same conclusions.
-        progress: Receives a message for each round.
+    ``rules`` are the names of rules; empty for all. Every engine gives the same conclusions; DuckDB is the default.
     """
     selected = select_rules(rules)
     declared = declared or DeclaredRules()

@@ -92,21 +92,12 @@ def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             context.reject(where, _describe_error(error))
             continue
-        for fact in facts:
-            object_, value, unit, _ = fact.value
+        for predicate, (object_, value, unit, _), start, end, details in facts:
             builder.add_fact(
-                where,
-                subject,
-                fact.predicate,
-                object_,
-                value=value,
-                unit=unit,
-                start=fact.start,
-                end=fact.end,
-                details=fact.details,
+                where, subject, predicate, object_, value=value, unit=unit, start=start, end=end, details=details
             )
             if mentioned_ids is not None:
-                mentioned = (subject, fact.predicate, object_, unit)
+                mentioned = (subject, predicate, object_, unit)
                 mentioned_ids.update(name for name in mentioned if name and _ENTITY.fullmatch(name))
         for language, label, aliases in names:
             builder.add_name(subject, label, language, aliases)
