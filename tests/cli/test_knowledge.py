@@ -60,12 +60,12 @@ def test_import_says_what_came_and_what_to_do_next(merkhet, tmp_path: Path) -> N
     (tmp_path / "parts.csv").write_text(FACTS)
     done = merkhet("knowledge", "import", "parts.csv", "--into", "my kb.duckdb", check=0)
     assert done.stdout.splitlines() == [
-        "parts.csv (table): 3 facts, 2 new, 1 repeated, 3 new names",
-        "Store: my kb.duckdb    What is in it: merkhet knowledge info 'my kb.duckdb'",
+        "parts.csv (table): 3 facts, 2 new, 1 duplicate, 3 new names",
+        "Knowledge base: my kb.duckdb    Contents: merkhet knowledge info 'my kb.duckdb'",
     ]
     assert done.stderr == ""
     done = merkhet("knowledge", "import", "parts.csv", "--into", "my kb.duckdb", check=0)
-    assert done.stdout.startswith("parts.csv (table): 3 facts, 0 new, 1 repeated\n")
+    assert done.stdout.startswith("parts.csv (table): 3 facts, 0 new, 1 duplicate\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my kb.duckdb", "parts.csv"]
 
 
@@ -82,7 +82,7 @@ def test_import_as_json_with_bad_rows_left_out(merkhet, tmp_path: Path) -> None:
     assert first["examples"][0] == "parts.csv:5: 2 cells where the header has 3"
     assert (second["source"], second["bad"]) == ("pack", 0)
     text = merkhet("knowledge", "import", "parts.csv", "--into", "kb.duckdb", "--skip-bad", check=0).stdout
-    assert "  7 bad rows left out:\n    parts.csv:5: 2 cells" in text
+    assert "  7 bad rows skipped:\n    parts.csv:5: 2 cells" in text
     assert "    … and 2 more\n" in text
 
 
@@ -99,7 +99,7 @@ def test_infer_and_explain(merkhet, kb: Path) -> None:
     done = merkhet("knowledge", "infer", kb.name, check=0)
     assert "1 fact inferred from 4 stated, in 1 round" in done.stdout
     assert "transitive" in done.stdout and "no contradictions" in done.stdout
-    assert "Why a fact holds: merkhet knowledge explain kb.duckdb SUBJECT PREDICATE OBJECT" in done.stdout
+    assert "Proof of a fact: merkhet knowledge explain kb.duckdb SUBJECT PREDICATE OBJECT" in done.stdout
     told = json.loads(merkhet("knowledge", "infer", kb.name, "--json", check=0).stdout)
     assert (told["stated"], told["inferred"], told["by_rule"]) == (4, 1, {"transitive": 1})
     assert {"store", "rounds", "contradictions", "contradicted", "cycles"} < set(told)
@@ -128,7 +128,7 @@ def test_info(merkhet, kb: Path) -> None:
     (kb.parent / "more.csv").write_text(FACTS)
     merkhet("knowledge", "import", "more.csv", "--into", kb.name, check=0)
     text = merkhet("knowledge", "info", kb.name, check=0).stdout
-    assert "Facts came in after the last inference. Infer anew: merkhet knowledge infer kb.duckdb" in text
+    assert "Facts were imported after the last inference. Infer again: merkhet knowledge infer kb.duckdb" in text
     assert "ambiguous: 2 labels" in text
 
 
@@ -162,7 +162,9 @@ def test_what_is_refused_when_importing(refuse, merkhet, tmp_path: Path) -> None
     (tmp_path / "bad.csv").write_text(FACTS + "a,p\n")
     into = ["--into", "new/kb.duckdb"]
     line = refuse("import", "bad.csv", *into)
-    assert "bad.csv:5: 2 cells where the header has 3. Nothing was imported. Mend it, or pass --skip-bad" in line
+    assert (
+        "bad.csv:5: 2 cells where the header has 3. Nothing was imported. Correct the row, or pass --skip-bad" in line
+    )
     assert "did you mean 'delimiter'?" in refuse("import", "a.csv", "--set", "delimter=;", *into)
     line = refuse("import", "a.csv", "--map", "sbject=subject", *into)
     assert "no option 'map.sbject'; did you mean 'map.subject'?" in line

@@ -198,7 +198,7 @@ def test_a_name_in_a_dump_that_is_no_text_is_a_bad_row(tmp_path):
     file = tmp_path / "dump.json"
     entity = {"id": "Q1", "labels": {"en": {"value": {"a": 1}}}, "aliases": {}, "claims": {}}
     file.write_text("[\n" + json.dumps(entity) + "\n]\n")
-    assert "dump.json:2: a name in 'en' is no text" in refusal(lambda: list(read_source(str(file), ReadContext())))
+    assert "dump.json:2: a name in 'en' is not a text" in refusal(lambda: list(read_source(str(file), ReadContext())))
     reading = ReadContext(skip_bad=True)
     assert list(read_source(str(file), reading)) == []
     assert reading.bad == 1

@@ -98,7 +98,7 @@ def test_a_bad_assertion_is_refused_by_its_number_or_counted(tmp_path):
             (ASSERTIONS[0].encode()[:-9], "not valid JSON"),
             (assertion("/r/IsA", "/c/en/a", "/c/en/b", -1).encode(), "the weight -1 is negative"),
             (assertion("/r/IsA", "/c/en/a", "/c/en/b", None).encode(), "no 'weight'"),
-            (assertion("/r/IsA", "/c/en/a", "/c/en").encode(), "'/c/en' is no concept"),
+            (assertion("/r/IsA", "/c/en/a", "/c/en").encode(), "'/c/en' is not a concept"),
             (b"/a/x\t/r/IsA\t/c/en/caf\xe9\t/c/en/b\t{}", "not UTF-8"),
             (b"/a/x\t/r/IsA\t/c/en/a\t/c/en/b\t" + b"[" * 100_000, "not valid JSON"),
         ],

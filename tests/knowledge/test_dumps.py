@@ -195,7 +195,7 @@ def test_what_is_of_no_use_is_counted(tmp_path):
     assert [chunk.where(row) for row in (0, 8, 13)] == [f"{path}:{line}" for line in (2, 3, 4)]
     assert reading.left_out == {
         "deprecated statements": 1,
-        "values that are unknown or none": 2,
+        "unknown or missing values": 2,
         "dates coarser than a year": 1,
         "values of kind external-id": 1,
         "values of kind url": 1,
@@ -314,7 +314,7 @@ def test_old_and_odd_entities(tmp_path):
     ]
     assert details == {("Q8", "P39", "Q1", "1950"): {"P580": "1950|1952", "P585": "1951-05-02"}}
     assert [(row["entity"], row["label"]) for row in names] == [("Q7", "seven"), ("L7", "dog")]
-    assert reading.left_out == {"dates coarser than a year, of qualifiers": 1}
+    assert reading.left_out == {"dates of qualifiers coarser than a year": 1}
 
 
 REVERSED = entity(
@@ -325,13 +325,13 @@ REVERSED = entity(
 BAD_LINES = [
     (b'{"type":"item","id":"Q2","labels":{', "not valid JSON"),
     (b'{"type":"item","id":"Q2","labels":{"en":{"language":"en","value":"caf\xe9"}},"claims":[]}', "not UTF-8"),
-    (b'{"type":"item","id":"Q2","labels":{"en":{"language":"en","value":"\\ud83d"}}}', "half of a character"),
-    (b'{"type":"item","labels":{}}', "no entity with an id"),
-    (b'["Q2"]', "no entity with an id"),
-    (b'{"type":"mediainfo","id":"M2"}', "'M2' is no id"),
-    (b'{"type":"item","id":"Q2","claims":{"P31":[{"rank":"normal"}]}}', "not as a dump has it"),
+    (b'{"type":"item","id":"Q2","labels":{"en":{"language":"en","value":"\\ud83d"}}}', "a lone surrogate"),
+    (b'{"type":"item","labels":{}}', "not an entity with an id"),
+    (b'["Q2"]', "not an entity with an id"),
+    (b'{"type":"mediainfo","id":"M2"}', "'M2' is not the id"),
+    (b'{"type":"item","id":"Q2","claims":{"P31":[{"rank":"normal"}]}}', "does not have the structure of a dump"),
     (json.dumps(entity("Q2", {}, [statement(quantity("P1", "many"))])).encode(), "could not convert"),
-    (json.dumps(entity("Q2", {}, [statement(time("P1", "+0000-00-00T00:00:00Z", 9))])).encode(), "is no date"),
+    (json.dumps(entity("Q2", {}, [statement(time("P1", "+0000-00-00T00:00:00Z", 9))])).encode(), "is not a date"),
     (json.dumps(REVERSED).encode(), 'end 1957 is before start 1961 for "Q3 P39"'),
 ]
 
@@ -369,9 +369,9 @@ def test_what_a_dump_cannot_be_asked_for(tmp_path):
         check,
         [
             ({"options": {"ranks": "best"}}, "did you mean 'rank'?"),
-            ({"options": {"rank": "good"}}, "'rank' cannot be 'good'"),
-            ({"options": {"literals": "true"}}, "'literals' cannot be 'true'"),
-            ({"predicates": ("position held",)}, "'position held' is no property of Wikidata; say its id, such as P39"),
+            ({"options": {"rank": "good"}}, "'rank' must be all or best, got 'good'"),
+            ({"options": {"literals": "true"}}, "'literals' must be no or yes, got 'true'"),
+            ({"predicates": ("position held",)}, "'position held' is not a Wikidata property; use an id such as P39"),
         ],
     )
 

@@ -60,15 +60,15 @@ BAD_ROWS = [
     ("a,p,b,,1957-01-01,1956", "end 1956 is before start 1957-01-01"),
     ("a,p,b,,-43,-44", "end -44 is before start -43"),
     ("a,p,,3,1957,1956", 'end 1956 is before start 1957 for "a p 3.0"'),
-    ("a,p,b,,1957-13,", "start '1957-13' is no year, month or day"),
-    ("a,p,b,,1957-00,", "start '1957-00' is no year"),
-    ("a,p,b,,1957-01-32,", "start '1957-01-32' is no year"),
-    ("a,p,b,,,yesterday", "end 'yesterday' is no year, month or day"),
-    ("a,p,b,,15.3.1957,", "start '15.3.1957' is no year"),
+    ("a,p,b,,1957-13,", "start '1957-13' is not a date"),
+    ("a,p,b,,1957-00,", "start '1957-00' is not a date"),
+    ("a,p,b,,1957-01-32,", "start '1957-01-32' is not a date"),
+    ("a,p,b,,,yesterday", "end 'yesterday' is not a date"),
+    ("a,p,b,,15.3.1957,", "start '15.3.1957' is not a date"),
     ("a,p,b,3,,", "a fact has either an object or a value"),
     ("a,p,,,,", "a fact has either an object or a value"),
-    ("a,p,,nan,,", "the value nan is no number"),
-    ("a,p,,-inf,,", "the value -inf is no number"),
+    ("a,p,,nan,,", "the value nan is not finite"),
+    ("a,p,,-inf,,", "the value -inf is not finite"),
     ("a,p,,1_000,,", "value must be a number, got '1_000'"),
     ("a,p,,many,,", "value must be a number, got 'many'"),
     ('"""text""@en",p,b,,,', 'the subject "text"@en is a literal'),
@@ -98,7 +98,7 @@ def test_each_bad_row_is_named_by_file_and_line(tmp_path: Path) -> None:
         with pytest.raises(InputError) as refused:
             import_knowledge([file], tmp_path / "kb.duckdb")
         assert str(refused.value).startswith(f"{file}:4: {said}"), row
-        assert "Nothing was imported. Mend it, or pass --skip-bad" in str(refused.value)
+        assert "Nothing was imported. Correct the row, or pass --skip-bad" in str(refused.value)
         assert not (tmp_path / "kb.duckdb").exists()
 
 
@@ -121,11 +121,11 @@ BAD_JSON_ROWS = [
     ('{"subject": "a", "predicate": "p", "value": true}', "value must be a number, got true"),
     ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 400 + "}", "value must be a number, got 1000"),
     ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 5000 + "}", "JSON that is too large"),
-    ('{"subject": "a", "predicate": "p", "value": Infinity}', "the value inf is no number"),
+    ('{"subject": "a", "predicate": "p", "value": Infinity}', "the value inf is not finite"),
     ('{"subject": "a", "predicate": "p", "value": {}}', "value must be a number, got {}"),
     (
         '{"subject": "\\ud800", "predicate": "p", "object": "o"}',
-        "subject is '\\ud800', which has half of a char",
+        "subject is '\\ud800', which contains a lone surrogate",
     ),
     ('{"subject": ["a"], "predicate": "p", "object": "o"}', 'subject must be a text, got ["a"]'),
     ('{"subject": "a", "predicate": "p", "object": "o", "premises": [1, [2]]}', "premises must be a text, got [2]"),
@@ -186,7 +186,7 @@ def test_delimiters_and_quotes(kb, tmp_path: Path) -> None:
     tabs = write(tmp_path / "b.csv", "subject\tpredicate\tobject\nx\tp\ty\n")
     assert ("x", "p", "y") in triples(kb(tabs, options={"delimiter": "tab"}))
     for option, value in (("delimiter", "ab"), ("delimiter", ""), ("quotes", "maybe")):
-        with pytest.raises(InputError, match=f"the option {option} must be .*, got '{value}'"):
+        with pytest.raises(InputError, match=f"the option '{option}' must be .*, got '{value}'"):
             kb(file, options={option: value})
     with pytest.raises(InputError, match="no option 'delimeter'; did you mean 'delimiter'"):
         kb(file, options={"delimeter": ";"})
@@ -226,7 +226,7 @@ def test_empty_cells_of_parquet_are_no_texts(kb, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"b.parquet, row 2: the predicate is empty"):
         kb(str(tmp_path / "b.parquet"))
     pq.write_table(pa.table({**columns, "value": ["x", "y"]}), tmp_path / "c.parquet")
-    with pytest.raises(InputError, match=r"c.parquet: column 'value' holds string, not double"):
+    with pytest.raises(InputError, match=r"c.parquet: the column 'value' holds string, not double"):
         kb(str(tmp_path / "c.parquet"))
 
 

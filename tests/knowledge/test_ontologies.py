@@ -187,9 +187,9 @@ def test_classes_of_an_owl_file(dogs):
         "HuntingDog": ("Hound",),
     }
     assert not {"Weight", "C0042", "owl:Thing"} & set(classes)
-    assert told(found, "classes are in 2 circles").startswith("4 classes")
+    assert told(found, "classes are in 2 cycles").startswith("4 classes")
     assert "C0042" in told(found, "1 class has no name")
-    assert told(found, "1 class is called as others")
+    assert told(found, "1 class has the name of another one")
     assert told(found, "2 classes have no name in 'en' but an identifier")
 
 
@@ -223,8 +223,8 @@ def test_properties_of_an_owl_file(dogs):
     assert short(found.ranges) == {"owner": ("Person",)}
     assert short(found.alternatives) == {("domain", "nightKeeper")}, "a union is no domain of each"
     assert told(found, "1 property has no domain.") and told(found, "2 properties have no range.")
-    assert told(found, "1 property has a domain that is no class")
-    assert told(found, "1 property has a range that is no class")
+    assert told(found, "1 property has a domain that is a datatype, a root class or unknown")
+    assert told(found, "1 property has a range that is a datatype, a root class or unknown")
 
 
 def test_without_identifiers_only_labels_are_names(tmp_path):

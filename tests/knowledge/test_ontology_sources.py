@@ -83,7 +83,7 @@ def test_wordnet_synsets_are_classes_but_for_verbs_and_instances(tmp_path):
     assert names(found.classes, found.superclasses["wordnet:00002000-n"]) == ["thing"]
     assert found.instance_names == {"wordnet:00003000-n": "Tom"}
     assert found.types == {"wordnet:00003000-n": ("wordnet:00002000-n", "wordnet:00001930-n")}
-    assert told(found, "2 verbs are no classes")
+    assert told(found, "2 verbs are not classes")
 
 
 def test_the_whole_of_wordnet():

@@ -237,11 +237,11 @@ def test_bad_literals_are_refused_by_line(tmp_path: Path) -> None:
         good = "<http://e.org/a> <http://e.org/p> <http://e.org/b> .\n"
         bad = f'<http://e.org/a> <http://e.org/p> "{text}"^^<{XSD}{datatype}> .\n'
         path = written(tmp_path / "bad.nt", good + bad)
-        with pytest.raises(InputError, match=rf'bad\.nt:2: "{text}" is no .*Mend the row'):
+        with pytest.raises(InputError, match=rf'bad\.nt:2: "{text}" is not a .*Correct the row'):
             read(path)
         reading, chunks = read(path, skip_bad=True)
         assert (reading.bad, len(facts_of(chunks))) == (1, 1)
-        with pytest.raises(InputError, match=r"bad\.ttl: http://e\.org/a http://e\.org/p .* is no "):
+        with pytest.raises(InputError, match=r"bad\.ttl: http://e\.org/a http://e\.org/p .* is not a "):
             read(written(tmp_path / "bad.ttl", good + bad))
 
     check_all(
@@ -283,7 +283,7 @@ def test_bad_lines_are_named_or_skipped(tmp_path: Path) -> None:
     text = b"".join(one + other for one, other in zip(good, [*bad, b""], strict=True))
     for suffix in ("nt", "nq"):
         path = written(tmp_path / f"bad.{suffix}", text)
-        with pytest.raises(InputError, match=rf"bad\.{suffix}:2: .*Mend the row"):
+        with pytest.raises(InputError, match=rf"bad\.{suffix}:2: .*Correct the row"):
             read(path)
         reading, chunks = read(path, skip_bad=True)
         assert reading.bad == len(bad)

@@ -91,22 +91,22 @@ def test_a_broken_table_is_refused_by_file_and_line(tmp_path):
             ("subject,object\na,b\n", ":1: the column 'predicate' is missing; map one: --map predicate=COLUMN"),
             ("subject,predicat,object\na,p,b\n", ":1: there is no column 'predicat'"),
             ("", ":1: the column 'subject' is missing; map one: --map subject=COLUMN"),
-            ("subject,predicate,object\na,p,b\na,p,b,c\n", ":3: 4 cells where the header has 3. Mend the row."),
-            ("subject,predicate,object\na,p\n", ":2: 2 cells where the header has 3. Mend the row."),
-            ("subject,predicate,object\na,,b\n", ":2: the predicate is empty. Mend the row."),
+            ("subject,predicate,object\na,p,b\na,p,b,c\n", ":3: 4 cells where the header has 3. Correct the row."),
+            ("subject,predicate,object\na,p\n", ":2: 2 cells where the header has 3. Correct the row."),
+            ("subject,predicate,object\na,,b\n", ":2: the predicate is empty. Correct the row."),
             (
                 "subject,predicate,value\na,p,3\n\nb,p,many\n",
-                ":4: value must be a number, got 'many'. Mend the row.",
+                ":4: value must be a number, got 'many'. Correct the row.",
             ),
             ("subject,predicate,object,value\na,p,b,3\n", ":2: a fact has either an object or a value"),
             ("subject,predicate,object,value\na,p,,\n", ":2: a fact has either an object or a value"),
             (
                 "subject,predicate,object,start,end\na,p,b,,\n\na,p,c,1961,1957\n",
-                ':4: end 1957 is before start 1961 for "a p c". Mend the row.',
+                ':4: end 1957 is before start 1961 for "a p c". Correct the row.',
             ),
             (
                 b"subject,predicate,object\ncaf\xe9,p,b\n",
-                ":2: the text is not UTF-8 (byte 4 of the line). Mend the row.",
+                ":2: the text is not UTF-8 (byte 4 of the line). Correct the row.",
             ),
             ('subject,predicate,object\n\n"two\nlines",p,b\na,p,b,c\n', ":5: 4 cells"),
         ],
@@ -158,7 +158,7 @@ def test_a_pack_that_is_not_utf8_or_no_pack(tmp_path):
     (folder / "pack.yaml").write_bytes(b"name: caf\xe9\n")
     assert "is not UTF-8" in refusal(folder)
     (folder / "pack.yaml").unlink()
-    assert refusal(folder) == f"{folder} is no knowledge pack: it has no pack.yaml"
+    assert refusal(folder) == f"{folder} is not a knowledge pack: it has no pack.yaml"
     make_pack(folder)
     (folder / "facts.csv").unlink()
     assert refusal(folder) == f"there is no file {folder}/facts.csv; a pack needs a table of facts"

@@ -34,7 +34,7 @@ def test_a_silent_cap_is_noticed(ask, proxy, store, cap):
     proxy.behave = lambda query, number: ("cap", cap)
     facts, _, reading = ask(page=200, count="no")
     assert triples(facts) == expected(store)
-    assert [line for line in reading.progress.said if f"at most {cap} rows at once" in line]
+    assert [line for line in reading.progress.said if f"at most {cap} rows per page" in line]
     proxy.reset()
     assert triples(ask(page=200, count="no")[0]) == expected(store)
     assert proxy.asked == []
@@ -42,7 +42,7 @@ def test_a_silent_cap_is_noticed(ask, proxy, store, cap):
 
 def test_a_server_that_gives_one_row_at_once_is_refused(ask, proxy):
     proxy.behave = lambda query, number: ("cap", 1)
-    assert "one row at once" in refusal(ask, count="no")
+    assert "one row per page" in refusal(ask, count="no")
 
 
 def test_no_row_and_one_row(ask, proxy):
@@ -87,7 +87,7 @@ def test_a_cut_answer_is_asked_for_again_and_never_taken(ask, proxy, store, way)
     proxy.behave = lambda query, number: way if "OFFSET" in query else None
     line = refusal(ask, page=128, cache="refresh", retries=1, kind=EndpointError)
     assert "broke off its answer" in line
-    assert "even for 2 rows at once. Nothing was imported." in line
+    assert "even for pages of 2 rows. Nothing was imported." in line
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_timeout_makes_the_pages_smaller(ask, proxy, store, way):
     proxy.behave = late
     facts, _, reading = ask(page=400, **timeout)
     assert triples(facts) == expected(store)
-    assert sum("asking for 100 rows at once" in line for line in reading.progress.said) == 1
+    assert sum("requesting pages of 100 rows" in line for line in reading.progress.said) == 1
     assert sum("LIMIT 400 " in query for query in proxy.pages) == 1
     # Begun again it takes the kept pages, and need not wait for the same timeouts.
     proxy.reset()
@@ -124,7 +124,7 @@ def test_a_timeout_makes_the_pages_smaller(ask, proxy, store, way):
 def test_a_query_that_always_times_out_says_what_to_do(ask, proxy):
     proxy.behave = lambda query, number: ("status", 500, "Query timed out", {})
     line = refusal(ask, page=640, count="no", kind=EndpointError)
-    assert "HTTP 500: Query timed out, even for 10 rows at once. Nothing was imported. Narrow the query" in line
+    assert "HTTP 500: Query timed out, even for pages of 10 rows. Nothing was imported. Narrow the query" in line
     assert [int(re.search(r"LIMIT (\d+)", query)[1]) for query in proxy.asked] == [640, 320, 160, 80, 40, 20, 10]
     line = refusal(ask, f"{ALL} LIMIT 9", count="no")
     assert "Lower the LIMIT of the query" in line
@@ -185,8 +185,8 @@ def test_endpoints_that_are_down_are_named(ask, proxy):
             "answered with HTML or XML instead of JSON",
             EndpointError,
         ),
-        (("status", 200, '{"head": {}, "boolean": true}', {}), "JSON that is no table of rows", EndpointError),
-        (("status", 200, "[]", {}), "JSON that is no table of rows", EndpointError),
+        (("status", 200, '{"head": {}, "boolean": true}', {}), "JSON that is not a table of rows", EndpointError),
+        (("status", 200, "[]", {}), "JSON that is not a table of rows", EndpointError),
         (("status", 302, "", {"Location": "ftp://example.org/x"}), "refused the query (HTTP 302", EndpointError),
         (("status", 307, "", {"Location": "file:///etc/passwd"}), "refused the query (HTTP 307", EndpointError),
     ],
@@ -209,7 +209,10 @@ def test_nothing_is_asked_twice(ask, proxy, store, tmp_path):
     again, _, reading = ask(page=50)
     assert again == first
     assert len(proxy.asked) == requests
-    assert f"{requests} responses came from the cache; cache=refresh asks anew" in reading.progress.said[-1]
+    assert (
+        f"{requests} responses came from the cache; set cache=refresh to request them again"
+        in reading.progress.said[-1]
+    )
     ask(page=50, cache="refresh", user_agent="me/1")
     assert len(proxy.asked) == 2 * requests
     assert proxy.headers[-1]["User-Agent"] == "me/1"
@@ -288,7 +291,9 @@ def test_an_answer_beyond_the_byte_limit_makes_the_pages_smaller(ask, proxy, sto
     monkeypatch.setattr("merkhet.knowledge._sparql_client._MAX_BYTES", 20_000)
     facts, _, reading = ask(page=400)
     assert triples(facts) == expected(store)
-    assert any("the reply is larger than 20,000 bytes; asking for 200 rows" in line for line in reading.progress.said)
+    assert any(
+        "the reply is larger than 20,000 bytes; requesting pages of 200 rows" in line for line in reading.progress.said
+    )
 
 
 def test_a_password_that_the_endpoint_repeats_is_not_shown(ask, proxy):

@@ -43,7 +43,7 @@ from merkhet.knowledge.sparql_queries import bundled_queries
         ("SELECT ?x ?y { ?x ?p ?y }", "has no column ?subject;"),
         ("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", "is a CONSTRUCT query; merkhet reads SELECT queries only"),
         ("PREFIX ask: <http://a> ASK { ?s ?p ?o }", "is a ASK query"),
-        ("SELECT ?subject ?predicate ?object { ?subject", "is no complete SELECT query"),
+        ("SELECT ?subject ?predicate ?object { ?subject", "is not a complete SELECT query"),
         ("SELECT ?entity ?label { ?entity {{lable}} ?label }", "has an unknown placeholder {{lable}}"),
     ],
 )
@@ -82,7 +82,7 @@ def test_columns_become_values_times_and_names(ask, tmp_path):
         ("Q5", "en", "five"),
         ("http://example.org/e", "en", "ee"),
     }
-    assert reading.left_out == {"values that are unknown or none": 1, "dates coarser than a year, of qualifiers": 1}
+    assert reading.left_out == {"unknown or missing values": 1, "dates of qualifiers coarser than a year": 1}
 
 
 def test_bad_rows_are_refused_by_number_or_counted(ask, proxy):
@@ -121,7 +121,7 @@ def test_an_own_query_with_places(ask, proxy, store):
     assert len(triples(ask(query, predicates=["http://example.org/age"])[0])) == PEOPLE
     assert "VALUES ?predicate { <http://example.org/age> }" in proxy.asked[0]
     assert triples(ask(query)[0]) == expected(store)
-    assert "is no IRI" in refusal(ask, query, predicates=["> } DROP ALL {"])
+    assert "is not an IRI" in refusal(ask, query, predicates=["> } DROP ALL {"])
 
 
 @pytest.mark.parametrize(
@@ -132,16 +132,16 @@ def test_an_own_query_with_places(ask, proxy, store):
         ({"page": "many"}, "'page' must be an integer ≥ 2, got 'many'"),
         ({"retries": "-1"}, "'retries' must be an integer ≥ 0, got '-1'"),
         ({"timeout": "0"}, "'timeout' must be a number ≥ 0.001, got '0'"),
-        ({"cache": "refesh"}, "the option 'cache' cannot be 'refesh'; did you mean 'refresh'?"),
-        ({"count": "maybe"}, "the option 'count' cannot be 'maybe'"),
+        ({"cache": "refesh"}, "the option 'cache' must be yes, no or refresh, got 'refesh'"),
+        ({"count": "maybe"}, "the option 'count' must be yes or no, got 'maybe'"),
         ({"user-agent": "a\nb"}, "'user-agent' must be one line"),
         ({"endpoint": "http://x"}, "the location is already an endpoint"),
         ({"class": "dbo:City"}, "has no placeholder for the option 'class'"),
-        ({"class": "no such"}, "'no such' is no IRI"),
+        ({"class": "no such"}, "'no such' is not an IRI"),
         ({"single-value": "yes"}, "the option 'single-value' must be 'functional', got 'yes'"),
         (
             {"query": "wikidata-fact"},
-            "there is no ready query and no query file 'wikidata-fact'; did you mean 'wikidata-facts'?",
+            "there is neither a bundled query nor a query file 'wikidata-fact'; did you mean 'wikidata-facts'?",
         ),
         ({"query": "gone.rq"}, "there is no query file gone.rq"),
         ({"query": ""}, "the endpoint needs exactly one of query=FILE.rq"),
@@ -191,7 +191,7 @@ def test_a_schema_builds_the_queries(ask, proxy, tmp_path):
         ("propertys: [P39]", "a schema has no key 'propertys'; did you mean 'properties'?"),
         ("properties: []", "'properties' is missing or empty"),
         ("properties: [P39]\nlanguages: [no]", "'languages' must be a list of texts (put quotes around no and on)"),
-        ("properties: [capital]", "'capital' is no IRI"),
+        ("properties: [capital]", "'capital' is not an IRI"),
         ("properties: [P39]\nlimit: 0", "'limit' must be an integer ≥ 1, got 0"),
         ("- P39", "a schema must be a mapping"),
         ("properties: [P39", "is not valid YAML"),
@@ -287,7 +287,7 @@ def test_wikidata_facts_have_times_at_their_precision(ask, public, page):
         ("Q1", "P39", "Q14", "-0043-03-15", "-0043-03-15"),
         ("Q1", "P39", "Q15", None, None),
     }
-    assert reading.left_out == {"values that are unknown or none": 1, "dates coarser than a year, of qualifiers": 1}
+    assert reading.left_out == {"unknown or missing values": 1, "dates of qualifiers coarser than a year": 1}
     assert list(reading.progress.started.values()) == [5]
 
 
@@ -299,7 +299,7 @@ def test_wikidata_facts_that_are_no_entities(ask, public):
         "P569": ('"1957"', None, None),
         "P1476": ('"Le titre"@fr', None, None),
     }
-    assert "'dbo:child' is no Wikidata property" in refusal(ask, "wikidata-facts", public, predicates=["dbo:child"])
+    assert "'dbo:child' is not a Wikidata property" in refusal(ask, "wikidata-facts", public, predicates=["dbo:child"])
 
 
 def test_wikidata_classes_and_properties(ask, public):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,16 @@ _MAX_SHOWN = 5
 def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) -> None:
     """Print counts of each import, bad and skipped rows, and the next command."""
     if as_json:
-        _print_json({"store": str(store), "imports": [imported.as_dict() for imported in done]})
+        _print_json({"store": str(store), "imports": [asdict(imported) for imported in done]})
         return
     console = _console()
     for imported in done:
         parts = [_count(imported.facts, "fact"), f"{imported.added:,} new"]
-        parts += [f"{imported.repeated:,} repeated"] if imported.repeated else []
+        parts += [f"{imported.repeated:,} duplicate"] if imported.repeated else []
         parts += [_count(imported.names, "new name")] if imported.names else []
         console.print(f"{imported.place} ({imported.source}): {', '.join(parts)}")
         if imported.bad:
-            console.print(f"  {_count(imported.bad, 'bad row')} left out:")
+            console.print(f"  {_count(imported.bad, 'bad row')} skipped:")
             for example in imported.examples:
                 console.print(f"    {example}")
             if imported.bad > len(imported.examples):
@@ -42,14 +43,14 @@ def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) 
                 f"{count:,} {reason}"
                 for reason, count in sorted(imported.left_out.items(), key=lambda i: (-i[1], i[0]))
             )
-            console.print(f"  not taken: {skipped}")
-    console.print(f"Store: {store}    What is in it: merkhet knowledge info {_quote(store)}")
+            console.print(f"  skipped: {skipped}")
+    console.print(f"Knowledge base: {store}    Contents: merkhet knowledge info {_quote(store)}")
 
 
 def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
     """Print inferred facts by rule, cycles and contradictions."""
     if as_json:
-        _print_json({"store": str(store), **result.as_dict()})
+        _print_json({"store": str(store), **asdict(result)})
         return
     console = _console()
     rounds = _count(result.rounds, "round")
@@ -62,17 +63,21 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
         for name, count in sorted(result.by_rule.items(), key=lambda item: -item[1]):
             table.add_row(name, f"{count:,}", RULES[name].description)
         console.print(table)
-    for cycle in result.cycles[:_MAX_SHOWN]:
-        console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
-    if len(result.cycles) > _MAX_SHOWN:
-        console.print(f"… and {len(result.cycles) - _MAX_SHOWN} more circles")
+    _print_cycles(console, result.cycles)
     if result.contradicted:
         console.print(f"{_count(result.contradicted, 'contradiction')}:")
         _print_contradictions(console, result, store)
     else:
         console.print("no contradictions")
     if result.inferred:
-        console.print(f"Why a fact holds: merkhet knowledge explain {_quote(store)} SUBJECT PREDICATE OBJECT")
+        console.print(f"Proof of a fact: merkhet knowledge explain {_quote(store)} SUBJECT PREDICATE OBJECT")
+
+
+def _print_cycles(console: Console, cycles: Sequence[Sequence[str]]) -> None:
+    for cycle in cycles[:_MAX_SHOWN]:
+        console.print(f"cycle in the hierarchy: {', '.join(cycle)}")
+    if len(cycles) > _MAX_SHOWN:
+        console.print(f"… and {len(cycles) - _MAX_SHOWN} more cycles")
 
 
 def _print_contradictions(console: Console, result: Inference, store: Path) -> None:
@@ -130,21 +135,19 @@ def print_info(store: Path, *, as_json: bool) -> None:
         console.print("inferred: " + ", ".join(f"{count:,} by {rule}" for rule, count in info["by_rule"].items()))
     _print_predicates(console, info)
     if info["languages"]:
-        spoken = ", ".join(f"{row['language']} {row['names']:,}" for row in info["languages"][: _MAX_SHOWN * 2])
-        more = (
-            f" and {len(info['languages']) - _MAX_SHOWN * 2} more languages"
-            if len(info["languages"]) > _MAX_SHOWN * 2
-            else ""
-        )
-        console.print(f"names: {spoken}{more}")
+        names = ", ".join(f"{row['language']} {row['names']:,}" for row in info["languages"][: _MAX_SHOWN * 2])
+        rest = len(info["languages"]) - _MAX_SHOWN * 2
+        more = f" and {rest} more languages" if rest > 0 else ""
+        console.print(f"names: {names}{more}")
     if info["shared_labels"]:
-        console.print(f"ambiguous: {_count(info['shared_labels'], 'label')} shared by several entities of one language")
-    for cycle in info["cycles"][:_MAX_SHOWN]:
-        console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
+        console.print(f"ambiguous: {_count(info['shared_labels'], 'label')} shared by several entities in one language")
+    _print_cycles(console, info["cycles"])
     for row in info["imports"]:
         console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {_count(row['facts'], 'fact')}")
     if info["inference"] and info["inference"]["stale"]:
-        console.print(f"Facts came in after the last inference. Infer anew: merkhet knowledge infer {_quote(store)}")
+        console.print(
+            f"Facts were imported after the last inference. Infer again: merkhet knowledge infer {_quote(store)}"
+        )
 
 
 def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:
@@ -168,11 +171,11 @@ def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> Non
     console = _console()
     console.print(f"{', '.join(_count(count, table[:-1]) for table, count in written.items())}: {out}")
     if out.suffix == ".nt":
-        console.print("Times, units, proofs and details have no place in N-Triples; a folder of tables keeps them.")
+        console.print("N-Triples cannot hold times, units, proofs and details. Export to a folder to keep them.")
 
 
 def print_queries(*, as_json: bool) -> None:
-    """Print the ready queries with descriptions."""
+    """Print the bundled queries with descriptions."""
     from merkhet.knowledge.sparql_queries import bundled_queries
 
     _print_pairs(dict(bundled_queries()), as_json=as_json)
@@ -180,8 +183,10 @@ def print_queries(*, as_json: bool) -> None:
 
 def print_rules(*, as_json: bool) -> None:
     """Print the rules with descriptions."""
-    says = {name: rule.description + (f"  ({rule.alias})" if rule.alias else "") for name, rule in RULES.items()}
-    _print_pairs(says, as_json=as_json)
+    descriptions = {
+        name: rule.description + (f"  ({rule.alias})" if rule.alias else "") for name, rule in RULES.items()
+    }
+    _print_pairs(descriptions, as_json=as_json)
 
 
 def _print_pairs(pairs: Mapping[str, str], *, as_json: bool) -> None:

@@ -15,16 +15,16 @@ SOURCES = Registry(
         ),
         "tables": (
             f"{_SOURCES_PACKAGE}.table_folder:read_tables",
-            "a folder with facts.parquet and names.parquet, as 'export' writes it",
+            "a folder with facts.parquet and names.parquet, as written by 'export'",
         ),
         "store": (f"{_SOURCES_PACKAGE}.knowledge_base:read_store", "another knowledge base, a .duckdb file"),
         "rdf": (
             f"{_SOURCES_PACKAGE}.rdf:read_rdf",
             "N-Triples, Turtle, RDF/XML, JSON-LD, N-Quads or TriG; OWL ontologies, schema.org",
         ),
-        "sparql": (f"{_SOURCES_PACKAGE}.sparql:read_endpoint", "a SPARQL endpoint, by its address"),
-        "wikidata": (f"{_SOURCES_PACKAGE}.wikidata:read_dump", "a Wikidata JSON dump, one entity a line"),
-        "conceptnet": (f"{_SOURCES_PACKAGE}.conceptnet:read_assertions", "ConceptNet's assertions, 5.7 CSV"),
+        "sparql": (f"{_SOURCES_PACKAGE}.sparql:read_endpoint", "the address of a SPARQL endpoint"),
+        "wikidata": (f"{_SOURCES_PACKAGE}.wikidata:read_dump", "a Wikidata JSON dump, one entity per line"),
+        "conceptnet": (f"{_SOURCES_PACKAGE}.conceptnet:read_assertions", "ConceptNet assertions (5.7, CSV)"),
         "wordnet": (f"{_SOURCES_PACKAGE}.wordnet:read_wordnet", "a folder of WordNet database files"),
         "quadruples": (
             f"{_SOURCES_PACKAGE}.quadruples:read_quadruples",

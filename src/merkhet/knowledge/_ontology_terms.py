@@ -1,20 +1,72 @@
-"""The classes or properties of an ontology as answer candidates with unique names."""
+"""Class and property hierarchies, and their terms as answer candidates with unique names."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
-
-from merkhet.knowledge._class_hierarchy import Ancestry
 
 _EXAMPLES = 3
 # A new word begins at a capital: soccerPlayer, TVSeries, 3DModel.
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=\d+[A-Z])|[_\s]+")
 _CODE = re.compile(r"[A-Za-z]{0,6}[_-]?\d+(-[a-z])?|.*\d{5,}")
+
+
+Parents = Mapping[str, Collection[str]]
+"""The direct parents of each class or property."""
+
+
+def ancestor_distances(starts: Iterable[str], parents: Parents) -> dict[str, int]:
+    """Count the steps from the nearest start node to each start node (0) and each of its ancestors."""
+    distances = dict.fromkeys(starts, 0)
+    queue = list(distances)
+    for node in queue:
+        for parent in parents.get(node, ()):
+            if parent not in distances:
+                distances[parent] = distances[node] + 1
+                queue.append(parent)
+    return distances
+
+
+class Ancestry:
+    """The ancestors of every node with their distances.
+
+    No node is an ancestor of itself. Nodes of a cycle are equivalent: none of them is an ancestor of another, and
+    all of them share their ancestors outside the cycle.
+    """
+
+    def __init__(self, nodes: Iterable[str], parents: Parents) -> None:
+        self.parents = parents
+        self.ancestors: dict[str, dict[str, int]] = {}
+        self.cycles: dict[str, frozenset[str]] = {}
+        for node in nodes:
+            distances = ancestor_distances([node], parents)
+            if any(node in parents.get(ancestor, ()) for ancestor in distances if ancestor != node):
+                self._find_cycle(node, distances)
+                distances = {
+                    ancestor: distance for ancestor, distance in distances.items() if ancestor not in self.cycles[node]
+                }
+            distances.pop(node, None)
+            self.ancestors[node] = distances
+
+    def _find_cycle(self, node: str, distances: Mapping[str, int]) -> None:
+        """Find the nodes that the node reaches and that reach it, once for all of them."""
+        if node in self.cycles:
+            return
+        children: dict[str, list[str]] = {}
+        for member in distances:
+            for parent in self.parents.get(member, ()):
+                children.setdefault(parent, []).append(member)
+        cycle = frozenset(ancestor_distances([node], children))
+        self.cycles.update(dict.fromkeys(cycle, cycle))
+
+    def most_specific(self, nodes: Collection[str]) -> set[str]:
+        """Return the nodes that are not an ancestor of another of these nodes."""
+        ancestors = {ancestor for node in nodes for ancestor in self.ancestors[node]}
+        return {node for node in nodes if node not in ancestors}
 
 
 class Noun(NamedTuple):
@@ -78,13 +130,13 @@ def make_terms(
     and facts of the representative are not said of them.
 
     Args:
-        noun: What the terms are called in remarks.
+        noun: The noun for the terms in remarks.
         ancestry: The hierarchy.
         labels: Labels by id.
         language: The language of the labels.
         identifiers: Whether a term without a label may be named by its identifier.
         uses: How often each term is a superclass or a type.
-        declared: Declared terms. If there are any, a term that has neither declaration nor label belongs to another
+        declared: Declared terms. If there are any, a term with neither a declaration nor a label belongs to another
             ontology and is left out.
     """
     local = [entity for entity in ancestry.ancestors if not declared or entity in declared or entity in labels]
@@ -110,16 +162,16 @@ def make_terms(
     if ambiguous:
         example = examples([names[entity] for entity in ambiguous])
         remarks.append(
-            f"{noun.are(len(named) - len(names))} called as others: a name is one candidate, and what has such a name "
-            f"is not to be asked about ({example})."
+            f"{noun.have(len(named) - len(names))} the name of another one: a shared name is one candidate, and no "
+            f"question asks about its owners ({example})."
         )
     cycles = {frozenset(entity for entity in cycle if entity in named) for cycle in set(ancestry.cycles.values())}
     cycles = {cycle for cycle in cycles if len(cycle) > 1}
     if cycles:
         example = examples(sorted(min(cycle) for cycle in cycles))
         remarks.append(
-            f"{noun.are(sum(map(len, cycles)))} in {with_count(len(cycles), 'circle')}: they mean the same, and none "
-            f"of them is above the others ({example})."
+            f"{noun.are(sum(map(len, cycles)))} in {f'{len(cycles):,} cycles' if len(cycles) > 1 else 'a cycle'}: "
+            f"they are equivalent, and none is an ancestor of another ({example})."
         )
     equivalents = {}
     for entity in names:
@@ -160,11 +212,6 @@ def _name_entities(
     if nameless:
         remarks.append(f"{noun.have(len(nameless))} no name and cannot be asked about ({examples(nameless)}).")
     return named, remarks
-
-
-def with_count(count: int, noun: str) -> str:
-    """Format a count with its noun: ``1 circle``, ``2 circles``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def examples(names: Sequence[str]) -> str:

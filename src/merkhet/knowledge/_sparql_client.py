@@ -177,7 +177,7 @@ class Endpoint:
         times = "once" if error.attempts == 1 else f"{error.attempts} times"
         return final(
             f"{self.display_name} {failure} (tried {times}). Nothing was imported. Check the address and the network, "
-            "or import again later: complete pages are cached and not asked for again."
+            "or import again later: complete pages are cached and not requested again."
         )
 
     def _request(self, text: str) -> bytes:
@@ -213,7 +213,7 @@ class Endpoint:
             wait = f", wait {pause:.0f} s" if pause else ""
             return _TemporaryError(f"answered {summary}{wait}", EndpointError, pause)
         if code == 400:
-            return InputError(f"{self.display_name} does not understand the query ({summary}). Mend the query.")
+            return InputError(f"{self.display_name} does not understand the query ({summary}). Correct the query.")
         return EndpointError(
             f"{self.display_name} refused the query ({summary}). Check the address, and whether you may ask it."
         )
@@ -235,7 +235,9 @@ class Endpoint:
         results = answer.get("results") if isinstance(answer, dict) else None
         rows = results.get("bindings") if isinstance(results, dict) else None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise EndpointError(f"{self.display_name} answered with JSON that is no table of rows. Check the address.")
+            raise EndpointError(
+                f"{self.display_name} answered with JSON that is not a table of rows. Check the address."
+            )
         return rows
 
 

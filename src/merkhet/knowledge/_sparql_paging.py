@@ -89,11 +89,11 @@ class PagedQuery:
             new = rows[overlap:]
             if new:
                 if short_length == 1:
-                    raise EndpointError(f"{self._where}: the endpoint returns one row at once. Nothing was imported.")
+                    raise EndpointError(f"{self._where}: the endpoint returns one row per page. Nothing was imported.")
                 if short_length:
                     self.size = short_length
                     self.endpoint.say(
-                        f"{self._where}: it returns at most {short_length} rows at once; using pages of that size"
+                        f"{self._where}: it returns at most {short_length} rows per page; using pages of that size"
                     )
                 short_length, misalignments = 0 if full else length, 0
                 self.received, self._next = self.received + len(new), self._next + len(new)
@@ -137,18 +137,20 @@ class PagedQuery:
                 rows = self.endpoint.ask(text)
             except SortLimitError as error:
                 if self._nested:
-                    raise EndpointError(f"{self._where}: the endpoint cannot sort so many rows. Narrow it.") from error
+                    raise EndpointError(
+                        f"{self._where}: the endpoint cannot sort this many rows. Narrow the query."
+                    ) from error
                 self._nested = True
                 self.endpoint.write_cache(text, {"sort": True})
             except OverloadError as error:
                 if page_size <= smallest:
                     raise EndpointError(
-                        f"{self._where}: {error}, even for {page_size} rows at once. Nothing was imported. "
+                        f"{self._where}: {error}, even for pages of {page_size} rows. Nothing was imported. "
                         "Narrow the query (fewer predicates, a class), raise timeout=, or import a dump instead."
                     ) from error
                 overloaded.append(text)
                 self.size = page_size = max(smallest, page_size // 2)
-                self.endpoint.say(f"{self._where}: {error}; asking for {page_size} rows at once")
+                self.endpoint.say(f"{self._where}: {error}; requesting pages of {page_size} rows")
             else:
                 if len(rows) > page_size:
                     raise EndpointError(f"{self._where}: it returned {len(rows)} rows instead of {page_size}.")

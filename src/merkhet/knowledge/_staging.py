@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 
 from merkhet.core.schemas import FACTS, NAMES
-from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate
-from merkhet.knowledge.database import CONTENT_COLUMNS, KEY_COLUMNS, fact_id_sql
+from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate, conform
+from merkhet.knowledge.database import CONTENT_COLUMNS, KEY_COLUMNS, count_rows, fact_id_sql
 from merkhet.knowledge.source_reader import ReadContext
 
 # The first problem of a row.
@@ -22,10 +22,10 @@ case when coalesce(subject, '') = '' then 'the subject is empty'
      when object = '' then 'the object is empty'
      when (object is null) = (value is null)
         then 'a fact has either an object or a value, and this one has both or neither'
-     when not isfinite(value) then 'the value ' || value || ' is no number that can be compared'
+     when not isfinite(value) then 'the value ' || value || ' is not finite'
      when subject[1] = '"' then 'the subject ' || subject || ' is a literal, and an entity is expected'
-     when not is_time("start") then 'start ''' || "start" || ''' is no year, month or day (1957, 1957-03, 1957-03-15)'
-     when not is_time("end") then 'end ''' || "end" || ''' is no year, month or day (1957, 1957-03, 1957-03-15)'
+     when not is_time("start") then 'start ''' || "start" || ''' is not a date (1957, 1957-03 or 1957-03-15)'
+     when not is_time("end") then 'end ''' || "end" || ''' is not a date (1957, 1957-03 or 1957-03-15)'
      when time_key("start", 0) > time_key("end", 99)
         then 'end ' || "end" || ' is before start ' || "start" || ' for "' || subject || ' ' || predicate || ' '
              || coalesce(object, value::varchar) || '"'
@@ -101,17 +101,17 @@ def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Stage
     with_ids = f"select {fact_id_sql(*KEY_COLUMNS)} as fact_id, {CONTENT_COLUMNS} from {area}.facts"
     # Among duplicates, prefer a stated fact, then the first by source, whatever the order of rows.
     firsts = "select arg_min(rowid, (rule is not null, source, rowid)) from {} group by fact_id"
-    if not _count(connection, "facts"):
+    if not count_rows(connection, "facts"):
         connection.execute(f"insert into facts {with_ids}")
         if _has_duplicates(connection, "facts"):
             connection.execute(f"delete from facts where rowid not in ({firsts.format('facts')})")
-        staged.added = _count(connection, "facts")
+        staged.added = count_rows(connection, "facts")
         staged.repeated = staged.facts - staged.added
     else:
         connection.execute(f"create or replace temp table fresh as {with_ids}")
         if _has_duplicates(connection, "fresh"):
             connection.execute(f"delete from fresh where rowid not in ({firsts.format('fresh')})")
-        staged.repeated = staged.facts - _count(connection, "fresh")
+        staged.repeated = staged.facts - count_rows(connection, "fresh")
         replaced = _affected_rows(
             connection,
             # Facts that were inferred, or declared by the rules file of the last inference, and are stated now.
@@ -133,7 +133,7 @@ def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Stage
 
 def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> int:
     named = ",".join(chunk.named_by_id) if context.wants_language(chunk.language) else ""
-    facts = _conform(chunk.facts, FACTS.schema)
+    facts = conform(chunk.facts, FACTS.schema)
     with _registered(connection, facts):
         good = _affected_rows(
             connection,
@@ -154,7 +154,7 @@ def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk,
 
 def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, context: ReadContext) -> None:
     condition = "and list_contains($languages, lower(spoken))" if context.languages else ""
-    with _registered(connection, _conform(names, NAMES.schema)):
+    with _registered(connection, conform(names, NAMES.schema)):
         connection.execute(
             f"insert into {area}.names select entity, coalesce(language, 'en') as spoken, nullif(trim(label), ''), "
             f"aliases, kind, 0 from chunk where entity != '' {condition}",
@@ -163,7 +163,7 @@ def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Tab
 
 
 def _stage_details(connection: duckdb.DuckDBPyConnection, area: str, details: pa.Table) -> None:
-    with _registered(connection, _conform(details, DETAILS_SCHEMA)):
+    with _registered(connection, conform(details, DETAILS_SCHEMA)):
         connection.execute(
             f"insert into {area}.details "
             f"select {fact_id_sql(*KEY_COLUMNS)}, name, text from chunk where text is not null"
@@ -184,8 +184,8 @@ def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
 
     An existing label stays, unless it is only an id or an alias and the source gives a label.
     """
-    count_before = _count(connection, "names")
-    if _count(connection, f"{area}.names"):
+    count_before = count_rows(connection, "names")
+    if count_rows(connection, f"{area}.names"):
         _merge_source_names(connection, area)
     for column in ("subject", "object"):
         connection.execute(
@@ -194,7 +194,7 @@ def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
             f") called anti join names on names.entity = called.{column} and names.language = called.language "
             f"where {column} is not null and {_IS_NAME.format(column)}"
         )
-    return _count(connection, "names") - count_before
+    return count_rows(connection, "names") - count_before
 
 
 def _merge_source_names(connection: duckdb.DuckDBPyConnection, area: str) -> None:
@@ -218,7 +218,7 @@ def _merge_source_names(connection: duckdb.DuckDBPyConnection, area: str) -> Non
         ) select entity, language, label, list_filter(texts, lambda text: text != label) as aliases, kind, worth
           from called where label is not null"""
     )
-    if _count(connection, "names"):
+    if count_rows(connection, "names"):
         connection.execute(
             "delete from names using merged where names.entity = merged.entity and names.language = merged.language"
         )
@@ -227,7 +227,7 @@ def _merge_source_names(connection: duckdb.DuckDBPyConnection, area: str) -> Non
 
 
 def _merge_details(connection: duckdb.DuckDBPyConnection, area: str) -> None:
-    if not _count(connection, f"{area}.details"):
+    if not count_rows(connection, f"{area}.details"):
         return
     connection.execute(
         f"delete from details using {area}.details fresh "
@@ -242,20 +242,6 @@ def _merge_details(connection: duckdb.DuckDBPyConnection, area: str) -> None:
 def _has_duplicates(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
     [(rows, distinct)] = connection.execute(f"select count(*), count(distinct fact_id) from {table}").fetchall()
     return bool(rows != distinct)
-
-
-def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [
-        table[column.name].cast(column.type)
-        if column.name in table.column_names
-        else pa.nulls(table.num_rows, column.type)
-        for column in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _count(connection: duckdb.DuckDBPyConnection, source: str) -> int:
-    return int(connection.execute(f"select count(*) from {source}").fetchall()[0][0])
 
 
 def _affected_rows(

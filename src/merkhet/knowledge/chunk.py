@@ -47,14 +47,20 @@ class Chunk:
 
 def columns_table(schema: pa.Schema, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     """Make a table of a schema from some of its columns; the others are null."""
-    length = len(next(iter(columns.values()))) if columns else 0
-    arrays = [
-        pa.array(columns[name], schema.field(name).type)
-        if name in columns
-        else pa.nulls(length, schema.field(name).type)
-        for name in schema.names
+    return conform(
+        pa.table({name: pa.array(cells, schema.field(name).type) for name, cells in columns.items()}), schema
+    )
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Cast a table to a schema; missing columns are null."""
+    columns = [
+        table[column.name].cast(column.type)
+        if column.name in table.column_names
+        else pa.nulls(table.num_rows, column.type)
+        for column in schema
     ]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 class ChunkBuilder:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -17,6 +18,8 @@ CONTENT_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", doma
 FACT_COLUMNS = f"fact_id, {CONTENT_COLUMNS}"  # As FACTS.
 NAME_COLUMNS = "entity, language, label, aliases, kind"
 """As NAMES. The table also has ``worth``: 0 for a label from a source, 1 for an id used as a label, 2 for an alias."""
+DETAIL_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", details.name, details.text'
+"""As DETAILS_SCHEMA, from the joined tables of details and facts."""
 KEY_COLUMNS = ("subject", "predicate", "object", "value", "unit", '"start"', '"end"')
 _ESCAPED_DIFFERENTLY = r"[\x0b\x0e\x0f\x1a-\x1f]"
 _NEEDS_ESCAPING = r'[\x00-\x1f"\\]'
@@ -75,11 +78,21 @@ def fact_id_sql(*columns: str) -> str:
     return f"'f_' || left(sha256({content}), 20)"
 
 
+def sql_literals(*texts: object) -> str:
+    """Return texts as SQL literals, separated by commas."""
+    return ", ".join("'" + str(text).replace("'", "''") + "'" for text in texts)
+
+
+def count_rows(connection: duckdb.DuckDBPyConnection, source: str, values: Mapping[str, Any] | None = None) -> int:
+    """Count the rows of a table or a query in brackets."""
+    return int(connection.execute(f"select count(*) from {source}", values or None).fetchall()[0][0])
+
+
 def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the tables that do not exist yet."""
     for table, columns in TABLES.items():
         connection.execute(f"create table if not exists {table} ({columns})")
-    if not connection.execute("select count(*) from meta").fetchall()[0][0]:
+    if not count_rows(connection, "meta"):
         connection.execute("insert into meta values ('format', ?), ('merkhet', ?)", [FORMAT, __version__])
 
 
@@ -111,7 +124,7 @@ def open_database(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyCon
     """Open the file of a knowledge base, and close it at the end.
 
     Raises:
-        InputError: The file is missing, is no knowledge base, or is in use.
+        InputError: The file is missing, is not a knowledge base, or is in use.
     """
     _require_file(path)
     connection = connect(path, read_only=read_only)
@@ -134,7 +147,7 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     try:
         define_macros(connection)
         connection.execute("set preserve_insertion_order = false")  # Every query that needs an order states it.
-        if not read_only and not connection.execute("select count(*) from duckdb_tables()").fetchall()[0][0]:
+        if not read_only and not count_rows(connection, "duckdb_tables()"):
             create_tables(connection)
         _require_format(connection, path)
     except BaseException:
@@ -163,7 +176,7 @@ def explain_error(error: duckdb.Error, path: Path) -> Exception:
             "of that process again."
         )
     if "Corrupt database file" in text:
-        return InputError(f"{path} is damaged ({first_line(error)}). Remove it, and import its sources anew.")
+        return InputError(f"{path} is damaged ({first_line(error)}). Remove it and import its sources again.")
     if "No space left" in text or "disk is full" in text.lower():
         return disk_full_error(path)
     if isinstance(error, duckdb.IOException):
@@ -193,5 +206,5 @@ def _require_format(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise InputError(f"{path} is a DuckDB file, but not a merkhet knowledge base")
     if formats[0][0] != FORMAT:
         raise InputError(
-            f"{path} has format {formats[0][0]}, and this merkhet reads format {FORMAT}. Import its sources anew."
+            f"{path} has format {formats[0][0]}, and this merkhet reads format {FORMAT}. Import its sources again."
         )

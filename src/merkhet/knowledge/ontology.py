@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.knowledge._class_hierarchy import Ancestry, ancestor_distances
 from merkhet.knowledge._ontology_terms import (
     CLASS,
     INSTANCE,
     PROPERTY,
+    Ancestry,
     Noun,
     Terms,
+    ancestor_distances,
     examples,
     instance_name,
     make_terms,
@@ -33,7 +34,7 @@ PREDICATES: Mapping[str, tuple[str, ...]] = {
 """The predicates of each role in an ontology: those of RDFS and OWL, schema.org, Wikidata, WordNet and the packs."""
 
 _VOCABULARY = ("rdf:", "rdfs:", "owl:", "xsd:")
-# Root classes hold everything, so they are no answer: entity in Wikidata and WordNet.
+# Root classes contain everything and are never an answer: Thing in schema.org, entity in Wikidata and WordNet.
 _ROOT_CLASSES = {"schema:Thing", "Q35120", "wordnet:00001740-n"}
 _DATATYPES = {"rdfs:Datatype", "schema:DataType"}
 _ANNOTATION_PROPERTIES = {"owl:AnnotationProperty", "owl:OntologyProperty"}
@@ -91,7 +92,7 @@ def read_ontology(
     """Read the ontology of a knowledge base from its stated facts; inferred facts are ignored.
 
     A class or property that cannot be named is left out, but its subclasses keep its superclasses. Root classes
-    (owl:Thing), datatypes and the vocabulary of RDF and OWL are no classes.
+    (owl:Thing), datatypes and the vocabulary of RDF and OWL do not count as classes.
 
     Args:
         knowledge: The knowledge base.
@@ -130,8 +131,8 @@ class _Reader:
         if not any(ancestry.ancestors.values()):
             predicates = ", ".join(self._roles["subclass"])
             raise InputError(
-                "there is no class hierarchy in this knowledge: no class has a superclass "
-                f"(searched for {predicates}). Import an ontology, or name your own predicate for 'subclass'"
+                f"there is no class hierarchy: no class has a superclass (by the predicates {predicates}). "
+                "Import an ontology, or set the predicates of the role 'subclass'"
             )
         uses: dict[str, int] = defaultdict(int)
         for parents in (*parents_of.values(), *self._facts_by_role["type"].values()):
@@ -200,7 +201,7 @@ class _Reader:
         # A declaration outweighs a use: a misspelt superproperty may be the id of a class.
         properties = {entity for entity in declared | (used - classes) if not is_vocabulary(entity)}
         classes |= {entity for child, parents in subclasses.items() for entity in (child, *parents)}
-        # A metaclass, whose instances are classes or properties, is no class of this ontology.
+        # A metaclass, whose instances are classes or properties, is not a class of this ontology.
         classes |= {
             kind
             for entity, kinds in types.items()
@@ -216,7 +217,7 @@ class _Reader:
         }
         classes = {entity for entity in classes - properties - datatypes if not is_vocabulary(entity)}
         verbs = sorted(entity for entity in classes if _VERB.fullmatch(entity))
-        self._add_remark(verbs, _VERB_NOUN.are, "no classes")
+        self._add_remark(verbs, _VERB_NOUN.are, "not classes")
         return classes.difference(verbs), properties
 
     def _direct_parents(self, role: str, entities: set[str]) -> dict[str, set[str]]:
@@ -263,7 +264,7 @@ class _Reader:
             else:
                 ambiguous.append(name)
         duplicates = sum(map(len, named.values())) - len(names) - sum(len(named[name]) for name in ambiguous)
-        self._add_remark(terms, _TERM.are, "typed like instances, and not taken for any")
+        self._add_remark(terms, _TERM.are, "typed like instances, but not used as instances")
         self._add_remark(nameless, INSTANCE.have, "no name: left out")
         self._add_remark(untyped, INSTANCE.have, "no type with a name: left out")
         self._add_remark(ambiguous, _NAME.are, "of instances of different types: these are left out")
@@ -276,7 +277,7 @@ class _Reader:
         return direct, {entity: types[stated_types[entity]][1] for entity in names}, names
 
     def _domains_or_ranges(self, role: str, properties: Terms, classes: Terms) -> dict[str, tuple[str, ...]]:
-        """Return the domain or range classes of each property, by name; count those that are no class."""
+        """Return the domain or range classes of each property, by name; add remarks on the others."""
         classes_of: dict[str, tuple[str, ...]] = {}
         foreign = []
         for entity in properties.names:
@@ -289,7 +290,7 @@ class _Reader:
         missing = len(properties.names) - len(classes_of) - len(foreign)
         if missing:
             self._remarks.append(f"{PROPERTY.have(missing)} no {role}.")
-        self._add_remark(foreign, PROPERTY.have, f"a {role} that is no class but a datatype, everything or unknown")
+        self._add_remark(foreign, PROPERTY.have, f"a {role} that is a datatype, a root class or unknown")
         return classes_of
 
     def _find_alternatives(self, *ends: Mapping[str, tuple[str, ...]]) -> frozenset[tuple[str, str]]:
@@ -300,7 +301,7 @@ class _Reader:
             if len(self._facts_by_role[role][entity]) > 1 and (role, entity) in self._alternative_ends
         )
         affected = sorted({entity for _, entity in alternatives})
-        self._add_remark(affected, PROPERTY.have, "several domains or ranges of which any may hold")
+        self._add_remark(affected, PROPERTY.have, "alternative domains or ranges")
         return alternatives
 
     def _add_remark(self, entities: Sequence[str], count_phrase: Callable[[int], str], statement: str) -> None:

@@ -56,7 +56,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / "pack.yaml"
     if not path.is_file():
-        raise InputError(f"{folder} is no knowledge pack: it has no pack.yaml")
+        raise InputError(f"{folder} is not a knowledge pack: it has no pack.yaml")
     manifest = read_yaml(path, "what the pack is")
     manifest = manifest if isinstance(manifest, dict) else {}
     missing = [key for key in ("name", "title", "description", "licence") if key not in manifest]

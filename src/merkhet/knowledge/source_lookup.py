@@ -31,9 +31,8 @@ _BY_FILE = {
 def resolve_source(location: str, folder: Path | None = None) -> tuple[str, Path | str]:
     """Return the name of the source that reads a location, and its path or address.
 
-    Args:
-        location: An embedded pack, a folder, a file, the address of a SPARQL endpoint, or ``SOURCE=LOCATION``.
-        folder: The folder that relative paths refer to.
+    A location is an embedded pack, a folder, a file, the address of a SPARQL endpoint, or ``SOURCE=LOCATION``.
+    ``folder`` is the base of relative paths.
 
     Raises:
         InputError: The location does not exist, or its name does not tell the format.
@@ -67,7 +66,7 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
 
     source, target = resolve_source(location, folder)
     read = SOURCES.get(source, folder)
-    # A user's source may be a plain function of a path that returns everything at once.
+    # A user's source may be a function of the path alone that returns a single chunk.
     output: Any = read(target, context) if len(inspect.signature(read).parameters) > 1 else read(target)
     chunks: Iterable[Any] = [output] if isinstance(output, Chunk) or not isinstance(output, Iterable) else output
     for chunk in chunks:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -35,7 +37,7 @@ class ReadContext:
     """Options of the source itself."""
     skip_bad: bool = False
     """Whether a bad row is skipped and counted instead of ending the read."""
-    remedy: str = "Mend the row."
+    remedy: str = "Correct the row."
     """Advice at the end of the error for a bad row."""
     progress: Progress = field(default_factory=SilentProgress)
     bad: int = 0
@@ -55,6 +57,22 @@ class ReadContext:
     def option(self, name: str, default: str = "") -> str:
         """Return the text of an option of the source."""
         return self.options.get(name, default)
+
+    def choice(self, name: str, *choices: str) -> str:
+        """Return the choice of an option; the first choice is the default."""
+        choice = self.options.get(name, choices[0])
+        if choice not in choices:
+            raise InputError(f"the option {name!r} must be {', '.join(choices[:-1])} or {choices[-1]}, got {choice!r}")
+        return choice
+
+    def number(self, name: str, default: float, minimum: float = -math.inf, *, integer: bool = False) -> float:
+        """Return the number of an option."""
+        text = self.options.get(name, str(default))
+        if not re.fullmatch(r"\d{1,9}" if integer else r"[+-]?(\d{1,9}\.?\d*|\.\d+)", text) or float(text) < minimum:
+            kind = "an integer" if integer else "a number"
+            limit = f" ≥ {minimum:g}" if math.isfinite(minimum) else ""
+            raise InputError(f"the option {name!r} must be {kind}{limit}, got {text!r}")
+        return float(text)
 
     def reject(self, where: str, reason: str) -> None:
         """Reject a bad row: raise InputError, or count it if bad rows are to be skipped."""

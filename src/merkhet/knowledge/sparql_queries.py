@@ -54,7 +54,7 @@ class Query:
         """The parts of the query.
 
         Raises:
-            InputError: The text is no SELECT query.
+            InputError: The text is not a SELECT query.
         """
         return parse_select(self.text, self.name)
 
@@ -143,7 +143,7 @@ def parse_select(text: str, name: str) -> SelectParts:
         previous = word
         end = token.end()
     if start < 0 or depth != 0 or not all_variables:
-        raise InputError(f"{name} is no complete SELECT query; check its braces and its first word")
+        raise InputError(f"{name} is not a complete SELECT query; check its braces and its first word")
     values_start = clause_starts.get("VALUES", end)
     dataset_start, dataset_end = (dataset[0][0], dataset[-1][1]) if dataset else (values_start, values_start)
     return SelectParts(
@@ -160,21 +160,17 @@ def parse_select(text: str, name: str) -> SelectParts:
 
 def bundled_queries() -> dict[str, str]:
     """Return the name and the first line of each bundled query."""
-    return {path.stem: _first_line(path) for path in sorted(_FOLDER.glob("*.rq"))}
+    return {path.stem: _read_text(path).splitlines()[0].lstrip("# ").strip() for path in sorted(_FOLDER.glob("*.rq"))}
 
 
 def find_query(name: str) -> tuple[str, str]:
-    """Return the name and text of a query file or a bundled query.
-
-    Raises:
-        InputError: There is neither.
-    """
+    """Return the name and text of a query file or a bundled query."""
     path = Path(name)
     bundled = {file.stem: file for file in _FOLDER.glob("*.rq")}
     if name not in bundled and not path.is_file():
         if path.suffix == ".rq":
             raise InputError(f"there is no query file {path}")
-        raise InputError(f"there is no ready query and no query file {name!r}; {did_you_mean(name, bundled)}")
+        raise InputError(f"there is neither a bundled query nor a query file {name!r}; {did_you_mean(name, bundled)}")
     return name, _read_text(bundled.get(name, path))
 
 
@@ -205,7 +201,9 @@ def fill_template(name: str, text: str, values: Mapping[str, str], predicates: S
     for predicate in predicates:
         short = short_name(require_iri(predicate))
         if not re.fullmatch(r"P[1-9]\d*", short):
-            raise InputError(f"{name} reads Wikidata, and {predicate!r} is no Wikidata property; write one such as P39")
+            raise InputError(
+                f"{name} reads Wikidata, and {predicate!r} is not a Wikidata property; use an id such as P39"
+            )
         yield Query(f"{name} {short}", _fill_lines(name, text, {**values, "property": short}), asks_predicates=True)
 
 
@@ -213,12 +211,7 @@ def schema_queries(file: Path, predicates: Sequence[str], languages: Sequence[st
     """Yield the queries of a schema: facts of each property, and names of their entities if languages are chosen.
 
     A schema is YAML with ``properties``, and optionally ``classes`` (of the subjects), ``limit`` (facts of a property)
-    and ``languages`` (of names).
-
-    Args:
-        file: The schema.
-        predicates: The properties to read; empty for all.
-        languages: The languages of names, instead of the schema's.
+    and ``languages`` (of names). ``predicates`` selects properties; ``languages`` overrides those of the schema.
     """
     schema = _read_schema(file)
     classes = [require_iri(text, str(file)) for text in schema["classes"]]
@@ -247,27 +240,19 @@ def schema_queries(file: Path, predicates: Sequence[str], languages: Sequence[st
 
 
 def require_iri(name: str, where: str = "") -> str:
-    """Return the IRI of a name for a query.
-
-    Raises:
-        InputError: The name stands for no IRI.
-    """
+    """Return the IRI of a name for a query; raise InputError if the name is not an IRI."""
     iri = full_iri(name)
     if iri is None or re.search(r'[<>"{}|^`\\\x00-\x20]', iri):
         location = f"{where}: " if where else ""
-        raise InputError(f"{location}{name!r} is no IRI; write P39, Q515, dbo:birthPlace or a full IRI")
+        raise InputError(f"{location}{name!r} is not an IRI; use P39, Q515, dbo:birthPlace or a full IRI")
     return iri
 
 
 def check_languages(languages: Sequence[str]) -> Sequence[str]:
-    """Return the languages.
-
-    Raises:
-        InputError: One of them is no language tag.
-    """
+    """Return the languages; raise InputError for an invalid language tag."""
     for language in languages:
         if not re.fullmatch(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*", language):
-            raise InputError(f"{language!r} is no language tag; write one such as en or zh-hans")
+            raise InputError(f"{language!r} is not a language tag; use one such as en or zh-hans")
     return languages
 
 
@@ -301,11 +286,6 @@ def _fill_lines(name: str, text: str, values: Mapping[str, str]) -> str:
 
 def _placeholders(line: str) -> list[tuple[str, str]]:
     return [] if line.lstrip().startswith("#") else _PLACEHOLDER.findall(line)
-
-
-def _first_line(path: Path) -> str:
-    with open(path, encoding="utf-8") as handle:
-        return handle.readline().lstrip("# ").strip()
 
 
 def _read_text(path: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.knowledge import _iris as iris
+from merkhet.knowledge.database import count_rows, sql_literals
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.rules._contradictions import find_cycles
 from merkhet.knowledge.rules.rulebook import ROLES
@@ -45,9 +46,8 @@ def describe(store: Path, *, top: int = 15) -> dict[str, Any]:
             "ontology": _ontology(knowledge),
             "top_predicates": predicates[:top],
             "languages": languages,
-            "shared_labels": _count(
-                knowledge,
-                "select count(*) as n from (select label from names group by language, label having count(*) > 1)",
+            "shared_labels": count_rows(
+                knowledge.connection, "(select label from names group by language, label having count(*) > 1)"
             ),
             "imports": [row | {"left_out": json.loads(row["left_out"])} for row in knowledge.imports().to_pylist()],
             "inference": _inference(knowledge, counts["stated"]),
@@ -55,25 +55,14 @@ def describe(store: Path, *, top: int = 15) -> dict[str, Any]:
         }
 
 
-def _count(knowledge: KnowledgeBase, query: str, values: dict[str, Any] | None = None) -> int:
-    return int(knowledge.query(query, values).to_pylist()[0]["n"])
-
-
 def _ontology(knowledge: KnowledgeBase) -> dict[str, int]:
-    def count_instances(types: tuple[str, ...]) -> int:
-        return _count(
-            knowledge,
-            "select count(distinct subject) as n from facts where predicate = $t and list_contains($n, object)",
-            {"t": iris.TYPE, "n": list(types)},
-        )
-
-    counts = {"classes": count_instances(_CLASSES), "properties": count_instances(_PROPERTIES)}
-    for role in _AXIOMS:
-        counts[role] = _count(
-            knowledge,
-            "select count(*) as n from facts where list_contains($p, predicate) and rule is null",
-            {"p": list(ROLES[role])},
-        )
+    typed = f"select distinct subject from facts where predicate = '{iris.TYPE}' and object in"
+    sources = {
+        "classes": f"({typed} ({sql_literals(*_CLASSES)}))",
+        "properties": f"({typed} ({sql_literals(*_PROPERTIES)}))",
+        **{role: f"facts where predicate in ({sql_literals(*ROLES[role])}) and rule is null" for role in _AXIOMS},
+    }
+    counts = {name: count_rows(knowledge.connection, source) for name, source in sources.items()}
     return {name: count for name, count in counts.items() if count}
 
 

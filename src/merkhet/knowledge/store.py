@@ -43,14 +43,9 @@ class KnowledgeBase:
     def load(
         cls, locations: Iterable[str], folder: Path | None = None, predicates: Sequence[str] = ()
     ) -> KnowledgeBase:
-        """Load packs, folders, files and other knowledge bases into memory.
+        """Load packs, folders, files and other knowledge bases into memory; open a single knowledge base as a file.
 
-        A single knowledge base file is opened as it is.
-
-        Args:
-            locations: Pack names, paths or addresses.
-            folder: The folder that relative paths refer to.
-            predicates: The predicates to load; empty for all.
+        ``folder`` is the base of relative paths. ``predicates`` selects predicates; empty for all.
         """
         locations = list(locations)
         if len(locations) == 1:
@@ -99,50 +94,27 @@ class KnowledgeBase:
             conditions.append("rule is not null" if inferred else "rule is null")
         where = "where " + " and ".join(conditions) if conditions else ""
         values = {name: value for name, value in filters.items() if value is not None}
-        table = self._arrow(f"select {FACT_COLUMNS} from facts {where} order by fact_id", values)
-        return validate(FACTS, table)
+        return validate(FACTS, self.query(f"select {FACT_COLUMNS} from facts {where} order by fact_id", values))
 
     def fact(self, fact_id: str) -> dict[str, Any] | None:
         """Return the fact with an id, or None."""
-        rows: list[dict[str, Any]] = self._arrow(
-            f"select {FACT_COLUMNS} from facts where fact_id = $id", {"id": fact_id}
-        ).to_pylist()
-        return rows[0] if rows else None
-
-    def objects(self, subject: str, predicate: str | None = None) -> pa.Table:
-        """Return the facts of a subject: predicate, object or value with its unit, and times."""
-        condition = "" if predicate is None else "and predicate = $predicate"
-        values = {"subject": subject} | ({} if predicate is None else {"predicate": predicate})
-        return self._arrow(
-            'select predicate, object, value, unit, "start", "end", fact_id from facts '
-            f"where subject = $subject {condition} order by predicate, object, value, fact_id",
-            values,
-        )
-
-    def neighbours(self, entity: str) -> pa.Table:
-        """Return the entities that share a fact with one: entity, predicate and direction."""
-        return self._arrow(
-            "select object as entity, predicate, 'out' as direction, fact_id from facts "
-            "where subject = $entity and object is not null "
-            "union all select subject, predicate, 'in', fact_id from facts where object = $entity "
-            "order by entity, predicate, direction, fact_id",
-            {"entity": entity},
-        )
+        rows = self.query(f"select {FACT_COLUMNS} from facts where fact_id = $id", {"id": fact_id}).to_pylist()
+        return dict(rows[0]) if rows else None
 
     def names(self, language: str = "en") -> pa.Table:
         """Return the names of entities in a language, by entity."""
         return validate(
-            NAMES, self._arrow(f"select {NAME_COLUMNS} from names where language = $l order by entity", {"l": language})
+            NAMES, self.query(f"select {NAME_COLUMNS} from names where language = $l order by entity", {"l": language})
         )
 
     def labels(self, language: str = "en") -> dict[str, str]:
         """Return the label of each entity that has one in a language."""
-        table = self._arrow("select entity, label from names where language = $l order by entity", {"l": language})
+        table = self.query("select entity, label from names where language = $l order by entity", {"l": language})
         return dict(zip(table["entity"].to_pylist(), table["label"].to_pylist(), strict=True))
 
     def ancestors(self, *predicates: str) -> pa.Table:
         """Return every (subject, ancestor) pair in the transitive closure of the predicates."""
-        return self._arrow(
+        return self.query(
             "with recursive edges as (select distinct subject, object from facts "
             "  where list_contains($predicates, predicate) and object is not null"
             "), above(subject, ancestor) as ("
@@ -156,14 +128,14 @@ class KnowledgeBase:
     def details(self, name: str | None = None) -> pa.Table:
         """Return the details of facts (a weight, a rank, a qualifier): fact_id, name and text."""
         condition = "" if name is None else "where name = $name"
-        return self._arrow(
+        return self.query(
             f"select fact_id, name, text from details {condition} order by fact_id, name",
             {} if name is None else {"name": name},
         )
 
     def imports(self) -> pa.Table:
         """Return one row for each import, the oldest first."""
-        return self._arrow("select * from imports order by done_at, import_id", {})
+        return self.query("select * from imports order by done_at, import_id")
 
     def count(self) -> dict[str, int]:
         """Count the facts of each predicate, the largest first."""
@@ -174,11 +146,4 @@ class KnowledgeBase:
 
     def query(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
         """Run an SQL query over the tables facts, names, details, predicates and imports."""
-        return self._arrow(sql, dict(values or {}))
-
-    def _arrow(self, query: str, values: Mapping[str, Any]) -> pa.Table:
-        return (
-            self.connection.sql(query, params=dict(values)).to_arrow_table()
-            if values
-            else self.connection.sql(query).to_arrow_table()
-        )
+        return self.connection.sql(sql, params=dict(values) if values else None).to_arrow_table()

@@ -15,7 +15,14 @@ import duckdb
 from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import atomic_path, disk_full_error, explain_write_error, refuse_foreign_folder, temporary_path
 from merkhet.knowledge._iris import LOCAL_NAMESPACE, PREFIXES, full_iri
-from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, open_database
+from merkhet.knowledge.database import (
+    DETAIL_COLUMNS,
+    FACT_COLUMNS,
+    NAME_COLUMNS,
+    count_rows,
+    open_database,
+    sql_literals,
+)
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK
 
 _FORMATS = {
@@ -24,10 +31,8 @@ _FORMATS = {
     ".tsv": "(format csv, header, delimiter '\t')",
     ".jsonl": "(format json)",
 }
-_DETAILS = (
-    'select subject, predicate, object, value, unit, "start", "end", details.name, details.text '
-    "from details join ({facts}) using (fact_id) order by fact_id, details.name"
-)
+_DETAILS = f"select {DETAIL_COLUMNS} from details join ({{facts}}) using (fact_id) order by fact_id, details.name"
+_NAMES = f"select {NAME_COLUMNS} from names order by entity, language"
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _LITERAL = re.compile(r'"(.*)"(?:@([^"]*))?', re.DOTALL)
 # Characters that an IRI may not contain (RFC 3987), and percent signs that start no escape.
@@ -64,36 +69,34 @@ def export_knowledge(
         raise InputError(f"{out} is the knowledge base itself; choose another name")
     if out.suffix and out.is_dir():
         raise InputError(f"{out} is a folder, not a file; choose another name")
+    if out.suffix and out.suffix not in (*_FORMATS, ".nt"):
+        known = ", ".join([*_FORMATS, ".nt"])
+        raise InputError(f"{out}: unknown suffix; use {known}, or no suffix for a folder")
     with open_database(store, read_only=True) as connection:
         facts = f"select {FACT_COLUMNS} from facts {where} order by fact_id"
-        count = int(connection.execute(f"select count(*) from ({facts})", values or None).fetchall()[0][0])
-        if out.suffix in _FORMATS:
-            with atomic_path(out) as path:
-                _copy(
-                    connection,
-                    _with_joined_premises(facts) if out.suffix in (".csv", ".tsv") else facts,
-                    path,
-                    out.suffix,
-                    values,
-                )
+        count = count_rows(connection, f"({facts})", values)
+        if not out.suffix:
+            return {"facts": count, **_export_folder(connection, facts, values, out)}
+        with atomic_path(out) as path:
+            if out.suffix == ".nt":
+                return {"facts": count, "names": _write_triples(connection, facts, values, path)}
+            if out.suffix in (".csv", ".tsv"):
+                facts = f"select * replace (array_to_string(premises, '|') as premises) from ({facts})"
+            _copy(connection, facts, path, out.suffix, values)
             return {"facts": count}
-        if out.suffix == ".nt":
-            with atomic_path(out) as path, open(path, "w", encoding="utf-8") as handle:
-                names = 0
-                for batch in connection.sql(facts, params=values or None).to_arrow_reader(ROWS_IN_CHUNK):
-                    handle.writelines(_triple(row) for row in batch.to_pylist())
-                for batch in connection.sql(
-                    f"select {NAME_COLUMNS} from names order by entity, language"
-                ).to_arrow_reader(ROWS_IN_CHUNK):
-                    for row in batch.to_pylist():
-                        lines = list(_label_triples(row))
-                        names += len(lines)
-                        handle.writelines(lines)
-            return {"facts": count, "names": names}
-        if out.suffix:
-            known = ", ".join([*_FORMATS, ".nt"])
-            raise InputError(f"{out}: unknown suffix; use {known}, or no suffix for a folder")
-        return {"facts": count, **_export_folder(connection, facts, values, out)}
+
+
+def _write_triples(connection: Any, facts: str, values: dict[str, Any], path: Path) -> int:
+    """Write facts and names as N-Triples; return the number of names."""
+    count = 0
+    with open(path, "w", encoding="utf-8") as handle:
+        for batch in connection.sql(facts, params=values or None).to_arrow_reader(ROWS_IN_CHUNK):
+            handle.writelines(map(_triple, batch.to_pylist()))
+        for batch in connection.sql(_NAMES).to_arrow_reader(ROWS_IN_CHUNK):
+            lines = [line for row in batch.to_pylist() for line in _label_triples(row)]
+            count += len(lines)
+            handle.writelines(lines)
+    return count
 
 
 def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Path) -> dict[str, int]:
@@ -104,7 +107,7 @@ def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Pat
         unfinished.mkdir(parents=True)
         tables = {
             "facts": facts,
-            "names": f"select {NAME_COLUMNS} from names order by entity, language",
+            "names": _NAMES,
             "details": _DETAILS.format(facts=facts),
             "predicates": "select * from predicates order by name",
         }
@@ -126,17 +129,12 @@ def _export_folder(connection: Any, facts: str, values: dict[str, Any], out: Pat
 
 
 def _copy(connection: Any, query: str, path: Path, suffix: str, values: dict[str, Any]) -> None:
-    target = str(path).replace("'", "''")
     try:
-        connection.execute(f"copy ({query}) to '{target}' {_FORMATS[suffix]}", values or None)
+        connection.execute(f"copy ({query}) to {sql_literals(path)} {_FORMATS[suffix]}", values or None)
     except duckdb.IOException as error:
         if "No space left" in str(error):
             raise disk_full_error(path.parent) from error
         raise InputError(f"{path.parent} cannot be written to ({first_line(error)})") from error
-
-
-def _with_joined_premises(query: str) -> str:
-    return f"select * replace (array_to_string(premises, '|') as premises) from ({query})"
 
 
 def _triple(row: dict[str, Any]) -> str:

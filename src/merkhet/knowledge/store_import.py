@@ -7,10 +7,9 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -21,7 +20,7 @@ from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.redaction import display_address
 from merkhet.core.version import __version__
 from merkhet.knowledge._staging import Staged, merge_staged, stage_chunks
-from merkhet.knowledge.database import connect, explain_error, in_use_error
+from merkhet.knowledge.database import connect, explain_error, in_use_error, sql_literals
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source
 from merkhet.knowledge.source_reader import ReadContext
 
@@ -31,7 +30,7 @@ except ImportError:  # Without Unix locks, two imports that create the same stor
     fcntl = None  # type: ignore[assignment]
 
 MEMORY = "800MB"
-_REMEDY = "Nothing was imported. Mend it, or pass --skip-bad to skip and count such rows."
+_REMEDY = "Nothing was imported. Correct the row, or pass --skip-bad to skip and count bad rows."
 _MAX_HASHED_BYTES = 1 << 30  # Larger files are identified by size: hashing a dump takes minutes.
 
 
@@ -58,10 +57,6 @@ class ImportSummary:
     left_out: dict[str, int] = field(default_factory=dict)
     """Skipped rows by kind."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields for JSON."""
-        return asdict(self)
-
 
 def import_knowledge(
     locations: Sequence[str],
@@ -79,15 +74,8 @@ def import_knowledge(
     All sources are imported or none: a bad row, a broken file or a killed process leaves the file unchanged.
     Importing the same source again changes nothing.
 
-    Args:
-        locations: Files, folders, pack names or addresses of SPARQL endpoints.
-        into: The file of the knowledge base.
-        languages: Languages of names to import; empty for all.
-        predicates: Predicates to import; empty for all.
-        options: Options of the sources.
-        skip_bad: Whether to skip and count bad rows instead of rejecting the import.
-        memory: Memory limit of DuckDB.
-        progress: Receives progress and messages.
+    ``languages`` (of names) and ``predicates`` filter the rows; empty for all. ``options`` are those of the sources.
+    ``skip_bad`` skips and counts bad rows. ``memory`` limits DuckDB.
 
     Raises:
         InputError: A source cannot be read completely, or a row is bad (named by file and line).
@@ -133,8 +121,8 @@ def _staging_connection(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         connection: duckdb.DuckDBPyConnection | None = None
         try:
             connection = connect(target, read_only=False)
-            connection.execute(f"set temp_directory = '{_escape_quotes(folder / 'spilled')}'")
-            connection.execute(f"attach '{_escape_quotes(folder / 'staging.duckdb')}' as staging")
+            connection.execute(f"set temp_directory = {sql_literals(folder / 'spilled')}")
+            connection.execute(f"attach {sql_literals(folder / 'staging.duckdb')} as staging")
             yield connection
             _drop_staging(connection)
             connection.execute("detach staging")
@@ -259,7 +247,3 @@ def _describe_content(path: Path | str) -> str:
             f"{file.name} sha256:{file_digest(file)}" if size <= _MAX_HASHED_BYTES else f"{file.name} {size} bytes"
         )
     return ", ".join(parts)
-
-
-def _escape_quotes(path: Path) -> str:
-    return str(path).replace("'", "''")

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from merkhet.knowledge.database import sql_literals
 from merkhet.knowledge.engines.relational_engine import Tables
 
 _MAX_ROWS_IN_ONE_SORT = 5_000_000
@@ -79,7 +80,7 @@ class DuckTables(Tables):
             with pq.ParquetWriter(file, first.schema) as writer:
                 for batch in chain([first, second], remaining):
                     writer.write_table(batch)
-            self.make(table, f"select * from read_parquet('{str(file).replace(chr(39), chr(39) * 2)}')")
+            self.make(table, f"select * from read_parquet({sql_literals(file)})")
 
     def _spill_folder(self) -> str | None:
         """Return DuckDB's spill folder if it exists."""

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from merkhet.knowledge.database import sql_literals
 from merkhet.knowledge.engines._spark_dialect import Translator
 from merkhet.knowledge.engines.relational_engine import Tables
 
@@ -177,8 +178,7 @@ class SparkTables(Tables):
 
     def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
         """Execute a statement on a DuckDB connection, with the rows of a table for ``{rows}``."""
-        files = ", ".join("'" + str(file).replace("'", "''") + "'" for file in self.files(table))
-        connection.execute(statement.format(rows=f"read_parquet([{files}])"))
+        connection.execute(statement.format(rows=f"read_parquet([{sql_literals(*self.files(table))}])"))
 
     def _column(self, text: str) -> Any:
         from pyspark.sql import functions as F  # noqa: N812

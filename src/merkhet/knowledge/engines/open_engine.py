@@ -9,7 +9,7 @@ import duckdb
 
 from merkhet.core.compute_engines import Engine
 from merkhet.core.files import disk_full_error
-from merkhet.knowledge.database import TIME_KEY
+from merkhet.knowledge.database import TIME_KEY, count_rows, sql_literals
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
 
@@ -19,18 +19,11 @@ _MAX_FACTS_IN_32_BITS = 2**30
 
 @contextmanager
 def open_tables(connection: duckdb.DuckDBPyConnection, engine: Engine | None, names: Sequence[str]) -> Iterator[Tables]:
-    """Open the tables of a knowledge base in an engine.
-
-    Args:
-        connection: The knowledge base.
-        engine: The engine; DuckDB by default.
-        names: The tables that another engine than DuckDB gets, as Parquet.
-    """
+    """Open the tables of a knowledge base in an engine, DuckDB by default; others get the named tables as Parquet."""
     if engine is None or engine.name == "duckdb":
         if engine is not None and engine.memory:
             connection.execute(f"set memory_limit = '{engine.memory}'")
-        [(facts,)] = connection.execute("select count(*) from facts").fetchall()
-        yield DuckTables(connection, wide=facts > _MAX_FACTS_IN_32_BITS)
+        yield DuckTables(connection, wide=count_rows(connection, "facts") > _MAX_FACTS_IN_32_BITS)
         return
     from merkhet.knowledge.engines._spark_session import open_spark_tables
 
@@ -40,7 +33,7 @@ def open_tables(connection: duckdb.DuckDBPyConnection, engine: Engine | None, na
         for table in names:
             file = tables.folder / f"input-{table}.parquet"
             try:
-                connection.execute(f"copy {table} to '{str(file).replace(chr(39), chr(39) * 2)}' (format parquet)")
+                connection.execute(f"copy {table} to {sql_literals(file)} (format parquet)")
             except duckdb.IOException as error:
                 if "No space left" in str(error):
                     raise disk_full_error(file) from error

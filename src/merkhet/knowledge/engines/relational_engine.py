@@ -13,7 +13,7 @@ class Tables(ABC):
     """Named tables that queries create, extend and read.
 
     Queries are in DuckDB's SQL; an engine with another dialect translates what merkhet uses. No result may depend on
-    the order of rows: whatever numbers or samples rows needs a total order.
+    the order of rows: numbering and sampling need a total order.
     """
 
     name: str
@@ -78,14 +78,9 @@ class Tables(ABC):
     def number_rows(
         self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
     ) -> None:
-        """Create or replace a table from a query with row numbers ``n`` in a total order.
+        """Create or replace a table from a query with row numbers ``n`` from ``first`` on, in a total order.
 
-        Args:
-            table: The table.
-            query: The query.
-            order: Expressions that order the rows totally.
-            first: The first number.
-            spread: An expression that divides many rows into some hundred parts and never decreases in that order.
+        ``spread`` is an expression that divides many rows into some hundred parts and never decreases in that order.
         """
 
     @abstractmethod

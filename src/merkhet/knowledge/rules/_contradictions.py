@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from merkhet.knowledge.database import sql_literals
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.knowledge.rules._fact_numbering import earliest_end, latest_start
 from merkhet.knowledge.rules.rulebook import CHARACTERISTICS
@@ -98,11 +99,11 @@ def find_contradictions(
 
 def find_cycles(tables: Tables, predicates: Sequence[str]) -> list[list[str]]:
     """Find cycles in hierarchies, each as its sorted members."""
-    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in predicates)
     tables.make(
         "hierarchy",
         "select distinct predicate, subject as low, object as high from facts "
-        f"where rule is null and predicate in ({listed}) and object is not null and subject != object",
+        f"where rule is null and predicate in ({sql_literals(*predicates)}) "
+        "and object is not null and subject != object",
     )
     # Only nodes with edges in and out can be in a cycle; prune the others until none is left to prune.
     narrower = (

@@ -6,12 +6,25 @@ domain, the round and the rule of the inference. Entities are positive numbers, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from merkhet.knowledge.rules.rulebook import Rule
 
 MAX_PREMISES = 3  # Of all rules except chains, which have one more than steps.
+_IS_ENTITY = "f.o > 0"
+# The queries of each shape: subject, predicate and object of the conclusion from a fact f and an axiom x, the join of
+# f and x, and a condition.
+_SHAPES: dict[str, tuple[tuple[str, str, str, str, str], ...]] = {
+    "turn": (("f.o", "f.p", "f.s", "x.s = f.p", _IS_ENTITY),),
+    "swap": (("f.s", "x.o", "f.o", "x.s = f.p", "true"), ("f.s", "x.s", "f.o", "x.o = f.p", "true")),
+    "turn swap": (("f.o", "x.o", "f.s", "x.s = f.p", _IS_ENTITY), ("f.o", "x.s", "f.s", "x.o = f.p", _IS_ENTITY)),
+    "subject type": (("f.s", "{type}", "x.o", "x.s = f.p", "true"),),
+    "object type": (("f.o", "{type}", "x.o", "x.s = f.p", _IS_ENTITY),),
+    "raise": (("f.s", "x.o", "f.o", "x.s = f.p", "{not_raised}"),),
+    "raise type": (("f.s", "f.p", "x.o", "x.s = f.o", "{is_type} and {not_raised}"),),
+    "swap type": (("f.s", "f.p", "x.o", "x.s = f.o", "{is_type}"), ("f.s", "f.p", "x.s", "x.o = f.o", "{is_type}")),
+}
 
 
 @dataclass(frozen=True)
@@ -30,129 +43,99 @@ class Axioms:
     """The predicate of new type facts."""
 
 
-def rule_queries(
-    rule: Rule, code: int, axioms: Axioms, round_number: int, premises: int, *, timed: bool, number: str = "integer"
-) -> Iterator[str]:
-    """Yield queries for the conclusions of a rule from the facts of this round, with their premises."""
-    table = f"axiom_{rule.axiom.replace(' ', '_')}"
-    if rule.axiom not in axioms.filled:
-        return
-    write = _SelectWriter(code, premises, timed, number)
-    types = f"f.p in ({', '.join(map(str, axioms.types))})"
-    new = f"f.g = {round_number}"
-    join = f"facts_now f join {table} x on "
-    # With closed axioms, a raised fact was raised to every level together with its premise.
-    not_raised = f"f.r != {code}" if rule.axiom in axioms.closed else "true"
-    if rule.shape == "turn":
-        yield write("f.o", "f.p", "f.s", f"{join} x.s = f.p where {new} and f.o > 0", "x f")
-    elif rule.shape == "swap":
-        yield write("f.s", "x.o", "f.o", f"{join} x.s = f.p where {new}", "x f")
-        yield write("f.s", "x.s", "f.o", f"{join} x.o = f.p where {new}", "x f")
-    elif rule.shape == "turn swap":
-        yield write("f.o", "x.o", "f.s", f"{join} x.s = f.p where {new} and f.o > 0", "x f")
-        yield write("f.o", "x.s", "f.s", f"{join} x.o = f.p where {new} and f.o > 0", "x f")
-    elif rule.shape == "subject type":
-        yield write("f.s", str(axioms.type), "x.o", f"{join} x.s = f.p where {new}", "x f")
-    elif rule.shape == "object type":
-        yield write("f.o", str(axioms.type), "x.o", f"{join} x.s = f.p where {new} and f.o > 0", "x f")
-    elif rule.shape == "raise":
-        yield write("f.s", "x.o", "f.o", f"{join} x.s = f.p where {new} and {not_raised}", "x f")
-    elif rule.shape == "raise type":
-        yield write("f.s", "f.p", "x.o", f"{join} x.s = f.o where {new} and {types} and {not_raised}", "x f")
-    elif rule.shape == "swap type":
-        yield write("f.s", "f.p", "x.o", f"{join} x.s = f.o where {new} and {types}", "x f")
-        yield write("f.s", "f.p", "x.s", f"{join} x.o = f.o where {new} and {types}", "x f")
-    elif rule.shape == "join":
-        # Extend paths by stated edges on the right: each path is found once for each of its last steps.
-        pair = f"{join} x.s = f.p join facts_now e on e.p = f.p and e.s = f.o and e.r != {code}"
-        yield write("f.s", "f.p", "e.o", f"{pair} where {new}", "x f e")
-        yield write("f.s", "f.p", "e.o", f"{pair} where f.g < {round_number} and e.g = {round_number}", "x f e")
-    elif rule.shape == "chain":
-        for length in axioms.chains:
-            yield from _chain_queries(write, length, round_number)
-
-
-def closure_query(
-    role: str, code: int, round_number: int, premises: int, *, timed: bool, number: str = "integer"
-) -> str:
-    """Return the query that extends the closure of an axiom table (subclass, subproperty) by one stated step."""
-    write = _SelectWriter(code, premises, timed, number)
-    table = f"axiom_{role}"
-    source = f"{table} f join {table} e on e.s = f.o and e.r != {code} where f.g = {round_number} and f.s != e.o"
-    return write("f.s", "f.p", "e.o", source, "f e")
-
-
-def _chain_queries(write: _SelectWriter, length: int, round_number: int) -> Iterator[str]:
-    """Yield one query for each step of a chain that may be new: from it to the right end, then to the left.
-
-    Each join is materialized before the next: a plan that joins both ends first would meet all their pairs.
-    """
-    for fresh in range(1, length + 1):
-        order = [*range(fresh, length + 1), *range(fresh - 1, 0, -1)]
-        prefix = f"step_{length}_{fresh}_"
-        parts = []
-        for position, step in enumerate(order):
-            age = "=" if step == fresh else "<" if step < fresh else "<="
-            on = f"f.p = x.p{step} and f.g {age} {round_number}"
-            if position == 0:
-                ends = "f.s as low, f.o as high"
-            elif step > fresh:
-                on, ends = f"{on} and f.s = x.high", "x.low, f.o as high"
-            else:
-                on, ends = f"{on} and f.o = x.low", "f.s as low, x.high"
-            times = "greatest(x.a, f.a) as a, least(x.b, f.b) as b" if write.timed else ""
-            dropped = "a, b, " * write.timed + ("low, high" if position else "")
-            other_columns = f"x.* exclude ({dropped.rstrip(', ')})" if dropped else "x.*"
-            source = f"{prefix}{position - 1}" if position else f"chain_{length}"
-            columns = ", ".join(part for part in (other_columns, ends, times, f"f.n as n{step}") if part)
-            parts.append(
-                f"{prefix}{position} as materialized (select {columns} from {source} x join facts_now f on {on})"
-            )
-        numbers = ["n", *[f"n{step}" for step in range(1, length + 1)]]
-        yield f"with {', '.join(parts)} " + write.from_steps(numbers, f"{prefix}{length - 1}")
-
-
 @dataclass(frozen=True)
-class _SelectWriter:
-    """Writes the select of a rule: the conclusion, its times, the rule's code and the premises' numbers."""
+class RuleCompiler:
+    """Writes the queries of rules: conclusions with their times, the rule's code and the premises' numbers."""
 
-    code: int
     premises: int
+    """The number of premise columns."""
     timed: bool
     number: str
+    """The SQL type of a fact number."""
 
-    @property
-    def null_premise(self) -> str:
-        """SQL for an unused premise column."""
-        return f"cast(null as {self.number})"
+    def rule_queries(self, rule: Rule, code: int, axioms: Axioms, round_number: int) -> Iterator[str]:
+        """Yield queries for the conclusions of a rule from the facts of a round."""
+        if rule.axiom not in axioms.filled:
+            return
+        join, new = f"facts_now f join {axiom_table(rule.axiom)} x on", f"f.g = {round_number}"
+        parts = {
+            "type": str(axioms.type),
+            "is_type": f"f.p in ({', '.join(map(str, axioms.types))})",
+            # With closed axioms, a raised fact was raised to every level together with its premise.
+            "not_raised": f"f.r != {code}" if rule.axiom in axioms.closed else "true",
+        }
+        for *conclusion, on, condition in _SHAPES.get(rule.shape, ()):
+            terms = [term.format(**parts) for term in conclusion]
+            yield self._select(code, terms, f"{join} {on} where {new} and {condition.format(**parts)}", "x f")
+        if rule.shape == "join":
+            # Extend paths by stated edges on the right: each path is found once for each of its last steps.
+            pair = f"{join} x.s = f.p join facts_now e on e.p = f.p and e.s = f.o and e.r != {code}"
+            for age in (new, f"f.g < {round_number} and e.g = {round_number}"):
+                yield self._select(code, ["f.s", "f.p", "e.o"], f"{pair} where {age}", "x f e")
+        elif rule.shape == "chain":
+            for length in axioms.chains:
+                yield from self._chain_queries(code, length, round_number)
 
-    def __call__(self, subject: str, predicate: str, object: str, source: str, atoms: str) -> str:
+    def closure_query(self, role: str, code: int, round_number: int) -> str:
+        """Return the query that extends the closure of an axiom table (subclass, subproperty) by one stated step."""
+        table = axiom_table(role)
+        source = f"{table} f join {table} e on e.s = f.o and e.r != {code} where f.g = {round_number} and f.s != e.o"
+        return self._select(code, ["f.s", "f.p", "e.o"], source, "f e")
+
+    def _chain_queries(self, code: int, length: int, round_number: int) -> Iterator[str]:
+        """Yield one query for each step of a chain that may be new: from it to the right end, then to the left.
+
+        Each join is materialized before the next: a plan that joins both ends first would meet all their pairs.
+        """
+        for fresh in range(1, length + 1):
+            order = [*range(fresh, length + 1), *range(fresh - 1, 0, -1)]
+            prefix = f"step_{length}_{fresh}_"
+            parts = []
+            for position, step in enumerate(order):
+                age = "=" if step == fresh else "<" if step < fresh else "<="
+                on = f"f.p = x.p{step} and f.g {age} {round_number}"
+                if position == 0:
+                    ends = "f.s as low, f.o as high"
+                elif step > fresh:
+                    on, ends = f"{on} and f.s = x.high", "x.low, f.o as high"
+                else:
+                    on, ends = f"{on} and f.o = x.low", "f.s as low, x.high"
+                times = "greatest(x.a, f.a) as a, least(x.b, f.b) as b" if self.timed else ""
+                dropped = "a, b, " * self.timed + ("low, high" if position else "")
+                other_columns = f"x.* exclude ({dropped.rstrip(', ')})" if dropped else "x.*"
+                source = f"{prefix}{position - 1}" if position else f"chain_{length}"
+                columns = ", ".join(part for part in (other_columns, ends, times, f"f.n as n{step}") if part)
+                parts.append(
+                    f"{prefix}{position} as materialized (select {columns} from {source} x join facts_now f on {on})"
+                )
+            columns = ", ".join(["low as s", "head as p", "high as o", *(["a", "b"] if self.timed else [])])
+            proof = self._proof(code, ["n", *(f"n{step}" for step in range(1, length + 1))])
+            overlap = " where a <= b" if self.timed else ""
+            yield f"with {', '.join(parts)} select {columns}, {proof} from {prefix}{length - 1}{overlap}"
+
+    def _select(self, code: int, conclusion: Sequence[str], source: str, atoms: str) -> str:
+        """Return the select of a conclusion from the named atoms of a source, which ends with its condition."""
         names = atoms.split()
-        numbers = [f"{name}.n" for name in names] + [self.null_premise] * (self.premises - len(names))
-        columns = [f"{subject} as s", f"{predicate} as p", f"{object} as o"]
-        where = ""
+        columns = [f"{term} as {name}" for term, name in zip(conclusion, "spo", strict=True)]
         if self.timed:
             # The conclusion holds while all of its premises hold.
             start = f"greatest({', '.join(f'{name}.a' for name in names)})"
             end = f"least({', '.join(f'{name}.b' for name in names)})"
             columns += [f"{start} as a", f"{end} as b"]
-            where = (" and " if " where " in source else " where ") + f"{start} <= {end}"
-        columns += [f"{self.code} as r", *[f"{number} as f{position}" for position, number in enumerate(numbers, 1)]]
-        return f"select {', '.join(columns)} from {source}{where}"
+            source += f" and {start} <= {end}"
+        return f"select {', '.join(columns)}, {self._proof(code, [f'{name}.n' for name in names])} from {source}"
 
-    def from_steps(self, numbers: Sequence[str], source: str) -> str:
-        """Return the select from a table that holds the conclusion as (low, head, high), its times and its premises."""
-        numbers = [*numbers, *[self.null_premise] * (self.premises - len(numbers))]
-        columns = ["low as s", "head as p", "high as o", *(["a", "b"] if self.timed else []), f"{self.code} as r"]
-        columns += [f"{number} as f{position}" for position, number in enumerate(numbers, 1)]
-        return f"select {', '.join(columns)} from {source}" + (" where a <= b" if self.timed else "")
+    def _proof(self, code: int, numbers: Sequence[str]) -> str:
+        unused = [f"cast(null as {self.number})"] * (self.premises - len(numbers))
+        columns = zip([*numbers, *unused], premise_columns(self.premises), strict=True)
+        return ", ".join([f"{code} as r", *(f"{number} as {name}" for number, name in columns)])
 
 
-def premise_columns(count: int) -> Sequence[str]:
+def axiom_table(role: str) -> str:
+    """Return the name of the table of axioms of a role or characteristic."""
+    return f"axiom_{role.replace(' ', '_')}"
+
+
+def premise_columns(count: int) -> list[str]:
     """Return the names of the premise columns."""
     return [f"f{position}" for position in range(1, count + 1)]
-
-
-def rule_codes(rules: Sequence[Rule]) -> Mapping[str, int]:
-    """Return the code of each rule; 0 is for stated facts."""
-    return {rule.name: number for number, rule in enumerate(rules, 1)}

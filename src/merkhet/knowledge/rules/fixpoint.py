@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -17,19 +16,12 @@ from merkhet.core.errors import InputError
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.schemas import fact_id
 from merkhet.knowledge import _iris as iris
-from merkhet.knowledge.database import open_database
+from merkhet.knowledge.database import open_database, sql_literals
 from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.knowledge.rules._contradictions import Contradiction, find_contradictions, find_cycles
 from merkhet.knowledge.rules._fact_numbering import earliest_end, latest_start, number_facts, term_numbers
-from merkhet.knowledge.rules._rule_compiler import (
-    MAX_PREMISES,
-    Axioms,
-    closure_query,
-    premise_columns,
-    rule_codes,
-    rule_queries,
-)
+from merkhet.knowledge.rules._rule_compiler import MAX_PREMISES, Axioms, RuleCompiler, axiom_table, premise_columns
 from merkhet.knowledge.rules._write_conclusions import store_conclusions
 from merkhet.knowledge.rules.rule_files import DeclaredRules
 from merkhet.knowledge.rules.rulebook import CHARACTERISTICS, ROLES, Rule, select_rules
@@ -56,10 +48,6 @@ class Inference:
     cycles: list[list[str]] = field(default_factory=list)
     """Classes or properties that are each below the other."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields for JSON."""
-        return asdict(self)
-
 
 def infer(
     store: Path,
@@ -75,12 +63,7 @@ def infer(
     conclusion holds while all of its premises hold: its times are their intersection. The store changes in one
     transaction.
 
-    Args:
-        store: The file of the knowledge base.
-        rules: The names of rules; empty for all.
-        declared: The content of a rules file.
-        engine: The engine; DuckDB by default. Another engine gets the facts as Parquet and gives the same conclusions.
-        progress: Receives a message for each round.
+    ``rules`` are the names of rules; empty for all. Every engine gives the same conclusions; DuckDB is the default.
     """
     selected = select_rules(rules)
     declared = declared or DeclaredRules()
@@ -132,7 +115,7 @@ class _Reasoner:
     def __init__(self, tables: Tables, rules: Sequence[Rule], declared: DeclaredRules, progress: Progress) -> None:
         self.tables = tables
         self.rules = rules
-        self.codes = rule_codes(rules)
+        self.codes = {rule.name: code for code, rule in enumerate(rules, 1)}  # 0 is for stated facts.
         self.roles = declared.roles()
         self.progress = progress
         chains = self._read_chains()
@@ -141,6 +124,7 @@ class _Reasoner:
         steps = [name for _, _, names in chains for name in names]
         self.timed = number_facts(tables, [*vocabulary, *CHARACTERISTICS.values(), *steps], self.premises)
         self.numbers = term_numbers(tables, [*vocabulary, *CHARACTERISTICS.values(), *steps])
+        self.compiler = RuleCompiler(len(self.premises), self.timed, tables.number)
         self.domains = tables.count("domains") > 0
         self.terms = tables.count("terms")
         self.last = tables.count("facts_now")
@@ -210,17 +194,15 @@ class _Reasoner:
     def _make_axiom_table(self, role: str, condition: str) -> int:
         # Skip axioms about literals, which are neither class nor property.
         query = f"select {self._columns.replace('g,', '0 as g,')} from facts_now where {condition} and o > 0"
-        table = f"axiom_{role.replace(' ', '_')}"
+        table = axiom_table(role)
         self.tables.make(table, query)
         return self.tables.count(table)
 
     def _close_axioms(self, role: str, code: int) -> None:
-        round_number, number = 0, self.tables.number
+        round_number = 0
         columns = f"{self._columns.replace('g,', '0 as g,')}, {', '.join(self.premises)}"
         while self._add_conclusions(
-            [closure_query(role, code, round_number, len(self.premises), timed=self.timed, number=number)],
-            f"axiom_{role}",
-            round_number + 1,
+            [self.compiler.closure_query(role, code, round_number)], axiom_table(role), round_number + 1
         ):
             self.tables.add("facts_now", f"select {columns} from fresh")
             round_number += 1
@@ -231,15 +213,7 @@ class _Reasoner:
             queries = [
                 query
                 for rule in self.rules
-                for query in rule_queries(
-                    rule,
-                    self.codes[rule.name],
-                    axioms,
-                    round_number,
-                    len(self.premises),
-                    timed=self.timed,
-                    number=self.tables.number,
-                )
+                for query in self.compiler.rule_queries(rule, self.codes[rule.name], axioms, round_number)
             ]
             added = self._add_conclusions(queries, "facts_now", round_number + 1) if queries else 0
             if not added:
@@ -300,10 +274,9 @@ class _Reasoner:
         return int(rows[0][0]) if rows else self.numbers[iris.TYPE]
 
     def _read_chains(self) -> list[tuple[str, str, list[str]]]:
-        listed = ", ".join("'" + name.replace("'", "''") + "'" for name in self.roles["chain"])
         rows = self.tables.rows(
-            f"select fact_id, subject, object from facts where predicate in ({listed}) and object is not null "
-            "order by fact_id"
+            "select fact_id, subject, object from facts "
+            f"where predicate in ({sql_literals(*self.roles['chain'])}) and object is not null order by fact_id"
         )
         chains = []
         for key, head, text in rows:

@@ -1,4 +1,4 @@
-"""RDF literals as objects, values and units."""
+"""RDF literals as objects, values and units, and dates at the precisions of Wikidata."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ _TIMES = {
     }.items()
 }
 
+YEAR_PRECISION, MONTH_PRECISION, DAY_PRECISION = 9, 10, 11
+
 Literal = tuple[str, str, "str | None"]
 """The text, the IRI of the datatype, and the language tag or None."""
 
@@ -53,7 +55,7 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
     if datatype in _TIMES:
         match = _TIMES[datatype].fullmatch(text.strip())
         if not match:
-            raise ValueError(f"{_quote(text)} is no {short_name(datatype)}")
+            raise ValueError(f"{_quote(text)} is not a valid {short_name(datatype)}")
         return f'"{match[1]}"', None, None
     if datatype.startswith(_UNIT_NAMESPACE):
         try:
@@ -64,6 +66,16 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
     return f'"{text}"', None, None
 
 
+def date_text(sign: str, year: str, month: str | None, day: str | None, precision: int) -> str:
+    """Return a date at its precision; 1957-00-00 is a year at every precision."""
+    date = f"{'-' if sign == '-' else ''}{int(year):04d}"
+    if precision < MONTH_PRECISION or month in (None, "00"):
+        return date
+    if precision < DAY_PRECISION or day in (None, "00"):
+        return f"{date}-{month}"
+    return f"{date}-{month}-{day}"
+
+
 def _number(text: str, datatype: str) -> float:
     try:
         value = float(text)
@@ -71,7 +83,7 @@ def _number(text: str, datatype: str) -> float:
         value = math.nan
     # Python also accepts 1_000 and digits of other scripts, which RDF does not.
     if not math.isfinite(value) or "_" in text or not text.isascii():
-        raise ValueError(f"{_quote(text)} is no finite number ({short_name(datatype)})")
+        raise ValueError(f"{_quote(text)} is not a finite number ({short_name(datatype)})")
     return value
 
 

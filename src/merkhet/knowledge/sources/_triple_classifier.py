@@ -78,16 +78,9 @@ class TripleClassifier:
         return sum(len(flat) // len(row) for flat, row in collected)
 
     def add(self, subject: str, predicate: str, object: str | Literal, graph: str | None = None, line: int = 0) -> None:
-        """Classify a triple.
+        """Classify a triple of short names, blank nodes and literals; line 0 is an unknown line.
 
         A literal where an entity is expected, an invalid number and an invalid date are rejected.
-
-        Args:
-            subject: A short name or blank node.
-            predicate: A short name.
-            object: A short name, a blank node or a literal.
-            graph: The short name of the graph.
-            line: The line number; 0 if unknown.
         """
         is_entity = type(object) is str
         if subject[0] == "_" or (is_entity and object[0] == "_"):
@@ -168,7 +161,7 @@ class TripleClassifier:
 
     def _add_name(self, entity: str, text: str | Literal, alias: bool) -> None:
         if isinstance(text, str):
-            self._context.count_skipped("names that are no text")
+            self._context.count_skipped("names that are not texts")
             return
         name, language = text[0].strip(), text[2] or self._language
         if self._languages and language not in self._languages:

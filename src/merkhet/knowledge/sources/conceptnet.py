@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from merkhet.core.errors import InputError
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
@@ -27,7 +26,7 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
     counted. Lines without five cells, invalid JSON, and missing or negative weights are rejected.
     """
     context.check_options("across", "weight")
-    across, minimum = _across_option(context), _minimum_weight(context)
+    across, minimum = context.choice("across", "no", "yes") == "yes", context.number("weight", 0)
     relations = {name.removeprefix(_RELATION) for name in context.predicates}
     builder, named = ChunkBuilder("conceptnet"), set[str]()
     for number, line in read_lines(path, context):
@@ -43,7 +42,7 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
         if relations and predicate not in relations:
             continue
         if not (start.startswith(_CONCEPT) and end.startswith(_CONCEPT)):
-            context.count_skipped("assertions about what is no concept, such as links to other sites")
+            context.count_skipped("assertions that do not link two concepts, such as external links")
             continue
         if not _languages_match(start, end, across, context):
             continue
@@ -54,7 +53,7 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
             context.reject(where, str(error))
             continue
         if weight < minimum:
-            context.count_skipped(f"assertions that weigh less than {minimum:g}")
+            context.count_skipped(f"assertions with a weight below {minimum:g}")
             continue
         (subject, *_), (object_, *_) = ends
         builder.add_fact(where, subject, predicate, object_, details=details)
@@ -70,30 +69,12 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
         yield builder.flush()
 
 
-def _across_option(context: ReadContext) -> bool:
-    choice = context.option("across", "no")
-    if choice not in ("yes", "no"):
-        raise InputError(f"the option 'across' must be yes or no, got {choice!r}")
-    return choice == "yes"
-
-
-def _minimum_weight(context: ReadContext) -> float:
-    text = context.option("weight", "0")
-    try:
-        minimum = float(text)
-    except ValueError:
-        minimum = math.nan
-    if not math.isfinite(minimum):
-        raise InputError(f"the option 'weight' must be a number such as 1.0, got {text!r}")
-    return minimum
-
-
 def _languages_match(start: str, end: str, across: bool, context: ReadContext) -> bool:
     if not context.languages:
         return True
     matches = [uri.split("/", 3)[2] in context.languages for uri in (start, end)]
     if any(matches) and not all(matches) and not across:
-        context.count_skipped("assertions with one end in another language (across=yes keeps them)")
+        context.count_skipped("assertions across languages (across=yes keeps them)")
     return any(matches) if across else all(matches)
 
 
@@ -114,7 +95,7 @@ def _parse_info(text: str) -> tuple[float, dict[str, str]]:
         raise ValueError(f"the weight {weight} is negative")
     details = {name: str(info[name]) for name in ("dataset", "license") if info.get(name)}
     if not "".join(details.values()).isascii():
-        raise ValueError("the dataset or the license is no plain name")
+        raise ValueError("the dataset or the license is not ASCII text")
     return weight, {"weight": str(weight), **details}
 
 
@@ -124,5 +105,5 @@ def _parse_concept(uri: str) -> tuple[str, str, str]:
     language, _, rest = entity.partition("/")
     label = rest.partition("/")[0].replace("_", " ").strip()
     if not language or not label:
-        raise ValueError(f"{uri!r} is no concept such as /c/en/cat")
+        raise ValueError(f"{uri!r} is not a concept such as /c/en/cat")
     return entity, label, language

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +35,7 @@ def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
     ``object_label`` and ``language`` give names; an entity without one is named by its id.
     """
     context.check_options(
-        *[f"map.{column}" for column in COLUMNS], *[f"constant.{column}" for column in COLUMNS], "delimiter", "quotes"
+        *(f"{use}.{column}" for use in ("map", "constant") for column in COLUMNS), "delimiter", "quotes"
     )
     if not path.is_file():
         raise InputError(f"there is no file {path}; it should hold a table of facts")
@@ -43,13 +43,19 @@ def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
     if suffix == ".parquet":
         yield from _read_parquet(path, context)
     elif suffix == ".jsonl":
-        yield from _chunks_of_rows(path, _json_rows(path, context), None, context)
+        rows = _json_rows(path, context)
+        while batch := list(islice(rows, ROWS_IN_CHUNK)):
+            # The rows of each chunk may have other columns.
+            header = list({name: None for _, row in batch for name in row})
+            columns = {name: [row.get(name) for _, row in batch] for name in header}
+            yield _chunk_of_rows(path, _map_columns(path, header, context), batch, columns, context)
     else:
-        rows = delimited_rows(path, context, DELIMITERS.get(suffix, ","))
-        _, header = next(rows, (1, []))
-        yield from _chunks_of_rows(
-            path, ((number, dict(zip(header, cells, strict=True))) for number, cells in rows), header, context
-        )
+        lines = delimited_rows(path, context, DELIMITERS.get(suffix, ","))
+        _, header = next(lines, (1, []))
+        mapping = _map_columns(path, header, context)
+        while block := list(islice(lines, ROWS_IN_CHUNK)):
+            cells = zip(*(cells for _, cells in block), strict=True)
+            yield _chunk_of_rows(path, mapping, block, dict(zip(header, cells, strict=True)), context)
 
 
 def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -59,15 +65,13 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
     """
     delimiter = {"tab": "\t", "\\t": "\t"}.get(context.option("delimiter"), context.option("delimiter", delimiter))
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise InputError(f"the option delimiter must be one character or tab, got {delimiter!r}")
-    if context.option("quotes", "yes") not in ("yes", "no"):
-        raise InputError(f"the option quotes must be yes or no, got {context.option('quotes')!r}")
-    quoted = context.option("quotes", "yes") == "yes"
-    last_line = [0]
+        raise InputError(f"the option 'delimiter' must be one character or tab, got {delimiter!r}")
+    quoted = context.choice("quotes", "yes", "no") == "yes"
+    last_line = 0
 
     def lines() -> Iterator[str]:
-        for number, text in read_lines(path, context, keep_ends=True):
-            last_line[0] = number
+        nonlocal last_line
+        for last_line, text in read_lines(path, context, keep_ends=True):  # noqa: B007
             yield text
 
     reader = csv.reader(
@@ -75,11 +79,11 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
     )
     header: list[str] | None = None
     while True:
-        row_start = last_line[0] + 1
+        row_start = last_line + 1
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            # An unclosed quote swallows the rest of the file; the error is where the row begins.
+            # An unclosed quote extends to the end of the file, so the error is located where the row begins.
             context.reject(
                 f"{path}:{row_start}", f"not a row of a table ({error}); if quotes are part of the text, set quotes=no"
             )
@@ -92,9 +96,9 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
             header = cells
             reject_duplicate_columns(path, header)
         elif len(cells) != len(header):
-            context.reject(f"{path}:{last_line[0]}", f"{len(cells)} cells where the header has {len(header)}")
+            context.reject(f"{path}:{last_line}", f"{len(cells)} cells where the header has {len(header)}")
             continue
-        yield last_line[0], cells
+        yield last_line, cells
 
 
 def reject_duplicate_columns(path: Path, header: Sequence[str]) -> None:
@@ -122,23 +126,18 @@ def _json_rows(path: Path, context: ReadContext) -> Iterator[tuple[int, dict[str
             context.reject(f"{path}:{number}", f"a row must be a JSON object, got {type(row).__name__}")
 
 
-@dataclass(frozen=True)
-class _ColumnMapping:
-    """The columns of the file by column of facts, and constant columns."""
-
+class _ColumnMapping(NamedTuple):
     columns: Mapping[str, str]
+    """The column of the file for each column of facts."""
     constants: Mapping[str, str]
-
-    @property
-    def named_by_id(self) -> tuple[str, ...]:
-        """The columns of entities for which the file has no labels."""
-        mapped = {*self.columns, *self.constants}
-        return tuple(column for column in ("subject", "object") if f"{column}_label" not in mapped)
+    """The text of each constant column."""
 
 
 def _map_columns(path: Path, header: Sequence[str], context: ReadContext) -> _ColumnMapping:
-    mapped = {key[4:]: value for key, value in context.options.items() if key.startswith("map.")}
-    constants = {key[9:]: value for key, value in context.options.items() if key.startswith("constant.")}
+    mapped, constants = (
+        {key.removeprefix(use): value for key, value in context.options.items() if key.startswith(use)}
+        for use in ("map.", "constant.")
+    )
     for column in mapped.values():
         if column not in header:
             raise InputError(f"{path}:1: there is no column {column!r}; {did_you_mean(column, header)}")
@@ -161,71 +160,79 @@ def _map_columns(path: Path, header: Sequence[str], context: ReadContext) -> _Co
     return _ColumnMapping({target: column for target, column in columns.items() if target not in constants}, constants)
 
 
-def _chunks_of_rows(
-    path: Path, rows: Iterator[tuple[int, dict[str, Any]]], header: Sequence[str] | None, context: ReadContext
-) -> Iterator[Chunk]:
-    """Yield chunks of rows; columns of JSON rows are mapped for each chunk, since they may differ."""
-    mapping = _map_columns(path, header, context) if header is not None else None
-    numbers: list[int] = []
-    pending: list[dict[str, Any]] = []
-    for number, row in rows:
-        numbers.append(number)
-        pending.append(row)
-        if len(pending) == ROWS_IN_CHUNK:
-            yield _chunk_of_rows(path, pending, numbers, mapping, context)
-            numbers, pending = [], []
-    if pending:
-        yield _chunk_of_rows(path, pending, numbers, mapping, context)
-
-
 def _chunk_of_rows(
-    path: Path, rows: list[dict[str, Any]], numbers: list[int], mapping: _ColumnMapping | None, context: ReadContext
+    path: Path,
+    mapping: _ColumnMapping,
+    rows: Sequence[tuple[int, Any]],
+    columns: Mapping[str, Sequence[Any]],
+    context: ReadContext,
 ) -> Chunk:
-    mapping = mapping or _map_columns(path, list({name: None for row in rows for name in row}), context)
-    columns: dict[str, list[Any]] = {target: [] for target in mapping.columns}
-    line_numbers: list[int] = []
-    pairs = list(mapping.columns.items())
-    for number, row in zip(numbers, rows, strict=True):
-        try:
-            cells = [_parse_cell(row.get(column), target) for target, column in pairs]
-        except ValueError as error:
-            context.reject(f"{path}:{number}", str(error))
-            continue
-        line_numbers.append(number)
-        for (target, _), cell in zip(pairs, cells, strict=True):
-            columns[target].append(cell)
-    table = pa.table({target: pa.array(cells, _column_type(target)) for target, cells in columns.items()})
-    return _make_chunk(path, table, mapping, context, lambda row: f"{path}:{line_numbers[row]}")
+    """Make a chunk of numbered rows, whose cells are in the columns of the file."""
+    problems: dict[int, str] = {}
+    parsed = {
+        target: parse_column(target, _column_type(target), columns[column], problems)
+        for target, column in mapping.columns.items()
+    }
+    parsed, numbers = drop_bad_rows(path, parsed, [number for number, _ in rows], problems, context)
+    table = pa.table({target: pa.array(cells, _column_type(target)) for target, cells in parsed.items()})
+    return _make_chunk(path, table, mapping, context, lambda row: f"{path}:{numbers[row]}")
 
 
-def _parse_cell(cell: Any, target: str) -> Any:
-    """Parse a cell for its column.
+def parse_column(name: str, kind: pa.DataType, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
+    """Parse the cells of a column; an empty cell is None.
 
-    Raises:
-        ValueError: The cell is invalid.
+    Args:
+        name: The column, for error messages.
+        kind: A text, a number, or a list of texts (separated by ``|`` within one text).
+        cells: Texts, or values of JSON.
+        problems: Receives the first problem of each row with an invalid cell.
     """
-    if cell is None or cell == "" or (isinstance(cell, str) and not cell.strip()):
-        return None
-    if target == "value":
+    if pa.types.is_string(kind) and all(type(cell) is str and cell.isprintable() for cell in cells):
+        return [cell.strip() or None for cell in cells]
+    parse = _parse_number if pa.types.is_float64(kind) else _parse_text if pa.types.is_string(kind) else _parse_texts
+    parsed: list[Any] = []
+    for row, cell in enumerate(cells):
         try:
-            if isinstance(cell, bool) or "_" in str(cell):  # Python takes these for numbers.
-                raise ValueError
-            return float(cell)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"value must be a number, got {_short_repr(cell)}") from None
-    if target == "premises":
-        return [_parse_text(premise, target) for premise in (cell if isinstance(cell, list) else str(cell).split("|"))]
-    return _parse_text(cell, target)
+            parsed.append(None if cell is None or (isinstance(cell, str) and not cell.strip()) else parse(cell, name))
+        except ValueError as error:
+            problems.setdefault(row, str(error))
+            parsed.append(None)
+    return parsed
 
 
-def _parse_text(cell: Any, target: str) -> str:
+def drop_bad_rows(
+    path: Path, columns: dict[str, list[Any]], numbers: list[int], problems: Mapping[int, str], context: ReadContext
+) -> tuple[dict[str, list[Any]], list[int]]:
+    """Reject the rows with problems; return the columns and line numbers of the others."""
+    for row in sorted(problems):
+        context.reject(f"{path}:{numbers[row]}", problems[row])
+    if not problems:
+        return columns, numbers
+    good = [row for row in range(len(numbers)) if row not in problems]
+    return {name: [cells[row] for row in good] for name, cells in columns.items()}, [numbers[row] for row in good]
+
+
+def _parse_number(cell: Any, name: str) -> float:
+    try:
+        if isinstance(cell, bool) or "_" in str(cell):  # Python takes these for numbers.
+            raise ValueError
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a number, got {_short_repr(cell)}") from None
+
+
+def _parse_texts(cell: Any, name: str) -> list[str]:
+    return [_parse_text(text, name) for text in (cell if isinstance(cell, list) else str(cell).split("|"))]
+
+
+def _parse_text(cell: Any, name: str) -> str:
     if cell is None or isinstance(cell, bool | list | dict):
-        raise ValueError(f"{target} must be a text, got {_short_repr(cell)}")
+        raise ValueError(f"{name} must be a text, got {_short_repr(cell)}")
     text = cell.strip() if isinstance(cell, str) else str(cell)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{target} is {text!a}, which has half of a character") from None
+        raise ValueError(f"{name} is {text!a}, which contains a lone surrogate") from None
     return text
 
 
@@ -234,48 +241,69 @@ def _short_repr(cell: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _read_parquet(path: Path, context: ReadContext) -> Iterator[Chunk]:
+@contextmanager
+def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file.
+
+    Raises:
+        InputError: The file is damaged, at opening or later, or has a duplicate column.
+    """
     try:
         file = pq.ParquetFile(path)
+        reject_duplicate_columns(path, file.schema_arrow.names)
+        yield file
     except PARQUET_ERRORS as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
-    reject_duplicate_columns(path, file.schema_arrow.names)
-    mapping = _map_columns(path, file.schema_arrow.names, context)
-    context.progress.start(path.name, file.metadata.num_rows, "facts")
-    done = 0
-    columns = sorted(set(mapping.columns.values()))
+        reason = first_line(error).rstrip(".")
+        raise InputError(f"{path} is not a whole Parquet file ({reason}). Write or download it again.") from error
+
+
+def cast_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Cast a column of a Parquet file.
+
+    Raises:
+        InputError: The column has another type, or a text is not UTF-8.
+    """
     try:
-        batches = file.iter_batches(_ROWS_IN_BATCH, columns=columns)
+        cast = column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{path}: the column {name!r} holds {column.type}, not {kind}") from error
+    try:
+        cast.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path}: the column {name!r} holds text that is not UTF-8 ({first_line(error)})") from error
+    return cast
+
+
+def _read_parquet(path: Path, context: ReadContext) -> Iterator[Chunk]:
+    with open_parquet(path) as file:
+        mapping = _map_columns(path, file.schema_arrow.names, context)
+        context.progress.start(path.name, file.metadata.num_rows, "facts")
+        done = 0
+        batches = file.iter_batches(_ROWS_IN_BATCH, columns=sorted(set(mapping.columns.values())))
         while group := list(islice(batches, _BATCHES_IN_CHUNK)):
             rows = pa.Table.from_batches(group)
-            table = pa.table({target: _cast(path, rows[column], target) for target, column in mapping.columns.items()})
+            table = pa.table(
+                {
+                    target: _empty_to_null(cast_column(path, target, rows[column], _column_type(target)))
+                    for target, column in mapping.columns.items()
+                }
+            )
             yield _make_chunk(path, table, mapping, context, _row_location(path, done))
             done += rows.num_rows
             context.progress.advance(path.name, rows.num_rows)
-    except PARQUET_ERRORS as error:
-        raise InputError(f"{path} is not a whole Parquet file ({str(error).splitlines()[0]}).") from error
-    context.progress.finish(path.name)
+        context.progress.finish(path.name)
 
 
 def _row_location(path: Path, first: int) -> Callable[[int], str]:
     return lambda row: f"{path}, row {first + row + 1}"
 
 
-def _cast(path: Path, column: pa.ChunkedArray, target: str) -> pa.ChunkedArray:
-    try:
-        cast = column.cast(_column_type(target))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{path}: column {target!r} holds {column.type}, not {_column_type(target)}") from error
-    try:
-        cast.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{path}: column {target!r} holds text that is not UTF-8 ({first_line(error)})") from error
-    if not pa.types.is_string(cast.type):
-        return cast
-    # An empty cell is null, in Parquet as in CSV.
-    empty = pc.equal(cast, "")
-    return pc.if_else(empty, pa.scalar(None, pa.string()), cast) if pc.any(empty).as_py() else cast
+def _empty_to_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Replace empty texts by null: an empty cell of a CSV file is null, too."""
+    if not pa.types.is_string(column.type):
+        return column
+    empty = pc.equal(column, "")
+    return pc.if_else(empty, pa.scalar(None, pa.string()), column) if pc.any(empty).as_py() else column
 
 
 def _column_type(target: str) -> pa.DataType:
@@ -286,11 +314,11 @@ def _make_chunk(
     path: Path, table: pa.Table, mapping: _ColumnMapping, context: ReadContext, where: Callable[[int], str]
 ) -> Chunk:
     for target, text in mapping.constants.items():
-        try:
-            constant = pa.scalar(_parse_cell(text, target), _column_type(target))
-        except ValueError as error:
-            raise InputError(f"--constant {target}: {error}") from error
-        table = table.append_column(target, pa.repeat(constant, table.num_rows))
+        problems: dict[int, str] = {}
+        [constant] = parse_column(target, _column_type(target), [text], problems)
+        if problems:
+            raise InputError(f"--constant {target}: {problems[0]}")
+        table = table.append_column(target, pa.repeat(pa.scalar(constant, _column_type(target)), table.num_rows))
     for time in ("start", "end"):
         if time in table.column_names and table[time].null_count < table.num_rows:
             # Drop the time of day.
@@ -307,7 +335,7 @@ def _make_chunk(
         facts,
         _read_names(table),
         where=where,
-        named_by_id=mapping.named_by_id,
+        named_by_id=tuple(column for column in ("subject", "object") if f"{column}_label" not in table.column_names),
         language=mapping.constants.get("language", "en"),
     )
 

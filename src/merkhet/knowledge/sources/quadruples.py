@@ -27,7 +27,7 @@ def read_quadruples(folder: Path, context: ReadContext) -> Iterator[Chunk]:
     without the angle brackets. Its label has spaces for underscores and decoded escapes (``\u0022``, ``%22``); labels
     count as English. The file of a fact becomes its detail ``split``.
 
-    A date has ``#`` for unknown digits: ``1986-##-##`` is the year, ``####-##-##`` is no date. A date coarser than a
+    A date has ``#`` for unknown digits: ``1986-##-##`` is the year, ``####-##-##`` is not a date. A date coarser than a
     year (``19##-##-##``) is skipped and counted, and its fact is kept. An unknown number, an invalid date, and an end
     before the start are rejected. There are no options.
     """
@@ -124,7 +124,7 @@ def _parse_date(date: str, context: ReadContext) -> str | None:
     """Return the known part of a date; None for an unknown year."""
     match = _DATE.fullmatch(date)
     if not match:
-        raise ValueError(f"{date!r} is no date such as 1986-##-## or 1986-05-23")
+        raise ValueError(f"{date!r} is not a date such as 1986-##-## or 1986-05-23")
     sign, year, month, day = match.groups()
     if not year.strip("#"):
         return None
@@ -135,7 +135,7 @@ def _parse_date(date: str, context: ReadContext) -> str | None:
     if "#" in month:
         return time
     if not 1 <= int(month) <= 12 or ("#" not in day and not 1 <= int(day) <= _DAYS[int(month) - 1]):
-        raise ValueError(f"{date!r} is no valid date")
+        raise ValueError(f"{date!r} is not a valid date")
     return f"{time}-{month}" if "#" in day else f"{time}-{month}-{day}"
 
 

@@ -37,7 +37,7 @@ _XML_BLOCK_BYTES = 8192
 # Parsers get slower with each level, and with each byte of an unclosed tag.
 _MAX_TAG_BYTES, _MAX_DEPTH = 1 << 20, 1000
 _QUADS_PER_BLOCK = 5000
-_NO_SKIP = "Mend the file; --skip-bad works line by line, for N-Triples and N-Quads."
+_NO_SKIP = "Correct the file; --skip-bad works only for N-Triples and N-Quads."
 
 
 def read_rdf(path: Path, context: ReadContext) -> Iterator[Chunk]:

@@ -9,13 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import InputError
+from merkhet.core.text_formats import short_repr
 from merkhet.knowledge._iris import full_iri, short_name
 from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings, Row
 from merkhet.knowledge._sparql_paging import PagedQuery
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ReadContext
-from merkhet.knowledge.sources._literals import STRING, read_literal
+from merkhet.knowledge.sources._literals import DAY_PRECISION, STRING, YEAR_PRECISION, date_text, read_literal
 from merkhet.knowledge.sparql_queries import (
     Query,
     check_languages,
@@ -30,11 +31,10 @@ OPTIONS = (
     *("page", "retries", "timeout", "wait", "cache", "count", "user-agent"),
 )
 _FACT_COLUMNS = ("subject", "predicate", "object", "value")
-_UNKNOWN_VALUES = "values that are unknown or none"
+_UNKNOWN_VALUES = "unknown or missing values"
 _GENID = "/.well-known/genid/"
 _NO_UNIT = "Q199"
 _TIME = re.compile(r"\+?(-?)(\d{1,9})(?:-(\d\d)(?:-(\d\d)(?:T[\d:.]*)?)?)?(?:Z|[+-]\d\d:\d\d)?")
-_YEAR, _MONTH, _DAY = 9, 10, 11
 _short = lru_cache(100_000)(short_name)
 Cell = Mapping[str, str]
 
@@ -77,7 +77,8 @@ def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]
                 context.progress.finish(label)
     if endpoint.cache_hits:
         context.progress.say(
-            f"{endpoint.display_name}: {endpoint.cache_hits} responses came from the cache; cache=refresh asks anew"
+            f"{endpoint.display_name}: {endpoint.cache_hits} responses came from the cache; "
+            "set cache=refresh to request them again"
         )
 
 
@@ -121,29 +122,14 @@ def _request_settings(context: ReadContext) -> RequestSettings:
     if not agent.strip() or not agent.isascii() or not agent.isprintable():
         raise InputError("the option 'user-agent' must be one line of ASCII text")
     return RequestSettings(
-        page=int(_number_option(context, "page", "5000", 2, integer=True)),
-        retries=int(_number_option(context, "retries", "5", 0, integer=True)),
-        timeout=_number_option(context, "timeout", "65", 0.001),
-        wait=_number_option(context, "wait", "1", 0),
-        cache=_choice_option(context, "cache", ("yes", "no", "refresh")),
-        count=_choice_option(context, "count", ("yes", "no")) == "yes",
+        page=int(context.number("page", 5000, 2, integer=True)),
+        retries=int(context.number("retries", 5, 0, integer=True)),
+        timeout=context.number("timeout", 65, 0.001),
+        wait=context.number("wait", 1, 0),
+        cache=context.choice("cache", "yes", "no", "refresh"),
+        count=context.choice("count", "yes", "no") == "yes",
         user_agent=agent,
     )
-
-
-def _number_option(context: ReadContext, name: str, default: str, minimum: float, integer: bool = False) -> float:
-    text = context.option(name, default)
-    if not re.fullmatch(r"\d{1,9}" if integer else r"\d{1,9}(\.\d*)?|\.\d+", text) or float(text) < minimum:
-        kind = "an integer" if integer else "a number"
-        raise InputError(f"the option {name!r} must be {kind} ≥ {minimum:g}, got {text!r}")
-    return float(text)
-
-
-def _choice_option(context: ReadContext, name: str, known: tuple[str, ...]) -> str:
-    choice = context.option(name, known[0])
-    if choice not in known:
-        raise InputError(f"the option {name!r} cannot be {choice!r}; {did_you_mean(choice, known)}")
-    return choice
 
 
 class _RowReader:
@@ -241,7 +227,7 @@ class _RowReader:
         elif cell["type"] == "triple":
             self._context.count_skipped("statements about statements")
         else:
-            raise ValueError(f"?{column} is the literal {_short_repr(cell['value'])}, and an IRI is expected")
+            raise ValueError(f"?{column} is the literal {short_repr(cell['value'])}, and an IRI is expected")
         return None
 
     def _object(self, row: Row) -> tuple[str | None, float | None, str | None] | None:
@@ -277,32 +263,28 @@ class _RowReader:
         if cell is None:
             return None
         if not _is_literal(cell):
-            self._context.count_skipped("dates that are unknown, of qualifiers")
+            self._context.count_skipped("unknown dates of qualifiers")
             return None
         match = _TIME.fullmatch(cell["value"].strip())
-        precision = row.get(f"{column}Precision", {}).get("value", str(_DAY))
+        precision = row.get(f"{column}Precision", {}).get("value", str(DAY_PRECISION))
         if not match or not precision.isdigit():
             raise ValueError(
-                f"?{column} is {_short_repr(cell['value'])}, which is no date (1957, 1957-03 or 1957-03-15)"
+                f"?{column} is {short_repr(cell['value'])}, which is not a date (1957, 1957-03 or 1957-03-15)"
             )
-        if int(precision) < _YEAR:
-            self._context.count_skipped("dates coarser than a year" + ("" if column == "object" else ", of qualifiers"))
+        if int(precision) < YEAR_PRECISION:
+            self._context.count_skipped(
+                "dates coarser than a year" if column == "object" else "dates of qualifiers coarser than a year"
+            )
             return None
         sign, year, month, day = match.groups()
-        time = f"{sign}{int(year):04d}"
-        # 1957-00-00 is a year whatever its precision.
-        if int(precision) >= _MONTH and month and month != "00":
-            time += f"-{month}"
-            if int(precision) >= _DAY and day and day != "00":
-                time += f"-{day}"
-        return time
+        return date_text(sign, year, month, day, int(precision))
 
     def _add_name(self, entity: str, cell: Cell | None, alias: bool = False, kind: Cell | None = None) -> None:
         # Wikidata's label service returns the id if there is no label.
         if cell is None or cell["value"].strip() in ("", entity):
             return
         if not _is_literal(cell):
-            raise ValueError(f"the name of {entity} is {_short_repr(cell['value'])}, and a text is expected")
+            raise ValueError(f"the name of {entity} is {short_repr(cell['value'])}, and a text is expected")
         text, language = cell["value"].strip(), _language(cell) or "en"
         if self._languages and language not in self._languages:
             self._context.count_skipped("texts in other languages")
@@ -318,12 +300,12 @@ def _check_cells(row: Row) -> None:
     """Raise ValueError unless each cell has a type, a value and perhaps datatype and language, all valid texts."""
     for column, cell in row.items():
         if not isinstance(cell, dict) or not isinstance(cell.get("type"), str):
-            raise ValueError(f"?{column} is no cell with a type and a value")
+            raise ValueError(f"?{column} is not a cell with a type and a value")
         if cell["type"] == "triple":
             continue
         texts: list[Any] = [cell.get("value"), cell.get("datatype") or "", cell.get("xml:lang") or ""]
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"?{column} is no cell with a type and a value")
+            raise ValueError(f"?{column} is not a cell with a type and a value")
         try:
             "".join(texts).encode()
         except UnicodeEncodeError:
@@ -341,7 +323,7 @@ def _read_value(cell: Cell) -> float:
         )
         if value is not None:
             return value
-    raise ValueError(f"?value is {_short_repr(cell['value'])}, which is no number")
+    raise ValueError(f"?value is {short_repr(cell['value'])}, which is not a number")
 
 
 def _is_literal(cell: Cell) -> bool:
@@ -350,8 +332,3 @@ def _is_literal(cell: Cell) -> bool:
 
 def _language(cell: Cell) -> str | None:
     return (cell.get("xml:lang") or "").lower() or None
-
-
-def _short_repr(text: str) -> str:
-    plain = " ".join(str(text).split())
-    return repr(plain if len(plain) <= 60 else f"{plain[:57]}...")

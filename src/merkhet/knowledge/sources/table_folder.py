@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from merkhet.core.errors import InputError, did_you_mean, first_line
-from merkhet.core.schemas import NAMES, PARQUET_ERRORS
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.schemas import NAMES
 from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
-from merkhet.knowledge.sources.fact_table import read_table_file, reject_duplicate_columns
+from merkhet.knowledge.sources.fact_table import cast_column, open_parquet, read_table_file
 
 _PREDICATES_SCHEMA = pa.schema(
     [("name", pa.string()), ("label", pa.string()), ("functional", pa.bool_()), ("symmetric", pa.bool_())]
@@ -30,46 +28,34 @@ def read_tables(folder: Path, context: ReadContext) -> Iterator[Chunk]:
     for batch in _read_batches(folder / "details.parquet", DETAILS_SCHEMA):
         yield Chunk(details=batch)
     for batch in _read_batches(folder / "predicates.parquet", _PREDICATES_SCHEMA):
-        declared = [row for row in batch.to_pylist() if row["name"]]
-        yield Chunk(predicates={row["name"]: Predicate(**_predicate_fields(row)) for row in declared})
-
-
-def _predicate_fields(row: dict[str, Any]) -> dict[str, Any]:
-    return {**{key: value for key, value in row.items() if value is not None}, "label": row["label"] or row["name"]}
+        yield Chunk(
+            predicates={
+                row["name"]: Predicate(
+                    row["name"],
+                    row.get("label") or row["name"],
+                    bool(row.get("functional")),
+                    bool(row.get("symmetric")),
+                )
+                for row in batch.to_pylist()
+                if row.get("name")
+            }
+        )
 
 
 def _read_batches(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows of a table in the columns of a schema; missing columns are null.
+    """Yield the rows of a table, if it exists, with columns cast to the types of a schema.
 
     Raises:
-        InputError: The table has an unknown column.
+        InputError: The table has an unknown column, or a column of another type.
     """
     if not path.is_file():
         return
-    try:
-        file = pq.ParquetFile(path)
-        reject_duplicate_columns(path, file.schema_arrow.names)
+    with open_parquet(path) as file:
         for name in file.schema_arrow.names:
             if name not in schema.names:
                 raise InputError(f"{path}: unknown column {name!r}; {did_you_mean(name, schema.names)}")
         for batch in file.iter_batches(ROWS_IN_CHUNK):
-            yield _conform(path, pa.Table.from_batches([batch]), schema)
-    except PARQUET_ERRORS as error:
-        raise InputError(f"{path} is not a whole Parquet file ({first_line(error)})") from error
-
-
-def _conform(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = []
-    for column in schema:
-        if column.name not in table.column_names:
-            columns.append(pa.nulls(table.num_rows, column.type))
-            continue
-        try:
-            columns.append(table[column.name].cast(column.type))
-            columns[-1].validate(full=True)
-        except pa.ArrowException as error:
-            actual = table[column.name].type
-            raise InputError(
-                f"{path}: the column {column.name!r} holds {actual}, not {column.type}. Export it anew."
-            ) from error
-    return pa.Table.from_arrays(columns, schema=schema)
+            table = pa.Table.from_batches([batch])
+            yield pa.table(
+                {name: cast_column(path, name, table[name], schema.field(name).type) for name in table.column_names}
+            )

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import InputError
 from merkhet.knowledge._iris import short_name
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_blocks
+from merkhet.knowledge.sources._literals import YEAR_PRECISION, date_text
 from merkhet.knowledge.sources.quadruples import starts_after
 
 _OPTIONS = {"rank": ("all", "best"), "names": ("all", "used"), "literals": ("no", "yes")}
@@ -26,7 +27,6 @@ _LONE_SURROGATE = re.compile(
 )
 _START, _END, _POINT = "P580", "P582", "P585"
 _JULIAN = "Q1985786"
-_YEAR, _MONTH, _DAY = 9, 10, 11
 # Links to equivalent classes or properties elsewhere are IRIs, as parts of the ontology.
 _EQUIVALENCE_LINKS = ("P1628", "P1709", "P2235", "P2236")
 _TEXTS = ("string", "monolingualtext")
@@ -72,13 +72,10 @@ def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
     If an entity has no label in a selected language, the label for all languages (``mul``) is used.
     """
     context.check_options(*_OPTIONS)
-    options = {name: context.option(name, known[0]) for name, known in _OPTIONS.items()}
-    for name, choice in options.items():
-        if choice not in _OPTIONS[name]:
-            raise InputError(f"the option {name!r} cannot be {choice!r}; {did_you_mean(choice, _OPTIONS[name])}")
+    options = {name: context.choice(name, *choices) for name, choices in _OPTIONS.items()}
     for predicate in context.predicates:
         if not _PROPERTY.fullmatch(predicate):
-            raise InputError(f"{predicate!r} is no property of Wikidata; say its id, such as P39")
+            raise InputError(f"{predicate!r} is not a Wikidata property; use an id such as P39")
     statements = _StatementReader(context, best=options["rank"] == "best", literals=options["literals"] == "yes")
     builder = ChunkBuilder("wikidata")
     mentioned_ids: set[str] | None = set() if options["names"] == "used" else None
@@ -95,21 +92,12 @@ def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             context.reject(where, _describe_error(error))
             continue
-        for fact in facts:
-            object_, value, unit, _ = fact.value
+        for predicate, (object_, value, unit, _), start, end, details in facts:
             builder.add_fact(
-                where,
-                subject,
-                fact.predicate,
-                object_,
-                value=value,
-                unit=unit,
-                start=fact.start,
-                end=fact.end,
-                details=fact.details,
+                where, subject, predicate, object_, value=value, unit=unit, start=start, end=end, details=details
             )
             if mentioned_ids is not None:
-                mentioned = (subject, fact.predicate, object_, unit)
+                mentioned = (subject, predicate, object_, unit)
                 mentioned_ids.update(name for name in mentioned if name and _ENTITY.fullmatch(name))
         for language, label, aliases in names:
             builder.add_name(subject, label, language, aliases)
@@ -194,10 +182,10 @@ def _parse_names(line: bytes) -> Any:
 
 def _entity_id(entity: Any) -> str:
     if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):
-        raise ValueError("the line is no entity with an id")
+        raise ValueError("the line is not an entity with an id")
     name: str = entity["id"]
     if not _ENTITY.fullmatch(name):
-        raise ValueError(f"{name!r} is no id of an item, a property or a lexeme")
+        raise ValueError(f"{name!r} is not the id of an item, a property or a lexeme")
     return name
 
 
@@ -207,10 +195,10 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"the text is not UTF-8 (byte {error.start + 1} of the line)"
     if isinstance(error, UnicodeEncodeError):
-        return "the text holds half of a character"
+        return "the text contains a lone surrogate"
     if type(error) is ValueError:
         return str(error)
-    return f"the entity is not as a dump has it ({type(error).__name__}: {error})"
+    return f"the entity does not have the structure of a dump ({type(error).__name__}: {error})"
 
 
 def _entity_names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[tuple[str, str | None, list[str]]]:
@@ -223,7 +211,7 @@ def _entity_names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[t
         texts = [entry["value"] for entry in entries]
         text = label["value"] if label else None
         if not all(isinstance(name, str) for name in ([text] if label else []) + texts):
-            raise ValueError(f"a name in {language!r} is no text")
+            raise ValueError(f"a name in {language!r} is not a text")
         if label or texts:
             yield language, text, texts
 
@@ -267,7 +255,7 @@ class _StatementReader:
     def _value(self, predicate: str, snak: Mapping[str, Any]) -> _Value | str:
         """Return the value of a statement, or the kind under which it is skipped."""
         if snak["snaktype"] != "value":
-            return "values that are unknown or none"
+            return "unknown or missing values"
         kind, value = snak["datavalue"]["type"], snak["datavalue"]["value"]
         # Old dumps and some exports lack the datatype of a snak.
         datatype = snak.get("datatype") or kind
@@ -277,7 +265,7 @@ class _StatementReader:
         if kind == "quantity":
             amount = float(value["amount"])
             if not math.isfinite(amount):
-                raise ValueError(f"the amount {value['amount']!r} of {predicate} is no number that can be compared")
+                raise ValueError(f"the amount {value['amount']!r} of {predicate} is not finite")
             unit = None if value["unit"] == "1" else short_name(value["unit"])
             return _Value(value=amount, unit=unit)
         if kind == "time":
@@ -326,7 +314,7 @@ class _StatementReader:
     def _times(self, snaks: Any) -> list[str]:
         values = [_snak_value(snak) for snak in snaks]
         times = [_parse_time(value) for value in values if value]
-        self._context.count_skipped("dates coarser than a year, of qualifiers", times.count(None))
+        self._context.count_skipped("dates of qualifiers coarser than a year", times.count(None))
         return [time for time in times if time]
 
 
@@ -347,19 +335,13 @@ def _is_julian(value: Any) -> bool:
 
 def _parse_time(value: Mapping[str, Any]) -> str | None:
     """Return a date at its precision; None if it is coarser than a year."""
-    if value["precision"] < _YEAR:
+    if value["precision"] < YEAR_PRECISION:
         return None
     match = _TIME.match(value["time"])
     if not match or not int(match[2]):
-        raise ValueError(f"{value['time']!r} is no date")
+        raise ValueError(f"{value['time']!r} is not a date")
     sign, year, month, day = match.groups()
-    parts = [("-" if sign == "-" else "") + f"{int(year):04d}"]
-    # 1957-00-00 is a year whatever its precision.
-    if value["precision"] >= _MONTH and month != "00":
-        parts.append(month)
-        if value["precision"] >= _DAY and day != "00":
-            parts.append(day)
-    return "-".join(parts)
+    return date_text(sign, year, month, day, value["precision"])
 
 
 def _qualifier_text(snak: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ _PREDICATES = {
 # WordNet stores these in both directions; only one of them is read.
 _INVERSE_POINTERS = ("~", "~i", "%p", "%m", "%s", "-c", "-r", "-u")
 _SKIPPED_POINTERS = {
-    **dict.fromkeys(_INVERSE_POINTERS, "pointers that say a fact from its other side"),
+    **dict.fromkeys(_INVERSE_POINTERS, "inverse pointers"),
     "+": "derivationally related forms",
     "\\": "pertainyms and adverbs' adjectives",
     "^": "see also",
@@ -101,7 +101,7 @@ def _add_synset(builder: ChunkBuilder, context: ReadContext, where: str, line: s
     words_end = 4 + 2 * int(fields[3], 16)
     pointers_end = words_end + 1 + 4 * int(fields[words_end])
     if pointers_end > len(fields) or words_end == 4 or fields[2] not in _SYNSET_TYPES[letter]:
-        raise ValueError(f"{line[:40]!r} does not hold what it says")
+        raise ValueError(f"{line[:40]!r} has wrong counts or a wrong synset type")
     subject = _synset_id(fields[0], letter)
     kind = LEXICOGRAPHER_FILES[int(fields[1])]
     facts: dict[tuple[str, str], None] = {}
@@ -111,12 +111,12 @@ def _add_synset(builder: ChunkBuilder, context: ReadContext, where: str, line: s
         if symbol in _PREDICATES:
             fact = _PREDICATES[symbol].name, _synset_id(offset, target)
             if fact in facts:
-                skipped.append("pointers between other words of two synsets")
+                skipped.append("repeated pointers between two synsets")
             facts[fact] = None
         elif symbol in _SKIPPED_POINTERS:
             skipped.append(_SKIPPED_POINTERS[symbol])
         else:
-            raise ValueError(f"there is no pointer {symbol!r}")
+            raise ValueError(f"unknown pointer {symbol!r}")
     for predicate, object_ in facts:
         if context.wants_predicate(predicate):
             builder.add_fact(where, subject, predicate, object_)
@@ -130,9 +130,9 @@ def _add_synset(builder: ChunkBuilder, context: ReadContext, where: str, line: s
 
 def _synset_id(offset: str, part_of_speech: str) -> str:
     if len(offset) != 8 or not offset.isdecimal():
-        raise ValueError(f"{offset!r} is no synset offset")
+        raise ValueError(f"{offset!r} is not a synset offset")
     # Satellite adjectives are in data.adj too.
     letter = "a" if part_of_speech == "s" else part_of_speech
     if letter not in _SYNSET_TYPES:
-        raise ValueError(f"there is no part of speech {part_of_speech!r}")
+        raise ValueError(f"unknown part of speech {part_of_speech!r}")
     return f"wordnet:{offset}-{letter}"
