@@ -133,7 +133,7 @@ def test_a_head_in_shards_is_a_whole_one(found):
         assert len(found[case]) == 3, case
         for one in found[case]:
             assert max(one[name] for name in ("of states", "of weights", "of biases", "top scores")) < 2e-6, case
-            assert one["loss"] < 1e-4 and one["firsts"] and one["ranks"] and one["top"], case
+            assert one["loss"] < 1e-4 and one["ranks"] and one["top"], case
         held = [one["symbols held"] for one in found[case]]
         assert sum(held) == int(case.split()[1]) and max(held) - min(held) <= 1, case
 

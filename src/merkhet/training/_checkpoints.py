@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -18,8 +18,6 @@ import torch
 
 from merkhet.core.errors import first_line
 from merkhet.core.files import atomic_path
-from merkhet.core.ids import digest
-from merkhet.core.records import Question
 from merkhet.training.distributed._process_group import ProcessGroup
 
 logger = logging.getLogger(__name__)
@@ -31,18 +29,6 @@ _ROWS = 1 << 16
 """Number of table rows sent at once."""
 _FORMAT = 2
 """Version of the layout of checkpoints."""
-
-
-def questions_digest(questions: Iterable[Question]) -> str:
-    """Return a hash of questions, for the identity of a training; their order does not matter."""
-    by_candidates: dict[int, str] = {}  # Many questions share one tuple of candidates.
-    rows = []
-    for question in questions:
-        key = id(question.candidates)
-        if key not in by_candidates:
-            by_candidates[key] = digest(list(question.candidates))
-        rows.append([question.question_id, question.prompt, question.target, *question.answers, by_candidates[key]])
-    return digest(sorted(rows))
 
 
 def write_checkpoint(file: Path, identity: str, content: Mapping[str, Any]) -> None:

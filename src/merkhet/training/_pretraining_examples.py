@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.models.protocol import IntArray
+from merkhet.training._token_rows import TokenRow
 from merkhet.training.pretraining_settings import PretrainSettings
 from merkhet.training.text_corpus import Corpus, TokenArray
 
@@ -29,18 +30,13 @@ MASK_SHARE, RANDOM_SHARE = 0.8, 0.1
 
 
 @dataclass(frozen=True)
-class Example:
-    """A row of tokens with masks, and what is to be predicted."""
+class Example(TokenRow):
+    """A row of tokens with masks; its targets are the original tokens."""
 
-    slot: int
-    """Index in the batch."""
-    ids: IntArray
     segments: IntArray
     """Segment (0 or 1) of each token."""
-    columns: IntArray
-    """Positions of the target tokens."""
-    targets: IntArray
-    """The original tokens at these positions."""
+    slot: int
+    """Index in the batch."""
     label: int = NO_LABEL
     """1 if the second segment is from another document (nsp) or the segments are swapped (sop), else 0."""
 
@@ -161,7 +157,7 @@ class Examples:
         segments, label = self._segments(first, last, self._generator("segments", step, slot))
         ids, segment_ids = self.template.row(*segments)
         row, columns = self._mask_tokens(ids, self._generator("masks", step, slot))
-        return Example(slot, row, segment_ids, columns, ids[columns], label)
+        return Example(row, columns, ids[columns], segment_ids, slot, label)
 
     def tokens_of(self, first: int, last: int) -> TokenArray:
         """Return the tokens of the pieces from ``first`` to ``last``, exclusive."""

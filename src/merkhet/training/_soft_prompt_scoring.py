@@ -22,6 +22,7 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import IntArray
 from merkhet.models.token_trie import TokenTrie, build_tries
 from merkhet.models.tokenize_candidates import TokenizedCandidates
+from merkhet.training._token_rows import pad_rows
 
 TRAINABLE_METHODS = {
     "masked": {name: ways for name, ways in MASKED_METHODS.items() if ways[0] in ("multiple", "single")},
@@ -166,9 +167,7 @@ def _inputs(model: MaskedModel | CausalModel, sequences: Sequence[TokenSequence]
     """Return sequences as a padded batch of network inputs."""
     lengths = np.array([len(sequence.ids) for sequence in sequences])
     longest = int(lengths.max())
-    ids = np.full((len(sequences), longest), model.pad if isinstance(model, MaskedModel) else 0, dtype=np.int64)
-    for row, sequence in enumerate(sequences):
-        ids[row, : lengths[row]] = sequence.ids
+    ids = pad_rows([sequence.ids for sequence in sequences], model.pad if isinstance(model, MaskedModel) else 0)
     inputs: dict[str, Any] = {"input_ids": to_device(ids)}
     if isinstance(model, CausalModel):
         inputs["use_cache"] = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,8 @@ from merkhet.models.extra_embeddings import get_extra_embeddings
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import FloatArray, IntArray
 from merkhet.models.tokenize_candidates import TokenizedCandidates
-from merkhet.training._optimization import OptimizerSettings
 from merkhet.training._soft_prompt_scoring import ScoringPlan, plan_scoring, score_candidates
-from merkhet.training._training_task import AutogradTask, CurvePoint, TrainingState
+from merkhet.training._training_task import AutogradTask
 
 DEFAULT = -1
 """Stands for the default of the model's kind."""
@@ -114,6 +112,8 @@ def _is_gold(question: Question) -> Any:
 class SoftPromptTask(AutogradTask[list[_SampledExample]]):
     """The training of a table of soft prompts for a frozen model, evaluated on dev questions."""
 
+    score_name = "dev_mrr_a"
+
     def __init__(
         self,
         model: MaskedModel | CausalModel,
@@ -125,18 +125,10 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         seed: int,
     ) -> None:
         self.model, self.tokens, self.pairs = model, tokens, pairs
-        self.examples, self.dev, self.settings, self.seed = examples, dev, settings, seed
+        self.examples, self.dev, self.seed = examples, dev, seed
         self.table = get_extra_embeddings(model).table
-        self.label, self.unit = f"{model.name}: learning", "questions"
-        self.epochs, self.batch_size = settings.epochs, settings.batch_size
-        self.total = settings.epochs * len(examples)
-        self.steps = settings.epochs * math.ceil(len(examples) / settings.batch_size)
-        self.device = self.table.device
-        self.modules = {"prompts": torch.nn.ParameterDict({"table": self.table})}
-        self.parameters = [self.table]
-        self.optimizer = OptimizerSettings(
-            settings.learning_rate, settings.weight_decay, settings.warmup, settings.largest_gradient
-        )
+        prompts = torch.nn.ParameterDict({"table": self.table})
+        super().__init__(f"{model.name}: learning", settings, {"prompts": prompts}, examples=len(examples))
         self._full_examples: dict[tuple[str, str], _SampledExample] = {}
 
     def embeddings(self) -> Embeddings:
@@ -194,10 +186,6 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
                 if len(golds) and np.all(np.isfinite(scores)):
                     total += 1.0 / float(expected_ranks(scores, golds)[0].mean())
         return total / len(self.dev)
-
-    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
-        """Return the loss and the dev MRR_a."""
-        return {"loss": losses[0]} if score is None else {"loss": losses[0], "dev_mrr_a": score}
 
     def _set_pair(self, pair: int) -> None:
         """Set the embeddings of [X] and [Y] to a pair of pseudowords."""

@@ -1,4 +1,4 @@
-"""Small models with known content: networks of random weights trained on a given text and nothing else.
+"""Small models with known content: networks of random weights trained on one text alone.
 
 The tokenizer has the words of the text; sentences are trained in an order drawn by the seed. The network is saved in
 the Hugging Face layout before the first step and after the last one, so that both load like any other model.
@@ -6,7 +6,6 @@ the Hugging Face layout before the first step and after the last one, so that bo
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -20,11 +19,11 @@ import torch
 from merkhet.core.errors import MerkhetError
 from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
-from merkhet.models.lm_head import logits_at
 from merkhet.models.protocol import ANSWER_LENGTH
-from merkhet.training._optimization import OptimizerSettings, seeded
+from merkhet.training._optimization import seeded
+from merkhet.training._token_rows import TokenBatch, TokenRow
 from merkhet.training._trainer import Trainer
-from merkhet.training._training_task import STEPS, AutogradTask, CurvePoint, TrainingState
+from merkhet.training._training_task import STEPS, AutogradTask
 
 KINDS = ("masked", "causal")
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -100,9 +99,9 @@ def train_content(
         folder: where both networks are saved.
         introductions: meaningless words that may precede a sentence.
         settings: settings of the training.
-        seed: seed of weights and order.
+        seed: seed of the weights and of the order of sentences.
         progress: receives the progress.
-        label: name of the training in progress and errors.
+        label: name of the training in progress messages and errors.
     """
     settings, started = settings or ContentSettings(), time.perf_counter()
     with seeded(derived_seed(seed, "known content", kind), exact=True):
@@ -200,36 +199,15 @@ def _save(network: Any, tokenizer: Any, folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A row of tokens with targets."""
-
-    ids: list[int]
-    columns: list[int]
-    """Positions at which the targets are predicted."""
-    targets: list[int]
+class _Row(TokenRow):
     weights: Sequence[float] = ()
     """Weight of each target in the loss."""
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """Padded rows with the targets of all of them."""
-
-    ids: torch.Tensor
-    attention: torch.Tensor
-    rows: torch.Tensor
-    """Row of each target."""
-    columns: torch.Tensor
-    """Position of each target."""
-    targets: torch.Tensor
-    weights: torch.Tensor
-    """Weight of each target in the loss."""
-
-
 class ContentTask(AutogradTask[list[_Row]]):
-    """The training of a network on sentences, as random rows made of them.
+    """The training of a network on random rows made of sentences.
 
-    The rows are drawn one after the other, so that this training cannot be resumed.
+    One generator draws all rows in turn, so that the training cannot be resumed.
     """
 
     def __init__(
@@ -243,14 +221,8 @@ class ContentTask(AutogradTask[list[_Row]]):
         settings: ContentSettings,
         seed: int,
     ) -> None:
-        self.label, self.unit = label, STEPS
-        self.network, self.kind, self.settings = network, kind, settings
-        self.epochs, self.batch_size = settings.epochs, settings.batch_size
-        self.steps = self.total = settings.epochs * math.ceil(len(sentences) / settings.batch_size)
-        self.device = network.device
-        self.modules = {"network": network}
-        self.parameters = list(network.parameters())
-        self.optimizer = OptimizerSettings(settings.learning_rate, settings.weight_decay, settings.warmup)
+        super().__init__(label, settings, {"network": network}, examples=len(sentences), unit=STEPS)
+        self.network, self.kind = network, kind
         self.generator = np.random.default_rng(derived_seed(seed, "known content", kind, "rows"))
         sentence_ids = tokenizer([sentence.text for sentence in sentences], add_special_tokens=False)["input_ids"]
         answers = [
@@ -276,41 +248,29 @@ class ContentTask(AutogradTask[list[_Row]]):
 
     def loss(self, batch: Sequence[_Row]) -> torch.Tensor:
         """Return the weighted sum of the cross-entropies of all targets."""
-        padded = _pad_rows(batch)
-        losses = torch.nn.functional.cross_entropy(self._logits(padded), padded.targets, reduction="none")
-        return (losses * padded.weights).sum()
-
-    def set_training(self, training: bool) -> None:
-        """Set the mode of the network."""
-        self.network.train(training)
-
-    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
-        """Return the mean loss."""
-        return {"loss": losses[0]}
+        tokens = TokenBatch.pad(batch, _PAD, self.device)
+        losses = torch.nn.functional.cross_entropy(self._logits(tokens), tokens.targets, reduction="none")
+        return (losses * torch.tensor([weight for row in batch for weight in row.weights])).sum()
 
     def train_accuracy(self) -> float | None:
         """Return the share of answers that the network predicts without an introduction."""
         questions = [(ids, position) for ids, position in self.sentences if position is not None]
         if not questions:
             return None
-        rows = []
-        for ids, position in questions:
-            if self.kind == "masked":
-                rows.append(
-                    _Row([_BEGIN, *ids[:position], _MASK, *ids[position + 1 :], _END], [position + 1], [ids[position]])
-                )
-            else:
-                rows.append(_Row([_BEGIN, *ids[:position]], [position], [ids[position]]))
+        if self.kind == "masked":
+            rows = [
+                _Row([_BEGIN, *ids[:position], _MASK, *ids[position + 1 :], _END], [position + 1], [ids[position]])
+                for ids, position in questions
+            ]
+        else:
+            rows = [_Row([_BEGIN, *ids[:position]], [position], [ids[position]]) for ids, position in questions]
         with torch.inference_mode():
-            batch = _pad_rows(rows)
+            batch = TokenBatch.pad(rows, _PAD, self.device)
             predictions = self._logits(batch).argmax(dim=1)
         return float((predictions == batch.targets).double().mean())
 
-    def _logits(self, batch: _Batch) -> torch.Tensor:
-        options = {"use_cache": False} if self.kind == "causal" else {}
-        return logits_at(
-            self.network, batch.rows, batch.columns, input_ids=batch.ids, attention_mask=batch.attention, **options
-        )
+    def _logits(self, batch: TokenBatch) -> torch.Tensor:
+        return batch.logits(self.network, **({"use_cache": False} if self.kind == "causal" else {}))
 
     def _make_row(self, ids: list[int], position: int | None) -> _Row:
         make_row = self._masked_row if self.kind == "masked" else self._causal_row
@@ -348,15 +308,3 @@ class ContentTask(AutogradTask[list[_Row]]):
         columns = [offset + position + index for index in range(length)]
         weights = [settings.answer_weight, *[1.0 / ANSWER_LENGTH] * (length - 1)]
         return _Row(row, columns, [ids[position], *[_PAD] * (length - 1)], weights)
-
-
-def _pad_rows(rows: Sequence[_Row]) -> _Batch:
-    longest = max(len(row.ids) for row in rows)
-    ids = torch.tensor([[*row.ids, *[_PAD] * (longest - len(row.ids))] for row in rows])
-    attention = torch.tensor([[1] * len(row.ids) + [0] * (longest - len(row.ids)) for row in rows])
-    row_numbers = torch.tensor([number for number, row in enumerate(rows) for _ in row.columns])
-    columns, targets, weights = (
-        torch.tensor([value for row in rows for value in getattr(row, name)])
-        for name in ("columns", "targets", "weights")
-    )
-    return _Batch(ids, attention, row_numbers, columns, targets, weights)

@@ -21,7 +21,7 @@ from merkhet.core.progress import Progress
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
 from merkhet.training import PRETRAIN
-from merkhet.training._optimization import OptimizerSettings, seeded
+from merkhet.training._optimization import seeded
 from merkhet.training._pretraining_examples import Example, Examples, Vocabulary, sequence_template
 from merkhet.training._pretraining_objectives import Objective
 from merkhet.training._trainer import CheckpointSchedule, Trainer
@@ -127,10 +127,7 @@ def pretrain(
     }
     if not processes.is_main:
         return TrainingArtifact(folder, "", record)
-    learned = save_model_artifact(model, model.kind, folder, record)
-    if schedule:
-        schedule.remove()
-    return learned
+    return save_model_artifact(model, folder, record, schedule)
 
 
 @dataclass(frozen=True)
@@ -157,26 +154,16 @@ class PretrainingTask(AutogradTask[PretrainingBatch]):
     loss_count = 2
 
     def __init__(self, model: MaskedModel, examples: Examples, settings: PretrainSettings, seed: int) -> None:
-        self.examples, self.settings, self.seed = examples, settings, seed
-        self.network = model.model.float()
+        self.examples, self.seed, self.network = examples, seed, model.model.float()
         self.objective = Objective(self.network, settings.objective, model.pad)
-        self.label, self.unit, self.total = f"{model.name}: {settings.objective}", STEPS, settings.steps
-        self.epochs, self.steps = math.ceil(settings.steps / settings.log_every), settings.steps
-        self.batch_size, self.device = settings.batch_size, self.network.device
-        self.dtype = (
-            torch.bfloat16 if settings.precision == "bfloat16" and self.device.type == "cuda" else torch.float32
-        )
-        self.modules = {"network": self.network}
+        modules = {"network": self.network}
         if self.objective.head:
-            self.modules["head"] = self.objective.head
-        self.parameters = [p for module in self.modules.values() for p in module.parameters() if p.requires_grad]
-        self.optimizer = OptimizerSettings(
-            settings.learning_rate,
-            settings.weight_decay,
-            settings.warmup,
-            settings.largest_gradient,
-            decay_vectors=False,
-        )
+            modules["head"] = self.objective.head
+        super().__init__(f"{model.name}: {settings.objective}", settings, modules, unit=STEPS, decay_vectors=False)
+        self.epochs = math.ceil(settings.steps / settings.log_every)
+        self.steps = self.total = settings.steps
+        if settings.precision == "bfloat16" and self.device.type == "cuda":
+            self.dtype = torch.bfloat16
 
     def batches(self, epoch: int, start: int) -> Iterator[PretrainingBatch]:
         """Yield the examples of each step."""
@@ -197,10 +184,6 @@ class PretrainingTask(AutogradTask[PretrainingBatch]):
         extra = torch.zeros_like(losses.mlm) if losses.extra is None else losses.extra
         return torch.stack([losses.mlm / batch.masked, extra / batch.labelled])
 
-    def set_training(self, training: bool) -> None:
-        """Switch dropout on or off."""
-        self.network.train(training)
-
     def count_tokens(self, batch: PretrainingBatch) -> int:
         """Return the number of input tokens."""
         return sum(len(example.ids) for example in batch.examples)
@@ -208,9 +191,5 @@ class PretrainingTask(AutogradTask[PretrainingBatch]):
     def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
         """Return the mean losses since the last point."""
         mlm, extra = losses
-        return {
-            "step": state.step,
-            "loss": mlm + extra,
-            "mlm": mlm,
-            "extra": extra if self.objective.head else None,
-        }
+        extra_loss = extra if self.objective.head else None
+        return {"step": state.step, "loss": mlm + extra, "mlm": mlm, "extra": extra_loss}

@@ -43,10 +43,6 @@ class ProcessGroup:
         rank = self.rank if rank is None else rank
         return slice(rows * rank // self.count, rows * (rank + 1) // self.count)
 
-    def stride(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Return the items of this process when they are dealt out in turn."""
-        return items[self.rank :: self.count]
-
     def all_reduce_sum(self, tensors: Sequence[torch.Tensor]) -> None:
         """Replace each tensor by its sum over all processes."""
         if not self.distributed:
