@@ -15,11 +15,10 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from writing_models import WRITERS
 
 from merkhet.training._trainer import Trainer
-from merkhet.training.memorizing._device_batches import BatchLoader
 from merkhet.training.memorizing._memorize_task import MemorizeTask
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._model_body import FusedBody, LibraryBody, make_body
-from merkhet.training.memorizing._statement_arrays import epoch_batches, pack_statements
+from merkhet.training.memorizing._statement_arrays import BatchLoader, epoch_batches, pack_statements
 from merkhet.training.memorizing._symbol_head import (
     Outputs,
     SymbolTable,

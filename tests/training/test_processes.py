@@ -146,7 +146,7 @@ def test_rows_are_drawn_as_those_of_a_whole_table(found):
 @pytest.mark.cluster
 def test_another_model_is_refused(found):
     assert found["refused"][0].startswith(
-        "the processes that train together do not agree on the model: it is a in process 0, and b in process 2"
+        "the processes that train together have different values of the model: a in process 0, b in process 2"
     )
     assert all(found["refused"])
 

@@ -103,15 +103,9 @@ class TrainingTask(ABC, Generic[Batch]):
         unit: str = "questions",
         **optimizer: Any,
     ) -> None:
-        """Set what follows from the settings.
+        """Set what follows from the settings: ``batch_size`` and the hyperparameters of AdamW.
 
-        Args:
-            label: name of the training.
-            settings: settings of the learner, with ``batch_size`` and the hyperparameters of AdamW.
-            modules: trained modules by name.
-            examples: number of examples of an epoch; without it, the task sets ``epochs``, ``steps`` and ``total``.
-            unit: unit of progress.
-            optimizer: further fields of ``OptimizerSettings``.
+        Without ``examples``, the number of examples of an epoch, the task sets ``epochs``, ``steps`` and ``total``.
         """
         self.label, self.settings, self.modules, self.unit = label, settings, modules, unit
         self.batch_size = settings.batch_size
@@ -136,10 +130,7 @@ class TrainingTask(ABC, Generic[Batch]):
     def backward(self, batch: Batch, rows: slice, micro_batch: int) -> torch.Tensor:
         """Write (not add) the gradients of some rows to the parameters; return the vector of their summed losses.
 
-        Args:
-            batch: the whole batch, whose weight divides the gradients.
-            rows: the rows of this process; an empty range leaves no gradients.
-            micro_batch: maximum number of rows at once.
+        The weight of the whole batch divides the gradients. An empty range of rows leaves no gradients.
         """
 
     def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
@@ -147,12 +138,7 @@ class TrainingTask(ABC, Generic[Batch]):
         return {"loss": losses[0]} if score is None else {"loss": losses[0], self.score_name: score}
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return the score of the weights after an epoch, higher is better; None without evaluation.
-
-        Args:
-            epoch: index of the epoch, from 1.
-            micro_batch: number of examples that fit into memory at once, the same in all processes.
-        """
+        """Return the score of the weights after an epoch (counted from 1), higher is better; None without evaluation."""
         return None
 
     def set_training(self, training: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from merkhet.core.errors import InputError
-from merkhet.core.ids import derived_seed, digest
+from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
@@ -24,13 +24,12 @@ from merkhet.training import PRETRAIN
 from merkhet.training._optimization import seeded
 from merkhet.training._pretraining_examples import Example, Examples, Vocabulary, sequence_template
 from merkhet.training._pretraining_objectives import Objective
-from merkhet.training._trainer import CheckpointSchedule, Trainer
+from merkhet.training._trainer import Trainer, make_shared_schedule
 from merkhet.training._training_task import STEPS, AutogradTask, CurvePoint, TrainingState
 from merkhet.training.artifact import (
     TrainingArtifact,
     check_artifact_folder,
     check_process_counts,
-    result_settings,
     save_model_artifact,
 )
 from merkhet.training.distributed._example_dropout import example_dropout
@@ -64,7 +63,7 @@ def pretrain(
         seed: seed of the training.
         progress: receives the progress.
         checkpoints: folder for checkpoints, which are removed at the end.
-        processes: the processes that train together, inside a distributed job.
+        processes: the processes of a distributed job, for its workers.
 
     Raises:
         InputError: the model is not masked, or the objective cannot use the corpus.
@@ -86,25 +85,15 @@ def pretrain(
     if chosen.processes > 1 and processes is None:
         from merkhet.training.distributed._jobs import run_job
 
-        return run_job(
-            *(PRETRAIN, model, folder),
-            settings=chosen,
-            seed=seed,
-            progress=progress,
-            checkpoints=checkpoints,
-            device=model.model.device.type,
-            corpus=corpus,
-        )
+        options = {"seed": seed, "progress": progress, "checkpoints": checkpoints, "device": model.model.device.type}
+        return run_job(PRETRAIN, model, folder, settings=chosen, corpus=corpus, **options)
     processes = processes or ProcessGroup()
     check_process_counts(processes.count, chosen.parts)
     corpus_hash, text = corpus_digest(corpus), read_corpus(corpus, model.candidate_tokenizer.backend)
     vocabulary = Vocabulary.of(model.tokenizer, model.model.get_input_embeddings().weight.shape[0])
     examples = Examples(text, sequence_template(model.candidate_tokenizer.backend), vocabulary, chosen, seed)
-    processes.require_agreement(
-        {"model": model.fingerprint, "corpus": corpus_hash, "settings": digest(result_settings(chosen))}
-    )
-    identity = digest([PRETRAIN, model.fingerprint, corpus_hash, result_settings(chosen), seed])
-    schedule = CheckpointSchedule(checkpoints, identity, chosen.checkpoint_every) if checkpoints else None
+    identity = (PRETRAIN, model.fingerprint, {"corpus": corpus_hash}, chosen, seed)
+    schedule = make_shared_schedule(checkpoints, processes, *identity, every_steps=chosen.checkpoint_every)
     with seeded(derived_seed(seed, PRETRAIN), exact=model.model.device.type == "cpu"), single_thread(chosen.parts > 1):
         task = PretrainingTask(model, examples, chosen, seed)
         state = Trainer(task, progress, checkpoints=schedule, processes=processes, parts=chosen.parts).run()

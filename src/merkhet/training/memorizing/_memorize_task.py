@@ -9,9 +9,15 @@ import torch
 
 from merkhet.training._training_task import CurvePoint, TrainingState, TrainingTask
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.memorizing._device_batches import BatchLoader, DeviceBatch
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._statement_arrays import Batch, StatementArrays, epoch_batches, length_batches
+from merkhet.training.memorizing._statement_arrays import (
+    Batch,
+    BatchLoader,
+    DeviceBatch,
+    StatementArrays,
+    epoch_batches,
+    length_batches,
+)
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.memorizing._device_batches import DeviceBatch
 from merkhet.training.memorizing._head_shards import ShardedHead
 from merkhet.training.memorizing._model_body import make_body
+from merkhet.training.memorizing._statement_arrays import DeviceBatch
 from merkhet.training.memorizing._symbol_head import (
     TOP,
     HeadGradients,

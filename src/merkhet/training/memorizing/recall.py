@@ -17,9 +17,8 @@ from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
 from merkhet.core.schemas import read_table, validate
 from merkhet.training import MEMORIZE
 from merkhet.training.artifact import RECORD
-from merkhet.training.memorizing._device_batches import BatchLoader
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._statement_arrays import length_batches, pack_statements
+from merkhet.training.memorizing._statement_arrays import BatchLoader, length_batches, pack_statements
 from merkhet.training.memorizing._symbol_head import TOP, SymbolTable
 from merkhet.training.memorizing.memorize import SYMBOL_FILE, TABLE_FILE, max_tokens
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
