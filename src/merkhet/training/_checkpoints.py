@@ -62,7 +62,7 @@ def read_checkpoint(file: Path, identity: str, label: str) -> Mapping[str, Any] 
 def save_checkpoint(
     file: Path, identity: str, content: Mapping[str, Any], processes: ProcessGroup, sharded: ShardedTables | None = None
 ) -> None:
-    """Write a checkpoint from the main process, with the sharded tables of all. All processes must call this at once."""
+    """Write a checkpoint, with sharded tables gathered, from the main process. All processes must call this at once."""
 
     def gather(path: KeyPath, tensor: torch.Tensor) -> torch.Tensor:
         gathered = gather_rows(tensor, sharded[path], processes) if sharded and path in sharded else None

@@ -63,7 +63,7 @@ def clip_gradients(
     sharded: Sequence[torch.nn.Parameter],
     processes: ProcessGroup,
 ) -> None:
-    """Clip the gradient norm without copying it to the host; the norms of sharded parameters are summed over processes."""
+    """Clip the gradient norm of all processes without copying it to the host."""
     if not sharded:
         torch.nn.utils.clip_grad_norm_(parameters, limit, foreach=True)
         return

@@ -104,6 +104,10 @@ def make_examples(
     return examples, skipped
 
 
+def _nll(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return -(torch.log_softmax(scores, dim=0) * targets).sum()
+
+
 def _is_gold(question: Question) -> Any:
     answers = set(question.answers)
     return np.array([candidate in answers for candidate in question.candidates], dtype=np.bool_)
@@ -138,9 +142,7 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
 
     def batches(self, epoch: int, start: int) -> Iterator[list[_SampledExample]]:
         """Yield the questions in an order drawn by the seed, with the candidates and the pseudowords of the epoch."""
-        ordered = sorted(
-            self.examples, key=lambda example: derived_seed(self.seed, epoch, example.question.question_id)
-        )
+        ordered = sorted(self.examples, key=lambda e: derived_seed(self.seed, epoch, e.question.question_id))
         for first in range(start * self.batch_size, len(ordered), self.batch_size):
             self._set_pair(epoch - 1)
             yield [self.sample(example, epoch) for example in ordered[first : first + self.batch_size]]
@@ -151,14 +153,10 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
 
     def loss(self, batch: Sequence[_SampledExample]) -> torch.Tensor:
         """Return the summed loss of some examples."""
-        losses = []
+        compute_loss = functional.binary_cross_entropy_with_logits if self.settings.loss == "bce" else _nll
         all_scores = score_candidates(self.model, [sample.plan for sample in batch], self.settings.method)
-        for scores, sample in zip(all_scores, batch, strict=True):
-            if self.settings.loss == "bce":
-                losses.append(functional.binary_cross_entropy_with_logits(scores, sample.targets))
-            else:
-                losses.append(-(torch.log_softmax(scores, dim=0) * sample.targets).sum())
-        return torch.stack(losses).sum()
+        pairs = zip(all_scores, batch, strict=True)
+        return torch.stack([compute_loss(scores, sample.targets) for scores, sample in pairs]).sum()
 
     def backward(self, batch: list[_SampledExample], rows: slice, micro_batch: int) -> torch.Tensor:
         """Compute the gradients of the soft prompts; pseudowords have none."""
@@ -199,9 +197,8 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         key = example.question.question_id, example.question.prompt
         if 0 < negatives < len(example.wrong):
             generator = np.random.default_rng(derived_seed(self.seed, "negatives", epoch, *key))
-            return self._make_sample(
-                example, np.sort(np.append(example.golds, generator.choice(example.wrong, negatives, replace=False)))
-            )
+            wrong = generator.choice(example.wrong, negatives, replace=False)
+            return self._make_sample(example, np.sort(np.append(example.golds, wrong)))
         if key not in self._full_examples:
             self._full_examples[key] = self._make_sample(example, np.arange(len(example.candidates)))
         return self._full_examples[key]

@@ -138,7 +138,7 @@ class TrainingTask(ABC, Generic[Batch]):
         return {"loss": losses[0]} if score is None else {"loss": losses[0], self.score_name: score}
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return the score of the weights after an epoch (counted from 1), higher is better; None without evaluation."""
+        """Return the score after an epoch (counted from 1), which is better the higher; None without evaluation."""
         return None
 
     def set_training(self, training: bool) -> None:

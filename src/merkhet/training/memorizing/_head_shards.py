@@ -53,12 +53,7 @@ class ShardedHead:
     ) -> HeadGradients:
         """Return loss and gradient of this process's states; its symbols receive the gradients of all states.
 
-        Args:
-            states: states at the masks of this process.
-            targets: symbol numbers of this process's targets.
-            sizes: number of states of each process.
-            scale: factor of all gradients.
-            overwrite: replace the gradients of the table instead of adding to them.
+        ``sizes`` are the numbers of states of all processes. The other arguments are those of ``head_gradients``.
         """
         device, table = states.device, self.table
         all_states, all_targets = self._gather_rows(states, sizes), self._gather_rows(targets, sizes)
@@ -99,13 +94,7 @@ class ShardedHead:
     ) -> Ranks:
         """Rank targets and gold answers of all processes' states, with the same result in all processes.
 
-        Args:
-            states: states at the masks of this process.
-            sizes: number of states of each process.
-            targets: symbol number of the target of every state of all processes.
-            rows: state of each gold answer, among those of all processes.
-            answers: symbol number of each gold answer.
-            top_k: number of best symbols to return.
+        ``states`` are those of this process; ``targets``, ``rows`` and ``answers`` are those of all processes.
         """
         outputs = Outputs((self.table.weight,), (self.table.bias,))
         all_states = self._gather_rows(states.float(), sizes)

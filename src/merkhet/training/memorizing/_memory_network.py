@@ -52,7 +52,7 @@ class MemoryNetwork:
             network: masked model of the transformers library.
             symbols: the table of symbols, or this process's rows of it.
             settings: settings of the training.
-            device: where the network runs.
+            device: device of the network.
             pad: id of the padding token.
             work: statements times parameters of the whole training; much work is worth compiling.
             processes: the processes that share the table; None holds all of it here.
@@ -122,14 +122,7 @@ class MemoryNetwork:
         self.body.end_step()
 
     def rank(self, batch: DeviceBatch, rows: torch.Tensor, answers: torch.Tensor, top_k: int = TOP) -> Ranks:
-        """Rank the targets and gold answers of a batch.
-
-        Args:
-            batch: the statements.
-            rows: row in the batch of each gold answer.
-            answers: symbol number of each gold answer.
-            top_k: number of best outputs to return.
-        """
+        """Rank the targets and gold answers of a batch; ``rows`` is the row of each gold answer."""
         with torch.no_grad():
             if self.sharded_head:
                 return self._rank_sharded(batch, rows, answers, top_k)

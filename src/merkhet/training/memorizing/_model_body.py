@@ -184,20 +184,15 @@ def _transform(network: Any) -> tuple[Any, Any]:
 def _fused_body(network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None) -> Body | None:
     """Return the fused body if the network has the layout and the states agree, else None."""
     try:
-        candidate = FusedBody(network, torch.float32)
-        size = int(network.get_input_embeddings().weight.shape[0])
-        device = network.device
+        device, size = network.device, int(network.get_input_embeddings().weight.shape[0])
         ids = (torch.arange(12, device=device).reshape(2, 6) * 7 + 11) % size
         ids = torch.where(ids == network.config.pad_token_id, ids + 1, ids)
         lengths = torch.tensor([6, 4], dtype=torch.int32, device=device)
         columns = torch.tensor([4, 1], device=device)
+        bodies = FusedBody(network, torch.float32), LibraryBody(network, torch.float32)
         with torch.inference_mode():
-            agrees = torch.allclose(
-                candidate(ids, lengths, columns),
-                LibraryBody(network, torch.float32)(ids, lengths, columns),
-                atol=1e-4,
-                rtol=1e-3,
-            )
+            fused, expected = (body(ids, lengths, columns) for body in bodies)
+        agrees = torch.allclose(fused, expected, atol=1e-4, rtol=1e-3)
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
         logger.info("%s cannot run fused: %s", type(network).__name__, error)
         return None
@@ -205,14 +200,9 @@ def _fused_body(network: Any, dtype: torch.dtype, compile_with: Callable[[Any], 
 
 
 def attend(projected: Tensor, lengths: Lengths) -> Tensor:
-    """Compute attention within sentences.
+    """Compute attention within sentences, of shape (sentences × tokens, heads × width).
 
-    Args:
-        projected: queries, keys and values of shape (sentences, tokens, 3, heads, width).
-        lengths: number of tokens of each sentence.
-
-    Returns:
-        A tensor of shape (sentences × tokens, heads × width).
+    ``projected`` holds queries, keys and values, of shape (sentences, tokens, 3, heads, width).
     """
     sentences, tokens, _, heads, width = projected.shape
     kernel = _attention_kernel(projected, tokens, width)
@@ -230,15 +220,10 @@ def attend(projected: Tensor, lengths: Lengths) -> Tensor:
 
 
 def attend_from_mask(query: Tensor, projected: Tensor, lengths: Lengths) -> Tensor:
-    """Compute the attention of one token of each sentence.
+    """Compute the attention of one token of each sentence, of shape (sentences, heads × width).
 
-    Args:
-        query: queries of these tokens, of shape (sentences, heads, width).
-        projected: keys and values of all tokens, of shape (sentences, tokens, 2, heads, width).
-        lengths: number of tokens of each sentence.
-
-    Returns:
-        A tensor of shape (sentences, heads × width).
+    ``query`` has the shape (sentences, heads, width). ``projected`` holds keys and values of all tokens, of shape
+    (sentences, tokens, 2, heads, width).
     """
     sentences, tokens, _, heads, width = projected.shape
     key, value = projected.unbind(2)

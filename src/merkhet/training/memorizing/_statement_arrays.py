@@ -67,32 +67,19 @@ class StatementArrays:
 def pack_statements(
     statements: pa.Table, symbols: pa.Table, tokenizer: Any, vocabulary: int, longest: int, folder: Path | None
 ) -> StatementArrays:
-    """Tokenize statements into arrays.
+    """Tokenize statements into arrays, cached as memory-mapped files if there is a folder.
 
-    A sentence that is too long for the model becomes an empty row and is counted.
-
-    Args:
-        statements: table of statements.
-        symbols: table of symbols; targets and answers are numbered by their rows.
-        tokenizer: the model's tokenizer.
-        vocabulary: size of the model's vocabulary, from which on ids are symbols.
-        longest: maximum number of tokens of a sentence.
-        folder: where the arrays are cached as memory-mapped files; None keeps them in memory.
-
-    Raises:
-        InputError: a target or answer is not in the table of symbols.
+    Targets and answers are numbered by the rows of the table of symbols; ids from ``vocabulary`` on are symbols. A
+    sentence of more than ``longest`` tokens becomes an empty row and is counted.
     """
-    content = [
-        _statements_digest(statements),
-        digest(symbols["symbol"].to_pylist()),
-        _tokenizer_digest(tokenizer),
-        vocabulary,
-        longest,
-    ]
-    identity = digest(["packed", content])
+    names = symbols["symbol"].to_pylist()
+    tokenizer_digest = digest(tokenizer.backend_tokenizer.to_str())
+    identity = digest(
+        ["packed", [_statements_digest(statements), digest(names), tokenizer_digest, vocabulary, longest]]
+    )
     if folder is not None and (cached := _open_arrays(folder, identity)) is not None:
         return cached
-    numbers = {name: number for number, name in enumerate(symbols["symbol"].to_pylist())}
+    numbers = {name: number for number, name in enumerate(names)}
     prompts = statements["prompt"].to_pylist()
     bare_prompts = statements["bare_prompt"].to_pylist()
     with_bare = [index for index, prompt in enumerate(bare_prompts) if prompt]
@@ -131,7 +118,7 @@ def _open_arrays(folder: Path, identity: str) -> StatementArrays | None:
             return None
         damaged = [name for name in _FILES if file_digest(folder / f"{name}.npy") != metadata["contents"][name]]
         if damaged:
-            raise ValueError(f"{damaged[0]}.npy is not what was written")
+            raise ValueError(f"{damaged[0]}.npy has changed")
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="c") for name in _FILES}
         return StatementArrays(**arrays, unreadable=int(metadata["unreadable"]))
     except FileNotFoundError:
@@ -151,10 +138,6 @@ def _statements_digest(statements: pa.Table) -> str:
             for buffer in pa.concat_arrays([chunk]).buffers():
                 hasher.update(b"-" if buffer is None else memoryview(buffer))
     return hasher.hexdigest()
-
-
-def _tokenizer_digest(tokenizer: Any) -> str:
-    return digest(tokenizer.backend_tokenizer.to_str())
 
 
 def _symbol_numbers(names: Any, symbols: pa.Table) -> NDArray[np.int32]:
@@ -192,7 +175,9 @@ class _StatementTokenizer:
             if len(ids) > longest:
                 unreadable += 1
                 continue
-            columns[index] = self._mask_column(ids, prompts[index])
+            if ids.count(self.mask) != 1:
+                raise InputError(f"the statement {prompts[index]!r} must have the slot {SLOT} exactly once; correct it")
+            columns[index] = ids.index(self.mask)
             lengths[index] = len(ids)
             flat.append(np.array(ids, dtype=np.int32))
         all_ids = np.concatenate(flat) if flat else np.zeros(0, dtype=np.int32)
@@ -221,11 +206,6 @@ class _StatementTokenizer:
                 ids += self._text_ids[part]
         return ids + list(self.suffix)
 
-    def _mask_column(self, ids: Sequence[int], prompt: str) -> int:
-        if ids.count(self.mask) != 1:
-            raise InputError(f"the statement {prompt!r} must have the slot {SLOT} exactly once; correct it")
-        return ids.index(self.mask)
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -246,26 +226,14 @@ def epoch_batches(
 ) -> list[Batch]:
     """Return the batches of an epoch; they depend on the seed and the epoch alone and hold each statement once.
 
-    Args:
-        arrays: the statements.
-        epoch: number of the epoch.
-        batch_size: maximum number of statements of a batch.
-        seed: seed of the training.
-        dynamic: percentage of statements with a bare sentence that are read in it.
-        copies: number of draws of these statements, which take turns.
+    ``dynamic`` percent of the statements that have a bare sentence are read in it; ``copies`` draws of them take turns.
     """
-    rows = epoch_rows(arrays, epoch, seed=seed, dynamic=dynamic, copies=copies)
-    return length_batches(arrays, rows, batch_size, np.random.default_rng(derived_seed(seed, "memorize", epoch)))
-
-
-def epoch_rows(arrays: StatementArrays, epoch: int, *, seed: int, dynamic: int, copies: int) -> IntArray:
-    """Return the row by which each statement is read in an epoch."""
     rows: IntArray = np.arange(arrays.count)
     if dynamic:
-        copy = epoch % copies
-        drawn = np.random.default_rng(derived_seed(seed, "times left out", copy)).random(arrays.count) * 100
+        generator = np.random.default_rng(derived_seed(seed, "times left out", epoch % copies))
+        drawn = generator.random(arrays.count) * 100
         rows = np.where((drawn < dynamic) & (arrays.bare >= 0), arrays.bare, rows)
-    return rows
+    return length_batches(arrays, rows, batch_size, np.random.default_rng(derived_seed(seed, "memorize", epoch)))
 
 
 def length_batches(
@@ -273,7 +241,7 @@ def length_batches(
 ) -> list[Batch]:
     """Group statements into batches of one padded length; a rest that fills no batch joins the next longer length.
 
-    Statements and batches are shuffled if a generator is given. Empty rows are left out.
+    A generator shuffles statements and batches. Empty rows are left out.
     """
     lengths = arrays.lengths[rows]
     order: IntArray = np.arange(arrays.count) if generator is None else generator.permutation(arrays.count)

@@ -62,15 +62,9 @@ Softmax = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tenso
 def head_gradients(
     outputs: Outputs, states: torch.Tensor, targets: torch.Tensor, scale: float, softmax: Softmax, *, overwrite: bool
 ) -> HeadGradients:
-    """Compute loss and gradients from one table of scores.
+    """Compute the loss of symbols at the masks, and the gradients of states, weights and biases, times ``scale``.
 
-    Args:
-        outputs: the competing outputs; their weights and biases receive gradients.
-        states: states at the masks.
-        targets: symbol numbers.
-        scale: factor of all gradients.
-        softmax: ``target_softmax`` or an equivalent.
-        overwrite: replace the gradients of weights and biases instead of adding to them.
+    The gradients of weights and biases are added to the present ones, or replace them (``overwrite``).
     """
     halved = states.dtype != outputs.weights[0].dtype
     table = _JoinedTable(outputs, states.dtype) if halved else _SeparateTables(outputs)
@@ -122,18 +116,16 @@ class _JoinedTable:
 
     def __init__(self, outputs: Outputs, dtype: torch.dtype) -> None:
         self.outputs = outputs
-        self.ranges: list[slice] = []
-        size = 0
-        for bias in outputs.biases:
-            self.ranges.append(slice(size, size + len(bias)))
-            size += -(-len(bias) // _ALIGNED) * _ALIGNED
+        sizes = [-(-len(bias) // _ALIGNED) * _ALIGNED for bias in outputs.biases]
+        starts = [0, *accumulate(sizes)]
+        self.ranges = [slice(start, start + len(bias)) for start, bias in zip(starts, outputs.biases, strict=False)]
         example = outputs.weights[0].detach()
-        self.table = torch.empty(size, example.shape[1], dtype=dtype, device=example.device)
-        self.bias = torch.full((size,), -torch.inf, dtype=dtype, device=example.device)
+        self.table = torch.empty(starts[-1], example.shape[1], dtype=dtype, device=example.device)
+        self.bias = torch.full((starts[-1],), -torch.inf, dtype=dtype, device=example.device)
         for number, span in enumerate(self.ranges):
             self.table[span] = outputs.weights[number].detach()
             self.bias[span] = outputs.biases[number].detach()
-            self.table[span.stop : span.start + -(-(span.stop - span.start) // _ALIGNED) * _ALIGNED] = 0
+            self.table[span.stop : starts[number + 1]] = 0
 
     def scores(self, states: torch.Tensor) -> torch.Tensor:
         return torch.addmm(self.bias, states, self.table.t())
@@ -207,7 +199,7 @@ def rank_symbols(
     """Rank targets and gold answers in float32; half precision would create ties.
 
     Args:
-        outputs: the competing outputs, or this process's shard of them.
+        outputs: the competing outputs, or this process's shard of ``count`` outputs.
         states: states at the masks.
         targets: output index of each state's target.
         rows: state of each gold answer.

@@ -81,7 +81,7 @@ def store_statements(
         seed: seed of the training.
         progress: receives the progress.
         checkpoints: folder for checkpoints, which are removed at the end.
-        processes: the processes that train together, inside a distributed job.
+        processes: the processes of a distributed job, for its workers.
         device: ``auto``, ``cpu`` or ``cuda``.
 
     Raises:
