@@ -46,35 +46,26 @@ class SequenceTemplate:
     """The special tokens that a tokenizer puts around one or two segments."""
 
     prefix: tuple[int, ...]
-    """Before a single segment."""
     suffix: tuple[int, ...]
-    """After a single segment."""
     pair_prefix: tuple[int, ...]
-    """Before the first of two segments."""
     separator: tuple[int, ...]
     """Between two segments."""
     pair_suffix: tuple[int, ...]
-    """After the second of two segments."""
 
     @property
     def size(self) -> int:
         """Maximum number of special tokens of a row."""
-        return max(
-            len(self.prefix) + len(self.suffix), len(self.pair_prefix) + len(self.separator) + len(self.pair_suffix)
-        )
+        pair = len(self.pair_prefix) + len(self.separator) + len(self.pair_suffix)
+        return max(len(self.prefix) + len(self.suffix), pair)
 
     def row(self, first: TokenArray, second: TokenArray | None = None) -> tuple[IntArray, IntArray]:
         """Return one or two segments with their special tokens, and the segment of each token."""
-        if second is None:
-            parts: list[Any] = [self.prefix, first, self.suffix]
-            second_length = 0
-        else:
+        parts: list[Any] = [self.prefix, first, self.suffix]
+        if second is not None:
             parts = [self.pair_prefix, first, self.separator, second, self.pair_suffix]
-            second_length = len(second) + len(self.pair_suffix)
         ids = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
-        segments = np.zeros(len(ids), dtype=np.int64)
-        segments[len(ids) - second_length :] = 1
-        return ids, segments
+        lengths = [sum(map(len, parts[:3])), sum(map(len, parts[3:]))]
+        return ids, np.repeat(np.arange(2), lengths)
 
 
 def sequence_template(backend: Any) -> SequenceTemplate:

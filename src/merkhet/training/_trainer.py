@@ -76,15 +76,7 @@ def make_shared_schedule(
 ) -> CheckpointSchedule | None:
     """Refuse processes with another model, other data or settings; return the schedule of checkpoints in a folder.
 
-    Args:
-        folder: where checkpoints are written; None writes none.
-        processes: the processes that train together.
-        learner: registered name of the learner.
-        fingerprint: fingerprint of the model before training.
-        data: name and digest of the training data.
-        settings: settings of the learner.
-        seed: seed of the training.
-        options: further fields of the schedule.
+    ``fingerprint`` is that of the model before training; ``data`` holds digests of the training data by name.
     """
     chosen = result_settings(settings)
     processes.require_agreement({"model": fingerprint, **data, "settings": digest(chosen)})

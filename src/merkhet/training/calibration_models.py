@@ -149,11 +149,10 @@ def make_tokenizer(texts: Sequence[str], kind: str) -> Any:
         template, special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)]
     )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
-    names |= (
-        {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
-        if kind == "masked"
-        else {"bos_token": "[CLS]", "eos_token": "[SEP]"}
-    )
+    if kind == "masked":
+        names |= {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+    else:
+        names |= {"bos_token": "[CLS]", "eos_token": "[SEP]"}
     return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=MAX_LENGTH, **names)
 
 
@@ -161,22 +160,22 @@ def make_network(kind: str, vocabulary: int) -> Any:
     """Make a small network with random weights: ModernBERT's layout for masked models, Llama's for causal ones."""
     import transformers
 
-    size = {
+    # Both use relative positions: a sentence reads the same at any position.
+    shared = {
         "vocab_size": vocabulary,
         "hidden_size": WIDTH,
         "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS,
         "intermediate_size": 4 * WIDTH,
         "max_position_embeddings": MAX_LENGTH,
-        "pad_token_id": _PAD,
+        "initializer_range": 0.1,
+        **{"pad_token_id": _PAD, "bos_token_id": _BEGIN, "eos_token_id": _END},
     }
-    # Both use relative positions: a sentence reads the same at any position.
-    shared = {"bos_token_id": _BEGIN, "eos_token_id": _END, "initializer_range": 0.1}
     if kind == "masked":
         modernbert = {"cls_token_id": _BEGIN, "sep_token_id": _END, "global_attn_every_n_layers": 1}
-        return transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**size, **shared, **modernbert))
+        return transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**shared, **modernbert))
     if kind == "causal":
-        return transformers.LlamaForCausalLM(transformers.LlamaConfig(**size, **shared, tie_word_embeddings=True))
+        return transformers.LlamaForCausalLM(transformers.LlamaConfig(**shared, tie_word_embeddings=True))
     raise MerkhetError(f"models with known content are {' or '.join(KINDS)}, not {kind}")
 
 
@@ -224,17 +223,17 @@ class ContentTask(AutogradTask[list[_Row]]):
         super().__init__(label, settings, {"network": network}, examples=len(sentences), unit=STEPS)
         self.network, self.kind = network, kind
         self.generator = np.random.default_rng(derived_seed(seed, "known content", kind, "rows"))
-        sentence_ids = tokenizer([sentence.text for sentence in sentences], add_special_tokens=False)["input_ids"]
-        answers = [
-            tokenizer.convert_tokens_to_ids(sentence.answer) if sentence.answer else None for sentence in sentences
-        ]
-        self.sentences = [
-            (ids, ids.index(answer) if answer is not None else None)
-            for ids, answer in zip(sentence_ids, answers, strict=True)
-        ]
-        self.introductions = [
-            token for text in introductions for token in tokenizer(text, add_special_tokens=False)["input_ids"]
-        ]
+
+        def tokenize(text: str) -> list[int]:
+            ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+            return ids
+
+        self.sentences: list[tuple[list[int], int | None]] = []
+        """The tokens of each sentence, and the position of its answer."""
+        for sentence in sentences:
+            ids, answer = tokenize(sentence.text), sentence.answer
+            self.sentences.append((ids, ids.index(tokenizer.convert_tokens_to_ids(answer)) if answer else None))
+        self.introductions = [token for text in introductions for token in tokenize(text)]
 
     def batches(self, epoch: int, start: int) -> Iterator[list[_Row]]:
         """Yield rows of all sentences in random order."""
@@ -291,10 +290,7 @@ class ContentTask(AutogradTask[list[_Row]]):
         return _Row(row, list(range(len(prefix) - 1, len(row))), [*ids, _END], weights)
 
     def _masked_row(self, prefix: list[int], ids: list[int], position: int | None) -> _Row:
-        """Mask some tokens; of a sentence with an answer often that alone, by one mask or as the write probe does.
-
-        The write probe has several masks, and padding follows the answer there.
-        """
+        """Mask some tokens, or the answer alone: by one mask, or as the write probe does, by several."""
         draw, offset, settings = self.generator.random(), len(prefix), self.settings
         if position is None or draw < 0.1:
             masked = (self.generator.random(len(ids)) < settings.masked).nonzero()[0].tolist()

@@ -85,8 +85,9 @@ def pretrain(
     if chosen.processes > 1 and processes is None:
         from merkhet.training.distributed._jobs import run_job
 
-        options = {"seed": seed, "progress": progress, "checkpoints": checkpoints, "device": model.model.device.type}
-        return run_job(PRETRAIN, model, folder, settings=chosen, corpus=corpus, **options)
+        options: dict[str, Any] = {"seed": seed, "progress": progress, "checkpoints": checkpoints}
+        device = model.model.device.type
+        return run_job(PRETRAIN, model, folder, settings=chosen, corpus=corpus, device=device, **options)
     processes = processes or ProcessGroup()
     check_process_counts(processes.count, chosen.parts)
     corpus_hash, text = corpus_digest(corpus), read_corpus(corpus, model.candidate_tokenizer.backend)

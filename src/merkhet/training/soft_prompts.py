@@ -87,8 +87,9 @@ def learn_soft_prompts(
     model = model.original or model
     requested = settings if isinstance(settings, SoftSettings) else make_settings(SoftSettings, settings or {})
     chosen = _resolve_settings(requested, model.kind)
-    training = sorted(training, key=lambda question: (question.question_id, question.prompt))
-    dev = sorted(dev, key=lambda question: (question.question_id, question.prompt))
+    training, dev = (
+        sorted(part, key=lambda question: (question.question_id, question.prompt)) for part in (training, dev)
+    )
     tokens = _soft_tokens(training, dev)
     pairs = _pseudoword_pairs(model, [*training, *dev], chosen, seed)
     if not isinstance(start, Mapping):
@@ -119,11 +120,7 @@ def learn_soft_prompts(
 
 
 def read_soft_prompts(path: Path) -> Embeddings:
-    """Read the embeddings of soft tokens from a folder or its learned.json.
-
-    Raises:
-        InputError: the files are missing or damaged.
-    """
+    """Read the embeddings of soft tokens from a folder or its learned.json."""
     return _read_embeddings(path)[1]
 
 
@@ -137,13 +134,11 @@ def load_soft_prompts(model: Model, source: Path | TrainingArtifact) -> Embeddin
     if not isinstance(model, MaskedModel | CausalModel):
         raise InputError(f"{model.name} is a {model.kind}, which reads no soft prompts; leave it out")
     model = model.original or model
-    width = int(get_base_embedding(model).weight.shape[1])
-    if artifact.record["base"] != model.fingerprint or any(
-        tuple(vector.shape) != (width,) for vector in embeddings.values()
-    ):
+    shape = get_base_embedding(model).weight.shape[1:]
+    if artifact.record["base"] != model.fingerprint or any(vector.shape != shape for vector in embeddings.values()):
         raise InputError(
-            f"{artifact.folder}: these soft prompts were learned with {artifact.record['model']}, and {model.name} is "
-            "another model, or has other weights; learn soft prompts for it"
+            f"{artifact.folder}: these soft prompts were learned with {artifact.record['model']}, but {model.name} is "
+            "another model or has other weights; learn soft prompts for it"
         )
     return embeddings
 
@@ -154,7 +149,7 @@ def _read_embeddings(path: Path) -> tuple[TrainingArtifact, Embeddings]:
 
     artifact = read_artifact(path / RECORD if path.is_dir() else path)
     if artifact.record.get("learner") != "soft":
-        raise InputError(f"{artifact.folder} holds no soft prompts, but what {artifact.record.get('learner')} learned")
+        raise InputError(f"{artifact.folder} holds an artifact of {artifact.record.get('learner')}, no soft prompts")
     file = artifact.folder / WEIGHTS
     try:
         if file_digest(file) == artifact.record["weights"]:

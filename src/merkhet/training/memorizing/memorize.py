@@ -101,7 +101,7 @@ def store_statements(
     if chosen.processes > 1 and processes is None:
         from merkhet.training.distributed._jobs import run_job
 
-        options = {"seed": seed, "progress": progress, "checkpoints": checkpoints, "device": device}
+        options: dict[str, Any] = {"seed": seed, "progress": progress, "checkpoints": checkpoints, "device": device}
         return run_job(MEMORIZE, start, folder, settings=chosen, statements=statements, symbols=symbols, **options)
     processes = processes or ProcessGroup()
     check_process_counts(processes.count, chosen.parts)
