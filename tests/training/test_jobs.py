@@ -89,7 +89,7 @@ def test_killed_under_two_and_under_three_one_ends_with_the_very_same(tmp_path, 
         with monkeypatch.context() as patch:
             patch.setenv("PYTHONPATH", troubled(tmp_path / f"trouble-{count}", rank, epoch, KILL))
             with pytest.raises(
-                MerkhetError, match=r"SIGKILL.*kept: run it again, with as many processes as you like"
+                MerkhetError, match=r"SIGKILL.*kept: run it again, with any number of processes"
             ) as told:
                 trained(tmp_path / "killed", count, watch, work)
         assert str(told.value).startswith(f"one of {count} training processes has failed: ")

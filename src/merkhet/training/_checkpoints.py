@@ -33,7 +33,7 @@ _FORMAT = 2
 
 def write_checkpoint(file: Path, identity: str, content: Mapping[str, Any]) -> None:
     """Write a checkpoint of the training with this identity."""
-    # Into an open file: given a path, torch does not report a full disk.
+    # Into an open file: torch does not report a full disk if it opens the file itself.
     with atomic_path(file) as temporary, open(temporary, "wb") as stream:
         torch.save({"identity": identity, "format": _FORMAT, **content}, stream)
 

@@ -1,4 +1,4 @@
-"""Pre-training objectives: the loss of masked tokens, and the losses that an objective adds with a head of its own.
+"""Pre-training objectives: the loss of masked tokens, and the loss of the head that an objective adds.
 
 The body of the network runs once, and its language-model head at the masked tokens alone. The added heads read the
 states of the body.

@@ -1,4 +1,4 @@
-"""Differentiable scores of candidates, equal to those of the models' own scoring.
+"""Differentiable scores of candidates, equal to those of the models.
 
 A question becomes sequences of tokens and a list of tokens to read there. A masked model has one sequence for each
 number of masks; a causal one has token tries, in which the prompt and common beginnings are computed once.

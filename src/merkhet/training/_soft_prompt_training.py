@@ -44,8 +44,8 @@ class SoftSettings:
     loss: str = "bce"
     """Loss of the candidates' scores s (log-probabilities, pooled by ``method``).
 
-    ``bce``: mean binary cross-entropy of σ(s) over all candidates. Since s < 0, it raises gold answers about as their
-    own cross-entropy would, and lowers wrong ones as far as they are likely.
+    ``bce``: mean binary cross-entropy of σ(s) over all candidates. Since s < 0, it raises gold answers about as
+    cross-entropy would, and lowers wrong ones in proportion to their probability.
     ``nll``: cross-entropy of softmax(s), with each gold answer as an example.
     """
     method: str = ""
@@ -168,7 +168,7 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
         """Return MRR_a: the mean of 1 / (mean rank of the gold answers); unusable questions count as 0.
 
-        Each question has its own pair of pseudowords, the same in every epoch.
+        Each question has one pair of pseudowords in all epochs.
         """
         if not self.dev or (epoch % self.settings.dev_every and epoch < self.epochs):
             return None

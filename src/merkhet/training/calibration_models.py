@@ -71,7 +71,7 @@ class ContentTraining:
     trained: Path
     """Folder of the network after training."""
     train_accuracy: float | None
-    """Share of answers that the network predicts in the training's own form, read from its logits without any probe;
+    """Share of answers that the network predicts in the form of the training, read from its logits without a probe;
     None if no sentence has an answer."""
     steps: int
     parameters: int

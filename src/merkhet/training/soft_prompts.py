@@ -173,7 +173,7 @@ def _resolve_settings(settings: SoftSettings, kind: str) -> SoftSettings:
     for name in ("negatives", "dev_every", "pseudowords"):
         minimum = 0 if name == "pseudowords" else DEFAULT
         if getattr(settings, name) < minimum or (name == "dev_every" and settings.dev_every == 0):
-            raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, which makes no sense")
+            raise InputError(f"the setting {name} of learning cannot be {getattr(settings, name)}; leave it out")
     negatives = _DEFAULT_NEGATIVES[kind] if settings.negatives == DEFAULT else settings.negatives
     dev_every = _DEFAULT_DEV_EVERY[kind] if settings.dev_every == DEFAULT else settings.dev_every
     return replace(settings, method=method, negatives=negatives, dev_every=dev_every)
@@ -214,7 +214,7 @@ def _pseudoword_pairs(
 
 
 def _random_embeddings(model: MaskedModel | CausalModel, tokens: Sequence[str], seed: int) -> Embeddings:
-    """Draw initial embeddings from the distribution of the model's own, dimension by dimension.
+    """Draw initial embeddings from the distribution of the model's embeddings, dimension by dimension.
 
     A standard normal draw would be many times longer than any embedding.
     """

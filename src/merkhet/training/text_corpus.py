@@ -97,7 +97,7 @@ def corpus_files(path: Path) -> list[Path]:
 
 
 def corpus_digest(path: Path) -> str:
-    """Hash all files of a corpus, independently of where it lies."""
+    """Hash all files of a corpus, independently of its location."""
     if path.is_dir():
         return digest([[file.relative_to(path).as_posix(), file_digest(file)] for file in corpus_files(path)])
     return digest([[_suffix(file), file_digest(file)] for file in corpus_files(path)])

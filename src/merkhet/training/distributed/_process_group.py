@@ -159,7 +159,7 @@ def _staged(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
 def join_process_group(device: str = "auto") -> Iterator[ProcessGroup]:
     """Join torchrun's processes until the block ends; without torchrun, yield a group of one.
 
-    The backend is nccl where each process has a GPU of its own, else gloo.
+    The backend is nccl if there is a GPU for each process, else gloo.
     """
     if "WORLD_SIZE" not in os.environ or "MASTER_ADDR" not in os.environ:
         yield ProcessGroup()

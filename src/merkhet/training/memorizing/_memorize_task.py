@@ -76,7 +76,7 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         return len(batch)
 
     def backward(self, batch: DeviceBatch, rows: slice, micro_batch: int) -> torch.Tensor:
-        """Compute the gradients of some rows by the head's own formula instead of autograd."""
+        """Compute the gradients of some rows, those of the head by a formula instead of autograd."""
         for parameter in self.body_parameters:
             parameter.grad = None
         self.network.begin_step()

@@ -78,7 +78,7 @@ class Body(ABC):
 def make_body(
     network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None = None, *, recompute: bool = False
 ) -> Body:
-    """Return the fastest body that computes what the network's own layers compute."""
+    """Return the fastest body whose states equal those of the network's layers."""
     fused = None if recompute else _fused_body(network, dtype, compile_with)
     return fused or LibraryBody(network, dtype, recompute=recompute)
 

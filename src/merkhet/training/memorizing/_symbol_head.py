@@ -81,7 +81,7 @@ def head_gradients(
 
 
 class _SeparateTables:
-    """The tables of all outputs as they are, with one product each."""
+    """The tables of all outputs, with one product each."""
 
     def __init__(self, outputs: Outputs) -> None:
         self.outputs, self.weights = outputs, [weight.detach() for weight in outputs.weights]

@@ -148,7 +148,7 @@ def _load_network(
         texts = pc.replace_substring(statements["prompt"], "[MASK]", "").to_pylist()
         return start.make(texts, settings.vocabulary, derived_seed(seed, start.fingerprint))
     if not isinstance(start, MaskedModel):
-        raise InputError(f"{start.name} is not a model of the transformers library; choose a masked one to train")
+        raise InputError(f"{start.name} is not a masked model of the transformers library; choose one to train")
     return start.model, start.tokenizer
 
 
@@ -199,7 +199,7 @@ def _make_record(
     unused = symbols.num_rows - len(set(arrays.targets.tolist()))
     if unused:
         remarks.append(
-            f"{unused:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query can bring them"
+            f"{unused:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query returns them"
         )
     masked_only = _count_only_masked(statements)
     if masked_only:
@@ -257,7 +257,7 @@ def _save_memory(
     record: Mapping[str, Any],
     schedule: CheckpointSchedule | None,
 ) -> TrainingArtifact:
-    """Save a network with its symbols, which extend its vocabulary or lie in a table of their own."""
+    """Save a network with its symbols, which extend its vocabulary or are in a separate table."""
     import transformers
     from safetensors.torch import save_file
 
