@@ -158,13 +158,11 @@ def head_in_shards(processes: ProcessGroup, count: int, whole_numbers: bool) -> 
     for overwrite in (True, False, True):  # What another step has left does not count.
         found = head.gradients(states[mine], targets[mine], sizes, 0.25, overwrite=overwrite)
     losses = found.loss.clone()
-    firsts = found.correct.clone()
-    processes.all_reduce_sum([losses, firsts])
+    processes.all_reduce_sum([losses])
     sharded = head.rank(states[mine], sizes, targets, rows, flat, 10)
     counts = ("target_above", "target_ties", "best_above", "best_ties", "best_golds")
     return {
         "loss": abs(float(losses - wanted.loss)),
-        "firsts": int(firsts) == int(wanted.correct),
         "of states": _apart(found.state_gradients, wanted.state_gradients[mine]),
         "of weights": _apart(table.weight.grad, outputs.weights[0].grad[own]),
         "of biases": _apart(table.bias.grad, outputs.biases[0].grad[own]),

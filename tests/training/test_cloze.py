@@ -118,12 +118,12 @@ def check_the_loss(family: str, model) -> None:
         assert question.target.lower() == model.writer.decoder.decode(pieces).strip().lower()
         if family in CAUSAL_WRITERS:
             assert example.targets[-1] == tokenizer.eos_token_id
-            assert tuple(example.row[example.columns[0] + 1 :]) == example.targets[:-1]
+            assert tuple(example.ids[example.columns[0] + 1 :]) == example.targets[:-1]
         else:
             assert example.targets == (*pieces, *[tokenizer.pad_token_id] * (8 - len(pieces)))
-            assert {example.row[column] for column in example.columns} == {tokenizer.mask_token_id}
+            assert {example.ids[column] for column in example.columns} == {tokenizer.mask_token_id}
         with torch.no_grad():
-            logits = model.model(input_ids=torch.tensor([example.row])).logits[0].log_softmax(-1)
+            logits = model.model(input_ids=torch.tensor([example.ids])).logits[0].log_softmax(-1)
         pairs = zip(example.columns, example.targets, strict=True)
         expected -= sum(float(logits[column, token]) for column, token in pairs)
     task = ClozeTask(model, examples, (), settings, 0)
@@ -249,7 +249,7 @@ def test_batches_hold_every_example_once_and_rows_of_like_length(writer_folders:
     examples, _ = make_examples(model, many, ClozeSettings())
     batches = make_batches(examples, 10, seed=1)
     assert sorted(one.question_id for batch in batches for one in batch) == sorted(q.question_id for q in many)
-    assert all(len({len(one.row) for one in batch}) == 1 for batch in batches)
+    assert all(len({len(one.ids) for one in batch}) == 1 for batch in batches)
     assert batches == make_batches(examples[::-1], 10, seed=1) != make_batches(examples, 10, seed=2)
 
 

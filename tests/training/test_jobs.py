@@ -89,10 +89,10 @@ def test_killed_under_two_and_under_three_one_ends_with_the_very_same(tmp_path, 
         with monkeypatch.context() as patch:
             patch.setenv("PYTHONPATH", troubled(tmp_path / f"trouble-{count}", rank, epoch, KILL))
             with pytest.raises(
-                MerkhetError, match=r"SIGKILL.*kept: run it again, with as many processes as you like"
+                MerkhetError, match=r"SIGKILL.*kept: run it again, with any number of processes"
             ) as told:
                 trained(tmp_path / "killed", count, watch, work)
-        assert str(told.value).startswith(f"one of {count} processes that train together has failed: ")
+        assert str(told.value).startswith(f"one of {count} training processes has failed: ")
         assert not (tmp_path / "killed").exists() and (work / CHECKPOINT).is_file()
         assert (watch.first > 0) == (count == 3)
     watch = Watch()
@@ -155,7 +155,7 @@ def test_a_process_of_another_version_is_refused(tmp_path, monkeypatch):
     said = [json.loads(line[13:]) for line in done.stdout.splitlines() if line.startswith("merkhet-error ")]
     assert done.returncode and said and all(one["input"] for one in said), done.stderr
     words = said[0]["message"]
-    assert "do not agree on the version of merkhet: it is" in words
+    assert "have different values of the version of merkhet: " in words
     assert f"{__version__} in process 0" in words and "0.0.9 in process 1" in words
     raised = []
     monkeypatch.setattr(jobs, "_fail", raised.append)

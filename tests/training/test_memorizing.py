@@ -219,7 +219,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
 def test_a_process_that_fails_is_told_of(tmp_path, monkeypatch):
     statements, symbols = world(5, offices=5)
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "no-such-interface")
-    with pytest.raises(MerkhetError, match="one of 2 processes that train together has failed: "):
+    with pytest.raises(MerkhetError, match="one of 2 training processes has failed: "):
         memorize(blank("random:1x32"), statements, symbols, tmp_path / "m", settings={**BRIEF, "processes": 2})
 
 

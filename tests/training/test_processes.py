@@ -133,7 +133,7 @@ def test_a_head_in_shards_is_a_whole_one(found):
         assert len(found[case]) == 3, case
         for one in found[case]:
             assert max(one[name] for name in ("of states", "of weights", "of biases", "top scores")) < 2e-6, case
-            assert one["loss"] < 1e-4 and one["firsts"] and one["ranks"] and one["top"], case
+            assert one["loss"] < 1e-4 and one["ranks"] and one["top"], case
         held = [one["symbols held"] for one in found[case]]
         assert sum(held) == int(case.split()[1]) and max(held) - min(held) <= 1, case
 
@@ -146,7 +146,7 @@ def test_rows_are_drawn_as_those_of_a_whole_table(found):
 @pytest.mark.cluster
 def test_another_model_is_refused(found):
     assert found["refused"][0].startswith(
-        "the processes that train together do not agree on the model: it is a in process 0, and b in process 2"
+        "the processes that train together have different values of the model: a in process 0, b in process 2"
     )
     assert all(found["refused"])
 

@@ -12,11 +12,11 @@ LEARNERS = Registry(
         "cloze": ("merkhet.training.cloze:tune_cloze", "fine-tune a model to write the answers of cloze questions"),
         "soft": (
             "merkhet.training.soft_prompts:learn_soft_prompts",
-            "learn soft prompts for a model that stays as it is",
+            "learn soft prompts for a frozen model",
         ),
         PRETRAIN: (
             "merkhet.training.pretraining:pretrain",
-            "go on with pre-training on a text corpus: MLM alone, with next or swapped sentences, or with span "
+            "continue pre-training on a text corpus: MLM alone, with next or swapped sentences, or with span "
             "boundaries (masked models)",
         ),
         MEMORIZE: (

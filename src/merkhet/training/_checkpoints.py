@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -18,8 +18,6 @@ import torch
 
 from merkhet.core.errors import first_line
 from merkhet.core.files import atomic_path
-from merkhet.core.ids import digest
-from merkhet.core.records import Question
 from merkhet.training.distributed._process_group import ProcessGroup
 
 logger = logging.getLogger(__name__)
@@ -33,21 +31,9 @@ _FORMAT = 2
 """Version of the layout of checkpoints."""
 
 
-def questions_digest(questions: Iterable[Question]) -> str:
-    """Return a hash of questions, for the identity of a training; their order does not matter."""
-    by_candidates: dict[int, str] = {}  # Many questions share one tuple of candidates.
-    rows = []
-    for question in questions:
-        key = id(question.candidates)
-        if key not in by_candidates:
-            by_candidates[key] = digest(list(question.candidates))
-        rows.append([question.question_id, question.prompt, question.target, *question.answers, by_candidates[key]])
-    return digest(sorted(rows))
-
-
 def write_checkpoint(file: Path, identity: str, content: Mapping[str, Any]) -> None:
     """Write a checkpoint of the training with this identity."""
-    # Into an open file: given a path, torch does not report a full disk.
+    # Into an open file: torch does not report a full disk if it opens the file itself.
     with atomic_path(file) as temporary, open(temporary, "wb") as stream:
         torch.save({"identity": identity, "format": _FORMAT, **content}, stream)
 
@@ -76,16 +62,13 @@ def read_checkpoint(file: Path, identity: str, label: str) -> Mapping[str, Any] 
 def save_checkpoint(
     file: Path, identity: str, content: Mapping[str, Any], processes: ProcessGroup, sharded: ShardedTables | None = None
 ) -> None:
-    """Write a checkpoint from the main process. All processes must call this at once.
+    """Write a checkpoint, with sharded tables gathered, from the main process. All processes must call this at once."""
 
-    Args:
-        file: the checkpoint file.
-        identity: identifies the training; a checkpoint with another identity is never loaded.
-        content: nested mappings of tensors and plain values.
-        processes: the process group.
-        sharded: tables to gather from all processes.
-    """
-    gathered = _map_tensors(content, lambda path, tensor: _gather_tensor(path, tensor, processes, sharded or {}))
+    def gather(path: KeyPath, tensor: torch.Tensor) -> torch.Tensor:
+        gathered = gather_rows(tensor, sharded[path], processes) if sharded and path in sharded else None
+        return tensor if gathered is None else gathered
+
+    gathered = _map_tensors(content, gather)
     if processes.is_main:
         write_checkpoint(file, identity, gathered)
 
@@ -99,15 +82,7 @@ def load_checkpoint(
 ) -> Mapping[str, Any] | None:
     """Read a checkpoint in the main process and distribute it. All processes must call this at once.
 
-    Args:
-        file: the checkpoint file, which only the main process needs to see.
-        identity: identifies the training.
-        label: name of the training for log messages.
-        processes: the process group.
-        find_sharded: returns the tables of a checkpoint of which each process gets its share.
-
-    Returns:
-        The content, or None if there is no usable checkpoint.
+    Each process receives its share of the tables that ``find_sharded`` names. Without a usable checkpoint, return None.
     """
     content = read_checkpoint(file, identity, label) if processes.is_main else None
     if not processes.distributed:
@@ -117,10 +92,7 @@ def load_checkpoint(
     if shapes is None:
         return None
     sharded = find_sharded(shapes) if find_sharded else {}
-    received: Mapping[str, Any] = _map_tensors(
-        shapes, lambda path, shape: _distribute_tensor(path, shape, content, processes, sharded)
-    )
-    return received
+    return dict(_map_tensors(shapes, lambda path, shape: _distribute_tensor(path, shape, content, processes, sharded)))
 
 
 class _TensorShape:
@@ -137,15 +109,6 @@ def _map_tensors(content: Any, change: Callable[[KeyPath, Any], Any], path: KeyP
     if isinstance(content, Mapping):
         return {key: _map_tensors(entry, change, (*path, key)) for key, entry in content.items()}
     return content
-
-
-def _gather_tensor(
-    path: KeyPath, tensor: torch.Tensor, processes: ProcessGroup, sharded: ShardedTables
-) -> torch.Tensor:
-    if path not in sharded:
-        return tensor
-    gathered = gather_rows(tensor, sharded[path], processes)
-    return tensor if gathered is None else gathered
 
 
 def _distribute_tensor(
@@ -172,10 +135,9 @@ def _distribute_tensor(
 
 
 def gather_rows(local: torch.Tensor, count: int, processes: ProcessGroup) -> torch.Tensor | None:
-    """Gather the rows of a table into host memory. All processes must call this at once.
+    """Gather a table of ``count`` rows in the main process's memory; return None in the others.
 
-    Returns:
-        The table of ``count`` rows in the main process, None in the others.
+    All processes must call this at once.
     """
     local = local.detach()
     if not processes.is_main:

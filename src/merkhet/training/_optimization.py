@@ -37,23 +37,15 @@ def make_optimizer(parameters: Sequence[torch.nn.Parameter], settings: Optimizer
     """Return an AdamW optimizer of the parameters."""
     groups = [{"params": list(parameters), "weight_decay": settings.weight_decay}]
     if not settings.decay_vectors:
-        matrices, vectors = ([p for p in parameters if (p.ndim > 1) is is_matrix] for is_matrix in (True, False))
         groups = [
-            {"params": matrices, "weight_decay": settings.weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
+            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
         ]
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=settings.betas, fused=settings.fused or None)
 
 
 def learning_rate_factor(step: int, steps: int, warmup: float, schedule: str = "linear") -> float:
-    """Return the share of the learning rate at a step: linear warmup from 0, then a decay to 0 or a constant.
-
-    Args:
-        step: number of finished steps.
-        steps: number of all steps.
-        warmup: share of all steps in which the learning rate rises.
-        schedule: ``linear``, ``cosine`` or ``constant``.
-    """
+    """Return the share of the learning rate after ``step`` steps: linear warmup from 0, then decay to 0 or constant."""
     warmup_steps = warmup * steps
     if step < warmup_steps:
         return (step + 1) / (warmup_steps + 1)
@@ -71,25 +63,18 @@ def clip_gradients(
     sharded: Sequence[torch.nn.Parameter],
     processes: ProcessGroup,
 ) -> None:
-    """Clip the gradient norm without copying it to the host.
-
-    Args:
-        parameters: all parameters of this process.
-        limit: maximum norm.
-        sharded: those of which each process holds other rows; their norms are summed over the processes.
-        processes: the process group.
-    """
+    """Clip the gradient norm of all processes without copying it to the host."""
     if not sharded:
         torch.nn.utils.clip_grad_norm_(parameters, limit, foreach=True)
         return
     sharded_ids = {id(parameter) for parameter in sharded}
     trained = [parameter for parameter in parameters if parameter.grad is not None]
-    common_square, local_square = (
-        torch.stack(torch._foreach_norm([p.grad for p in trained if (id(p) in sharded_ids) is is_sharded]))
-        .square()
-        .sum()
-        for is_sharded in (False, True)
-    )
+
+    def squared_norm(is_sharded: bool) -> torch.Tensor:
+        gradients = [p.grad for p in trained if (id(p) in sharded_ids) is is_sharded]
+        return torch.stack(torch._foreach_norm(gradients)).square().sum()
+
+    common_square, local_square = squared_norm(False), squared_norm(True)
     processes.all_reduce_sum([local_square])
     factor = (limit / ((common_square + local_square).sqrt() + 1e-6)).clamp(max=1.0)
     torch._foreach_mul_([parameter.grad for parameter in trained], factor)

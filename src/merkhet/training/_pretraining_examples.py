@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.models.protocol import IntArray
+from merkhet.training._token_rows import TokenRow
 from merkhet.training.pretraining_settings import PretrainSettings
 from merkhet.training.text_corpus import Corpus, TokenArray
 
@@ -29,18 +30,13 @@ MASK_SHARE, RANDOM_SHARE = 0.8, 0.1
 
 
 @dataclass(frozen=True)
-class Example:
-    """A row of tokens with masks, and what is to be predicted."""
+class Example(TokenRow):
+    """A row of tokens with masks; its targets are the original tokens."""
 
-    slot: int
-    """Index in the batch."""
-    ids: IntArray
     segments: IntArray
     """Segment (0 or 1) of each token."""
-    columns: IntArray
-    """Positions of the target tokens."""
-    targets: IntArray
-    """The original tokens at these positions."""
+    slot: int
+    """Index in the batch."""
     label: int = NO_LABEL
     """1 if the second segment is from another document (nsp) or the segments are swapped (sop), else 0."""
 
@@ -50,35 +46,26 @@ class SequenceTemplate:
     """The special tokens that a tokenizer puts around one or two segments."""
 
     prefix: tuple[int, ...]
-    """Before a single segment."""
     suffix: tuple[int, ...]
-    """After a single segment."""
     pair_prefix: tuple[int, ...]
-    """Before the first of two segments."""
     separator: tuple[int, ...]
     """Between two segments."""
     pair_suffix: tuple[int, ...]
-    """After the second of two segments."""
 
     @property
     def size(self) -> int:
         """Maximum number of special tokens of a row."""
-        return max(
-            len(self.prefix) + len(self.suffix), len(self.pair_prefix) + len(self.separator) + len(self.pair_suffix)
-        )
+        pair = len(self.pair_prefix) + len(self.separator) + len(self.pair_suffix)
+        return max(len(self.prefix) + len(self.suffix), pair)
 
     def row(self, first: TokenArray, second: TokenArray | None = None) -> tuple[IntArray, IntArray]:
         """Return one or two segments with their special tokens, and the segment of each token."""
-        if second is None:
-            parts: list[Any] = [self.prefix, first, self.suffix]
-            second_length = 0
-        else:
+        parts: list[Any] = [self.prefix, first, self.suffix]
+        if second is not None:
             parts = [self.pair_prefix, first, self.separator, second, self.pair_suffix]
-            second_length = len(second) + len(self.pair_suffix)
         ids = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
-        segments = np.zeros(len(ids), dtype=np.int64)
-        segments[len(ids) - second_length :] = 1
-        return ids, segments
+        lengths = [sum(map(len, parts[:3])), sum(map(len, parts[3:]))]
+        return ids, np.repeat(np.arange(2), lengths)
 
 
 def sequence_template(backend: Any) -> SequenceTemplate:
@@ -161,7 +148,7 @@ class Examples:
         segments, label = self._segments(first, last, self._generator("segments", step, slot))
         ids, segment_ids = self.template.row(*segments)
         row, columns = self._mask_tokens(ids, self._generator("masks", step, slot))
-        return Example(slot, row, segment_ids, columns, ids[columns], label)
+        return Example(row, columns, ids[columns], segment_ids, slot, label)
 
     def tokens_of(self, first: int, last: int) -> TokenArray:
         """Return the tokens of the pieces from ``first`` to ``last``, exclusive."""

@@ -1,4 +1,4 @@
-"""Pre-training objectives: the loss of masked tokens, and the losses that an objective adds with a head of its own.
+"""Pre-training objectives: the loss of masked tokens, and the loss of the head that an objective adds.
 
 The body of the network runs once, and its language-model head at the masked tokens alone. The added heads read the
 states of the body.
@@ -18,6 +18,7 @@ from torch import nn
 from merkhet.models.lm_head import logits_at
 from merkhet.models.protocol import IntArray
 from merkhet.training._pretraining_examples import NO_LABEL, Example
+from merkhet.training._token_rows import TokenBatch, pad_rows
 
 _INITIAL_STD = 0.02
 
@@ -95,28 +96,22 @@ class Objective:
 
     def losses(self, examples: Sequence[Example]) -> Losses:
         """Return the summed losses of some examples."""
-        ids, attention, segments = _pad_batch(examples, self.pad)
-        rows = np.repeat(np.arange(len(examples)), [len(example.columns) for example in examples])
-        columns = np.concatenate([example.columns for example in examples])
-        inputs = {"input_ids": self._tensor(ids), "attention_mask": self._tensor(attention)}
+        batch = TokenBatch.pad(examples, self.pad, self.network.device)
+        inputs = batch.inputs
         if self.segmented:
-            inputs["token_type_ids"] = self._tensor(segments)
-        targets = self._tensor(np.concatenate([example.targets for example in examples]))
-        positions = self._tensor(rows), self._tensor(columns)
-        states, mlm_logits = states_and_logits(self.network, *positions, **inputs)
-        mlm = nn.functional.cross_entropy(mlm_logits, targets, reduction="sum")
+            inputs["token_type_ids"] = self._tensor(pad_rows([example.segments for example in examples], 0))
+        states, mlm_logits = states_and_logits(self.network, batch.rows, batch.columns, **inputs)
+        mlm = nn.functional.cross_entropy(mlm_logits, batch.targets, reduction="sum")
         if isinstance(self.head, SegmentHead):
             labels = self._tensor(np.array([example.label for example in examples]))
             logits = self.head(states[:, 0])
             return Losses(mlm, nn.functional.cross_entropy(logits, labels, ignore_index=NO_LABEL, reduction="sum"))
         if isinstance(self.head, BoundaryHead):
-            left, right = (
-                self._tensor(np.maximum(columns - 1, 0)),
-                self._tensor(_right_neighbours(rows, columns, attention)),
-            )
+            last = inputs["attention_mask"].sum(1)[batch.rows] - 1
+            left, right = (batch.columns - 1).clamp(min=0), torch.minimum(batch.columns + 1, last)
             embeddings = self.network.get_input_embeddings().weight
-            logits = self.head(states[positions[0], left], states[positions[0], right], embeddings)
-            return Losses(mlm, nn.functional.cross_entropy(logits, targets, reduction="sum"))
+            logits = self.head(states[batch.rows, left], states[batch.rows, right], embeddings)
+            return Losses(mlm, nn.functional.cross_entropy(logits, batch.targets, reduction="sum"))
         return Losses(mlm)
 
     def _tensor(self, values: IntArray) -> torch.Tensor:
@@ -139,23 +134,6 @@ def states_and_logits(
     finally:
         handle.remove()
     return captured[0], logits
-
-
-def _pad_batch(examples: Sequence[Example], pad: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return tokens, attention mask and segments, padded to the longest row."""
-    shape = len(examples), max(len(example.ids) for example in examples)
-    ids, attention, segments = np.full(shape, pad, dtype=np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for row, example in enumerate(examples):
-        ids[row, : len(example.ids)] = example.ids
-        attention[row, : len(example.ids)] = 1
-        segments[row, : len(example.ids)] = example.segments
-    return ids, attention, segments
-
-
-def _right_neighbours(rows: IntArray, columns: IntArray, attention: IntArray) -> IntArray:
-    """Return the column right of each, within its row."""
-    neighbours: IntArray = np.minimum(columns + 1, attention.sum(axis=1)[rows] - 1)
-    return neighbours
 
 
 def _initialize(head: nn.Module) -> None:

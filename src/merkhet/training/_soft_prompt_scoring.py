@@ -1,4 +1,4 @@
-"""Differentiable scores of candidates, equal to those of the models' own scoring.
+"""Differentiable scores of candidates, equal to those of the models.
 
 A question becomes sequences of tokens and a list of tokens to read there. A masked model has one sequence for each
 number of masks; a causal one has token tries, in which the prompt and common beginnings are computed once.
@@ -22,6 +22,7 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import IntArray
 from merkhet.models.token_trie import TokenTrie, build_tries
 from merkhet.models.tokenize_candidates import TokenizedCandidates
+from merkhet.training._token_rows import pad_rows
 
 TRAINABLE_METHODS = {
     "masked": {name: ways for name, ways in MASKED_METHODS.items() if ways[0] in ("multiple", "single")},
@@ -55,11 +56,8 @@ class ScoringPlan:
 
     sequences: tuple[TokenSequence, ...]
     numbers: IntArray
-    """Sequence of each value."""
     columns: IntArray
-    """Position of each value."""
     tokens: IntArray
-    """Token of each value."""
     starts: IntArray
     """Offset of each candidate's values, and the end."""
 
@@ -67,14 +65,7 @@ class ScoringPlan:
 def plan_scoring(
     model: MaskedModel | CausalModel, tokenized: TokenizedCandidates, method: str, candidates: Sequence[int]
 ) -> ScoringPlan:
-    """Plan the scoring of some candidates of a question.
-
-    Args:
-        model: a masked or causal model.
-        tokenized: the question's tokenized candidates.
-        method: name of the scoring method.
-        candidates: numbers of the candidates, in the order of the scores.
-    """
+    """Plan the scoring of some candidates of a question, named by their numbers in the order of the scores."""
     reading, pooling = TRAINABLE_METHODS[model.kind][method]
     if isinstance(model, CausalModel):
         return _plan_causal(model, tokenized, reading, pooling, candidates)
@@ -128,11 +119,7 @@ def score_candidates(
 ) -> list[torch.Tensor]:
     """Return the scores of each question's candidates in float32: log-probabilities, pooled by the method.
 
-    Args:
-        model: a masked or causal model.
-        plans: the questions.
-        method: name of the scoring method.
-        raw: pool logits instead of log-probabilities; logits are not comparable between masks.
+    With ``raw``, pool logits instead, which are not comparable between masks.
     """
     sequences = [sequence for plan in plans for sequence in plan.sequences]
     offsets = np.cumsum([0, *(len(plan.sequences) for plan in plans)])
@@ -147,29 +134,21 @@ def score_candidates(
         return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
     pick_after = model.pick_after if isinstance(model, MaskedModel) else None
-    logits = logits_at(
-        model.model,
-        to_device(positions // width),
-        to_device(positions % width),
-        pick_after,
-        **_inputs(model, sequences, to_device),
-    )
-    position_indices = to_device(position_of_value.reshape(-1))
+    inputs = _inputs(model, sequences, to_device)
+    logits = logits_at(model.model, to_device(positions // width), to_device(positions % width), pick_after, **inputs)
     table = logits if raw else torch.log_softmax(logits, dim=1)
-    values = table[position_indices, to_device(np.concatenate([plan.tokens for plan in plans]))]
-    sizes = [len(plan.starts) - 1 for plan in plans]
+    tokens = np.concatenate([plan.tokens for plan in plans])
+    values = table[to_device(position_of_value.reshape(-1)), to_device(tokens)]
     counts = np.concatenate([np.diff(plan.starts) for plan in plans])
     pooled = _pool(values, to_device(counts), TRAINABLE_METHODS[model.kind][method][1])
-    return list(pooled.split(sizes))
+    return list(pooled.split([len(plan.starts) - 1 for plan in plans]))
 
 
 def _inputs(model: MaskedModel | CausalModel, sequences: Sequence[TokenSequence], to_device: Any) -> dict[str, Any]:
     """Return sequences as a padded batch of network inputs."""
     lengths = np.array([len(sequence.ids) for sequence in sequences])
     longest = int(lengths.max())
-    ids = np.full((len(sequences), longest), model.pad if isinstance(model, MaskedModel) else 0, dtype=np.int64)
-    for row, sequence in enumerate(sequences):
-        ids[row, : lengths[row]] = sequence.ids
+    ids = pad_rows([sequence.ids for sequence in sequences], model.pad if isinstance(model, MaskedModel) else 0)
     inputs: dict[str, Any] = {"input_ids": to_device(ids)}
     if isinstance(model, CausalModel):
         inputs["use_cache"] = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,8 @@ from merkhet.models.extra_embeddings import get_extra_embeddings
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import FloatArray, IntArray
 from merkhet.models.tokenize_candidates import TokenizedCandidates
-from merkhet.training._optimization import OptimizerSettings
 from merkhet.training._soft_prompt_scoring import ScoringPlan, plan_scoring, score_candidates
-from merkhet.training._training_task import AutogradTask, CurvePoint, TrainingState
+from merkhet.training._training_task import AutogradTask
 
 DEFAULT = -1
 """Stands for the default of the model's kind."""
@@ -46,8 +44,8 @@ class SoftSettings:
     loss: str = "bce"
     """Loss of the candidates' scores s (log-probabilities, pooled by ``method``).
 
-    ``bce``: mean binary cross-entropy of σ(s) over all candidates. Since s < 0, it raises gold answers about as their
-    own cross-entropy would, and lowers wrong ones as far as they are likely.
+    ``bce``: mean binary cross-entropy of σ(s) over all candidates. Since s < 0, it raises gold answers about as
+    cross-entropy would, and lowers wrong ones in proportion to their probability.
     ``nll``: cross-entropy of softmax(s), with each gold answer as an example.
     """
     method: str = ""
@@ -106,6 +104,10 @@ def make_examples(
     return examples, skipped
 
 
+def _nll(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return -(torch.log_softmax(scores, dim=0) * targets).sum()
+
+
 def _is_gold(question: Question) -> Any:
     answers = set(question.answers)
     return np.array([candidate in answers for candidate in question.candidates], dtype=np.bool_)
@@ -113,6 +115,8 @@ def _is_gold(question: Question) -> Any:
 
 class SoftPromptTask(AutogradTask[list[_SampledExample]]):
     """The training of a table of soft prompts for a frozen model, evaluated on dev questions."""
+
+    score_name = "dev_mrr_a"
 
     def __init__(
         self,
@@ -125,18 +129,10 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         seed: int,
     ) -> None:
         self.model, self.tokens, self.pairs = model, tokens, pairs
-        self.examples, self.dev, self.settings, self.seed = examples, dev, settings, seed
+        self.examples, self.dev, self.seed = examples, dev, seed
         self.table = get_extra_embeddings(model).table
-        self.label, self.unit = f"{model.name}: learning", "questions"
-        self.epochs, self.batch_size = settings.epochs, settings.batch_size
-        self.total = settings.epochs * len(examples)
-        self.steps = settings.epochs * math.ceil(len(examples) / settings.batch_size)
-        self.device = self.table.device
-        self.modules = {"prompts": torch.nn.ParameterDict({"table": self.table})}
-        self.parameters = [self.table]
-        self.optimizer = OptimizerSettings(
-            settings.learning_rate, settings.weight_decay, settings.warmup, settings.largest_gradient
-        )
+        prompts = torch.nn.ParameterDict({"table": self.table})
+        super().__init__(f"{model.name}: learning", settings, {"prompts": prompts}, examples=len(examples))
         self._full_examples: dict[tuple[str, str], _SampledExample] = {}
 
     def embeddings(self) -> Embeddings:
@@ -146,9 +142,7 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
 
     def batches(self, epoch: int, start: int) -> Iterator[list[_SampledExample]]:
         """Yield the questions in an order drawn by the seed, with the candidates and the pseudowords of the epoch."""
-        ordered = sorted(
-            self.examples, key=lambda example: derived_seed(self.seed, epoch, example.question.question_id)
-        )
+        ordered = sorted(self.examples, key=lambda e: derived_seed(self.seed, epoch, e.question.question_id))
         for first in range(start * self.batch_size, len(ordered), self.batch_size):
             self._set_pair(epoch - 1)
             yield [self.sample(example, epoch) for example in ordered[first : first + self.batch_size]]
@@ -159,14 +153,10 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
 
     def loss(self, batch: Sequence[_SampledExample]) -> torch.Tensor:
         """Return the summed loss of some examples."""
-        losses = []
+        compute_loss = functional.binary_cross_entropy_with_logits if self.settings.loss == "bce" else _nll
         all_scores = score_candidates(self.model, [sample.plan for sample in batch], self.settings.method)
-        for scores, sample in zip(all_scores, batch, strict=True):
-            if self.settings.loss == "bce":
-                losses.append(functional.binary_cross_entropy_with_logits(scores, sample.targets))
-            else:
-                losses.append(-(torch.log_softmax(scores, dim=0) * sample.targets).sum())
-        return torch.stack(losses).sum()
+        pairs = zip(all_scores, batch, strict=True)
+        return torch.stack([compute_loss(scores, sample.targets) for scores, sample in pairs]).sum()
 
     def backward(self, batch: list[_SampledExample], rows: slice, micro_batch: int) -> torch.Tensor:
         """Compute the gradients of the soft prompts; pseudowords have none."""
@@ -178,7 +168,7 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
         """Return MRR_a: the mean of 1 / (mean rank of the gold answers); unusable questions count as 0.
 
-        Each question has its own pair of pseudowords, the same in every epoch.
+        Each question has one pair of pseudowords in all epochs.
         """
         if not self.dev or (epoch % self.settings.dev_every and epoch < self.epochs):
             return None
@@ -195,10 +185,6 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
                     total += 1.0 / float(expected_ranks(scores, golds)[0].mean())
         return total / len(self.dev)
 
-    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
-        """Return the loss and the dev MRR_a."""
-        return {"loss": losses[0]} if score is None else {"loss": losses[0], "dev_mrr_a": score}
-
     def _set_pair(self, pair: int) -> None:
         """Set the embeddings of [X] and [Y] to a pair of pseudowords."""
         if self.pairs is not None:
@@ -211,9 +197,8 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         key = example.question.question_id, example.question.prompt
         if 0 < negatives < len(example.wrong):
             generator = np.random.default_rng(derived_seed(self.seed, "negatives", epoch, *key))
-            return self._make_sample(
-                example, np.sort(np.append(example.golds, generator.choice(example.wrong, negatives, replace=False)))
-            )
+            wrong = generator.choice(example.wrong, negatives, replace=False)
+            return self._make_sample(example, np.sort(np.append(example.golds, wrong)))
         if key not in self._full_examples:
             self._full_examples[key] = self._make_sample(example, np.arange(len(example.candidates)))
         return self._full_examples[key]

@@ -13,11 +13,13 @@ from typing import Any, Generic
 import torch
 
 from merkhet.core.errors import MerkhetError
+from merkhet.core.ids import digest
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.models.batching import is_out_of_memory, release_memory
-from merkhet.training._checkpoints import ShardedTables, load_checkpoint, save_checkpoint
+from merkhet.training._checkpoints import KeyPath, ShardedTables, load_checkpoint, save_checkpoint
 from merkhet.training._optimization import clip_gradients, learning_rate_factor, make_optimizer
 from merkhet.training._training_task import STEPS, Batch, TrainingState, TrainingTask
+from merkhet.training.artifact import result_settings
 from merkhet.training.distributed._gradient_sync import GradientSum
 from merkhet.training.distributed._process_group import ProcessGroup
 
@@ -62,6 +64,27 @@ class CheckpointSchedule:
         self.file.unlink(missing_ok=True)
 
 
+def make_shared_schedule(
+    folder: Path | None,
+    processes: ProcessGroup,
+    learner: str,
+    fingerprint: str,
+    data: Mapping[str, str],
+    settings: Any,
+    seed: int,
+    **options: Any,
+) -> CheckpointSchedule | None:
+    """Refuse processes with another model, other data or settings; return the schedule of checkpoints in a folder.
+
+    ``fingerprint`` is that of the model before training; ``data`` holds digests of the training data by name.
+    """
+    chosen = result_settings(settings)
+    processes.require_agreement({"model": fingerprint, **data, "settings": digest(chosen)})
+    if folder is None:
+        return None
+    return CheckpointSchedule(folder, digest([learner, fingerprint, *data.values(), chosen, seed]), **options)
+
+
 class Trainer(Generic[Batch]):
     """One training of a task by AdamW.
 
@@ -79,15 +102,9 @@ class Trainer(Generic[Batch]):
         processes: ProcessGroup | None = None,
         parts: int = 1,
     ) -> None:
-        """Prepare a training.
+        """Prepare a training, by default without early stopping and checkpoints.
 
-        Args:
-            task: model, batches and loss.
-            progress: receives the progress.
-            stopping: when to stop early; by default, never.
-            checkpoints: where and how often checkpoints are written; by default, none are.
-            processes: the processes that train together.
-            parts: number of parts of each batch; any number of processes up to this gives the same bits.
+        Each batch is cut into ``parts`` parts; any number of processes up to this gives the same bits.
         """
         self.task, self.stopping, self.checkpoints = task, stopping or EarlyStopping(), checkpoints
         self.processes, self.parts = processes or ProcessGroup(), parts
@@ -175,7 +192,8 @@ class Trainer(Generic[Batch]):
         losses = [sum(values) / state.weight for values in zip(*state.losses, strict=True)]
         state.epoch += 1
         state.batch, state.weight, state.losses = 0, 0.0, []
-        self._agree_on_micro_batch()
+        # Memory may have run out in one process only.
+        state.micro_batch = min(self.processes.all_gather_object(state.micro_batch))
         task.set_training(False)
         score = task.evaluate(state.epoch, state.micro_batch)
         state.seconds = time.perf_counter() - self._began
@@ -194,13 +212,6 @@ class Trainer(Generic[Batch]):
         if not all(math.isfinite(loss) for losses in self.state.losses for loss in losses):
             raise MerkhetError(f"{self.task.label}: the loss is not a finite number. Use a smaller learning_rate.")
 
-    def _agree_on_micro_batch(self) -> None:
-        """Use the smallest micro-batch of all processes: memory may have run out in one of them only."""
-        if self.processes.distributed:
-            smallest = torch.tensor([-self.state.micro_batch], device=self.task.device)
-            self.processes.all_reduce_max(smallest)
-            self.state.micro_batch = -int(smallest)
-
     def _apply_stopping(self, score: float, loss: float) -> None:
         state, rules = self.state, self.stopping
         improved = state.best_score is None or score > state.best_score[0]
@@ -218,7 +229,6 @@ class Trainer(Generic[Batch]):
             state.stopped = PATIENCE if state.evaluations_without_gain >= rules.patience else ""
 
     def _is_checkpoint_due(self) -> bool:
-        """Return whether to write a checkpoint after an epoch."""
         schedule = self.checkpoints
         if schedule is None or schedule.every_steps or self.state.stopped:
             return False
@@ -230,11 +240,14 @@ class Trainer(Generic[Batch]):
         assert self.checkpoints is not None
         self._fetch_losses()
         self.state.seconds = time.perf_counter() - self._began
+        random_states = {"cpu": torch.get_rng_state()}  # They draw dropout.
+        if self.task.device.type == "cuda":
+            random_states["cuda"] = torch.cuda.get_rng_state(self.task.device)
         content = {
             "modules": {name: module.state_dict() for name, module in self.task.modules.items()},
             "best": self._best,
             "optimizer": self.optimizer.state_dict(),
-            "random": self._random_states(),
+            "random": random_states,
             "state": vars(self.state),
         }
         schedule, sharded = self.checkpoints, self._sharded_tables(content)
@@ -259,17 +272,10 @@ class Trainer(Generic[Batch]):
             torch.cuda.set_rng_state(content["random"]["cuda"], task.device)
         logger.info("%s: resuming after step %d", task.label, self.state.step)
 
-    def _random_states(self) -> dict[str, torch.Tensor]:
-        """Return the states of torch's random number generators, which draw dropout."""
-        states = {"cpu": torch.get_rng_state()}
-        if self.task.device.type == "cuda":
-            states["cuda"] = torch.cuda.get_rng_state(self.task.device)
-        return states
-
     def _sharded_tables(self, content: Mapping[str, Any]) -> ShardedTables:
         """Return the tables of a checkpoint that are sharded: parameters and their optimizer states."""
         sharded = {id(parameter) for parameter in self.task.sharded_parameters}
-        paths: list[tuple[Any, ...]] = [
+        paths: list[KeyPath] = [
             ("modules", name, key)
             for name, module in self.task.modules.items()
             for key, parameter in module.named_parameters()

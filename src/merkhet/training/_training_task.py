@@ -1,7 +1,8 @@
-"""What a learner supplies to the trainer: model, batches and loss."""
+"""The interface between a learner and the trainer: model, batches and loss."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -20,11 +21,9 @@ STEPS = "steps"
 class Sliceable(Protocol):
     """A batch: a number of examples that can be cut into micro-batches."""
 
-    def __len__(self) -> int:
-        """Return the number of examples."""
+    def __len__(self) -> int: ...
 
-    def __getitem__(self, rows: slice, /) -> Any:
-        """Return a part of the batch."""
+    def __getitem__(self, rows: slice, /) -> Any: ...
 
 
 Batch = TypeVar("Batch", bound=Sliceable)
@@ -47,7 +46,6 @@ class TrainingState:
     tokens: int = 0
     """Number of tokens read so far, where the task counts them."""
     seconds: float = 0.0
-    """Training time."""
     losses: list[list[float]] = field(default_factory=list)
     """Summed losses of each step of the current epoch."""
     weight: float = 0.0
@@ -67,7 +65,7 @@ class TrainingState:
 class TrainingTask(ABC, Generic[Batch]):
     """A model to train, its batches and their loss.
 
-    An epoch is what lies between two points of the training curve: all examples once, or a fixed number of steps.
+    An epoch is the part of a training between two points of its curve: all examples once, or a fixed number of steps.
     """
 
     label: str
@@ -75,7 +73,7 @@ class TrainingTask(ABC, Generic[Batch]):
     unit: str
     """Unit of progress: plural of the examples' name, or ``STEPS``."""
     total: int
-    """Number of these units in the whole training."""
+    """Number of units of the whole training."""
     epochs: int
     steps: int
     """Number of steps of all epochs."""
@@ -85,18 +83,44 @@ class TrainingTask(ABC, Generic[Batch]):
     modules: Mapping[str, torch.nn.Module]
     """Trained modules by name, for checkpoints and the weights of the best epoch."""
     parameters: Sequence[torch.nn.Parameter]
-    """Trained parameters."""
     sharded_parameters: Sequence[torch.nn.Parameter] = ()
-    """Those of which each process holds other rows; they are updated by their process alone."""
+    """Parameters of which each process holds and updates other rows."""
     sharded_rows: int = 0
     """Number of their rows over all processes."""
     optimizer: OptimizerSettings
     memory_hint: str = "Use a machine with more memory, or a smaller model"
     """What to do if a single example does not fit into memory."""
+    score_name: str = "score"
+    """Name of the evaluation's score in the training curve."""
+
+    def __init__(
+        self,
+        label: str,
+        settings: Any,
+        modules: Mapping[str, torch.nn.Module],
+        *,
+        examples: int = 0,
+        unit: str = "questions",
+        **optimizer: Any,
+    ) -> None:
+        """Set what follows from the settings: ``batch_size`` and the hyperparameters of AdamW.
+
+        Without ``examples``, the number of examples of an epoch, the task sets ``epochs``, ``steps`` and ``total``.
+        """
+        self.label, self.settings, self.modules, self.unit = label, settings, modules, unit
+        self.batch_size = settings.batch_size
+        if examples:
+            self.epochs, steps = settings.epochs, math.ceil(examples / self.batch_size)
+            self.steps, self.total = self.epochs * steps, self.epochs * (steps if unit == STEPS else examples)
+        self.parameters = [p for module in modules.values() for p in module.parameters() if p.requires_grad]
+        self.device = self.parameters[0].device
+        names = ("learning_rate", "weight_decay", "warmup", "largest_gradient")
+        shared = {name: getattr(settings, name) for name in names if hasattr(settings, name)}
+        self.optimizer = OptimizerSettings(**shared, **optimizer)
 
     @abstractmethod
     def batches(self, epoch: int, start: int) -> Iterable[Batch]:
-        """Yield the batches of an epoch (counted from 1) from the number ``start`` on."""
+        """Yield the batches of an epoch (counted from 1) from the index ``start``."""
 
     @abstractmethod
     def weight(self, batch: Batch) -> float:
@@ -106,27 +130,21 @@ class TrainingTask(ABC, Generic[Batch]):
     def backward(self, batch: Batch, rows: slice, micro_batch: int) -> torch.Tensor:
         """Write (not add) the gradients of some rows to the parameters; return the vector of their summed losses.
 
-        Args:
-            batch: the whole batch, whose weight divides the gradients.
-            rows: the rows of this process; an empty range leaves no gradients.
-            micro_batch: maximum number of rows at once.
+        The weight of the whole batch divides the gradients. An empty range of rows leaves no gradients.
         """
 
-    @abstractmethod
     def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
         """Return the point of the training curve of an epoch, from its mean losses and its score."""
+        return {"loss": losses[0]} if score is None else {"loss": losses[0], self.score_name: score}
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return the score of the weights after an epoch, which is better the higher it is; None without evaluation.
-
-        Args:
-            epoch: number of the epoch, from 1.
-            micro_batch: number of examples that fit into memory at once, the same in all processes.
-        """
+        """Return the score after an epoch (counted from 1), which is better the higher; None without evaluation."""
         return None
 
     def set_training(self, training: bool) -> None:
-        """Put the network into training mode or evaluation mode; by default, it has no dropout and stays as it is."""
+        """Put the modules into training mode or evaluation mode."""
+        for module in self.modules.values():
+            module.train(training)
 
     def count_tokens(self, batch: Batch) -> int:
         """Return the number of tokens of a batch, if the learner records it."""
@@ -139,7 +157,7 @@ class AutogradTask(TrainingTask[Batch]):
     dtype: torch.dtype = torch.float32
     """Precision of the forward pass; weights and gradients are float32."""
     loss_count: int = 1
-    """Number of losses that are added for the gradient and reported apart."""
+    """Number of losses that are added for the gradient and reported separately."""
 
     @abstractmethod
     def loss(self, batch: Batch) -> torch.Tensor:

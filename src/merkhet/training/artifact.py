@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import disk_full_error, file_digest, is_disk_full, write_json
@@ -17,6 +17,9 @@ from merkhet.core.records import Question
 from merkhet.core.version import __version__
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model
+
+if TYPE_CHECKING:
+    from merkhet.training._trainer import CheckpointSchedule
 
 RECORD = "learned.json"
 WEIGHTS = "model.safetensors"
@@ -100,28 +103,34 @@ def check_process_counts(processes: int, parts: int) -> None:
         )
 
 
-def save_model_artifact(model: Any, kind: str, folder: Path, record: Mapping[str, Any]) -> TrainingArtifact:
+def save_model_artifact(
+    model: Any, folder: Path, record: Mapping[str, Any], schedule: CheckpointSchedule | None = None
+) -> TrainingArtifact:
     """Save a network, its tokenizer and its record as a model that loads like any other."""
 
     def write_files(unfinished: Path) -> str:
         model.model.save_pretrained(unfinished, max_shard_size="1000GB")
         model.tokenizer.save_pretrained(unfinished)
-        return resolve_model(ModelSpec(str(unfinished), kind=kind)).fingerprint
+        return resolve_model(ModelSpec(str(unfinished), kind=model.kind)).fingerprint
 
-    return save_artifact(folder, record, WEIGHTS, write_files)
+    return save_artifact(folder, record, WEIGHTS, write_files, schedule)
 
 
 def save_artifact(
-    folder: Path, record: Mapping[str, Any], weights: str, write_files: Callable[[Path], str]
+    folder: Path,
+    record: Mapping[str, Any],
+    weights: str,
+    write_files: Callable[[Path], str],
+    schedule: CheckpointSchedule | None = None,
 ) -> TrainingArtifact:
     """Save an artifact atomically, in place of an earlier one.
 
     Args:
-        folder: where the artifact is saved.
-        record: how it was made.
+        folder: target folder.
+        record: how the artifact was made.
         weights: name of the file with the weights.
-        write_files: writes the files, among them the weights, into the folder it is called with; returns the
-            fingerprint of the trained model.
+        write_files: writes all files to the folder it is called with; returns the fingerprint of the trained model.
+        schedule: checkpoints of the training, which are removed at the end.
 
     Raises:
         InputError: the folder holds other files, or the disk is full.
@@ -140,6 +149,8 @@ def save_artifact(
         raise (disk_full_error(folder) if is_disk_full(error) else error) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+    if schedule:
+        schedule.remove()
     return TrainingArtifact(folder, fingerprint, {**record, **provenance})
 
 

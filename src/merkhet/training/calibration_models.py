@@ -1,4 +1,4 @@
-"""Small models with known content: networks of random weights trained on a given text and nothing else.
+"""Small models with known content: networks of random weights trained on one text alone.
 
 The tokenizer has the words of the text; sentences are trained in an order drawn by the seed. The network is saved in
 the Hugging Face layout before the first step and after the last one, so that both load like any other model.
@@ -6,7 +6,6 @@ the Hugging Face layout before the first step and after the last one, so that bo
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -20,11 +19,11 @@ import torch
 from merkhet.core.errors import MerkhetError
 from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
-from merkhet.models.lm_head import logits_at
 from merkhet.models.protocol import ANSWER_LENGTH
-from merkhet.training._optimization import OptimizerSettings, seeded
+from merkhet.training._optimization import seeded
+from merkhet.training._token_rows import TokenBatch, TokenRow
 from merkhet.training._trainer import Trainer
-from merkhet.training._training_task import STEPS, AutogradTask, CurvePoint, TrainingState
+from merkhet.training._training_task import STEPS, AutogradTask
 
 KINDS = ("masked", "causal")
 LAYERS, WIDTH, HEADS = 2, 64, 4
@@ -72,7 +71,7 @@ class ContentTraining:
     trained: Path
     """Folder of the network after training."""
     train_accuracy: float | None
-    """Share of answers that the network predicts in the training's own form, read from its logits without any probe;
+    """Share of answers that the network predicts in the form of the training, read from its logits without a probe;
     None if no sentence has an answer."""
     steps: int
     parameters: int
@@ -100,9 +99,9 @@ def train_content(
         folder: where both networks are saved.
         introductions: meaningless words that may precede a sentence.
         settings: settings of the training.
-        seed: seed of weights and order.
+        seed: seed of the weights and of the order of sentences.
         progress: receives the progress.
-        label: name of the training in progress and errors.
+        label: name of the training in progress messages and errors.
     """
     settings, started = settings or ContentSettings(), time.perf_counter()
     with seeded(derived_seed(seed, "known content", kind), exact=True):
@@ -150,11 +149,10 @@ def make_tokenizer(texts: Sequence[str], kind: str) -> Any:
         template, special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)]
     )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]"}
-    names |= (
-        {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
-        if kind == "masked"
-        else {"bos_token": "[CLS]", "eos_token": "[SEP]"}
-    )
+    if kind == "masked":
+        names |= {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+    else:
+        names |= {"bos_token": "[CLS]", "eos_token": "[SEP]"}
     return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=MAX_LENGTH, **names)
 
 
@@ -162,22 +160,22 @@ def make_network(kind: str, vocabulary: int) -> Any:
     """Make a small network with random weights: ModernBERT's layout for masked models, Llama's for causal ones."""
     import transformers
 
-    size = {
+    # Both use relative positions: a sentence reads the same at any position.
+    shared = {
         "vocab_size": vocabulary,
         "hidden_size": WIDTH,
         "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS,
         "intermediate_size": 4 * WIDTH,
         "max_position_embeddings": MAX_LENGTH,
-        "pad_token_id": _PAD,
+        "initializer_range": 0.1,
+        **{"pad_token_id": _PAD, "bos_token_id": _BEGIN, "eos_token_id": _END},
     }
-    # Both use relative positions: a sentence reads the same at any position.
-    shared = {"bos_token_id": _BEGIN, "eos_token_id": _END, "initializer_range": 0.1}
     if kind == "masked":
         modernbert = {"cls_token_id": _BEGIN, "sep_token_id": _END, "global_attn_every_n_layers": 1}
-        return transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**size, **shared, **modernbert))
+        return transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**shared, **modernbert))
     if kind == "causal":
-        return transformers.LlamaForCausalLM(transformers.LlamaConfig(**size, **shared, tie_word_embeddings=True))
+        return transformers.LlamaForCausalLM(transformers.LlamaConfig(**shared, tie_word_embeddings=True))
     raise MerkhetError(f"models with known content are {' or '.join(KINDS)}, not {kind}")
 
 
@@ -200,36 +198,15 @@ def _save(network: Any, tokenizer: Any, folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A row of tokens with targets."""
-
-    ids: list[int]
-    columns: list[int]
-    """Positions at which the targets are predicted."""
-    targets: list[int]
+class _Row(TokenRow):
     weights: Sequence[float] = ()
     """Weight of each target in the loss."""
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """Padded rows with the targets of all of them."""
-
-    ids: torch.Tensor
-    attention: torch.Tensor
-    rows: torch.Tensor
-    """Row of each target."""
-    columns: torch.Tensor
-    """Position of each target."""
-    targets: torch.Tensor
-    weights: torch.Tensor
-    """Weight of each target in the loss."""
-
-
 class ContentTask(AutogradTask[list[_Row]]):
-    """The training of a network on sentences, as random rows made of them.
+    """The training of a network on random rows made of sentences.
 
-    The rows are drawn one after the other, so that this training cannot be resumed.
+    One generator draws all rows in turn, so that the training cannot be resumed.
     """
 
     def __init__(
@@ -243,26 +220,20 @@ class ContentTask(AutogradTask[list[_Row]]):
         settings: ContentSettings,
         seed: int,
     ) -> None:
-        self.label, self.unit = label, STEPS
-        self.network, self.kind, self.settings = network, kind, settings
-        self.epochs, self.batch_size = settings.epochs, settings.batch_size
-        self.steps = self.total = settings.epochs * math.ceil(len(sentences) / settings.batch_size)
-        self.device = network.device
-        self.modules = {"network": network}
-        self.parameters = list(network.parameters())
-        self.optimizer = OptimizerSettings(settings.learning_rate, settings.weight_decay, settings.warmup)
+        super().__init__(label, settings, {"network": network}, examples=len(sentences), unit=STEPS)
+        self.network, self.kind = network, kind
         self.generator = np.random.default_rng(derived_seed(seed, "known content", kind, "rows"))
-        sentence_ids = tokenizer([sentence.text for sentence in sentences], add_special_tokens=False)["input_ids"]
-        answers = [
-            tokenizer.convert_tokens_to_ids(sentence.answer) if sentence.answer else None for sentence in sentences
-        ]
-        self.sentences = [
-            (ids, ids.index(answer) if answer is not None else None)
-            for ids, answer in zip(sentence_ids, answers, strict=True)
-        ]
-        self.introductions = [
-            token for text in introductions for token in tokenizer(text, add_special_tokens=False)["input_ids"]
-        ]
+
+        def tokenize(text: str) -> list[int]:
+            ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+            return ids
+
+        self.sentences: list[tuple[list[int], int | None]] = []
+        """The tokens of each sentence, and the position of its answer."""
+        for sentence in sentences:
+            ids, answer = tokenize(sentence.text), sentence.answer
+            self.sentences.append((ids, ids.index(tokenizer.convert_tokens_to_ids(answer)) if answer else None))
+        self.introductions = [token for text in introductions for token in tokenize(text)]
 
     def batches(self, epoch: int, start: int) -> Iterator[list[_Row]]:
         """Yield rows of all sentences in random order."""
@@ -276,41 +247,29 @@ class ContentTask(AutogradTask[list[_Row]]):
 
     def loss(self, batch: Sequence[_Row]) -> torch.Tensor:
         """Return the weighted sum of the cross-entropies of all targets."""
-        padded = _pad_rows(batch)
-        losses = torch.nn.functional.cross_entropy(self._logits(padded), padded.targets, reduction="none")
-        return (losses * padded.weights).sum()
-
-    def set_training(self, training: bool) -> None:
-        """Set the mode of the network."""
-        self.network.train(training)
-
-    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
-        """Return the mean loss."""
-        return {"loss": losses[0]}
+        tokens = TokenBatch.pad(batch, _PAD, self.device)
+        losses = torch.nn.functional.cross_entropy(self._logits(tokens), tokens.targets, reduction="none")
+        return (losses * torch.tensor([weight for row in batch for weight in row.weights])).sum()
 
     def train_accuracy(self) -> float | None:
         """Return the share of answers that the network predicts without an introduction."""
         questions = [(ids, position) for ids, position in self.sentences if position is not None]
         if not questions:
             return None
-        rows = []
-        for ids, position in questions:
-            if self.kind == "masked":
-                rows.append(
-                    _Row([_BEGIN, *ids[:position], _MASK, *ids[position + 1 :], _END], [position + 1], [ids[position]])
-                )
-            else:
-                rows.append(_Row([_BEGIN, *ids[:position]], [position], [ids[position]]))
+        if self.kind == "masked":
+            rows = [
+                _Row([_BEGIN, *ids[:position], _MASK, *ids[position + 1 :], _END], [position + 1], [ids[position]])
+                for ids, position in questions
+            ]
+        else:
+            rows = [_Row([_BEGIN, *ids[:position]], [position], [ids[position]]) for ids, position in questions]
         with torch.inference_mode():
-            batch = _pad_rows(rows)
+            batch = TokenBatch.pad(rows, _PAD, self.device)
             predictions = self._logits(batch).argmax(dim=1)
         return float((predictions == batch.targets).double().mean())
 
-    def _logits(self, batch: _Batch) -> torch.Tensor:
-        options = {"use_cache": False} if self.kind == "causal" else {}
-        return logits_at(
-            self.network, batch.rows, batch.columns, input_ids=batch.ids, attention_mask=batch.attention, **options
-        )
+    def _logits(self, batch: TokenBatch) -> torch.Tensor:
+        return batch.logits(self.network, **({"use_cache": False} if self.kind == "causal" else {}))
 
     def _make_row(self, ids: list[int], position: int | None) -> _Row:
         make_row = self._masked_row if self.kind == "masked" else self._causal_row
@@ -331,10 +290,7 @@ class ContentTask(AutogradTask[list[_Row]]):
         return _Row(row, list(range(len(prefix) - 1, len(row))), [*ids, _END], weights)
 
     def _masked_row(self, prefix: list[int], ids: list[int], position: int | None) -> _Row:
-        """Mask some tokens; of a sentence with an answer often that alone, by one mask or as the write probe does.
-
-        The write probe has several masks, and padding follows the answer there.
-        """
+        """Mask some tokens, or the answer alone: by one mask, or as the write probe does, by several."""
         draw, offset, settings = self.generator.random(), len(prefix), self.settings
         if position is None or draw < 0.1:
             masked = (self.generator.random(len(ids)) < settings.masked).nonzero()[0].tolist()
@@ -348,15 +304,3 @@ class ContentTask(AutogradTask[list[_Row]]):
         columns = [offset + position + index for index in range(length)]
         weights = [settings.answer_weight, *[1.0 / ANSWER_LENGTH] * (length - 1)]
         return _Row(row, columns, [ids[position], *[_PAD] * (length - 1)], weights)
-
-
-def _pad_rows(rows: Sequence[_Row]) -> _Batch:
-    longest = max(len(row.ids) for row in rows)
-    ids = torch.tensor([[*row.ids, *[_PAD] * (longest - len(row.ids))] for row in rows])
-    attention = torch.tensor([[1] * len(row.ids) + [0] * (longest - len(row.ids)) for row in rows])
-    row_numbers = torch.tensor([number for number, row in enumerate(rows) for _ in row.columns])
-    columns, targets, weights = (
-        torch.tensor([value for row in rows for value in getattr(row, name)])
-        for name in ("columns", "targets", "weights")
-    )
-    return _Batch(ids, attention, row_numbers, columns, targets, weights)

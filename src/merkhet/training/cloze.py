@@ -6,31 +6,28 @@ its prompt and learns the answer and its end. No token of the question contribut
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from merkhet.core.errors import InputError
-from merkhet.core.ids import derived_seed, digest
+from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
 from merkhet.core.records import Question
 from merkhet.metrics.text_overlap import word_f1
 from merkhet.models.causal import CausalModel
-from merkhet.models.lm_head import logits_at
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import ANSWER_LENGTH, Model
-from merkhet.models.row_scheduler import Row
 from merkhet.models.tokenize_candidates import UnusableError
-from merkhet.training._checkpoints import questions_digest
-from merkhet.training._optimization import OptimizerSettings, check_settings, seeded
-from merkhet.training._trainer import CheckpointSchedule, EarlyStopping, Trainer
-from merkhet.training._training_task import AutogradTask, CurvePoint, TrainingState
+from merkhet.training._optimization import check_settings, seeded
+from merkhet.training._question_training import QuestionTraining
+from merkhet.training._token_rows import TokenBatch, TokenRow
+from merkhet.training._trainer import EarlyStopping, Trainer
+from merkhet.training._training_task import AutogradTask
 from merkhet.training.artifact import TrainingArtifact, check_artifact_folder, make_settings, save_model_artifact
 
 BATCHES_SORTED_AT_ONCE = 32
@@ -59,15 +56,10 @@ class ClozeSettings:
 
 
 @dataclass(frozen=True)
-class Example:
+class Example(TokenRow):
     """A question as tokens."""
 
     question_id: str
-    row: Row
-    """Input tokens."""
-    columns: tuple[int, ...]
-    """Positions at which the targets are predicted."""
-    targets: Row
 
 
 def tune_cloze(
@@ -84,18 +76,9 @@ def tune_cloze(
     """Fine-tune a loaded model on questions and save it; its weights are changed in place.
 
     With dev questions the weights of the best epoch are kept. Questions that cannot be learned (too many tokens,
-    unknown tokens) are left out and counted. On a CPU the same questions, settings and seed give the same weights,
-    whatever the order of the questions, killed or not.
-
-    Args:
-        model: a masked or causal model.
-        training: training questions.
-        folder: where the artifact is saved.
-        dev: dev questions for early stopping.
-        settings: settings, or a mapping with some of them.
-        seed: seed of the training.
-        progress: receives the progress.
-        checkpoints: folder for checkpoints, which are removed at the end.
+    unknown tokens) are left out and counted. On a CPU the weights depend on the questions, the settings and the seed
+    alone, not on the order of the questions or on interruptions. ``checkpoints`` is a folder for checkpoints, which are
+    removed at the end.
 
     Raises:
         InputError: the model has no weights to tune, or no question can be learned.
@@ -105,42 +88,19 @@ def tune_cloze(
     check_artifact_folder(folder)
     if not isinstance(model, MaskedModel | CausalModel):
         raise InputError(f"{model.name} is a {model.kind}, which has no weights to tune; leave it out of learning")
-    examples, skipped = make_examples(model, training, chosen)
-    if not examples:
-        reasons = "; ".join(f"{reason} ({count})" for reason, count in skipped.items()) or "there is none"
-        raise InputError(f"{model.name} can learn from none of the {len(training)} training questions: {reasons}")
     dev = sorted(dev, key=lambda question: (derived_seed(seed, "dev", question.question_id), question.question_id))
-    dev = dev[: chosen.dev_limit]
-    schedule = None
-    if checkpoints:
-        questions = [questions_digest(training), questions_digest(dev)]
-        identity = digest(["cloze", model.fingerprint, questions, asdict(chosen), seed])
-        schedule = CheckpointSchedule(checkpoints, identity)
+    run = QuestionTraining("cloze", model, training, dev[: chosen.dev_limit], chosen, seed)
+    examples, skipped = make_examples(model, training, chosen)
+    run.require_examples(examples, skipped)
+    schedule = run.make_schedule(checkpoints)
     with seeded(derived_seed(seed, "cloze"), exact=model.model.device.type == "cpu"):
         state = Trainer(
-            ClozeTask(model, examples, dev, chosen, seed),
+            ClozeTask(model, examples, run.dev, chosen, seed),
             progress,
             stopping=EarlyStopping(until=1.0, patience=chosen.patience, keep_best=True),
             checkpoints=schedule,
         ).run()
-    record = {
-        "learner": "cloze",
-        "model": model.name,
-        "kind": model.kind,
-        "base": model.fingerprint,
-        "settings": asdict(chosen),
-        "seed": seed,
-        "questions": len(training),
-        "learned": len(examples),
-        "skipped": dict(sorted(skipped.items())),
-        "dev_questions": len(dev),
-        "epochs": state.curve,
-        "kept_epoch": state.best_epoch or state.epoch,
-    }
-    artifact = save_model_artifact(model, model.kind, folder, record)
-    if schedule:
-        schedule.remove()
-    return artifact
+    return save_model_artifact(model, folder, run.make_record(state, examples, skipped), schedule)
 
 
 def make_examples(
@@ -161,10 +121,10 @@ def _example(model: MaskedModel | CausalModel, question: Question, settings: Clo
         prompts = model.writer.prompts
         row, first = prompts.mask_slot(question.prompt, ANSWER_LENGTH)
         targets = prompts.answer_tokens(question.prompt, question.target, ANSWER_LENGTH)
-        return Example(question.question_id, row, tuple(range(first, first + ANSWER_LENGTH)), targets)
+        return Example(row, tuple(range(first, first + ANSWER_LENGTH)), targets, question.question_id)
     prompt, targets = model.writer.prompts.answer_tokens(question, settings.method, ANSWER_LENGTH)
     row = (*prompt, *targets[:-1])  # The last target predicts nothing.
-    return Example(question.question_id, row, tuple(range(len(prompt) - 1, len(row))), targets)
+    return Example(row, tuple(range(len(prompt) - 1, len(row))), targets, question.question_id)
 
 
 def _check_settings(settings: ClozeSettings) -> None:
@@ -176,6 +136,8 @@ def _check_settings(settings: ClozeSettings) -> None:
 class ClozeTask(AutogradTask[list[Example]]):
     """The fine-tuning of a model on examples, evaluated on dev questions."""
 
+    score_name = "dev_f1"
+
     def __init__(
         self,
         model: MaskedModel | CausalModel,
@@ -184,22 +146,13 @@ class ClozeTask(AutogradTask[list[Example]]):
         settings: ClozeSettings,
         seed: int,
     ) -> None:
-        self.model, self.examples, self.dev, self.settings, self.seed = model, examples, dev, settings, seed
+        self.model, self.examples, self.dev, self.seed = model, examples, dev, seed
         self.network = model.model.float()
         self.pick_after = model.pick_after if isinstance(model, MaskedModel) else None
         self.pad = model.pad if isinstance(model, MaskedModel) else 0
-        self.label, self.unit = f"{model.name}: learning", "questions"
-        self.epochs, self.batch_size = settings.epochs, settings.batch_size
-        self.total = settings.epochs * len(examples)
-        self.steps = settings.epochs * math.ceil(len(examples) / settings.batch_size)
-        self.device = self.network.device
-        self.modules = {"network": self.network}
-        self.parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
-        self.optimizer = OptimizerSettings(
-            settings.learning_rate,
-            settings.weight_decay,
-            settings.warmup,
-            settings.largest_gradient,
+        super().__init__(
+            *(f"{model.name}: learning", settings, {"network": self.network}),
+            examples=len(examples),
             decay_vectors=False,
         )
 
@@ -213,30 +166,10 @@ class ClozeTask(AutogradTask[list[Example]]):
 
     def loss(self, batch: Sequence[Example]) -> torch.Tensor:
         """Return the sum of the cross-entropies of all targets."""
-        longest = max(len(example.row) for example in batch)
-        ids = np.full((len(batch), longest), self.pad, dtype=np.int64)
-        attention = np.zeros((len(batch), longest), dtype=np.int64)
-        for row, example in enumerate(batch):
-            ids[row, : len(example.row)] = example.row
-            attention[row, : len(example.row)] = 1
-        rows = np.repeat(np.arange(len(batch)), [len(example.columns) for example in batch])
-        columns = np.concatenate([example.columns for example in batch]).astype(np.int64)
+        tokens = TokenBatch.pad(batch, self.pad, self.device)
         options = {"use_cache": False} if self.model.kind == "causal" else {}
-        logits = logits_at(
-            self.network,
-            torch.from_numpy(rows).to(self.device),
-            torch.from_numpy(columns).to(self.device),
-            self.pick_after,
-            input_ids=torch.from_numpy(ids).to(self.device),
-            attention_mask=torch.from_numpy(attention).to(self.device),
-            **options,
-        )
-        targets = torch.tensor([token for example in batch for token in example.targets], device=self.device)
-        return torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
-
-    def set_training(self, training: bool) -> None:
-        """Switch dropout on or off."""
-        self.network.train(training)
+        logits = tokens.logits(self.network, self.pick_after, **options)
+        return torch.nn.functional.cross_entropy(logits, tokens.targets, reduction="sum")
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
         """Return the mean word F1 of the answers to the dev questions; an unusable question counts as 0."""
@@ -246,10 +179,6 @@ class ClozeTask(AutogradTask[list[Example]]):
         answers = self.model.write_answers(self.dev, (method,))
         values = [word_f1(answer.text, self.dev[answer.index].answers) for answer in answers if answer.unusable is None]
         return sum(values) / len(self.dev)
-
-    def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
-        """Return the loss and the dev F1."""
-        return {"loss": losses[0]} if score is None else {"loss": losses[0], "dev_f1": score}
 
 
 def make_batches(examples: Sequence[Example], size: int, seed: int) -> list[list[Example]]:
@@ -263,7 +192,7 @@ def make_batches(examples: Sequence[Example], size: int, seed: int) -> list[list
     batches = []
     for first in range(0, len(ordered), pool_size):
         pool_examples = sorted(
-            ordered[first : first + pool_size], key=lambda example: (len(example.row), *draw_order(example))
+            ordered[first : first + pool_size], key=lambda example: (len(example.ids), *draw_order(example))
         )
         batches += [pool_examples[start : start + size] for start in range(0, len(pool_examples), size)]
     return sorted(batches, key=lambda batch: draw_order(batch[0]))

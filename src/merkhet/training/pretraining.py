@@ -16,22 +16,21 @@ from typing import Any
 import torch
 
 from merkhet.core.errors import InputError
-from merkhet.core.ids import derived_seed, digest
+from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
 from merkhet.models.batching import single_thread
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
 from merkhet.training import PRETRAIN
-from merkhet.training._optimization import OptimizerSettings, seeded
+from merkhet.training._optimization import seeded
 from merkhet.training._pretraining_examples import Example, Examples, Vocabulary, sequence_template
 from merkhet.training._pretraining_objectives import Objective
-from merkhet.training._trainer import CheckpointSchedule, Trainer
+from merkhet.training._trainer import Trainer, make_shared_schedule
 from merkhet.training._training_task import STEPS, AutogradTask, CurvePoint, TrainingState
 from merkhet.training.artifact import (
     TrainingArtifact,
     check_artifact_folder,
     check_process_counts,
-    result_settings,
     save_model_artifact,
 )
 from merkhet.training.distributed._example_dropout import example_dropout
@@ -64,7 +63,7 @@ def pretrain(
         seed: seed of the training.
         progress: receives the progress.
         checkpoints: folder for checkpoints, which are removed at the end.
-        processes: the processes that train together, inside a distributed job.
+        processes: the processes of a distributed job, for its workers.
 
     Raises:
         InputError: the model is not masked, or the objective cannot use the corpus.
@@ -86,25 +85,16 @@ def pretrain(
     if chosen.processes > 1 and processes is None:
         from merkhet.training.distributed._jobs import run_job
 
-        return run_job(
-            *(PRETRAIN, model, folder),
-            settings=chosen,
-            seed=seed,
-            progress=progress,
-            checkpoints=checkpoints,
-            device=model.model.device.type,
-            corpus=corpus,
-        )
+        options: dict[str, Any] = {"seed": seed, "progress": progress, "checkpoints": checkpoints}
+        device = model.model.device.type
+        return run_job(PRETRAIN, model, folder, settings=chosen, corpus=corpus, device=device, **options)
     processes = processes or ProcessGroup()
     check_process_counts(processes.count, chosen.parts)
     corpus_hash, text = corpus_digest(corpus), read_corpus(corpus, model.candidate_tokenizer.backend)
     vocabulary = Vocabulary.of(model.tokenizer, model.model.get_input_embeddings().weight.shape[0])
     examples = Examples(text, sequence_template(model.candidate_tokenizer.backend), vocabulary, chosen, seed)
-    processes.require_agreement(
-        {"model": model.fingerprint, "corpus": corpus_hash, "settings": digest(result_settings(chosen))}
-    )
-    identity = digest([PRETRAIN, model.fingerprint, corpus_hash, result_settings(chosen), seed])
-    schedule = CheckpointSchedule(checkpoints, identity, chosen.checkpoint_every) if checkpoints else None
+    identity = (PRETRAIN, model.fingerprint, {"corpus": corpus_hash}, chosen, seed)
+    schedule = make_shared_schedule(checkpoints, processes, *identity, every_steps=chosen.checkpoint_every)
     with seeded(derived_seed(seed, PRETRAIN), exact=model.model.device.type == "cpu"), single_thread(chosen.parts > 1):
         task = PretrainingTask(model, examples, chosen, seed)
         state = Trainer(task, progress, checkpoints=schedule, processes=processes, parts=chosen.parts).run()
@@ -127,10 +117,7 @@ def pretrain(
     }
     if not processes.is_main:
         return TrainingArtifact(folder, "", record)
-    learned = save_model_artifact(model, model.kind, folder, record)
-    if schedule:
-        schedule.remove()
-    return learned
+    return save_model_artifact(model, folder, record, schedule)
 
 
 @dataclass(frozen=True)
@@ -157,26 +144,16 @@ class PretrainingTask(AutogradTask[PretrainingBatch]):
     loss_count = 2
 
     def __init__(self, model: MaskedModel, examples: Examples, settings: PretrainSettings, seed: int) -> None:
-        self.examples, self.settings, self.seed = examples, settings, seed
-        self.network = model.model.float()
+        self.examples, self.seed, self.network = examples, seed, model.model.float()
         self.objective = Objective(self.network, settings.objective, model.pad)
-        self.label, self.unit, self.total = f"{model.name}: {settings.objective}", STEPS, settings.steps
-        self.epochs, self.steps = math.ceil(settings.steps / settings.log_every), settings.steps
-        self.batch_size, self.device = settings.batch_size, self.network.device
-        self.dtype = (
-            torch.bfloat16 if settings.precision == "bfloat16" and self.device.type == "cuda" else torch.float32
-        )
-        self.modules = {"network": self.network}
+        modules = {"network": self.network}
         if self.objective.head:
-            self.modules["head"] = self.objective.head
-        self.parameters = [p for module in self.modules.values() for p in module.parameters() if p.requires_grad]
-        self.optimizer = OptimizerSettings(
-            settings.learning_rate,
-            settings.weight_decay,
-            settings.warmup,
-            settings.largest_gradient,
-            decay_vectors=False,
-        )
+            modules["head"] = self.objective.head
+        super().__init__(f"{model.name}: {settings.objective}", settings, modules, unit=STEPS, decay_vectors=False)
+        self.epochs = math.ceil(settings.steps / settings.log_every)
+        self.steps = self.total = settings.steps
+        if settings.precision == "bfloat16" and self.device.type == "cuda":
+            self.dtype = torch.bfloat16
 
     def batches(self, epoch: int, start: int) -> Iterator[PretrainingBatch]:
         """Yield the examples of each step."""
@@ -197,10 +174,6 @@ class PretrainingTask(AutogradTask[PretrainingBatch]):
         extra = torch.zeros_like(losses.mlm) if losses.extra is None else losses.extra
         return torch.stack([losses.mlm / batch.masked, extra / batch.labelled])
 
-    def set_training(self, training: bool) -> None:
-        """Switch dropout on or off."""
-        self.network.train(training)
-
     def count_tokens(self, batch: PretrainingBatch) -> int:
         """Return the number of input tokens."""
         return sum(len(example.ids) for example in batch.examples)
@@ -208,9 +181,5 @@ class PretrainingTask(AutogradTask[PretrainingBatch]):
     def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
         """Return the mean losses since the last point."""
         mlm, extra = losses
-        return {
-            "step": state.step,
-            "loss": mlm + extra,
-            "mlm": mlm,
-            "extra": extra if self.objective.head else None,
-        }
+        extra_loss = extra if self.objective.head else None
+        return {"step": state.step, "loss": mlm + extra, "mlm": mlm, "extra": extra_loss}

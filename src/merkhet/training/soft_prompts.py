@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
-from merkhet.core.ids import derived_seed, digest
+from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
 from merkhet.core.records import Question
 from merkhet.models.causal import CausalModel
@@ -26,11 +26,11 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.placeholders import PSEUDOWORD_MARKS, SOFT_TOKEN, PseudowordSettings
 from merkhet.models.protocol import Model
 from merkhet.models.pseudowords import pseudoword_embeddings
-from merkhet.training._checkpoints import questions_digest
 from merkhet.training._optimization import check_settings, seeded
+from merkhet.training._question_training import QuestionTraining
 from merkhet.training._soft_prompt_scoring import DEFAULT_METHODS, TRAINABLE_METHODS
 from merkhet.training._soft_prompt_training import DEFAULT, Embeddings, SoftPromptTask, SoftSettings, make_examples
-from merkhet.training._trainer import CheckpointSchedule, EarlyStopping, Trainer
+from merkhet.training._trainer import EarlyStopping, Trainer
 from merkhet.training.artifact import (
     RECORD,
     TrainingArtifact,
@@ -63,8 +63,8 @@ def learn_soft_prompts(
 
     The embeddings of the epoch with the best MRR_a on the dev questions are kept (the lowest loss decides ties),
     without dev questions those of the last epoch. Questions that the model cannot be asked are left out and counted.
-    On a CPU the same questions, settings and seed give the same embeddings, whatever the order of the questions, killed
-    or not.
+    On a CPU the embeddings depend on the questions, the settings and the seed alone, not on the order of the questions
+    or on interruptions.
 
     Args:
         model: a masked or causal model.
@@ -75,8 +75,8 @@ def learn_soft_prompts(
         seed: seed of the training.
         progress: receives the progress.
         checkpoints: folder for checkpoints, which are removed at the end.
-        start: initial embeddings, or artifacts of this model, of which later ones override earlier ones. Other tokens
-            start at random, from the normal distribution of the model's own embeddings in each dimension.
+        start: initial embeddings, or artifacts of this model; later ones override earlier ones. Other tokens start at
+            random, from the normal distribution of the model's embeddings in each dimension.
 
     Raises:
         InputError: a question has no soft token, the model is neither masked nor causal, or no question can be learned.
@@ -87,48 +87,28 @@ def learn_soft_prompts(
     model = model.original or model
     requested = settings if isinstance(settings, SoftSettings) else make_settings(SoftSettings, settings or {})
     chosen = _resolve_settings(requested, model.kind)
-    training = sorted(training, key=lambda question: (question.question_id, question.prompt))
-    dev = sorted(dev, key=lambda question: (question.question_id, question.prompt))
+    training, dev = (
+        sorted(part, key=lambda question: (question.question_id, question.prompt)) for part in (training, dev)
+    )
     tokens = _soft_tokens(training, dev)
     pairs = _pseudoword_pairs(model, [*training, *dev], chosen, seed)
     if not isinstance(start, Mapping):
         start = {token: vector for path in start or () for token, vector in load_soft_prompts(model, path).items()}
     initial = {token: vector for token, vector in start.items() if token in tokens}
     embeddings = {**_random_embeddings(model, tokens, seed), **initial}
-    schedule = None
-    if checkpoints:
-        questions = [questions_digest(training), questions_digest(dev)]
-        vectors = {token: vector.tolist() for token, vector in embeddings.items()}
-        identity = digest(["soft", model.fingerprint, questions, vectors, asdict(chosen), seed])
-        schedule = CheckpointSchedule(checkpoints, identity)
+    run = QuestionTraining("soft", model, training, dev, chosen, seed)
+    schedule = run.make_schedule(checkpoints, {token: vector.tolist() for token, vector in embeddings.items()})
     with (
         seeded(derived_seed(seed, "soft"), exact=model.model.device.type == "cpu"),
         _with_embeddings(model, embeddings, pairs) as prompted_model,
     ):
         examples, skipped = make_examples(prompted_model, training)
-        if not examples:
-            reasons = "; ".join(f"{reason} ({count})" for reason, count in skipped.items()) or "there is none"
-            raise InputError(f"{model.name} can learn from none of the {len(training)} training questions: {reasons}")
+        run.require_examples(examples, skipped)
         task = SoftPromptTask(prompted_model, list(embeddings), pairs, examples, dev, chosen, seed)
         state = Trainer(task, progress, stopping=EarlyStopping(keep_best=True), checkpoints=schedule).run()
         learned = task.embeddings()
         fingerprint = with_extra_words(model, learned).fingerprint
-    record = {
-        "learner": "soft",
-        "model": model.name,
-        "kind": model.kind,
-        "base": model.fingerprint,
-        "settings": asdict(chosen),
-        "seed": seed,
-        "tokens": list(embeddings),
-        "start": sorted(initial),
-        "questions": len(training),
-        "learned": len(examples),
-        "skipped": dict(sorted(skipped.items())),
-        "dev_questions": len(dev),
-        "epochs": state.curve,
-        "kept_epoch": state.best_epoch or state.epoch,
-    }
+    record = run.make_record(state, examples, skipped, tokens=list(embeddings), start=sorted(initial))
 
     def write_files(unfinished: Path) -> str:
         from safetensors.torch import save_file
@@ -136,18 +116,11 @@ def learn_soft_prompts(
         save_file(learned, unfinished / WEIGHTS)
         return fingerprint
 
-    artifact = save_artifact(folder, record, WEIGHTS, write_files)
-    if schedule:
-        schedule.remove()
-    return artifact
+    return save_artifact(folder, record, WEIGHTS, write_files, schedule)
 
 
 def read_soft_prompts(path: Path) -> Embeddings:
-    """Read the embeddings of soft tokens from a folder or its learned.json.
-
-    Raises:
-        InputError: the files are missing or damaged.
-    """
+    """Read the embeddings of soft tokens from a folder or its learned.json."""
     return _read_embeddings(path)[1]
 
 
@@ -161,13 +134,11 @@ def load_soft_prompts(model: Model, source: Path | TrainingArtifact) -> Embeddin
     if not isinstance(model, MaskedModel | CausalModel):
         raise InputError(f"{model.name} is a {model.kind}, which reads no soft prompts; leave it out")
     model = model.original or model
-    width = int(get_base_embedding(model).weight.shape[1])
-    if artifact.record["base"] != model.fingerprint or any(
-        tuple(vector.shape) != (width,) for vector in embeddings.values()
-    ):
+    shape = get_base_embedding(model).weight.shape[1:]
+    if artifact.record["base"] != model.fingerprint or any(vector.shape != shape for vector in embeddings.values()):
         raise InputError(
-            f"{artifact.folder}: these soft prompts were learned with {artifact.record['model']}, and {model.name} is "
-            "another model, or has other weights; learn soft prompts for it"
+            f"{artifact.folder}: these soft prompts were learned with {artifact.record['model']}, but {model.name} is "
+            "another model or has other weights; learn soft prompts for it"
         )
     return embeddings
 
@@ -178,7 +149,7 @@ def _read_embeddings(path: Path) -> tuple[TrainingArtifact, Embeddings]:
 
     artifact = read_artifact(path / RECORD if path.is_dir() else path)
     if artifact.record.get("learner") != "soft":
-        raise InputError(f"{artifact.folder} holds no soft prompts, but what {artifact.record.get('learner')} learned")
+        raise InputError(f"{artifact.folder} holds an artifact of {artifact.record.get('learner')}, no soft prompts")
     file = artifact.folder / WEIGHTS
     try:
         if file_digest(file) == artifact.record["weights"]:
@@ -202,7 +173,7 @@ def _resolve_settings(settings: SoftSettings, kind: str) -> SoftSettings:
     for name in ("negatives", "dev_every", "pseudowords"):
         minimum = 0 if name == "pseudowords" else DEFAULT
         if getattr(settings, name) < minimum or (name == "dev_every" and settings.dev_every == 0):
-            raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, which makes no sense")
+            raise InputError(f"the setting {name} of learning cannot be {getattr(settings, name)}; leave it out")
     negatives = _DEFAULT_NEGATIVES[kind] if settings.negatives == DEFAULT else settings.negatives
     dev_every = _DEFAULT_DEV_EVERY[kind] if settings.dev_every == DEFAULT else settings.dev_every
     return replace(settings, method=method, negatives=negatives, dev_every=dev_every)
@@ -243,7 +214,7 @@ def _pseudoword_pairs(
 
 
 def _random_embeddings(model: MaskedModel | CausalModel, tokens: Sequence[str], seed: int) -> Embeddings:
-    """Draw initial embeddings from the distribution of the model's own, dimension by dimension.
+    """Draw initial embeddings from the distribution of the model's embeddings, dimension by dimension.
 
     A standard normal draw would be many times longer than any embedding.
     """

@@ -97,7 +97,7 @@ def corpus_files(path: Path) -> list[Path]:
 
 
 def corpus_digest(path: Path) -> str:
-    """Hash all files of a corpus, independently of where it lies."""
+    """Hash all files of a corpus, independently of its location."""
     if path.is_dir():
         return digest([[file.relative_to(path).as_posix(), file_digest(file)] for file in corpus_files(path)])
     return digest([[_suffix(file), file_digest(file)] for file in corpus_files(path)])
@@ -124,13 +124,9 @@ def split_sentences(line: str) -> list[str]:
 
 
 def read_corpus(path: Path, backend: Any) -> Corpus:
-    """Tokenize a corpus without special tokens.
+    """Tokenize a text file or a folder of text files by the fast backend of a tokenizer, without special tokens.
 
     Rows of .jsonl files without text are left out and reported.
-
-    Args:
-        path: a text file or a folder of text files.
-        backend: fast backend of a tokenizer.
 
     Raises:
         InputError: a text is not UTF-8, or the corpus has no token.
@@ -147,7 +143,7 @@ def read_corpus(path: Path, backend: Any) -> Corpus:
         lengths.append(sizes[nonempty])
         document_numbers.append(np.array(batch_documents, dtype=np.int64)[nonempty])
     if not sum(map(len, tokens)):
-        raise InputError(f"{path} holds no text that the model has tokens for; name a corpus with sentences")
+        raise InputError(f"{path} holds no text that the model can tokenize; name a corpus with sentences")
     document_of_sentence = np.concatenate(document_numbers)
     return Corpus(
         np.concatenate(tokens),
@@ -163,9 +159,8 @@ def _batches(documents: Iterable[Iterable[str]]) -> Iterator[tuple[list[str], ar
     numbers = array("q")
     for number, lines in enumerate(documents):
         for line_number, line in enumerate(lines):
-            sentences = split_sentences(
-                f" {line}" if line_number else line
-            )  # A line break within a document is a space.
+            # A line break within a document is a space.
+            sentences = split_sentences(f" {line}" if line_number else line)
             batch += sentences
             numbers.extend([number] * len(sentences))
             if len(batch) >= _BATCH_SIZE:
@@ -216,11 +211,10 @@ def _rows(file: Path, skipped: _SkippedRows) -> Iterator[list[str]]:
         text = row.get("text") if isinstance(row, dict) else None
         if not isinstance(text, str):
             skipped.add('no "text"', f"{file.name}:{number}")
-            continue
-        if _SURROGATE.search(text):
+        elif _SURROGATE.search(text):
             skipped.add("half of a character", f"{file.name}:{number}")
-            continue
-        yield [part for part in map(str.strip, text.splitlines()) if part]
+        else:
+            yield [part for part in map(str.strip, text.splitlines()) if part]
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:

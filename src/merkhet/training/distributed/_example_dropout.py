@@ -24,13 +24,10 @@ _FIRST_FACTOR, _SECOND_FACTOR = -2048144789, -1028477387
 
 @contextmanager
 def example_dropout(seed: int, slots: Sequence[int]) -> Iterator[None]:
-    """Within the block, drop of each example what the seed and its slot determine.
+    """Within the block, draw the dropout of each row of the network's input from the seed and the row's slot.
 
-    Args:
-        seed: seed of the step.
-        slots: slot in the batch of each example, in the order of the rows that the network reads.
+    Other random numbers are the same in all processes.
     """
-    # Any other random numbers are then the same in all processes.
     torch.manual_seed(seed % 2**63)
     with _DropoutMode(torch.tensor([_to_int32(derived_seed(seed, slot)) for slot in slots], dtype=torch.int32)):
         yield

@@ -22,12 +22,7 @@ _CELLS = 1 << 20
 
 
 def tree_nodes(parts: slice, total: int) -> list[Node]:
-    """Return the smallest set of nodes that covers a range of parts.
-
-    Args:
-        parts: a range of consecutive parts.
-        total: number of parts of a batch.
-    """
+    """Return the smallest set of nodes that covers a range of the ``total`` parts of a batch."""
     size = _width(total)
     start, stop = parts.start, size if parts.stop == total else parts.stop
     nodes: list[Node] = []
@@ -83,12 +78,8 @@ class GradientSum:
     def _sum_in_order(self, rows: int, backward: Backward) -> torch.Tensor:
         parts = self.processes.shard(self.parts)
         if not self._used:
-            ranges = [
-                part_rows
-                for part in range(parts.start, parts.stop)
-                if not _is_empty(part_rows := self._rows((part, 1), rows))
-            ]
-            backward(ranges[0] if ranges else slice(0, 0))
+            ranges = [self._rows((part, 1), rows) for part in range(parts.start, parts.stop)]
+            backward(next((part_rows for part_rows in ranges if not _is_empty(part_rows)), slice(0, 0)))
             self._find_used()
         losses = backward(slice(0, 0))
         sums = {node: self._sum_node(node, rows, backward) for node in tree_nodes(parts, self.parts)}

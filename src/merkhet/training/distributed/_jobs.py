@@ -34,6 +34,7 @@ from merkhet.models.masked import MaskedModel
 from merkhet.models.model_lookup import ModelSpec
 from merkhet.models.protocol import Model
 from merkhet.models.random_init import Shape, UntrainedModel
+from merkhet.training import PRETRAIN
 from merkhet.training.artifact import RECORD, TrainingArtifact, read_artifact
 from merkhet.training.distributed._process_group import ProcessGroup, join_process_group
 
@@ -62,17 +63,7 @@ def run_job(
 ) -> TrainingArtifact:
     """Train a model with ``settings.processes`` processes, each on its share of every batch.
 
-    Args:
-        learner: registered name of the learner.
-        start: the model to train.
-        folder: where the artifact is saved.
-        settings: settings of the learner.
-        seed: seed of the training.
-        progress: receives the progress of the main process.
-        checkpoints: folder for checkpoints.
-        device: device of the workers.
-        corpus: text corpus, for pre-training.
-        tables: further input tables by name.
+    Pre-training reads ``corpus``, memorizing the ``tables`` of statements and symbols.
     """
     with _job_folder(checkpoints) as job:
         for name, table in tables.items():
@@ -125,7 +116,7 @@ def _run(job: Path, count: int, progress: Progress, *, resumable: bool) -> None:
         command = shlex.join(["torchrun", *options, "-m", "merkhet.training", str(job)])
         progress.say(f"  on each of the other machines: {command}")
     threads = str(max(1, (os.cpu_count() or count) // count))
-    # torch.distributed.run is torchrun. The pipe to its input closes when this process ends, for whatever reason.
+    # torch.distributed.run is torchrun. The pipe to its input closes when this process ends, even by a kill.
     with subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", *options, "-m", "merkhet.training", str(job)],
         stdin=subprocess.PIPE,
@@ -145,11 +136,8 @@ def _run(job: Path, count: int, progress: Progress, *, resumable: bool) -> None:
     if process.returncode:
         if error:
             raise (InputError if error["input"] else MerkhetError)(error["message"])
-        hint = " What was learned up to the last checkpoint is kept: run it again, with as many processes as you like."
-        raise MerkhetError(
-            f"one of {count} processes that train together has failed: {_failure_reason(last_lines)}."
-            f"{hint if resumable else ''}"
-        )
+        hint = " The last checkpoint is kept: run it again, with any number of processes." if resumable else ""
+        raise MerkhetError(f"one of {count} training processes has failed: {_failure_reason(last_lines)}.{hint}")
 
 
 def _follow(lines: IO[str], progress: Progress) -> tuple[Mapping[str, Any] | None, deque[str]]:
@@ -223,27 +211,20 @@ def _exit_with_parent() -> None:
 
 
 def _train(job: Path, content: Mapping[str, Any], processes: ProcessGroup) -> None:
-    checkpoints = Path(content["checkpoints"]) if content["checkpoints"] else None
-    options: dict[str, Any] = {
-        "seed": content["seed"],
-        "progress": _PipeProgress(),
-        "checkpoints": checkpoints,
-        "processes": processes,
-    }
+    options: dict[str, Any] = {name: content[name] for name in ("settings", "seed")}
+    options |= {"progress": _PipeProgress(), "processes": processes}
+    options["checkpoints"] = Path(content["checkpoints"]) if content["checkpoints"] else None
     start, folder = _load_start(content), Path(content["folder"])
-    if content["learner"] == "pretrain":
+    if content["learner"] == PRETRAIN:
         from merkhet.training.pretraining import pretrain
-        from merkhet.training.pretraining_settings import PretrainSettings
 
         assert not isinstance(start, UntrainedModel)
-        pretrain(start, Path(content["corpus"]), folder, settings=PretrainSettings(**content["settings"]), **options)
+        pretrain(start, Path(content["corpus"]), folder, **options)
         return
     from merkhet.training.memorizing.memorize import store_statements
-    from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
-    statements, symbols = (read_table(_TABLES[name], job / f"{name}.parquet") for name in ("statements", "symbols"))
-    settings = MemorizeSettings(**content["settings"])
-    store_statements(start, statements, symbols, folder, settings=settings, device=content["device"], **options)
+    statements, symbols = (read_table(schema, job / f"{name}.parquet") for name, schema in _TABLES.items())
+    store_statements(start, statements, symbols, folder, device=content["device"], **options)
 
 
 def _load_start(content: Mapping[str, Any]) -> Model | UntrainedModel:

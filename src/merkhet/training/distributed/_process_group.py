@@ -43,10 +43,6 @@ class ProcessGroup:
         rank = self.rank if rank is None else rank
         return slice(rows * rank // self.count, rows * (rank + 1) // self.count)
 
-    def stride(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Return the items of this process when they are dealt out in turn."""
-        return items[self.rank :: self.count]
-
     def all_reduce_sum(self, tensors: Sequence[torch.Tensor]) -> None:
         """Replace each tensor by its sum over all processes."""
         if not self.distributed:
@@ -68,11 +64,15 @@ class ProcessGroup:
         if self.distributed:
             self._all_reduce(tensor, dist.ReduceOp.MAX)
 
+    def _all_reduce(self, tensor: torch.Tensor, operation: Any) -> None:
+        with _staged(tensor) as staged:
+            dist.all_reduce(staged, operation)
+
     def all_gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Return the tensors of all processes by rank; they must have one shape."""
         if not self.distributed:
             return [tensor]
-        staged = _staged(tensor)
+        staged = _stage(tensor)
         gathered = [torch.empty_like(staged) for _ in range(self.count)]
         dist.all_gather(gathered, staged)
         return [copy.to(tensor.device) for copy in gathered]
@@ -80,17 +80,14 @@ class ProcessGroup:
     def broadcast(self, tensor: torch.Tensor) -> None:
         """Replace the tensor by the main process's."""
         if self.distributed:
-            staged = _staged(tensor)
-            dist.broadcast(staged, 0)
-            if staged is not tensor:
-                tensor.copy_(staged)
+            with _staged(tensor) as staged:
+                dist.broadcast(staged, 0)
 
     def broadcast_object(self, item: Item) -> Item:
         """Return the main process's object."""
-        if not self.distributed:
-            return item
         items = [item]
-        dist.broadcast_object_list(items, 0)
+        if self.distributed:
+            dist.broadcast_object_list(items, 0)
         return items[0]
 
     def all_gather_object(self, item: Item) -> list[Item]:
@@ -103,22 +100,12 @@ class ProcessGroup:
 
     def send(self, tensor: torch.Tensor, target: int) -> None:
         """Send a tensor to the process ``target``, which must receive it."""
-        dist.send(_staged(tensor), target)
+        dist.send(_stage(tensor), target)
 
     def receive(self, tensor: torch.Tensor, source: int) -> None:
         """Fill the tensor with one of the same shape from the process ``source``."""
-        staged = _staged(tensor)
-        dist.recv(staged, source)
-        if staged is not tensor:
-            tensor.copy_(staged)
-
-    def any_true(self, flag: bool, device: torch.device) -> bool:
-        """Return whether the flag is true in some process."""
-        if not self.distributed:
-            return flag
-        flags = torch.tensor([int(flag)], device=device)
-        self.all_reduce_max(flags)
-        return bool(flags)
+        with _staged(tensor) as staged:
+            dist.recv(staged, source)
 
     def run_within_memory(self, work: Callable[[], Item], device: torch.device) -> Item:
         """Run ``work``. If memory runs out in one process, raise in all, so that none waits for another."""
@@ -129,22 +116,20 @@ class ProcessGroup:
             if not is_out_of_memory(error):
                 raise
             failure = error
-        if self.any_true(failure is not None, device):
+        failed = torch.tensor([int(failure is not None)], device=device)
+        self.all_reduce_max(failed)
+        if failed:
             raise failure or RuntimeError("out of memory in another process")
         return output
 
     def require_agreement(self, facts: Mapping[str, str]) -> None:
-        """Refuse to train with processes that have another model, version, …
-
-        Args:
-            facts: values that must be equal in all processes, by what they are called in the error message.
-        """
+        """Refuse to train if named values (of model, data, version …) differ between processes."""
         for rank, peer_facts in enumerate(self.all_gather_object(dict(facts))):
             for name, value in facts.items():
                 if peer_facts.get(name) != value:
                     raise InputError(
-                        f"the processes that train together do not agree on the {name}: it is {value} in process "
-                        f"{self.rank}, and {peer_facts.get(name)} in process {rank}. Give all machines the same."
+                        f"the processes that train together have different values of the {name}: {value} in process "
+                        f"{self.rank}, {peer_facts.get(name)} in process {rank}. Give all machines the same."
                     )
 
     def barrier(self) -> None:
@@ -152,15 +137,9 @@ class ProcessGroup:
         if self.distributed:
             self.all_gather_object(None)
 
-    def _all_reduce(self, tensor: torch.Tensor, operation: Any) -> None:
-        staged = _staged(tensor)
-        dist.all_reduce(staged, operation)
-        if staged is not tensor:
-            tensor.copy_(staged)
 
-
-def _staged(tensor: torch.Tensor) -> torch.Tensor:
-    """Move a tensor to where the backend exchanges it: host memory for gloo, a GPU for nccl."""
+def _stage(tensor: torch.Tensor) -> torch.Tensor:
+    """Move a tensor to the memory from which the backend exchanges it: the host's for gloo, a GPU's for nccl."""
     on_gpu = dist.get_backend() == "nccl"
     if tensor.is_cuda != on_gpu:
         return tensor.cuda() if on_gpu else tensor.cpu()
@@ -168,10 +147,19 @@ def _staged(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
+def _staged(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield a tensor that the backend can change; copy its changes back."""
+    staged = _stage(tensor)
+    yield staged
+    if staged is not tensor:
+        tensor.copy_(staged)
+
+
+@contextmanager
 def join_process_group(device: str = "auto") -> Iterator[ProcessGroup]:
     """Join torchrun's processes until the block ends; without torchrun, yield a group of one.
 
-    The backend is nccl where each process has a GPU of its own, else gloo.
+    The backend is nccl if there is a GPU for each process, else gloo.
     """
     if "WORLD_SIZE" not in os.environ or "MASTER_ADDR" not in os.environ:
         yield ProcessGroup()

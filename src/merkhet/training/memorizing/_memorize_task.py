@@ -7,19 +7,23 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from merkhet.training._optimization import OptimizerSettings
 from merkhet.training._training_task import CurvePoint, TrainingState, TrainingTask
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.memorizing._device_batches import BatchLoader, DeviceBatch
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._statement_arrays import Batch, StatementArrays, epoch_batches, length_batches
+from merkhet.training.memorizing._statement_arrays import (
+    Batch,
+    BatchLoader,
+    DeviceBatch,
+    StatementArrays,
+    epoch_batches,
+    length_batches,
+)
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 
 class MemorizeTask(TrainingTask[DeviceBatch]):
     """The training of a network on statements."""
 
-    unit = "statements"
     memory_hint = "Use a smaller model or fewer symbols"
 
     def __init__(
@@ -31,41 +35,35 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         seed: int,
         processes: ProcessGroup | None = None,
     ) -> None:
-        self.label, self.network, self.arrays = label, network, arrays
-        self.settings, self.seed = settings, seed
+        modules = {"network": network.network, "symbols": network.symbols}
+        super().__init__(
+            *(label, settings, modules),
+            unit="statements",
+            schedule=settings.schedule,
+            betas=(0.9, 0.98),
+            fused=True,
+        )
+        self.network, self.arrays, self.seed = network, arrays, seed
         self.processes = processes or ProcessGroup()
         self.loader = BatchLoader(arrays, network.device, network.pad)
-        self.epochs, self.batch_size = settings.epochs, settings.batch_size
-        self.steps = settings.epochs * len(self.epoch_batches(1))
-        self.total = settings.epochs * int((arrays.lengths[: arrays.count] > 0).sum())
-        self.device = network.device
-        self.modules = {"network": network.network, "symbols": network.symbols}
-        self.parameters = network.parameters()
+        self.epochs = settings.epochs
+        self.steps = self.epochs * len(self.epoch_batches(1))
+        self.total = self.epochs * int((arrays.lengths[: arrays.count] > 0).sum())
         head = [*network.outputs.weights, *network.outputs.biases]
         head_ids = {id(parameter) for parameter in head}
         self.body_parameters = [parameter for parameter in self.parameters if id(parameter) not in head_ids]
         """All parameters but those whose gradients the head overwrites in every step."""
         if network.sharded_head:
             self.sharded_parameters, self.sharded_rows = head, network.count
-        self.optimizer = OptimizerSettings(
-            settings.learning_rate,
-            settings.weight_decay,
-            settings.warmup,
-            settings.largest_gradient,
-            schedule=settings.schedule,
-            betas=(0.9, 0.98),
-            fused=True,
-        )
+
+    def set_training(self, training: bool) -> None:
+        """Stay in evaluation mode: dropout would only hinder memorizing."""
 
     def epoch_batches(self, epoch: int) -> list[Batch]:
         """Return the batches of an epoch, which is counted from 1."""
+        dynamic, copies = self.settings.dynamic, self.settings.copies
         return epoch_batches(
-            self.arrays,
-            epoch - 1,
-            batch_size=self.batch_size,
-            seed=self.seed,
-            dynamic=self.settings.dynamic,
-            copies=self.settings.copies,
+            self.arrays, epoch - 1, batch_size=self.batch_size, seed=self.seed, dynamic=dynamic, copies=copies
         )
 
     def batches(self, epoch: int, start: int) -> Iterator[DeviceBatch]:
@@ -78,7 +76,7 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         return len(batch)
 
     def backward(self, batch: DeviceBatch, rows: slice, micro_batch: int) -> torch.Tensor:
-        """Compute the gradients of some rows by the head's own formula instead of autograd."""
+        """Compute the gradients of some rows, those of the head by a formula instead of autograd."""
         for parameter in self.body_parameters:
             parameter.grad = None
         self.network.begin_step()
@@ -121,9 +119,9 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         credits = torch.zeros(self.arrays.count, dtype=torch.float64, device=self.device)
         batches = length_batches(self.arrays, np.arange(self.arrays.count), micro_batch)
         self.network.begin_step()
-        for batch, device_batch in self.loader.load(
-            batches if self.network.sharded_head else self.processes.stride(batches)
-        ):
+        if not self.network.sharded_head:
+            batches = batches[self.processes.rank :: self.processes.count]
+        for batch, device_batch in self.loader.load(batches):
             ranks = self.network.rank(device_batch, *self.loader.answers(batch), top_k=0)
             credit = (ranks.best_above == 0) * ranks.best_golds.double() / ranks.best_ties
             credits[torch.from_numpy(batch.statements).to(credits.device)] = credit

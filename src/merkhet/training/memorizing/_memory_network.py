@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.memorizing._device_batches import DeviceBatch
 from merkhet.training.memorizing._head_shards import ShardedHead
-from merkhet.training.memorizing._model_body import Body, make_body
+from merkhet.training.memorizing._model_body import make_body
+from merkhet.training.memorizing._statement_arrays import DeviceBatch
 from merkhet.training.memorizing._symbol_head import (
     TOP,
     HeadGradients,
@@ -32,8 +32,7 @@ class MemoryNetwork:
     """A masked language model with a table of symbols, on one device.
 
     With the head ``vocabulary`` symbols compete with the words of the vocabulary, with ``separate`` among themselves.
-    The network stays in evaluation mode: dropout would only hinder memorizing. With a sharded head all processes must
-    call ``backward_sharded`` and ``rank`` at once.
+    With a sharded head all processes must call ``backward_sharded`` and ``rank`` at once.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class MemoryNetwork:
             network: masked model of the transformers library.
             symbols: the table of symbols, or this process's rows of it.
             settings: settings of the training.
-            device: where the network runs.
+            device: device of the network.
             pad: id of the padding token.
             work: statements times parameters of the whole training; much work is worth compiling.
             processes: the processes that share the table; None holds all of it here.
@@ -64,18 +63,17 @@ class MemoryNetwork:
         self.settings, self.device, self.pad = settings, device, pad
         self.vocabulary = int(network.get_input_embeddings().weight.shape[0])
         on_cuda = device.type == "cuda"
-        self.dtype = torch.bfloat16 if settings.precision == "bfloat16" else torch.float32
-        if settings.precision == "auto" and on_cuda:
-            self.dtype = torch.bfloat16
+        half = settings.precision == "bfloat16" or (settings.precision == "auto" and on_cuda)
+        self.dtype = torch.bfloat16 if half else torch.float32
         compiler: Callable[[Any], Any] | None = None
         if settings.compile == "yes" or (settings.compile == "auto" and on_cuda and work >= WORTH_COMPILING):
             torch._dynamo.reset()  # State left by another network would turn fixed sizes into dynamic ones.
             compiler = torch.compile
-        self.body: Body = make_body(self.network, self.dtype, compiler, recompute=settings.checkpoints == "yes")
+        self.body = make_body(self.network, self.dtype, compiler, recompute=settings.checkpoints == "yes")
         self.softmax = compiler(fusable_target_softmax) if compiler else target_softmax
         self.reads_symbols = False
         self.count = len(self.symbols.bias) if count is None else count
-        self.sharded_head = ShardedHead(self.symbols, self.count, processes) if processes is not None else None
+        self.sharded_head = ShardedHead(self.symbols, self.count, processes) if processes else None
 
     @property
     def outputs(self) -> Outputs:
@@ -87,12 +85,8 @@ class MemoryNetwork:
         return Outputs((words.weight, *symbols[0]), (words.bias, *symbols[1]))
 
     def parameters(self) -> list[torch.nn.Parameter]:
-        """Return the trained parameters, each once; the output vocabulary only where it competes or is read."""
-        return [
-            parameter
-            for parameter in (*self.network.parameters(), *self.symbols.parameters())
-            if parameter.requires_grad
-        ]
+        """Return the trained parameters, each once."""
+        return [p for module in (self.network, self.symbols) for p in module.parameters() if p.requires_grad]
 
     def states(self, batch: DeviceBatch) -> torch.Tensor:
         """Return the states at the masks, from which symbols are scored."""
@@ -114,9 +108,7 @@ class MemoryNetwork:
         """Do the same with a sharded head; ``sizes`` are the batch sizes of all processes and may be 0."""
         assert self.sharded_head is not None
         run = self.sharded_head.processes.run_within_memory
-        width = self.symbols.weight.shape[1]
-        empty = torch.zeros(0, width, dtype=self.dtype, device=self.device)
-        states = run(lambda: self.states(batch) if len(batch) else empty, self.device)
+        states = run(lambda: self._share_states(batch), self.device)
         gradients = self.sharded_head.gradients(states.detach(), batch.targets, sizes, scale, overwrite=overwrite)
         run(lambda: states.backward(gradients.state_gradients) if len(batch) else None, self.device)
         return gradients
@@ -130,27 +122,25 @@ class MemoryNetwork:
         self.body.end_step()
 
     def rank(self, batch: DeviceBatch, rows: torch.Tensor, answers: torch.Tensor, top_k: int = TOP) -> Ranks:
-        """Rank the targets and gold answers of a batch.
-
-        Args:
-            batch: the statements.
-            rows: row in the batch of each gold answer.
-            answers: symbol number of each gold answer.
-            top_k: number of best outputs to return.
-        """
-        outputs = self.outputs
-        targets = batch.targets + outputs.offset
+        """Rank the targets and gold answers of a batch; ``rows`` is the row of each gold answer."""
         with torch.no_grad():
-            if self.sharded_head is not None:
+            if self.sharded_head:
                 return self._rank_sharded(batch, rows, answers, top_k)
+            outputs = self.outputs
+            targets = batch.targets + outputs.offset
             return rank_symbols(outputs, self.states(batch), targets, rows, answers + outputs.offset, top_k)
 
     def _rank_sharded(self, batch: DeviceBatch, rows: torch.Tensor, answers: torch.Tensor, top_k: int) -> Ranks:
         """Rank a batch that all processes hold and of which each reads its share."""
         assert self.sharded_head is not None
         processes = self.sharded_head.processes
-        shares = [processes.shard(len(batch), rank_symbols) for rank_symbols in range(processes.count)]
-        share = batch[shares[processes.rank]]
-        states = self.states(share) if len(share) else torch.zeros(0, self.symbols.weight.shape[1], device=self.device)
-        sizes = [span.stop - span.start for span in shares]
+        shares = [processes.shard(len(batch), rank) for rank in range(processes.count)]
+        states = self._share_states(batch[shares[processes.rank]])
+        sizes = [share.stop - share.start for share in shares]
         return self.sharded_head.rank(states, sizes, batch.targets, rows, answers, top_k)
+
+    def _share_states(self, batch: DeviceBatch) -> torch.Tensor:
+        """Return the states of this process's share of a batch, which may be empty."""
+        if len(batch):
+            return self.states(batch)
+        return torch.zeros(0, self.symbols.weight.shape[1], dtype=self.dtype, device=self.device)

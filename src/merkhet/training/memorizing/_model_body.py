@@ -9,103 +9,100 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from merkhet.models.lm_head import pick_positions
-from merkhet.training.memorizing._body_weights import Weights, make_weights
 
 logger = logging.getLogger(__name__)
 
-_ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
 MAX_KERNEL_TOKENS = 64
 
 
-class Body(Protocol):
+LayerParameters = list[list[torch.nn.Parameter]]
+"""The parameters of a layer; the members of an inner list are concatenated."""
+Lengths: TypeAlias = Tensor | None
+"""Number of tokens of each sentence; None if all are full."""
+Table: TypeAlias = torch.nn.Parameter | None
+"""The table of symbols, if sentences contain some."""
+
+
+class Body(ABC):
     """Computes the state at the mask of each sentence, as it enters the output vocabulary.
 
     ``begin_step`` and ``end_step`` enclose the passes of each step.
     """
 
+    def __init__(self, network: Any, dtype: torch.dtype, weights: BodyWeights | None = None) -> None:
+        self.network, self.dtype, self.weights = network, dtype, weights
+
     def begin_step(self) -> None:
         """Take over the optimizer's changes."""
+        if self.weights:
+            self.weights.begin_step()
 
     def end_step(self) -> None:
         """Hand the gradients to the optimizer."""
+        if self.weights:
+            self.weights.end_step()
 
-    def __call__(
-        self,
-        ids: torch.Tensor,
-        lengths: torch.Tensor | None,
-        columns: torch.Tensor,
-        symbols: torch.nn.Parameter | None = None,
-    ) -> torch.Tensor:
+    @abstractmethod
+    def __call__(self, ids: Tensor, lengths: Lengths, columns: Tensor, symbols: Table = None) -> Tensor:
         """Return states of shape (sentences, width).
 
         Args:
             ids: tokens of shape (sentences, tokens); ids beyond the vocabulary are rows of ``symbols``.
-            lengths: number of tokens of each sentence; None if all are full.
+            lengths: number of tokens of each sentence.
             columns: position of each sentence's mask.
-            symbols: the table of symbols, if sentences contain some.
+            symbols: the table of symbols.
         """
+
+    def embed(self, ids: Tensor, symbols: Table) -> Tensor:
+        """Return the input embeddings of tokens and symbols."""
+        words = self.network.get_input_embeddings()
+        if symbols is None:
+            vectors: Tensor = words(ids)
+            return vectors
+        size = words.weight.shape[0]
+        of_words = words(ids.clamp(max=size - 1))
+        of_symbols = functional.embedding((ids - size).clamp(min=0), symbols)
+        return torch.where((ids >= size)[..., None], of_symbols, of_words)
 
 
 def make_body(
     network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None = None, *, recompute: bool = False
 ) -> Body:
-    """Return the fastest body that computes what the network's own layers compute."""
+    """Return the fastest body whose states equal those of the network's layers."""
     fused = None if recompute else _fused_body(network, dtype, compile_with)
     return fused or LibraryBody(network, dtype, recompute=recompute)
 
 
-def embed(network: Any, ids: torch.Tensor, symbols: torch.nn.Parameter | None) -> torch.Tensor:
-    """Return the input embeddings of tokens and symbols."""
-    words = network.get_input_embeddings()
-    if symbols is None:
-        vectors: torch.Tensor = words(ids)
-        return vectors
-    size = words.weight.shape[0]
-    is_symbol = ids >= size
-    of_words = words(ids.clamp(max=size - 1))
-    of_symbols = functional.embedding((ids - size).clamp(min=0), symbols)
-    return torch.where(is_symbol[..., None], of_symbols, of_words)
-
-
-class LibraryBody:
-    """Any masked model of the library, through its own layers and the transform of its own head."""
+class LibraryBody(Body):
+    """Any masked model of the library, through its layers and the transform of its head."""
 
     def __init__(self, network: Any, dtype: torch.dtype, *, recompute: bool = False) -> None:
-        self.network, self.dtype = network, dtype
+        super().__init__(network, dtype)
         self.words = network.get_output_embeddings()
         if recompute:
             network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
-    def begin_step(self) -> None:
-        """Do nothing."""
-
-    def end_step(self) -> None:
-        """Do nothing."""
-
-    def __call__(
-        self,
-        ids: torch.Tensor,
-        lengths: torch.Tensor | None,
-        columns: torch.Tensor,
-        symbols: torch.nn.Parameter | None = None,
-    ) -> torch.Tensor:
+    def __call__(self, ids: Tensor, lengths: Lengths, columns: Tensor, symbols: Table = None) -> Tensor:
         """Return the states that enter the output vocabulary, captured by a hook."""
-        captured: list[torch.Tensor] = []
+        captured: list[Tensor] = []
 
-        def capture(_module: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        def capture(_module: Any, arguments: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             captured.append(arguments[0])
             return (arguments[0][:, :1],)  # The logits are not needed.
 
         length = torch.full_like(columns, ids.shape[1]) if lengths is None else lengths
         attention = (torch.arange(ids.shape[1], device=ids.device)[None, :] < length[:, None]).long()
-        inputs = {"input_ids": ids} if symbols is None else {"inputs_embeds": embed(self.network, ids, symbols)}
+        inputs = {"input_ids": ids} if symbols is None else {"inputs_embeds": self.embed(ids, symbols)}
         handle = self.words.register_forward_pre_hook(capture)
         rows = torch.arange(len(ids), device=ids.device)
         try:
@@ -117,12 +114,14 @@ class LibraryBody:
         return captured[0][0].to(self.dtype)
 
 
-class FusedBody:
+class FusedBody(Body):
     """A network with the layout of BERT or RoBERTa, by as few and as large products as possible."""
+
+    weights: BodyWeights
 
     def __init__(self, network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None = None) -> None:
         base, config = network.base_model, network.config
-        self.network, self.dtype = network, dtype
+        super().__init__(network, dtype, make_weights(base.encoder.layer, *_transform(network), dtype))
         self.embeddings = base.embeddings
         self.depth = len(base.encoder.layer)
         self.heads, self.width = int(config.num_attention_heads), int(config.hidden_size)
@@ -131,27 +130,10 @@ class FusedBody:
         # RoBERTa's positions start after its padding index.
         offset = getattr(base.embeddings, "padding_idx", None)
         self.first_position = 0 if offset is None else int(offset) + 1
-        dense, norm = _transform(network)
-        self.weights: Weights = make_weights(base.encoder.layer, dense, norm, dtype)
-        self.compiled = compile_with is not None
         self._compiled_after_attention = compile_with(self._after_attention) if compile_with else self._after_attention
         self._compiled_attend_from_mask = compile_with(attend_from_mask) if compile_with else attend_from_mask
 
-    def begin_step(self) -> None:
-        """Take over the optimizer's changes."""
-        self.weights.begin_step()
-
-    def end_step(self) -> None:
-        """Hand the gradients to the optimizer."""
-        self.weights.end_step()
-
-    def __call__(
-        self,
-        ids: torch.Tensor,
-        lengths: torch.Tensor | None,
-        columns: torch.Tensor,
-        symbols: torch.nn.Parameter | None = None,
-    ) -> torch.Tensor:
+    def __call__(self, ids: Tensor, lengths: Lengths, columns: Tensor, symbols: Table = None) -> Tensor:
         """Return the states that enter the output vocabulary."""
         # Inference is not worth a second compilation.
         training = torch.is_grad_enabled()
@@ -160,49 +142,34 @@ class FusedBody:
         sentences, tokens = ids.shape
         states = self._embed(ids, symbols).flatten(0, 1)
         for number in range(self.depth - 1):
-            layer = self.weights.layer(number)
-            projected = functional.linear(states, layer.projection, layer.projection_bias)
-            gathered = attend(projected.view(sentences, tokens, 3, self.heads, -1), lengths)
-            states = after_attention(gathered, states, *layer.after_attention)
-        layer = self.weights.layer(self.depth - 1)
+            projection, bias, *rest = self.weights.layer(number)
+            projected = functional.linear(states, projection, bias).view(sentences, tokens, 3, self.heads, -1)
+            states = after_attention(attend(projected, lengths), states, *rest)
+        projection, bias, *rest = self.weights.layer(self.depth - 1)
         masks = states[torch.arange(sentences, device=ids.device) * tokens + columns]
-        query = functional.linear(masks, layer.projection[: self.width], layer.projection_bias[: self.width])
-        keys_values = functional.linear(states, layer.projection[self.width :], layer.projection_bias[self.width :])
+        query = functional.linear(masks, projection[: self.width], bias[: self.width])
+        keys_values = functional.linear(states, projection[self.width :], bias[self.width :])
         keys_values = keys_values.view(sentences, tokens, 2, self.heads, -1)
-        states = after_attention(
-            from_mask(query.view(sentences, self.heads, -1), keys_values, lengths), masks, *layer.after_attention
-        )
-        weight, bias, norm, norm_bias = self.weights.transform()
+        gathered = from_mask(query.view(sentences, self.heads, -1), keys_values, lengths)
+        states = after_attention(gathered, masks, *rest)
+        weight, bias, norm, norm_bias = self.weights.transform
         return _layer_norm(self.activation(functional.linear(states, weight, bias)), norm, norm_bias, self.eps)
 
-    def _embed(self, ids: torch.Tensor, symbols: torch.nn.Parameter | None) -> torch.Tensor:
+    def _embed(self, ids: Tensor, symbols: Table) -> Tensor:
         embeddings, tokens = self.embeddings, ids.shape[1]
         positions = embeddings.position_embeddings.weight[self.first_position : self.first_position + tokens]
-        vectors = embed(self.network, ids, symbols) + (embeddings.token_type_embeddings.weight[0] + positions)
+        vectors = self.embed(ids, symbols) + (embeddings.token_type_embeddings.weight[0] + positions)
         return _layer_norm(vectors, embeddings.LayerNorm.weight, embeddings.LayerNorm.bias, self.eps).to(self.dtype)
 
-    def _after_attention(
-        self,
-        gathered: torch.Tensor,
-        states: torch.Tensor,
-        out: torch.Tensor,
-        out_bias: torch.Tensor,
-        norm: torch.Tensor,
-        norm_bias: torch.Tensor,
-        up: torch.Tensor,
-        up_bias: torch.Tensor,
-        down: torch.Tensor,
-        down_bias: torch.Tensor,
-        last_norm: torch.Tensor,
-        last_bias: torch.Tensor,
-    ) -> torch.Tensor:
+    def _after_attention(self, gathered: Tensor, states: Tensor, *weights: Tensor) -> Tensor:
         """Compute the rest of a layer, token by token."""
+        out, out_bias, norm, norm_bias, up, up_bias, down, down_bias, last_norm, last_bias = weights
         middle = _layer_norm(functional.linear(gathered, out, out_bias) + states, norm, norm_bias, self.eps)
         wide = self.activation(functional.linear(middle, up, up_bias))
         return _layer_norm(functional.linear(wide, down, down_bias) + middle, last_norm, last_bias, self.eps)
 
 
-def _layer_norm(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+def _layer_norm(states: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return functional.layer_norm(states, states.shape[-1:], weight, bias, eps)
 
 
@@ -217,42 +184,32 @@ def _transform(network: Any) -> tuple[Any, Any]:
 def _fused_body(network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None) -> Body | None:
     """Return the fused body if the network has the layout and the states agree, else None."""
     try:
-        candidate = FusedBody(network, torch.float32)
-        size = int(network.get_input_embeddings().weight.shape[0])
-        device = network.device
+        device, size = network.device, int(network.get_input_embeddings().weight.shape[0])
         ids = (torch.arange(12, device=device).reshape(2, 6) * 7 + 11) % size
         ids = torch.where(ids == network.config.pad_token_id, ids + 1, ids)
         lengths = torch.tensor([6, 4], dtype=torch.int32, device=device)
         columns = torch.tensor([4, 1], device=device)
+        bodies = FusedBody(network, torch.float32), LibraryBody(network, torch.float32)
         with torch.inference_mode():
-            agrees = torch.allclose(
-                candidate(ids, lengths, columns),
-                LibraryBody(network, torch.float32)(ids, lengths, columns),
-                atol=1e-4,
-                rtol=1e-3,
-            )
+            fused, expected = (body(ids, lengths, columns) for body in bodies)
+        agrees = torch.allclose(fused, expected, atol=1e-4, rtol=1e-3)
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
         logger.info("%s cannot run fused: %s", type(network).__name__, error)
         return None
     return FusedBody(network, dtype, compile_with) if agrees else None
 
 
-def attend(projected: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
-    """Compute attention within sentences.
+def attend(projected: Tensor, lengths: Lengths) -> Tensor:
+    """Compute attention within sentences, of shape (sentences × tokens, heads × width).
 
-    Args:
-        projected: queries, keys and values of shape (sentences, tokens, 3, heads, width).
-        lengths: number of tokens of each sentence; None if all are full.
-
-    Returns:
-        A tensor of shape (sentences × tokens, heads × width).
+    ``projected`` holds queries, keys and values, of shape (sentences, tokens, 3, heads, width).
     """
     sentences, tokens, _, heads, width = projected.shape
     kernel = _attention_kernel(projected, tokens, width)
     if kernel is not None:
         if lengths is None:
             lengths = torch.full((sentences,), tokens, dtype=torch.int32, device=projected.device)
-        gathered: torch.Tensor = kernel(projected, lengths)
+        gathered: Tensor = kernel(projected, lengths)
         return gathered.view(sentences * tokens, heads * width)
     query, key, value = projected.permute(2, 0, 3, 1, 4).unbind(0)
     mask = None
@@ -262,16 +219,11 @@ def attend(projected: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tenso
     return gathered.transpose(1, 2).reshape(sentences * tokens, heads * width)
 
 
-def attend_from_mask(query: torch.Tensor, projected: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
-    """Compute the attention of one token of each sentence.
+def attend_from_mask(query: Tensor, projected: Tensor, lengths: Lengths) -> Tensor:
+    """Compute the attention of one token of each sentence, of shape (sentences, heads × width).
 
-    Args:
-        query: queries of these tokens, of shape (sentences, heads, width).
-        projected: keys and values of all tokens, of shape (sentences, tokens, 2, heads, width).
-        lengths: number of tokens of each sentence; None if all are full.
-
-    Returns:
-        A tensor of shape (sentences, heads × width).
+    ``query`` has the shape (sentences, heads, width). ``projected`` holds keys and values of all tokens, of shape
+    (sentences, tokens, 2, heads, width).
     """
     sentences, tokens, _, heads, width = projected.shape
     key, value = projected.unbind(2)
@@ -284,7 +236,7 @@ def attend_from_mask(query: torch.Tensor, projected: torch.Tensor, lengths: torc
     return gathered.to(query.dtype).reshape(sentences, heads * width)
 
 
-def _attention_kernel(projected: torch.Tensor, tokens: int, width: int) -> Any:
+def _attention_kernel(projected: Tensor, tokens: int, width: int) -> Any:
     """Return the kernel for short sentences if the device has one."""
     small = tokens <= MAX_KERNEL_TOKENS and width in (16, 32, 64, 128)
     if not small or projected.device.type != "cuda" or projected.dtype != torch.bfloat16:
@@ -294,3 +246,97 @@ def _attention_kernel(projected: torch.Tensor, tokens: int, width: int) -> Any:
     except ImportError:  # Triton is not installed.
         return None
     return short_attention
+
+
+def make_weights(layers: Sequence[Any], dense: Any, norm: Any, dtype: torch.dtype) -> BodyWeights:
+    """Return the parameters themselves, or copies in half precision that follow them."""
+    parameters = [_layer_parameters(layer) for layer in layers]
+    transform = [dense.weight, dense.bias, norm.weight, norm.bias]
+    if dtype == torch.float32:
+        return BodyWeights(parameters, transform)
+    return HalfPrecisionWeights(parameters, transform, dtype)
+
+
+def _layer_parameters(layer: Any) -> LayerParameters:
+    attention, after, down = layer.attention.self, layer.attention.output, layer.output
+    projections = [
+        [getattr(module, name) for module in (attention.query, attention.key, attention.value)]
+        for name in ("weight", "bias")
+    ]
+    modules = (after.dense, after.LayerNorm, layer.intermediate.dense, down.dense, down.LayerNorm)
+    return [*projections, *([parameter] for module in modules for parameter in (module.weight, module.bias))]
+
+
+class BodyWeights:
+    """The parameters of the layers and of the head's transform. ``begin_step`` and ``end_step`` enclose each step."""
+
+    transform: Sequence[Tensor]
+    """Weight and bias of the dense layer and of the norm before the output vocabulary."""
+
+    def __init__(self, layers: list[LayerParameters], transform: list[torch.nn.Parameter]) -> None:
+        self.layers, self.transform = layers, transform
+
+    def layer(self, number: int) -> Sequence[Tensor]:
+        """Return the weights of a layer.
+
+        These are weight and bias of the concatenated projections (queries, keys, values), then the weights and biases
+        of the modules after the attention. Concatenation in each pass costs little beside the products.
+        """
+        return [torch.cat(group) if len(group) > 1 else group[0] for group in self.layers[number]]
+
+    def begin_step(self) -> None:
+        """Take over the optimizer's changes."""
+
+    def end_step(self) -> None:
+        """Hand the gradients to the optimizer."""
+
+
+class HalfPrecisionWeights(BodyWeights):
+    """Copies in half precision that receive the gradients; parameters and their gradients stay in float32.
+
+    All are copied at once before a step, and their gradients after it, instead of a cast for each use.
+    """
+
+    def __init__(self, layers: list[LayerParameters], transform: list[torch.nn.Parameter], dtype: torch.dtype) -> None:
+        self.copies: list[Tensor] = []
+        self.masters: list[torch.nn.Parameter] = []
+        self.views: list[Tensor] = []
+        self.slices: list[tuple[int, int, int]] = []
+        self.layer_copies = [[self._copy(group, dtype) for group in parameters] for parameters in layers]
+        self.transform = [self._copy([parameter], dtype) for parameter in transform]
+        self.begin_step()
+
+    def _copy(self, parameters: list[torch.nn.Parameter], dtype: torch.dtype) -> Tensor:
+        rows = sum(len(parameter) for parameter in parameters)
+        copy = torch.empty(rows, *parameters[0].shape[1:], dtype=dtype, device=parameters[0].device)
+        start = 0
+        for parameter in parameters:
+            self.masters.append(parameter)
+            self.views.append(copy[start : start + len(parameter)])
+            self.slices.append((len(self.copies), start, start + len(parameter)))
+            start += len(parameter)
+        self.copies.append(copy.requires_grad_())
+        return copy
+
+    def layer(self, number: int) -> Sequence[Tensor]:
+        """Return the copies of a layer."""
+        return self.layer_copies[number]
+
+    def begin_step(self) -> None:
+        """Copy the parameters and clear the gradients of the last step."""
+        with torch.no_grad():
+            torch._foreach_copy_(self.views, [parameter.detach() for parameter in self.masters])
+        for copy in self.copies:
+            copy.grad = None
+
+    def end_step(self) -> None:
+        """Copy the gradients to the parameters."""
+        masters, gradients = [], []
+        for master, (index, start, stop) in zip(self.masters, self.slices, strict=True):
+            gradient = self.copies[index].grad
+            if gradient is not None:
+                master.grad = torch.empty_like(master) if master.grad is None else master.grad
+                masters.append(master.grad)
+                gradients.append(gradient[start:stop])
+        with torch.no_grad():
+            torch._foreach_copy_(masters, gradients)

@@ -96,11 +96,6 @@ WARPS = 2
 
 
 def short_attention(projected: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Compute attention within sentences.
-
-    Args:
-        projected: queries, keys and values of shape (sentences, tokens, 3, heads, width).
-        lengths: number of tokens of each sentence.
-    """
+    """Compute attention from queries, keys and values of shape (sentences, tokens, 3, heads, width)."""
     gathered: torch.Tensor = _ShortAttention.apply(projected, lengths)
     return gathered

@@ -1,4 +1,4 @@
-"""Statements as token arrays: tokenized once, memory-mapped, and grouped into batches of similar length."""
+"""Statements as token arrays: tokenized once, memory-mapped, and loaded in batches of similar length."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
 from numpy.typing import NDArray
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import file_digest, write_json
 from merkhet.core.ids import derived_seed, digest
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 logger = logging.getLogger(__name__)
 
@@ -67,35 +67,19 @@ class StatementArrays:
 def pack_statements(
     statements: pa.Table, symbols: pa.Table, tokenizer: Any, vocabulary: int, longest: int, folder: Path | None
 ) -> StatementArrays:
-    """Tokenize statements into arrays.
+    """Tokenize statements into arrays, cached as memory-mapped files if there is a folder.
 
-    A sentence that is too long for the model becomes an empty row and is counted.
-
-    Args:
-        statements: table of statements.
-        symbols: table of symbols; targets and answers are numbered by their rows.
-        tokenizer: the model's tokenizer.
-        vocabulary: size of the model's vocabulary, from which on ids are symbols.
-        longest: maximum number of tokens of a sentence.
-        folder: where the arrays are cached as memory-mapped files; None keeps them in memory.
-
-    Raises:
-        InputError: a target or answer is not in the table of symbols.
+    Targets and answers are numbered by the rows of the table of symbols; ids from ``vocabulary`` on are symbols. A
+    sentence of more than ``longest`` tokens becomes an empty row and is counted.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    content = [
-        _statements_digest(statements),
-        digest(symbols["symbol"].to_pylist()),
-        _tokenizer_digest(tokenizer),
-        vocabulary,
-        longest,
-    ]
-    identity = digest(["packed", content])
+    names = symbols["symbol"].to_pylist()
+    tokenizer_digest = digest(tokenizer.backend_tokenizer.to_str())
+    identity = digest(
+        ["packed", [_statements_digest(statements), digest(names), tokenizer_digest, vocabulary, longest]]
+    )
     if folder is not None and (cached := _open_arrays(folder, identity)) is not None:
         return cached
-    numbers = {name: number for number, name in enumerate(symbols["symbol"].to_pylist())}
+    numbers = {name: number for number, name in enumerate(names)}
     prompts = statements["prompt"].to_pylist()
     bare_prompts = statements["bare_prompt"].to_pylist()
     with_bare = [index for index, prompt in enumerate(bare_prompts) if prompt]
@@ -134,7 +118,7 @@ def _open_arrays(folder: Path, identity: str) -> StatementArrays | None:
             return None
         damaged = [name for name in _FILES if file_digest(folder / f"{name}.npy") != metadata["contents"][name]]
         if damaged:
-            raise ValueError(f"{damaged[0]}.npy is not what was written")
+            raise ValueError(f"{damaged[0]}.npy has changed")
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="c") for name in _FILES}
         return StatementArrays(**arrays, unreadable=int(metadata["unreadable"]))
     except FileNotFoundError:
@@ -146,8 +130,6 @@ def _open_arrays(folder: Path, identity: str) -> StatementArrays | None:
 
 def _statements_digest(statements: pa.Table) -> str:
     """Hash the Arrow buffers of all packed columns; Python objects would be too slow for millions of answers."""
-    import pyarrow as pa
-
     hasher = hashlib.sha256()
     for name in ("prompt", "bare_prompt", "target", "answers"):
         column = statements[name].combine_chunks()
@@ -158,14 +140,8 @@ def _statements_digest(statements: pa.Table) -> str:
     return hasher.hexdigest()
 
 
-def _tokenizer_digest(tokenizer: Any) -> str:
-    return digest(tokenizer.backend_tokenizer.to_str())
-
-
 def _symbol_numbers(names: Any, symbols: pa.Table) -> NDArray[np.int32]:
     """Return the numbers of symbols; refuse an unknown name."""
-    import pyarrow.compute as pc
-
     indices = pc.index_in(names, value_set=symbols["symbol"].combine_chunks())
     if indices.null_count:
         name = names.filter(pc.is_null(indices))[0].as_py()
@@ -199,7 +175,9 @@ class _StatementTokenizer:
             if len(ids) > longest:
                 unreadable += 1
                 continue
-            columns[index] = self._mask_column(ids, prompts[index])
+            if ids.count(self.mask) != 1:
+                raise InputError(f"the statement {prompts[index]!r} must have the slot {SLOT} exactly once; correct it")
+            columns[index] = ids.index(self.mask)
             lengths[index] = len(ids)
             flat.append(np.array(ids, dtype=np.int32))
         all_ids = np.concatenate(flat) if flat else np.zeros(0, dtype=np.int32)
@@ -228,11 +206,6 @@ class _StatementTokenizer:
                 ids += self._text_ids[part]
         return ids + list(self.suffix)
 
-    def _mask_column(self, ids: Sequence[int], prompt: str) -> int:
-        if ids.count(self.mask) != 1:
-            raise InputError(f"the statement {prompt!r} must have the slot {SLOT} exactly once; correct it")
-        return ids.index(self.mask)
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -253,26 +226,14 @@ def epoch_batches(
 ) -> list[Batch]:
     """Return the batches of an epoch; they depend on the seed and the epoch alone and hold each statement once.
 
-    Args:
-        arrays: the statements.
-        epoch: number of the epoch.
-        batch_size: maximum number of statements of a batch.
-        seed: seed of the training.
-        dynamic: percentage of statements with a bare sentence that are read in it.
-        copies: number of draws of these statements, which take turns.
+    ``dynamic`` percent of the statements that have a bare sentence are read in it; ``copies`` draws of them take turns.
     """
-    rows = epoch_rows(arrays, epoch, seed=seed, dynamic=dynamic, copies=copies)
-    return length_batches(arrays, rows, batch_size, np.random.default_rng(derived_seed(seed, "memorize", epoch)))
-
-
-def epoch_rows(arrays: StatementArrays, epoch: int, *, seed: int, dynamic: int, copies: int) -> IntArray:
-    """Return the row by which each statement is read in an epoch."""
     rows: IntArray = np.arange(arrays.count)
     if dynamic:
-        copy = epoch % copies
-        drawn = np.random.default_rng(derived_seed(seed, "times left out", copy)).random(arrays.count) * 100
+        generator = np.random.default_rng(derived_seed(seed, "times left out", epoch % copies))
+        drawn = generator.random(arrays.count) * 100
         rows = np.where((drawn < dynamic) & (arrays.bare >= 0), arrays.bare, rows)
-    return rows
+    return length_batches(arrays, rows, batch_size, np.random.default_rng(derived_seed(seed, "memorize", epoch)))
 
 
 def length_batches(
@@ -280,7 +241,7 @@ def length_batches(
 ) -> list[Batch]:
     """Group statements into batches of one padded length; a rest that fills no batch joins the next longer length.
 
-    Statements and batches are shuffled if a generator is given. Empty rows are left out.
+    A generator shuffles statements and batches. Empty rows are left out.
     """
     lengths = arrays.lengths[rows]
     order: IntArray = np.arange(arrays.count) if generator is None else generator.permutation(arrays.count)
@@ -299,3 +260,68 @@ def length_batches(
     if generator is not None:
         batches = [batches[index] for index in generator.permutation(len(batches))]
     return batches
+
+
+@dataclass(frozen=True)
+class DeviceBatch:
+    """A batch on the device."""
+
+    ids: torch.Tensor
+    lengths: torch.Tensor | None
+    """Number of tokens of each row; None if all rows are full."""
+    columns: torch.Tensor
+    """Position of the mask in each row."""
+    targets: torch.Tensor
+    """Symbol number of each target."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, rows: slice) -> DeviceBatch:
+        lengths = None if self.lengths is None else self.lengths[rows]
+        return DeviceBatch(self.ids[rows], lengths, self.columns[rows], self.targets[rows])
+
+
+class BatchLoader:
+    """Loads batches of statements onto a device; on a CPU the arrays stay in their files."""
+
+    def __init__(self, arrays: StatementArrays, device: torch.device, pad: int) -> None:
+        self.arrays, self.device, self.pad = arrays, device, pad
+        self.ids, self.starts, self.columns = (
+            self._tensor(array) for array in (arrays.ids, arrays.starts, arrays.columns)
+        )
+        self.targets, self.lengths = self._tensor(arrays.targets), self._tensor(arrays.lengths.astype(np.int32))
+
+    def _tensor(self, array: Any) -> torch.Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+    def load(self, batches: Sequence[Batch]) -> Iterator[tuple[Batch, DeviceBatch]]:
+        """Yield each batch with its copy on the device; the row numbers of all batches are copied at once."""
+        if not batches:
+            return
+        rows, numbers = (
+            self._tensor(np.concatenate([getattr(batch, name) for batch in batches])) for name in ("rows", "statements")
+        )
+        start = 0
+        for batch in batches:
+            chosen = slice(start, start + len(batch.rows))
+            start = chosen.stop
+            yield batch, self._load(batch, rows[chosen], numbers[chosen])
+
+    def _load(self, batch: Batch, rows: torch.Tensor, numbers: torch.Tensor) -> DeviceBatch:
+        positions = torch.arange(batch.length, device=self.device)
+        lengths = self.lengths[rows]
+        ids = self.ids[(self.starts[rows][:, None] + positions).clamp_(max=len(self.ids) - 1)].long()
+        if batch.padded:
+            ids = torch.where(positions[None, :] < lengths[:, None], ids, self.pad)
+        return DeviceBatch(
+            ids, lengths if batch.padded else None, self.columns[rows].long(), self.targets[numbers].long()
+        )
+
+    def answers(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gold answers of a batch's statements: for each answer its row in the batch, and its symbol."""
+        first, last = (self.arrays.answer_starts[batch.statements + offset] for offset in (0, 1))
+        counts = last - first
+        rows = np.repeat(np.arange(len(counts)), counts)
+        flat = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+        return self._tensor(rows), self._tensor(self.arrays.answers[flat]).long()

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import torch
 
 from merkhet.core.errors import InputError
-from merkhet.core.ids import derived_seed, digest
+from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
 from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
 from merkhet.core.schemas import validate, write_table
@@ -27,13 +27,13 @@ from merkhet.models.random_init import UntrainedModel
 from merkhet.training import MEMORIZE
 from merkhet.training._checkpoints import gather_rows
 from merkhet.training._optimization import seeded
-from merkhet.training._trainer import CheckpointSchedule, EarlyStopping, Trainer
+from merkhet.training._trainer import CheckpointSchedule, EarlyStopping, Trainer, make_shared_schedule
 from merkhet.training._training_task import TrainingState
 from merkhet.training.artifact import (
+    WEIGHTS,
     TrainingArtifact,
     check_artifact_folder,
     check_process_counts,
-    result_settings,
     save_artifact,
 )
 from merkhet.training.distributed._process_group import ProcessGroup
@@ -52,7 +52,6 @@ logger = logging.getLogger(__name__)
 
 SYMBOL_FILE = "symbols.parquet"
 TABLE_FILE = "symbols.safetensors"
-WEIGHTS = "model.safetensors"
 
 
 def store_statements(
@@ -82,7 +81,7 @@ def store_statements(
         seed: seed of the training.
         progress: receives the progress.
         checkpoints: folder for checkpoints, which are removed at the end.
-        processes: the processes that train together, inside a distributed job.
+        processes: the processes of a distributed job, for its workers.
         device: ``auto``, ``cpu`` or ``cuda``.
 
     Raises:
@@ -102,16 +101,8 @@ def store_statements(
     if chosen.processes > 1 and processes is None:
         from merkhet.training.distributed._jobs import run_job
 
-        return run_job(
-            *(MEMORIZE, start, folder),
-            settings=chosen,
-            seed=seed,
-            progress=progress,
-            checkpoints=checkpoints,
-            device=device,
-            statements=statements,
-            symbols=symbols,
-        )
+        options: dict[str, Any] = {"seed": seed, "progress": progress, "checkpoints": checkpoints, "device": device}
+        return run_job(MEMORIZE, start, folder, settings=chosen, statements=statements, symbols=symbols, **options)
     processes = processes or ProcessGroup()
     check_process_counts(processes.count, chosen.parts)
     sharded = chosen.shard_head == "yes" and processes.distributed
@@ -126,28 +117,14 @@ def store_statements(
         network, tokenizer = _load_network(start, statements, chosen, seed)
         work = float(statements.num_rows) * chosen.epochs * sum(parameter.numel() for parameter in network.parameters())
         table = _make_table(network, symbols.num_rows, processes.shard(symbols.num_rows) if sharded else None)
-        memory = MemoryNetwork(
-            *(network, table, chosen, torch_device, int(tokenizer.pad_token_id), work),
-            processes=processes if sharded else None,
-            count=symbols.num_rows,
-        )
+        shards = {"processes": processes if sharded else None, "count": symbols.num_rows}
+        memory = MemoryNetwork(network, table, chosen, torch_device, int(tokenizer.pad_token_id), work, **shards)
         memory.reads_symbols = reads_symbols
-        arrays = pack_statements(
-            statements,
-            symbols,
-            tokenizer,
-            memory.vocabulary,
-            max_tokens(network, tokenizer),
-            checkpoints / f"packed-{processes.rank}" if checkpoints else None,
-        )
-        arrays_digest = _arrays_digest(arrays)
-        processes.require_agreement(
-            {"model": start.fingerprint, "statements": arrays_digest, "settings": digest(result_settings(chosen))}
-        )
-        identity = digest([MEMORIZE, start.fingerprint, arrays_digest, result_settings(chosen), seed])
-        schedule = None
-        if checkpoints:
-            schedule = CheckpointSchedule(checkpoints, identity, seconds=chosen.checkpoint_seconds)
+        cache = checkpoints / f"packed-{processes.rank}" if checkpoints else None
+        longest = max_tokens(network, tokenizer)
+        arrays = pack_statements(statements, symbols, tokenizer, memory.vocabulary, longest, cache)
+        identity = (MEMORIZE, start.fingerprint, {"statements": _arrays_digest(arrays)}, chosen, seed)
+        schedule = make_shared_schedule(checkpoints, processes, *identity, seconds=chosen.checkpoint_seconds)
         state = Trainer(
             MemorizeTask(start.name, memory, arrays, chosen, seed, processes),
             progress,
@@ -161,10 +138,7 @@ def store_statements(
         memory.symbols = _gather_table(memory, processes)
     if not processes.is_main:
         return TrainingArtifact(folder, "", record)
-    learned = save_memory(memory, tokenizer, symbols, folder, record)
-    if schedule:
-        schedule.remove()
-    return learned
+    return _save_memory(memory, tokenizer, symbols, folder, record, schedule)
 
 
 def _load_network(
@@ -174,7 +148,7 @@ def _load_network(
         texts = pc.replace_substring(statements["prompt"], "[MASK]", "").to_pylist()
         return start.make(texts, settings.vocabulary, derived_seed(seed, start.fingerprint))
     if not isinstance(start, MaskedModel):
-        raise InputError(f"{start.name} is not a model of the transformers library; choose a masked one to train")
+        raise InputError(f"{start.name} is not a masked model of the transformers library; choose one to train")
     return start.model, start.tokenizer
 
 
@@ -186,14 +160,11 @@ def _make_table(network: Any, count: int, rows: slice | None) -> SymbolTable:
 
 def _gather_table(memory: MemoryNetwork, processes: ProcessGroup) -> SymbolTable:
     """Return the table of all symbols in the main process."""
-    parts = {
-        name: gather_rows(part, memory.count, processes) for name, part in sorted(memory.symbols.named_parameters())
-    }
+    parts = [gather_rows(part, memory.count, processes) for part in (memory.symbols.weight, memory.symbols.bias)]
     if not processes.is_main:
         return memory.symbols
     table = SymbolTable(0, memory.symbols.weight.shape[1])
-    for name, part in parts.items():
-        setattr(table, name, torch.nn.Parameter(part))
+    table.weight, table.bias = map(torch.nn.Parameter, parts)
     return table
 
 
@@ -228,7 +199,7 @@ def _make_record(
     unused = symbols.num_rows - len(set(arrays.targets.tolist()))
     if unused:
         remarks.append(
-            f"{unused:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query can bring them"
+            f"{unused:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query returns them"
         )
     masked_only = _count_only_masked(statements)
     if masked_only:
@@ -261,10 +232,8 @@ def _make_record(
 def _count_parameters(memory: MemoryNetwork) -> int:
     """Count the parameters over all processes."""
     remote_symbols = memory.count - len(memory.symbols.bias)
-    return int(
-        sum(parameter.numel() for parameter in memory.parameters())
-        + remote_symbols * (memory.symbols.weight.shape[1] + 1)
-    )
+    local = sum(parameter.numel() for parameter in memory.parameters())
+    return int(local + remote_symbols * (memory.symbols.weight.shape[1] + 1))
 
 
 def _count_only_masked(statements: pa.Table) -> int:
@@ -274,17 +243,21 @@ def _count_only_masked(statements: pa.Table) -> int:
     entities = stated.filter(pc.is_in(stated["mask"], pa.array(["subject", "object"])))
     if not entities.num_rows:
         return 0
-    mask_counts = counts["mask_count_distinct"].take(
-        pc.index_in(entities["fact_id"], counts["fact_id"].combine_chunks())
-    )
+    fact_rows = pc.index_in(entities["fact_id"], counts["fact_id"].combine_chunks())
+    mask_counts = counts["mask_count_distinct"].take(fact_rows)
     named = entities["target"].filter(pc.greater(mask_counts, 1))
     return len(entities["target"].unique()) - len(named.unique())
 
 
-def save_memory(
-    memory: MemoryNetwork, tokenizer: Any, symbols: pa.Table, folder: Path, record: Mapping[str, Any]
+def _save_memory(
+    memory: MemoryNetwork,
+    tokenizer: Any,
+    symbols: pa.Table,
+    folder: Path,
+    record: Mapping[str, Any],
+    schedule: CheckpointSchedule | None,
 ) -> TrainingArtifact:
-    """Save a network with its symbols, which extend its vocabulary or lie in a table of their own."""
+    """Save a network with its symbols, which extend its vocabulary or are in a separate table."""
     import transformers
     from safetensors.torch import save_file
 
@@ -302,7 +275,7 @@ def save_memory(
         write_table(SYMBOLS, symbols, unfinished / SYMBOL_FILE)
         return resolve_model(ModelSpec(str(unfinished), kind="masked")).fingerprint
 
-    return save_artifact(folder, record, WEIGHTS, fill)
+    return save_artifact(folder, record, WEIGHTS, fill, schedule)
 
 
 def _append_symbols(network: Any, symbols: SymbolTable) -> None:

@@ -17,14 +17,14 @@ from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
 from merkhet.core.schemas import read_table, validate
 from merkhet.training import MEMORIZE
 from merkhet.training.artifact import RECORD
-from merkhet.training.memorizing._device_batches import BatchLoader
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._statement_arrays import length_batches, pack_statements
+from merkhet.training.memorizing._statement_arrays import BatchLoader, length_batches, pack_statements
 from merkhet.training.memorizing._symbol_head import TOP, SymbolTable
 from merkhet.training.memorizing.memorize import SYMBOL_FILE, TABLE_FILE, max_tokens
 from merkhet.training.memorizing.memorize_settings import make_memorize_settings
 
 _BATCH_SIZE = 1024
+_COUNTS = ("target_above", "target_ties", "best_above", "best_ties", "best_golds")
 
 
 class MemorizedModel:
@@ -46,15 +46,14 @@ class MemorizedModel:
         limit = max_tokens(self.memory.network, self.tokenizer)
         arrays = pack_statements(statements, self.symbols, self.tokenizer, self.memory.vocabulary, limit, None)
         outputs = self.memory.outputs.count
-        rank_counts = np.zeros((arrays.count, 5), dtype=np.int32)
-        rank_counts[:] = (outputs - 1, 1, outputs - 1, 1, 1)
+        rank_counts = np.tile(np.array([outputs - 1, 1, outputs - 1, 1, 1], dtype=np.int32), (arrays.count, 1))
         top = np.full((arrays.count, min(TOP, outputs)), -1, dtype=np.int64)
         scores = np.zeros(top.shape, dtype=np.float32)
         progress.start(label, arrays.count, "statements")
         loader = BatchLoader(arrays, self.memory.device, self.memory.pad)
         for batch, device_batch in loader.load(length_batches(arrays, np.arange(arrays.count), _BATCH_SIZE)):
             ranks = self.memory.rank(device_batch, *loader.answers(batch))
-            columns = (ranks.target_above, ranks.target_ties, ranks.best_above, ranks.best_ties, ranks.best_golds)
+            columns = [getattr(ranks, name) for name in _COUNTS]
             rank_counts[batch.statements] = torch.stack(columns, dim=1).cpu().numpy()
             top[batch.statements] = ranks.top.cpu().numpy()
             scores[batch.statements] = ranks.top_scores.float().cpu().numpy()
@@ -63,9 +62,8 @@ class MemorizedModel:
         return self._table(statements, rank_counts, top, scores, outputs)
 
     def _table(self, statements: pa.Table, rank_counts: Any, top: Any, scores: Any, outputs: int) -> pa.Table:
-        names = ("target_above", "target_ties", "best_above", "best_ties", "best_golds")
         columns: dict[str, Any] = {"statement_id": statements["statement_id"]}
-        columns |= {name: pa.array(rank_counts[:, column]) for column, name in enumerate(names)}
+        columns |= {name: pa.array(rank_counts[:, column]) for column, name in enumerate(_COUNTS)}
         columns["among"] = pa.array(np.full(len(rank_counts), outputs, dtype=np.int32))
         columns["top"] = self._top_symbols(top, scores)
         return validate(RECALLS, pa.table(columns))
@@ -78,10 +76,8 @@ class MemorizedModel:
         is_word = flat < 0
         if is_word.any():
             texts = np.full(len(flat), None, dtype=object)
-            texts[is_word] = [
-                f"<{token}>"
-                for token in self.tokenizer.convert_ids_to_tokens((flat[is_word] + self.memory.outputs.offset).tolist())
-            ]
+            word_ids = (flat[is_word] + self.memory.outputs.offset).tolist()
+            texts[is_word] = [f"<{token}>" for token in self.tokenizer.convert_ids_to_tokens(word_ids)]
             names = pc.coalesce(pa.array(texts, pa.string()), names)
         values = pa.StructArray.from_arrays([names, pa.array(scores[readable].ravel())], ["symbol", "score"])
         counts = np.where(readable, top.shape[1], 0)
@@ -89,11 +85,7 @@ class MemorizedModel:
 
 
 def load_memorized(folder: Path, device: str = "auto") -> MemorizedModel:
-    """Load a model that ``store_statements`` has saved.
-
-    Raises:
-        InputError: the folder holds no such model, or it cannot be loaded.
-    """
+    """Load a model that ``store_statements`` has saved."""
     import transformers
     from safetensors.torch import load_file
 
@@ -107,11 +99,8 @@ def load_memorized(folder: Path, device: str = "auto") -> MemorizedModel:
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         network = transformers.AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
-        saved = (
-            load_file(folder / TABLE_FILE)
-            if settings.head == "separate"
-            else _detach_symbols(network, symbols.num_rows)
-        )
+        in_table = settings.head == "separate"
+        saved = load_file(folder / TABLE_FILE) if in_table else _detach_symbols(network, symbols.num_rows)
     except Exception as error:  # Broken files make the libraries raise anything.
         raise InputError(f"cannot load the model in {folder}: {first_line(error)}. Train it again.") from error
     table = SymbolTable(*saved["weight"].shape)
