@@ -9,6 +9,7 @@ import pytest
 from linguistic_runs import CLASSES, CLOZES, make_answers, make_input, make_questions, make_scores
 
 from merkhet.analysis import ANALYSES
+from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.classes import classes
 from merkhet.analysis.types import Line
 from merkhet.metrics.metrics import get_metric
@@ -156,7 +157,7 @@ def test_an_analysis_survives(name, inputs, tmp_path: Path):
     file.write_text('model,CMRC\n"bert, mlm",70\nbert,60\nroberta,50\n')
     assert len(inputs) == 9
     for what, given in inputs.items():
-        found = ANALYSES.get(name, None)(replace(given, options={"downstream": str(file)}))
+        found = ANALYSES.get(name, None)(replace(given, options=AnalysisOptions(downstream=file)))
         if found is not None:
             shown = json.loads(json.dumps(found.as_json(), allow_nan=False))
             assert shown["name"] == name and "nan" not in " ".join(shown["sentences"]).lower(), what

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from examined_runs import TASKS, make_input
 
+from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.compression import check_pairs, compression, model_pairs
+from merkhet.analysis.option_models import validate
 from merkhet.core.errors import InputError
 from merkhet.metrics.metrics import get_metric
 from merkhet.metrics.text_overlap import word_f1
@@ -62,7 +64,7 @@ def test_q_sets_kept_are_those_that_both_have_all_right():
 def test_a_model_against_itself_keeps_all():
     given = make_input()
     twin = [answer | {"model": "twin"} for answer in given.answers if answer["model"] == SMALL]
-    same = replace(given, answers=[*given.answers, *twin], options={"pairs": [[SMALL, "twin"]]})
+    same = replace(given, answers=[*given.answers, *twin], options=AnalysisOptions(pairs=((SMALL, "twin"),)))
     for row in compression(same).tables[0].rows:
         assert (row[3].value, row[5].value, row[6]) == (1.0, 0.0, 1.0)
 
@@ -99,7 +101,7 @@ def test_without_a_pair_there_is_nothing_to_say():
 
 NO_PAIRS = (
     ("gpt2", "must be a list [[model, smaller version]"),
-    ([["gpt2"]], "must be [model, smaller version]"),
+    ([["gpt2"]], "options.pairs must be a list [[model, smaller version], …], got [['gpt2']]"),
     ([["gpt2", "gpt3"]], "names 'gpt3', which is no model of this study"),
 )
 
@@ -107,5 +109,6 @@ NO_PAIRS = (
 def test_pairs_that_are_none_are_refused():
     for pairs, words in NO_PAIRS:
         with pytest.raises(InputError) as refused:
+            validate(AnalysisOptions, {"pairs": pairs}, "options")
             check_pairs(pairs, Path(), ["gpt2", "distilgpt2"])
         assert words in str(refused.value) and "\n" not in str(refused.value), pairs

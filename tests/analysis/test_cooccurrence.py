@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from scipy.stats import spearmanr
 
 from merkhet.analysis._corpus_index import CorpusIndex
 from merkhet.analysis._prompt_names import names_in_prompts, plain_name
+from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.cooccurrence import BUCKETS, bucket_index, cooccurrence, question_counts
 from merkhet.metrics.text_overlap import word_f1
 
@@ -116,11 +116,11 @@ def run(tmp_path, monkeypatch):
     given = make_input(facts=24)
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text(corpus_text(given, times=1), encoding="utf-8")
-    return replace(given, options={"corpus": str(tmp_path / "texts")})
+    return replace(given, options=AnalysisOptions(corpus=tmp_path / "texts"))
 
 
 def test_questions_are_counted_by_their_facts(run):
-    counts = question_counts(run, CorpusIndex(Path(run.options["corpus"])))
+    counts = question_counts(run, CorpusIndex(run.options.corpus))
     for row in run.questions:
         number = int(row["qset"][1:])
         assert counts[row["question_id"]] == (0 if row["task"] == "distinction" else number), row["prompt"]
@@ -129,7 +129,7 @@ def test_questions_are_counted_by_their_facts(run):
 def test_names_that_the_suite_has_written_down_are_taken(run):
     row = run.questions[-1]
     named = replace(run, entities={row["question_id"]: ("nobody at all",)})
-    index = CorpusIndex(Path(run.options["corpus"]))
+    index = CorpusIndex(run.options.corpus)
     assert question_counts(run, index)[row["question_id"]] == 23
     assert question_counts(named, index)[row["question_id"]] == 0
     unnamed = question_counts(replace(run, entities={row["question_id"]: ()}), index)

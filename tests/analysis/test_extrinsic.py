@@ -8,6 +8,7 @@ import pytest
 from linguistic_runs import make_input
 
 from merkhet.analysis._downstream_scores import downstream_identity, read_downstream
+from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.extrinsic import extrinsic
 from merkhet.core.errors import InputError
 from merkhet.metrics.metrics import get_metric
@@ -32,7 +33,12 @@ def paper(tmp_path: Path, text: str = WIDE, **changes):
         for place, model in enumerate(MODELS)
     ]
     headline = [(task, get_metric("p@1")) for task in INTRINSIC]
-    content = {"scores": scores, "headline": headline, "baselines": frozenset(), "options": {"downstream": str(file)}}
+    content = {
+        "scores": scores,
+        "headline": headline,
+        "baselines": frozenset(),
+        "options": AnalysisOptions(downstream=file),
+    }
     return replace(make_input(1), **{**content, **changes})
 
 
@@ -97,7 +103,7 @@ def test_a_model_is_taken_by_its_first_way_of_asking(tmp_path):
     more = [{**row, "method": "other", "value": 0.0} for row in given.scores]
     layer = [{**row, "method": "word@0", "value": 0.0} for row in given.scores]
     assert extrinsic(replace(given, scores=[*layer, *given.scores, *more])).tables == extrinsic(given).tables
-    assert extrinsic(replace(given, options={})) is None
+    assert extrinsic(replace(given, options=AnalysisOptions())) is None
 
 
 REFUSED = (

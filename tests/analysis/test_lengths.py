@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from linguistic_runs import make_input
 
-from merkhet.analysis.text_length import EDGES, bucket_names, check_lengths, lengths
+from merkhet.analysis.analysis_options import EDGES, AnalysisOptions
+from merkhet.analysis.option_models import validate
+from merkhet.analysis.text_length import bucket_names, lengths
 from merkhet.analysis.types import Line
 from merkhet.core.errors import InputError
 from merkhet.metrics.metrics import get_metric
@@ -64,29 +65,31 @@ def test_the_sentence_says_which_way_it_goes(sign, word):
 
 
 def test_tasks_and_edges_may_be_chosen():
-    given = make_input(options={"lengths": {"tasks": ["commonsense", "encyclopedia"], "edges": [7]}})
+    given = make_input(
+        options=validate(AnalysisOptions, {"lengths": {"tasks": ["commonsense", "encyclopedia"], "edges": [7]}})
+    )
     found = lengths(given)
     assert [figure.caption.split(",")[0] for figure in found.figures] == ["commonsense"] * 2 + ["encyclopedia"] * 2
     assert {row["x"] for figure in found.figures for row in figure.rows} == {"below 7", "7+"}
-    assert lengths(replace(given, options={"lengths": {"tasks": ["absent"]}})) is None
+    assert lengths(replace(given, options=validate(AnalysisOptions, {"lengths": {"tasks": ["absent"]}}))) is None
     assert bucket_names([1, 2, 9]) == ["below 1", "1", "2–8", "9+"]
 
 
 OF_NO_USE = (
-    ([16, 32], "must be a mapping such as {tasks: [encyclopedia]"),
-    ({"edge": [1]}, "no key 'edge'; did you mean 'edges'"),
-    ({"tasks": "encyclopedia"}, "options.lengths.tasks must be a list of task names"),
-    ({"edges": []}, "options.lengths.edges must be increasing integers > 0"),
-    ({"edges": [16, 16]}, "options.lengths.edges must be increasing integers > 0"),
-    ({"edges": [0, 4]}, "options.lengths.edges must be increasing integers > 0"),
-    ({"edges": [1.5]}, "options.lengths.edges must be increasing integers > 0"),
-    ({"edges": 16}, "options.lengths.edges must be increasing integers > 0"),
+    ([16, 32], "options.lengths must be a mapping with tasks, edges, got [16, 32]"),
+    ({"edge": [1]}, "no key 'edge' in options.lengths; did you mean 'edges'"),
+    ({"tasks": "encyclopedia"}, "options.lengths.tasks must be a list of texts, got 'encyclopedia'"),
+    ({"edges": []}, "must be a list of increasing integers ≥ 1"),
+    ({"edges": [16, 16]}, "must be a list of increasing integers ≥ 1"),
+    ({"edges": [0, 4]}, "must be a list of increasing integers ≥ 1"),
+    ({"edges": [1.5]}, "must be a list of increasing integers ≥ 1"),
+    ({"edges": 16}, "must be a list of increasing integers ≥ 1"),
 )
 
 
 def test_an_option_of_no_use_is_refused():
     for value, words in OF_NO_USE:
         with pytest.raises(InputError) as refused:
-            check_lengths(value, Path(), [])
+            validate(AnalysisOptions, {"lengths": value}, "options")
         assert words in str(refused.value) and "\n" not in str(refused.value), value
-    assert check_lengths({"edges": [2]}, Path(), []) == {"edges": [2]}
+    assert validate(AnalysisOptions, {"lengths": {"edges": [2]}}, "options").lengths.edges == (2,)

@@ -51,7 +51,7 @@ def test_an_unknown_key_of_a_model(refuse, tmp_path: Path) -> None:
 
 def test_a_wrong_value_in_a_study(refuse, tmp_path: Path) -> None:
     line = refuse("run", study(tmp_path, "suite: quickstart\nlimit: many\n"), "--out", "run")
-    assert "limit is 'many'" in line
+    assert "limit must be an integer ≥ 1 or null, got 'many'" in line
 
 
 def test_a_study_that_is_not_yaml(refuse, tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ def test_without_a_model_a_small_random_one_memorizes(tmp_path: Path) -> None:
 
 BAD_SETTINGS = (
     ("options.experiment=storrage", "did you mean 'storage'?"),
-    ("options.sizes=[many]", "whole numbers above 0, or all"),
-    ("options.sizes=[]", "should be a list with something in it"),
+    ("options.sizes=[many]", "options.sizes.0 must be an integer ≥ 1 or all, got 'many'"),
+    ("options.sizes=[]", "options.sizes must be a non-empty list of integers ≥ 1 or all, got []"),
     ("options.conflict=[wiht]", "did you mean 'with'?"),
     ("options.sices=[3]", "did you mean 'sizes'?"),
     ("learning.settings.epoch=3", "did you mean 'epochs'?"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -234,7 +234,7 @@ OPTIONS = LamaTkOptions(sizes=(None,), conflict=("with",), dynamic=(0,))
 
 
 def designed(experiment: str, **options: object) -> Design:
-    return make_design(replace(OPTIONS, experiment=experiment, **options), ABOUT)
+    return make_design(OPTIONS.model_copy(update={"experiment": experiment, **options}), ABOUT)
 
 
 def test_sizes_that_become_the_same_are_stored_once() -> None:
@@ -271,7 +271,8 @@ def test_boundaries_are_of_a_relation_that_lasts() -> None:
         designed("boundary", relation="award")
     with pytest.raises(InputError, match="no fact has a start and an end"):
         make_design(
-            replace(OPTIONS, experiment="boundary"), {**ABOUT, "relations": {"award": {"intervals": 0, "points": 60}}}
+            OPTIONS.model_copy(update={"experiment": "boundary"}),
+            {**ABOUT, "relations": {"award": {"intervals": 0, "points": 60}}},
         )
 
 
@@ -320,5 +321,5 @@ def test_several_trainings_have_seeds_of_their_own_and_are_told_together(tmp_pat
 
 def test_a_wrong_number_of_trainings_is_refused(tmp_path: Path) -> None:
     for wrong in (0, "three", 1.5, True):
-        with pytest.raises(InputError, match=f"the option trainings is {wrong!r}"):
+        with pytest.raises(InputError, match=f"options.trainings must be an integer from 1 to 100, got {wrong!r}"):
             merkhet.run(str(study(tmp_path, trainings=wrong)), out=tmp_path / "run")

@@ -140,7 +140,7 @@ def test_the_released_code_can_be_followed(folders, tmp_path) -> None:
     with_tokens, without = scores(plain), scores(paper)
     shared = with_tokens.keys() & without.keys()
     assert shared and any(abs(with_tokens[name] - without[name]) > 1e-4 for name in shared)
-    with pytest.raises(InputError, match="compat must be 'paper' or be left out, got 'Paper'"):
+    with pytest.raises(InputError, match=r"options\.compat must be paper or null, got 'Paper'; did you mean 'paper'"):
         merkhet.run("chneval", models=models, settings=["options.compat=Paper"], out=tmp_path / "wrong")
 
 
@@ -203,7 +203,7 @@ def test_another_language_is_made_of_tagged_text(tmp_path) -> None:
 def test_options_that_make_no_sense_are_refused(tmp_path) -> None:
     for setting, said in (
         ("options.per_word=0", "per_word must be an integer ≥ 1, got 0"),
-        ("options.characters=one", "characters must be an integer ≥ 1, got 'one'"),
+        ("options.characters=one", "characters must be an integer ≥ 1 or null, got 'one'"),
         ("options.text=nowhere.txt", r"there is no file or folder .*nowhere\.txt"),
         ("options.txt=a.txt", "chneval has no option 'txt'"),
         ("options.ask=middle", "middle"),

@@ -192,13 +192,13 @@ def test_own_facts_need_own_words(tmp_path: Path) -> None:
 
 def test_wrong_options_are_refused_in_one_line(tmp_path: Path) -> None:
     for setting, words in (
-        ("options.checks=0", "checks is 0, and should be a whole number"),
-        ("options.paraphrases=many", "paraphrases is 'many'"),
+        ("options.checks=0", "options.checks must be an integer ≥ 1, got 0 (suite kmir)"),
+        ("options.paraphrases=many", "options.paraphrases must be an integer ≥ 1 or null, got 'many'"),
         (
             "options.splits={train: 0.5, test: 0.2}",
             "the shares of splits must be above 0 and add up to 1, got train 0.5, test 0.2",
         ),
-        ("options.splits=half", "splits is 'half', and should be shares"),
+        ("options.splits=half", "options.splits must be a mapping of names to numbers, got 'half'"),
         ("options.schema=absent.yaml", "there is no file"),
         ("options.rules=absent.yaml", "there is no file"),
         ("options.chekcs=3", "kmir has no option 'chekcs'; did you mean 'checks'?"),

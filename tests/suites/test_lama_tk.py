@@ -17,7 +17,7 @@ from merkhet.engine.study import make_study
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.question_files import read_questions
 from merkhet.suites.lama_tk.build import open_knowledge
-from merkhet.suites.lama_tk.options import read_options
+from merkhet.suites.lama_tk.options import LamaTkOptions
 
 HEADER = ("subject_id", "subject", "relation", "object", "start", "end")
 ROWS = [
@@ -262,15 +262,15 @@ def test_what_cannot_be_meant_is_refused(tmp_path) -> None:
     for setting, message in (
         ("options.granularity=yaer", "did you mean 'year'"),
         ("options.relations=[postion held]", "did you mean 'position held'"),
-        ("options.relations=7", "options? relations has 7"),
-        ("options.candidates=1", "candidates is 1, and should be a whole number from 2 on"),
-        ("options.candidates=lots", "candidates is 'lots'"),
-        ("options.wordings=none.yaml", "there is no file none.yaml"),
-        ("options.sizes=[0]", "sizes has 0"),
-        ("options.conflict=[maybe]", "conflict cannot have 'maybe'"),
-        ("options.dynamic=[101]", "dynamic has 101"),
-        ("options.entities=ids", "entities cannot be 'ids'"),
-        ("options.static=perhaps", "static is 'perhaps'"),
+        ("options.relations=7", "options.relations must be a list of texts, got 7"),
+        ("options.candidates=1", "options.candidates must be an integer ≥ 2 or null, got 1"),
+        ("options.candidates=lots", "options.candidates must be an integer ≥ 2 or null, got 'lots'"),
+        ("options.wordings=none.yaml", "there is no file or folder none.yaml"),
+        ("options.sizes=[0]", "options.sizes.0 must be an integer ≥ 1 or all, got 0"),
+        ("options.conflict=[maybe]", "options.conflict.0 must be one of with, without, got 'maybe'"),
+        ("options.dynamic=[101]", "options.dynamic.0 must be an integer from 0 to 100, got 101"),
+        ("options.entities=ids", "options.entities must be one of text, symbols, got 'ids'"),
+        ("options.static=perhaps", "options.static must be true or false, got 'perhaps'"),
         ("learning=cloze", "has no training questions"),
         ("options.masks=[start]", "lama-tk has no option 'masks'"),
     ):
@@ -281,7 +281,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path) -> None:
 
 def test_options_of_memorizing_are_read_here_too(tmp_path) -> None:
     options = {"sizes": [10, "all"], "conflict": "without", "facts": 5, "dynamic": 10, "experiment": "boundary"}
-    found = read_options(make_study({"suite": "lama-tk", "options": options}, "here"), tmp_path)
+    found = LamaTkOptions.of(make_study({"suite": "lama-tk", "options": options}, "here"))
     assert (found.sizes, found.conflict, found.facts) == ((10, None), ("without",), 5)
     assert (found.dynamic, found.experiment, found.candidates) == ((10,), "boundary", 100)
 

@@ -10,7 +10,7 @@ import pytest
 import merkhet
 from merkhet.core.errors import InputError
 from merkhet.engine.study import make_study
-from merkhet.suites.ontoprobe.options import MEMORIZING, RULES, read_options
+from merkhet.suites.ontoprobe.options import MEMORIZING, RULES, OntoprobeOptions
 
 PLACES = ("town", "city", "village", "harbour", "river", "lake", "island", "forest")
 KINDS = {"place": PLACES, "person": ("writer", "painter", "singer", "judge", "actor"), "work": ("book", "song", "film")}
@@ -204,16 +204,16 @@ def test_the_faults_of_the_published_code_are_had_on_request_alone(ontology, lon
 
 def test_options_that_cannot_be_meant_are_refused():
     for options, said in (
-        ({"templates": ["hard"]}, "cannot have 'hard'"),
-        ({"reasoning": []}, "must list some of"),
+        ({"templates": ["hard"]}, "options.templates.0 must be one of manual, soft, got 'hard'"),
+        ({"reasoning": []}, "must be a non-empty list of some of manual-manual, "),
         ({"pairs": 0}, "must be an integer ≥ 1"),
-        ({"alpha": 1.5}, "between 0 and 1"),
-        ({"compat": "book"}, "must be 'paper'"),
+        ({"alpha": 1.5}, "must be a number > 0 and < 1, got 1.5"),
+        ({"compat": "book"}, "must be paper or null, got 'book'"),
         ({"losses": "bse"}, "did you mean 'bce'"),
         ({"premises": "many"}, "must be an integer ≥ 1"),
     ):
         with pytest.raises(InputError, match=said):
-            read_options(make_study({"suite": "ontoprobe", "options": options}, "study"))
+            OntoprobeOptions.of(make_study({"suite": "ontoprobe", "options": options}, "study"))
 
 
 @pytest.mark.slow

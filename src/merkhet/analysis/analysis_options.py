@@ -4,59 +4,105 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args
 
+from pydantic import AfterValidator, Field
+
+from merkhet.analysis.option_models import Listed, Options, StudyPath, Unique
 from merkhet.core.registry import load_part
+from merkhet.core.settings import Expected
 
 
 @dataclass(frozen=True)
-class Option:
-    """An option of an analysis."""
+class ReadBy:
+    """The analysis that reads an option, and what the cache key contains for its value."""
 
     analysis: str
-    """The analysis that reads the option."""
-    about: str
-    """Help text."""
-    identity: str
-    """``module:function`` of (value, study folder, names of the models).
+    identity: str | None = None
+    """``module:function`` of (value, study folder, names of the models); the value itself if None.
 
-    It raises InputError for a value that the analysis cannot use, before any model is asked, and returns what the cache
-    key contains for the value.
+    It raises InputError for a value that the analysis cannot use, before any model is asked.
     """
-    path: bool = False
-    """Whether the value is a path relative to the study's folder."""
 
 
-OPTIONS = {
-    "pairs": Option(
-        "compression",
-        "[[model, smaller version], …]; without it, models whose names differ by distil-",
-        "merkhet.analysis.compression:check_pairs",
-    ),
-    "corpus": Option(
-        "cooccurrence",
-        "a folder of .txt files or Wikipedia extracts (.jsonl, .jsonl.gz with 'text' and 'title'), or one such file",
-        "merkhet.analysis._corpus_index:corpus_identity",
-        path=True,
-    ),
-    "lengths": Option(
-        "lengths",
-        "{tasks: [encyclopedia], edges: [16, 32, 64]}: the tasks, and where buckets of characters begin",
-        "merkhet.analysis.text_length:check_lengths",
-    ),
-    "downstream": Option(
-        "extrinsic",
-        "a CSV file of scores on other tasks: model,task,score, or model and a column for each task",
-        "merkhet.analysis._downstream_scores:downstream_identity",
-        path=True,
-    ),
-}
+def _increasing(edges: tuple[int, ...]) -> tuple[int, ...]:
+    if any(first >= second for first, second in pairwise(edges)):
+        raise ValueError
+    return edges
 
 
-def available_options(analyses: Sequence[str]) -> dict[str, Option]:
+EDGES = (16, 32, 48, 64, 96, 128)
+"""Default edges of buckets, in characters."""
+
+
+class LengthOptions(Options):
+    """Tasks and buckets of the analysis of text lengths."""
+
+    tasks: Annotated[tuple[str, ...], Listed, Unique] = ("encyclopedia",)
+    edges: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...],
+        Listed,
+        AfterValidator(_increasing),
+        Expected("a list of increasing integers ≥ 1"),
+    ] = Field(default=EDGES, min_length=1)
+
+
+class AnalysisOptions(Options):
+    """Options of the analyses that any suite may have."""
+
+    pairs: Annotated[
+        tuple[Annotated[tuple[str, str], Listed], ...] | None,
+        Listed,
+        Expected("a list [[model, smaller version], …]"),
+        ReadBy("compression", "merkhet.analysis.compression:check_pairs"),
+    ] = Field(
+        default=None, description="[[model, smaller version], …]; without it, models whose names differ by distil-"
+    )
+    corpus: Annotated[StudyPath | None, ReadBy("cooccurrence", "merkhet.analysis._corpus_index:corpus_identity")] = (
+        Field(
+            default=None,
+            description="a folder of .txt files or Wikipedia extracts (.jsonl, .jsonl.gz with 'text' and 'title'), or "
+            "one such file",
+        )
+    )
+    lengths: Annotated[LengthOptions, ReadBy("lengths")] = Field(
+        default=LengthOptions(),
+        description="{tasks: [encyclopedia], edges: [16, 32, 64]}: the tasks, and where buckets of characters begin",
+    )
+    downstream: Annotated[
+        StudyPath | None, ReadBy("extrinsic", "merkhet.analysis._downstream_scores:downstream_identity")
+    ] = Field(
+        default=None,
+        description="a CSV file of scores on other tasks: model,task,score, or model and a column for each task",
+    )
+
+    def at(self, home: Path) -> AnalysisOptions:
+        """Return the options with paths relative to the working directory instead of ``home``."""
+        paths = {name: home / value for name, value in self if isinstance(value, Path)}
+        return self.model_copy(update=paths)
+
+
+def available_options(analyses: Sequence[str]) -> dict[str, ReadBy]:
     """List the options of these analyses."""
-    return {name: option for name, option in OPTIONS.items() if option.analysis in analyses}
+    entries = {
+        name: next(entry for entry in field.metadata if isinstance(entry, ReadBy))
+        for name, field in AnalysisOptions.model_fields.items()
+    }
+    return {name: entry for name, entry in entries.items() if entry.analysis in analyses}
+
+
+def reads_files(analysis: str) -> bool:
+    """Tell whether an analysis has an option that names a file or a folder."""
+    return any(
+        StudyPath in get_args(AnalysisOptions.model_fields[name].annotation) for name in available_options([analysis])
+    )
+
+
+def select_options(options: Mapping[str, Any], analyses: Sequence[str]) -> dict[str, Any]:
+    """Select the options of these analyses from a study's."""
+    return {name: options[name] for name in available_options(analyses) if options.get(name) is not None}
 
 
 def option_identities(
@@ -71,17 +117,8 @@ def option_identities(
     Raises:
         InputError: An analysis cannot use a value.
     """
+    known = available_options(analyses)
     return {
-        name: load_part(option.identity)(options[name], home, models)
-        for name, option in available_options(analyses).items()
-        if options.get(name) is not None
-    }
-
-
-def resolve_option_paths(options: Mapping[str, Any], analyses: Sequence[str], home: Path) -> dict[str, Any]:
-    """Select the options of these analyses, with paths relative to the working directory instead of ``home``."""
-    return {
-        name: str(home / str(options[name])) if option.path else options[name]
-        for name, option in available_options(analyses).items()
-        if options.get(name) is not None
+        name: load_part(identity)(value, home, models) if (identity := known[name].identity) else value
+        for name, value in select_options(options, analyses).items()
     }

@@ -41,7 +41,7 @@ def compression(inputs: AnalysisInput) -> Analysis | None:
     """Compare every pair (option ``pairs``, or names that differ by ``distil``) on every task; None without pairs."""
     comparisons: list[Comparison] = []
     details: list[tuple[str, str, float, float, Estimate, Estimate]] = []
-    for model, smaller in model_pairs(inputs.options.get("pairs"), _models(inputs)):
+    for model, smaller in model_pairs(inputs.options.pairs, _models(inputs)):
         for large, small in _shared_lines(inputs, model, smaller):
             for task in inputs.tasks:
                 compared_task = _compare(inputs, large, small, task)
@@ -73,39 +73,26 @@ def compression(inputs: AnalysisInput) -> Analysis | None:
 
 
 def check_pairs(value: Any, _home: Path, models: Sequence[str]) -> Any:
-    """Check the option ``pairs`` and return it.
-
-    Raises:
-        InputError: The value is not a list of pairs of the study's models.
-    """
-    model_pairs(value, models)
+    """Check that the option ``pairs`` names models of the study, and return it."""
+    for name in (name for pair in value for name in pair):
+        if name not in models:
+            raise InputError(
+                f"options.pairs names {name!r}, which is no model of this study; {did_you_mean(name, models)}"
+            )
     return value
 
 
-def model_pairs(pairs_option: Any, models: Sequence[str]) -> list[tuple[str, str]]:
+def model_pairs(pairs: Sequence[tuple[str, str]] | None, models: Sequence[str]) -> Sequence[tuple[str, str]]:
     """List pairs of a model and its smaller version: those of the option, else those that differ by ``distil``."""
-    if pairs_option is None:
-        base_names = {name: name.rpartition("/")[2].lower() for name in models}
-        return [
-            (model, smaller)
-            for model in models
-            for smaller in models
-            if base_names[smaller].startswith("distil")
-            and base_names[smaller].removeprefix("distil") == base_names[model]
-        ]
-    if not isinstance(pairs_option, Sequence) or isinstance(pairs_option, str):
-        raise InputError(f"options.pairs must be a list [[model, smaller version], …], got {pairs_option!r}")
-    pairs = []
-    for pair in pairs_option:
-        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-            raise InputError(f"each entry of options.pairs must be [model, smaller version], got {pair!r}")
-        for name in pair:
-            if name not in models:
-                raise InputError(
-                    f"options.pairs names {name!r}, which is no model of this study; {did_you_mean(name, models)}"
-                )
-        pairs.append((str(pair[0]), str(pair[1])))
-    return pairs
+    if pairs is not None:
+        return pairs
+    base_names = {name: name.rpartition("/")[2].lower() for name in models}
+    return [
+        (model, smaller)
+        for model in models
+        for smaller in models
+        if base_names[smaller].startswith("distil") and base_names[smaller].removeprefix("distil") == base_names[model]
+    ]
 
 
 def _models(inputs: AnalysisInput) -> list[str]:

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,10 +47,10 @@ _EXPLANATION = (
 
 def cooccurrence(inputs: AnalysisInput) -> Analysis | None:
     """Score buckets of co-occurrence, by task and rule; None without the option ``corpus``."""
-    corpus_path = inputs.options.get("corpus")
+    corpus_path = inputs.options.corpus
     if corpus_path is None:
         return None
-    index = CorpusIndex(Path(corpus_path))
+    index = CorpusIndex(corpus_path)
     counts = question_counts(inputs, index)
     groups = _groups(inputs, counts)
     lines = [line for line in inputs.usable if inputs.usable[line]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -55,10 +54,10 @@ class _Measure:
 
 def extrinsic(inputs: AnalysisInput) -> Analysis | None:
     """Compare intrinsic with extrinsic scores by rank correlation and spread; None without option ``downstream``."""
-    path = inputs.options.get("downstream")
+    path = inputs.options.downstream
     if path is None:
         return None
-    downstream = read_downstream(Path(path))
+    downstream = read_downstream(path)
     intrinsic, extrinsic_measures = _intrinsic(inputs), _extrinsic(downstream)
     models = list(dict.fromkeys(row["model"] for row in inputs.scores))
     shared = [model for model in models if model in downstream.scores]

@@ -6,8 +6,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,14 +23,10 @@ from merkhet.analysis.types import (
     quote_name,
 )
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.association import rank_correlation
 from merkhet.metrics.bootstrap import Interval, clustered_interval
 
-TASKS = ("encyclopedia",)
-EDGES = (16, 32, 48, 64, 96, 128)
-_KEYS = ("tasks", "edges")
 _EXPLANATION = (
     "The length of a text is the number of its characters with the right answer in place. Questions are put into "
     "buckets of it, with the mean score of each bucket and its 95% bootstrap interval over facts; a bucket with few "
@@ -43,7 +37,7 @@ _EXPLANATION = (
 
 def lengths(inputs: AnalysisInput) -> Analysis | None:
     """Score buckets of text length, for each task and probe; None if no such task was asked."""
-    tasks, edges = _parse_option(inputs.options.get("lengths"))
+    tasks, edges = inputs.options.lengths.tasks, inputs.options.lengths.edges
     text_lengths = {row["question_id"]: len(row["prompt"].replace(SLOT, row["target"], 1)) for row in inputs.questions}
     figures, tables, correlation_rows, sentences = [], [], [], []
     for task in tasks:
@@ -75,39 +69,10 @@ def lengths(inputs: AnalysisInput) -> Analysis | None:
     )
 
 
-def check_lengths(value: Any, _home: Path, _models: Sequence[str]) -> Any:
-    """Check the option ``lengths`` and return it.
-
-    Raises:
-        InputError: The value is not a mapping of tasks and edges.
-    """
-    _parse_option(value)
-    return value
-
-
 def bucket_names(edges: Sequence[int]) -> list[str]:
     """Name the buckets: below the first edge, from each edge to the next, and from the last edge on."""
     inner = (f"{start}–{end - 1}" if end - 1 > start else str(start) for start, end in pairwise(edges))
     return [f"below {edges[0]}", *inner, f"{edges[-1]}+"]
-
-
-def _parse_option(value: Any) -> tuple[Sequence[str], Sequence[int]]:
-    if value is None:
-        return TASKS, EDGES
-    if not isinstance(value, Mapping):
-        raise InputError(
-            f"options.lengths must be a mapping such as {{tasks: [encyclopedia], edges: [16, 32, 64]}}, got {value!r}"
-        )
-    for key in value:
-        if key not in _KEYS:
-            raise InputError(f"options.lengths has no key {key!r}; {did_you_mean(str(key), _KEYS)}")
-    tasks, edges = value.get("tasks", TASKS), value.get("edges", EDGES)
-    if not isinstance(tasks, Sequence) or isinstance(tasks, str) or not all(isinstance(name, str) for name in tasks):
-        raise InputError(f"options.lengths.tasks must be a list of task names, got {tasks!r}")
-    valid_edges = isinstance(edges, Sequence) and all(type(edge) is int and edge > 0 for edge in edges)
-    if not valid_edges or not edges or any(first >= second for first, second in pairwise(edges)):
-        raise InputError(f"options.lengths.edges must be increasing integers > 0, got {edges!r}")
-    return list(dict.fromkeys(tasks)), list(edges)
 
 
 def _buckets(

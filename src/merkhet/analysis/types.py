@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.core.records import Question
 from merkhet.metrics.bootstrap import Interval, class_weights
 from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, MetricNotApplicableError, Responses
@@ -134,7 +135,7 @@ class AnalysisInput:
     """Metadata of the questions: ``domains`` (names in order), ``knowledge_types`` (by domain), ``names``."""
     entities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Entity names in a question's prompt, by question id, where the suite records them."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: AnalysisOptions = field(default_factory=AnalysisOptions)
     """Options of the study; paths are resolved."""
     premise_settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """How the premises are given ("EX/IM"), by model and question id."""

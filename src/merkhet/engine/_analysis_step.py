@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.analysis import ANALYSES
-from merkhet.analysis.analysis_options import resolve_option_paths
+from merkhet.analysis.analysis_options import AnalysisOptions, select_options
+from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table
@@ -60,7 +61,8 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
         unusable_is_wrong=params.findings.scoring.unusable_is_wrong,
         average_over=params.findings.scoring.average_over,
     )
-    inputs = replace(inputs, options=resolve_option_paths(params.options, params.analyses, context.home))
+    options = validate(AnalysisOptions, select_options(params.options, params.analyses), "options")
+    inputs = replace(inputs, options=options.at(context.home))
     write_json(folder / "analyses.json", run_analyses(params.analyses, inputs, context.home))
 
 

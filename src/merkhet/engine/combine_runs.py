@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.analysis.analysis_options import available_options
+from merkhet.analysis.analysis_options import AnalysisOptions, reads_files
 from merkhet.analysis.findings import summarize_findings
+from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
 from merkhet.engine._analysis_step import make_analysis_input, run_analyses
@@ -95,7 +96,7 @@ def correlate_downstream(collection: RunCollection, downstream: Path) -> list[di
         headline=collection.metrics,
         scores=collection.scores.to_pylist(),
         baselines=collection.baselines,
-        options={"downstream": str(downstream)},
+        options=AnalysisOptions(downstream=downstream),
         seed=_seed(collection.runs),
     )
     return run_analyses([EXTRINSIC], inputs)
@@ -140,7 +141,7 @@ def _run_suite_analyses(collection: RunCollection, rows: Mapping[str, list[dict[
     """Run the suite's analyses over all runs, without those that read files of a study: these may have moved."""
     runs = collection.runs
     all_names = dict.fromkeys(name for run in runs for name in run.record["card"].get("analyses", ()))
-    names = [name for name in all_names if not any(option.path for option in available_options([name]).values())]
+    names = [name for name in all_names if not reads_files(name)]
     if not names:
         return []
     facts = concat_distinct([run.questions.facts for run in runs], "fact_id")
@@ -158,5 +159,5 @@ def _run_suite_analyses(collection: RunCollection, rows: Mapping[str, list[dict[
     models = {line.model for line in inputs.usable}
     pair_lists = [pairs for run in runs if isinstance(pairs := run.study.options.get("pairs"), list)]
     pairs = [pair for pair_list in pair_lists for pair in pair_list if models.issuperset(pair)]
-    options = {"lengths": runs[0].study.options.get("lengths")} | ({"pairs": pairs} if pairs else {})
-    return run_analyses(names, replace(inputs, options=options))
+    options = {"lengths": runs[0].study.options.get("lengths"), "pairs": pairs or None}
+    return run_analyses(names, replace(inputs, options=validate(AnalysisOptions, options, "options")))

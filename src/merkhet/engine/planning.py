@@ -208,15 +208,13 @@ def hash_build_inputs(resolved: ResolvedStudy, files: Mapping[str, str]) -> Buil
 def make_build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
     """Make the step that builds or reads the questions."""
     study, home = resolved.study, resolved.home
-    files = {
-        key: file_digest(home / study.options[key])
-        for key in resolved.suite.file_options
-        if study.options.get(key) and (home / study.options[key]).is_file()
-    }
+    known = resolved.suite.options.names()
+    paths = resolved.suite.options.of(study).paths()
+    files = {name: file_digest(home / path) for name, path in paths.items() if (home / path).is_file()}
     content = study.model_dump(include={"suite", "data", "knowledge", "tasks", "limit", "seed", "options"})
-    analysis_options = available_options(resolved.suite.analysis_names()).keys() - resolved.suite.options.keys()
+    analysis_options = available_options(resolved.suite.analysis_names()).keys() - set(known)
     content["options"] = {key: value for key, value in study.options.items() if key not in analysis_options}
-    if "split" in resolved.suite.options:
+    if "split" in known:
         content["options"].setdefault("split", "test")
     outputs: tuple[str, ...] = QUESTION_TABLES
     if study.learning is not None and study.learning.learner != PRETRAIN:

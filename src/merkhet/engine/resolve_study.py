@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.analysis.analysis_options import available_options
 from merkhet.core.compute_engines import ASK_ENGINES, BUILD_ENGINES, AskEngine, Engines, choose_engines
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import path_exists
 from merkhet.core.registry import Registry
 from merkhet.engine.study import Study, apply_setting, make_study, read_study
 from merkhet.engine.suite import Suite
+from merkhet.engine.suite_options import check_options
 from merkhet.models.model_lookup import ResolvedModel, add_chat_defaults, resolve_model
 from merkhet.probes import PROBES
 from merkhet.training import LEARNERS, MEMORIZE, PRETRAIN
@@ -86,7 +86,7 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     suite: Suite = suites.get(str(content["suite"]), home)
     requested = make_study(content, where)
     run_defaults = {"models": [DEFAULT_MEMORIZER]} if memorizes(requested) else suite.run_defaults
-    defaults = {**suite.defaults, **(run_defaults if with_models else {}), **suite.defaults_for(requested.options)}
+    defaults = {**suite.defaults, **(run_defaults if with_models else {}), **suite.defaults_for(requested)}
     chosen = {key: getattr(requested, key) for key in requested.model_fields_set}
     if requested.learning is not None and "learner" not in requested.learning.model_fields_set:
         # Settings without a learner belong to the suite's default learner.
@@ -160,10 +160,7 @@ def _register_model(model: Any) -> str:
 
 
 def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
-    known = [*suite.options, *available_options(suite.analysis_names())]
-    for key in study.options:
-        if key not in known:
-            raise InputError(f"{where}: {suite.name} has no option {key!r}; {did_you_mean(key, known)}")
+    check_options(suite.options, suite.name, suite.analysis_names(), study, home, where)
     for task in study.tasks:
         if study.data is None and task not in suite.tasks:
             raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.tasks)}")
@@ -176,7 +173,7 @@ def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
                 check_probe_options(choice.probe, PROBES.get(choice.probe, home), choice.options)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from error
-    if study.shots and study.data is None and "split" not in suite.options:
+    if study.shots and study.data is None and "split" not in suite.options.names():
         raise InputError(f"{where}: {suite.name} has no training questions to show as examples (shots)")
     if study.learning is not None:
         LEARNERS.check(study.learning.learner)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from merkhet.analysis.option_models import validate
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
-from merkhet.core.text_formats import parse_yaml, short_repr
+from merkhet.core.text_formats import parse_yaml
 from merkhet.models.model_lookup import ModelSpec
 
 
@@ -125,12 +126,12 @@ def make_study(content: Mapping[str, Any], where: str) -> Study:
         InputError: A key is unknown or a value is wrong.
     """
     try:
-        study = Study.model_validate(dict(content))
-    except ValidationError as error:
-        raise InputError(f"{where}: {_explain(error)}") from error
+        study = validate(Study, content)
+    except InputError as error:
+        raise InputError(f"{error} ({where})") from error
     for group in study.groups:
         if group not in GROUPS:
-            raise InputError(f"{where}: scores cannot be grouped by {group!r}; {did_you_mean(group, GROUPS)}")
+            raise InputError(f"scores cannot be grouped by {group!r}; {did_you_mean(group, GROUPS)} ({where})")
     return study
 
 
@@ -175,23 +176,3 @@ def _named(value: Any, key: str) -> Any:
     """Turn names into mappings; leave anything but a list for the validation to refuse."""
     items = _listed(value)
     return [{key: item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items
-
-
-def _explain(error: ValidationError) -> str:
-    first = error.errors()[0]
-    if not first["loc"]:  # A key that is not valid text.
-        return f"a key is not valid: {first['msg'][0].lower()}{first['msg'][1:]}"
-    *inside, last = (str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        location = f" in {'.'.join(inside)}" if inside else ""
-        kinds: dict[str, type[BaseModel]] = {
-            "models": ModelChoice,
-            "probes": ProbeChoice,
-            "learning": LearningChoice,
-        }
-        known = kinds.get(inside[0] if inside else "", Study).model_fields
-        return f"there is no key {last!r}{location}; {did_you_mean(last, known)}"
-    where = ".".join([*inside, last])
-    if first["type"] == "missing":
-        return f"the key {where!r} is missing"
-    return f"{where} is {short_repr(first['input'])}: {first['msg'][0].lower()}{first['msg'][1:]}"

@@ -11,6 +11,7 @@ from merkhet.core.compute_engines import Engine
 from merkhet.engine.plan import AnyStep, Plan, function_name
 from merkhet.engine.study import Study
 from merkhet.engine.suite_card import HeadlineScore, ScoringRule, SuiteCard
+from merkhet.engine.suite_options import SuiteOptions
 from merkhet.questions.question_files import QuestionSet
 
 if TYPE_CHECKING:
@@ -63,10 +64,8 @@ class Suite:
     """Study keys where the user gives none."""
     run_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Further defaults of studies that ask models, as opposed to ``merkhet build``."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Keys of the study's ``options``, each with its help text."""
-    file_options: tuple[str, ...] = ()
-    """Options that name a file."""
+    options: type[SuiteOptions] = SuiteOptions
+    """Model of the study's ``options``, with a description of each."""
     methods: str = ""
     """Sentences for the methods section of reports."""
     citations: tuple[str, ...] = ()
@@ -101,7 +100,7 @@ class Suite:
         """Return plain names of relations, for sentences."""
         return {}
 
-    def defaults_for(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def defaults_for(self, study: Study) -> Mapping[str, Any]:
         """Return further defaults that depend on the study's options."""
         return {}
 

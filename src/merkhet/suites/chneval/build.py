@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from merkhet.core.errors import InputError
-from merkhet.core.files import path_exists
 from merkhet.engine.study import Study
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.suites.chneval.options import read_caps
+from merkhet.suites.chneval.options import ChnevalOptions
 from merkhet.suites.chneval.questions.commonsense import commonsense_clozes, read_wordings
 from merkhet.suites.chneval.questions.encyclopedia import encyclopedia_clozes
 from merkhet.suites.chneval.questions.function_words import function_word_clozes
@@ -42,11 +42,9 @@ class _Drafting:
     def __init__(self, study: Study, home: Path) -> None:
         self.study = study
         self.home = home
-        self.options = study.options
-        self.caps = read_caps(study.options)
-        self.language = str(study.options.get("language") or "zh")
-        material = ("text", "senses", "pairs", "triples", "texts")
-        self.embedded = not study.knowledge and not any(study.options.get(name) for name in material)
+        self.options = ChnevalOptions.of(study)
+        self.language = self.options.language or "zh"
+        self.embedded = not study.knowledge and not self.options.has_material
 
     def draft(self) -> DraftQuestions:
         """Collect the questions of all tasks."""
@@ -76,36 +74,36 @@ class _Drafting:
         return draft
 
     def _function_words(self) -> DraftQuestions | None:
-        paths = self._paths("text", "sentences.txt")
+        paths = self._paths(self.options.text, "sentences.txt")
         if not paths:
             return None
         return function_word_clozes(
             paths,
             seed=self.study.seed,
-            per_word=self.caps.per_word,
-            max_characters=self.caps.characters,
-            tags=self.options.get("tags"),
-            language=self.options.get("language"),
+            per_word=self.options.per_word,
+            max_characters=self.options.characters,
+            tags=self.options.tags,
+            language=self.options.language,
         )
 
     def _senses(self) -> DraftQuestions | None:
-        paths = self._paths("senses", "senses.tsv")
-        if not paths:
+        path = self._path(self.options.senses, "senses.tsv")
+        if path is None:
             return None
         return word_sense_triples(
-            self._single_path(paths, "senses"),
+            path,
             seed=self.study.seed,
-            per_sense=self.caps.per_sense,
-            per_word=self.caps.per_polysemous_word,
+            per_sense=self.options.per_sense,
+            per_word=self.options.per_polysemous_word,
             language=self.language,
         )
 
     def _pairs(self) -> DraftQuestions | None:
-        paths = self._paths("pairs", "pairs.tsv")
-        templates = self.options.get("templates")
+        path = self._path(self.options.pairs, "pairs.tsv")
+        templates = self.options.templates
         wordings = read_wordings(self.home / templates if templates else None, self.language)
-        if paths:
-            pairs = read_pairs(self._single_path(paths, "pairs"))
+        if path:
+            pairs = read_pairs(path)
         elif self.study.knowledge:
             pairs = pairs_from_facts(*self._tables(), self.language)
         else:
@@ -115,16 +113,16 @@ class _Drafting:
             templates=wordings,
             language=self.language,
             seed=self.study.seed,
-            characters=self.caps.characters,
-            ask=str(self.options.get("ask") or "end"),
-            per_answer=self.caps.per_answer,
-            per_relation=self.caps.per_relation or 400,
+            characters=self.options.characters,
+            ask=self.options.ask,
+            per_answer=self.options.per_answer,
+            per_relation=self.options.per_relation or 400,
         )
 
     def _triples(self) -> DraftQuestions | None:
-        paths, texts = self._paths("triples", "triples.tsv"), self._paths("texts", None)
-        if paths:
-            triples = read_triples(self._single_path(paths, "triples"))
+        path, texts = self._path(self.options.triples, "triples.tsv"), self._paths(self.options.texts, None)
+        if path:
+            triples = read_triples(path)
         elif self.study.knowledge and texts:
             triples = triples_from_facts(*self._tables(), self.language)
         else:
@@ -134,9 +132,9 @@ class _Drafting:
             read_texts(texts) if texts else None,
             language=self.language,
             seed=self.study.seed,
-            characters=self.caps.characters,
-            per_answer=self.caps.per_answer,
-            per_relation=self.caps.per_relation or 100,
+            characters=self.options.characters,
+            per_answer=self.options.per_answer,
+            per_relation=self.options.per_relation or 100,
         )
 
     def _tables(self) -> tuple[pa.Table, pa.Table]:
@@ -144,19 +142,12 @@ class _Drafting:
         with KnowledgeBase.load(self.study.knowledge, self.home) as knowledge:
             return knowledge.facts(), knowledge.names(self.language)
 
-    def _paths(self, option: str, embedded: str | None) -> list[Path]:
-        """Return the files that an option names, or the embedded one if the study names no material at all."""
-        value = self.options.get(option)
-        if value:
-            paths = [self.home / str(name) for name in (value if isinstance(value, list) else [value])]
-            for path in paths:
-                if not path_exists(path):
-                    raise InputError(f"there is no file or folder {path} (options.{option})")
-            return paths
-        return [embedded_file(embedded)] if self.embedded and embedded else []
+    def _paths(self, paths: Sequence[Path], embedded: str | None) -> list[Path]:
+        """Return the files of an option, or the embedded one if the study names no material at all."""
+        if self.embedded and embedded:
+            return [embedded_file(embedded)]
+        return [self.home / path for path in paths]
 
-    @staticmethod
-    def _single_path(paths: list[Path], option: str) -> Path:
-        if len(paths) > 1:
-            raise InputError(f"options.{option} must name one file, got {len(paths)}; join them to one")
-        return paths[0]
+    def _path(self, path: Path | None, embedded: str) -> Path | None:
+        paths = self._paths((path,) if path else (), embedded)
+        return paths[0] if paths else None

@@ -13,8 +13,7 @@ from merkhet.engine.suite import Suite
 from merkhet.engine.suite_card import ScoringRule
 from merkhet.questions.question_files import QuestionSet
 from merkhet.suites.chneval.build import draft_questions
-from merkhet.suites.chneval.options import FILES as FILE_OPTIONS
-from merkhet.suites.chneval.options import HELP, is_paper
+from merkhet.suites.chneval.options import ChnevalOptions
 from merkhet.suites.chneval.published import FILES
 from merkhet.suites.chneval.published import read_published as read_files
 from merkhet.suites.chneval.questions.question_rows import (
@@ -41,16 +40,16 @@ class ChnEval(Suite):
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
         """Read ChnEval's published files."""
-        questions = make_question_set(read_files(place, paper=is_paper(study.options)), seed=study.seed)
+        questions = make_question_set(read_files(place, paper=ChnevalOptions.of(study).is_paper), seed=study.seed)
         return replace(questions, about={key: value for key, value in questions.about.items() if key != "filters"})
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
         """Return the names of word classes, for people."""
         return CLASSES
 
-    def defaults_for(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def defaults_for(self, study: Study) -> Mapping[str, Any]:
         """Compare senses of masked words, count ties as wrong and use k = 20 for syntax, as the paper does."""
-        if not is_paper(options):
+        if not ChnevalOptions.of(study).is_paper:
             return {}
         masked = {"masked": ["masked"], "causal": ["word"], "encoder": ["word"]}
         return {
@@ -60,11 +59,11 @@ class ChnEval(Suite):
 
     def model_settings(self, study: Study) -> Mapping[str, Any]:
         """Read clozes without special tokens and up to the paper's length, as the paper does."""
-        return {"special_tokens": False, "longest": PAPER_MAX_TOKENS} if is_paper(study.options) else {}
+        return {"special_tokens": False, "longest": PAPER_MAX_TOKENS} if ChnevalOptions.of(study).is_paper else {}
 
     def scoring(self, study: Study) -> ScoringRule:
         """Average over classes; count unusable questions as wrong, except under ``compat: paper``."""
-        return ScoringRule(average_over="domain", unusable_is_wrong=not is_paper(study.options))
+        return ScoringRule(average_over="domain", unusable_is_wrong=not ChnevalOptions.of(study).is_paper)
 
 
 _ALL_LAYERS = {kind: ["word@all"] for kind in ("masked", "causal", "encoder")}
@@ -91,8 +90,7 @@ SUITE = ChnEval(
         "options": {},
     },
     run_defaults={"models": ["minilm-mlm", "frequency", "word-overlap", "random"]},
-    options=HELP,
-    file_options=FILE_OPTIONS,
+    options=ChnevalOptions,
     analyses=("classes", "lengths", "layers", "objectives", "extrinsic"),
     printed_analyses=("classes", "lengths", "layers", "objectives", "extrinsic"),
     main_methods=("mask", "multiple-mean", "sum", "word", "masked", "count", "uniform", "overlap"),

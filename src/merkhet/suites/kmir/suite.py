@@ -29,6 +29,7 @@ from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sampling import draw_questions
 from merkhet.questions.schema import BenchmarkSchema, read_benchmark_schema
 from merkhet.questions.splits import check_splits
+from merkhet.suites.kmir.options import KmirOptions
 from merkhet.suites.kmir.published import FILES, read_published
 
 _FOLDER = Path(__file__).parent
@@ -36,12 +37,6 @@ PACKS = [
     *("physics", "elements", "taxonomy", "medicine", "history", "offices", "law", "military", "music", "film-tv"),
     *("everyday", "countries"),
 ]
-SENSITIVE_CLASSES = (
-    *("disputed territory", "ethnic slur", "pornographic film", "pornographic actor", "sex position"),
-    *("genocide", "massacre", "terrorist attack"),
-)
-"""Classes, by name or id, whose entities are never asked about."""
-SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
 
 def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
@@ -50,42 +45,40 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
     Raises:
         InputError: No question can be made, or an option is invalid.
     """
-    schema = _schema(study, home)
-    options = MakerOptions(
+    options = KmirOptions.of(study)
+    schema = _schema(options, home)
+    maker_options = MakerOptions(
         "kmir",
         seed=study.seed,
-        paraphrases=_positive_option(study, "paraphrases", None),
-        checks=_positive_option(study, "checks", 10_000) or 10_000,
-        rounds=_positive_option(study, "rounds", 4) or 4,
-        shares=_shares(study),
-        asked=_positive_option(study, "asked", None),
+        paraphrases=options.paraphrases,
+        checks=options.checks,
+        rounds=options.rounds,
+        shares=options.splits,
+        asked=options.asked,
     )
-    words_path = study.options.get("sensitive")
-    words = sensitive_words(home / str(words_path) if words_path else None)
+    words = sensitive_words(home / options.sensitive if options.sensitive else None)
 
     def draw(table: pa.Table) -> pa.Table:
         # If one split is asked, its questions are sampled later.
-        limited = study.limit is not None and study.options.get("split") is None
+        limited = study.limit is not None and options.split is None
         return draw_questions(table, study.limit or 0, study.seed) if limited else table
 
     with scratch_folder("kmir") as folder:
         store = folder / "knowledge.duckdb"
         _copy_or_import([_resolve_path(source, home) for source in study.knowledge], store)
-        rules_path = study.options.get("rules")
-        infer(
-            store, declared=read_rules(home / str(rules_path) if rules_path else _FOLDER / "rules.yaml"), engine=engine
-        )
+        rules = read_rules(home / options.rules if options.rules else _FOLDER / "rules.yaml")
+        infer(store, declared=rules, engine=engine)
         with (
             KnowledgeBase.open(store) as knowledge,
             open_tables(knowledge.connection, engine, ("facts", "names")) as tables,
         ):
-            sensitive_facts = facts_about_classes(knowledge, _sensitive_classes(study))
+            sensitive_facts = facts_about_classes(knowledge, options.classes)
             filters = quality_filters(words=words, facts=sensitive_facts, tasks=TASKS)
 
             def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
                 return apply_filters(table, filters)
 
-            benchmark = make_benchmark(tables, schema, options, study.tasks, control, draw)
+            benchmark = make_benchmark(tables, schema, maker_options, study.tasks, control, draw)
     if not benchmark.questions.num_rows:
         reasons = "; ".join(benchmark.about["remarks"][:3]) or "it holds no facts"
         raise InputError(
@@ -107,9 +100,8 @@ def _copy_or_import(sources: Sequence[str], store: Path) -> None:
         import_knowledge(sources, store)
 
 
-def _schema(study: Study, home: Path) -> BenchmarkSchema:
-    path = study.options.get("schema")
-    return read_benchmark_schema(home / str(path)) if path else _default_schema()
+def _schema(options: KmirOptions, home: Path) -> BenchmarkSchema:
+    return read_benchmark_schema(home / options.schema_file) if options.schema_file else _default_schema()
 
 
 @functools.cache
@@ -120,29 +112,6 @@ def _default_schema() -> BenchmarkSchema:
 
 def _resolve_path(source: str, home: Path) -> str:
     return str(home / source) if path_exists(home / source) else source
-
-
-def _positive_option(study: Study, key: str, default: int | None) -> int | None:
-    value = study.options.get(key, default)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise InputError(f"kmir: {key} is {value!r}, and should be a whole number from 1 on")
-    return value
-
-
-def _sensitive_classes(study: Study) -> list[str]:
-    classes = study.options.get("classes", list(SENSITIVE_CLASSES))
-    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
-        raise InputError(f"kmir: classes is {classes!r}, and should be a list of classes whose members are left out")
-    return classes
-
-
-def _shares(study: Study) -> Mapping[str, float]:
-    shares = study.options.get("splits", SHARES)
-    if not isinstance(shares, dict) or not all(isinstance(share, int | float) for share in shares.values()):
-        raise InputError(
-            f"kmir: splits is {shares!r}, and should be shares such as {{train: 0.6, dev: 0.1, test: 0.3}}"
-        )
-    return {str(name): float(share) for name, share in shares.items()}
 
 
 class Kmir(Suite):
@@ -160,7 +129,7 @@ class Kmir(Suite):
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
         """Return the names of relations, hierarchies and comparisons."""
-        return _schema(study, home).names()
+        return _schema(KmirOptions.of(study), home).names()
 
 
 SUITE = Kmir(
@@ -179,20 +148,7 @@ SUITE = Kmir(
         "options": {},
     },
     run_defaults={"limit": 400},
-    options={
-        "schema": "a YAML file with your own domains, relations and templates",
-        "rules": "a YAML file with your own rules, by which reasoning questions follow",
-        "sensitive": "a YAML file with further sensitive words",
-        "classes": "classes of entities that nothing is asked about, by name or id (some sensitive ones)",
-        "paraphrases": "how many templates a fact gets at most for each place asked for (all)",
-        "checks": "how many statements are checked, half of them false (10,000)",
-        "rounds": "how often categories and numbers are grouped anew for distinction and comparison (4)",
-        "split": "the split whose questions are asked (test)",
-        "leaks": "true: learn from given data although facts or prompts straddle its splits (they are refused)",
-        "asked": "how many facts questions are made of (all; 100,000 where there are over two million)",
-        "splits": "shares of the facts by split ({train: 0.6, dev: 0.1, test: 0.3})",
-    },
-    file_options=("schema", "rules", "sensitive"),
+    options=KmirOptions,
     published=FILES,
     analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
     methods=(

@@ -17,7 +17,7 @@ from merkhet.engine.study import Study
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.question_files import QuestionSet
 from merkhet.suites.lama_tk.candidate_pools import ROLE_SQL, Pools, add_candidates, make_pools
-from merkhet.suites.lama_tk.options import TASKS, read_options
+from merkhet.suites.lama_tk.options import TASKS, LamaTkOptions
 from merkhet.suites.lama_tk.published import published_facts, source_name
 from merkhet.suites.lama_tk.questions.masked_statements import make_masked_statements
 from merkhet.suites.lama_tk.questions.order_queries import make_order_queries
@@ -55,13 +55,13 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
     Raises:
         InputError: The study trains on questions, no question can be made, or there are too many without a limit.
     """
-    options = read_options(study, home)
+    options = LamaTkOptions.of(study)
     if study.learning is not None and study.learning.learner != MEMORIZE:
         raise InputError(
             "lama-tk has no training questions: leave 'learning' out to ask models as they are, or store the facts "
             "with 'merkhet memorize'"
         )
-    wordings = read_wordings(options.wordings)
+    wordings = read_wordings(options.wordings and home / options.wordings)
     with open_knowledge(study, home) as (knowledge, reading_remarks):
         facts = extract_temporal_facts(
             knowledge, granularity=options.granularity, relations=options.relations, wordings=wordings

@@ -96,7 +96,7 @@ class SetsParams:
 class SetsRuntime:
     """Location of the user's wordings."""
 
-    wordings: str | None
+    wordings: Path | None
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ from merkhet.suites.lama_tk.memory_sets import (
     summarize_sets,
     write_facts,
 )
-from merkhet.suites.lama_tk.options import LamaTkOptions, read_options
+from merkhet.suites.lama_tk.options import LamaTkOptions
 from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts
 from merkhet.suites.lama_tk.questions.time_queries import select_controlled
 from merkhet.suites.lama_tk.questions.wordings import read_wordings
@@ -102,7 +102,7 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
         InputError: A model cannot memorize, or options and settings do not fit a memorizing study.
     """
     study = resolved.study
-    options = read_options(study, resolved.home)
+    options = LamaTkOptions.of(study)
     make_memorize_settings(study.learning.settings if study.learning else {})
     for key, alternative in (("limit", "options.sizes or options.facts"), ("tasks", "options.experiment")):
         if getattr(study, key):
@@ -127,13 +127,13 @@ def gather_facts(context: StepContext[FactsParams, FactsRuntime]) -> None:
         InputError: No fact has times.
     """
     study = context.params.study
-    options = read_options(study, context.home)
+    options = LamaTkOptions.of(study)
     with open_knowledge(study, context.home) as (knowledge, remarks):
         facts = extract_temporal_facts(
             knowledge,
             granularity=options.granularity,
             relations=options.relations,
-            wordings=read_wordings(options.wordings),
+            wordings=read_wordings(options.wordings and context.home / options.wordings),
         )
     summary: dict[str, Any] = {"experiment": options.experiment}
     if options.experiment == "implicit":
@@ -162,7 +162,7 @@ def _facts_step(resolved: ResolvedStudy, options: LamaTkOptions) -> Step[FactsPa
         *(("facts",) if options.experiment == "implicit" else ()),
     )
     study_values["options"] = {key: study.options[key] for key in option_names if key in study.options}
-    files = {"wordings": file_digest(options.wordings)} if options.wordings is not None else {}
+    files = {"wordings": file_digest(resolved.home / options.wordings)} if options.wordings is not None else {}
     params = FactsParams(make_study(study_values, "study"), hash_build_inputs(resolved, files))
     outputs = (FACTS_FILE, ALL_FACTS_FILE, SYMBOLS_FILE, ABOUT_FACTS)
     return Step("facts", "build", gather_facts, params, FactsRuntime(options), (), outputs, summarize_facts)
@@ -289,14 +289,14 @@ class _Planner:
             entities=self.options.entities,
             seed=self.resolved.study.seed,
             remarks=design.remarks,
-            wordings=file_digest(self.options.wordings) if self.options.wordings else None,
+            wordings=file_digest(self.resolved.home / self.options.wordings) if self.options.wordings else None,
         )
         return Step(
             "sets",
             "build",
             make_sets,
             params,
-            SetsRuntime(self.resolved.study.options.get("wordings")),
+            SetsRuntime(self.options.wordings),
             (FACTS_FILE, ALL_FACTS_FILE, SYMBOLS_FILE, ABOUT_FACTS),
             (ABOUT_SETS, *(set_file(name) for name in design.recipes)),
             summarize_sets,

@@ -10,8 +10,7 @@ from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.questions.question_files import QuestionSet
 from merkhet.suites.lama_tk.build import make_temporal_questions
-from merkhet.suites.lama_tk.options import FILES as FILE_OPTIONS
-from merkhet.suites.lama_tk.options import HELP, TASKS
+from merkhet.suites.lama_tk.options import TASKS, LamaTkOptions
 from merkhet.suites.lama_tk.plan import memory_plan
 from merkhet.suites.lama_tk.published import FILES
 
@@ -53,8 +52,7 @@ SUITE = LamaTk(
         "options": {},
     },
     run_defaults={"models": ["minilm-mlm", "frequency", "random"], "limit": 400},
-    options=HELP,
-    file_options=FILE_OPTIONS,
+    options=LamaTkOptions,
     analyses=("consistency",),
     published=FILES,
     splits_keep_pairs=False,

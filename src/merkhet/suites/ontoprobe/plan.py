@@ -20,7 +20,6 @@ from merkhet.suites.ontoprobe.options import (
     RULES,
     SOFT_TEMPLATE_TASKS,
     OntoprobeOptions,
-    read_options,
 )
 from merkhet.suites.ontoprobe.premise_labels import PremiseParams, label_premises
 
@@ -44,7 +43,7 @@ class _ModelSteps:
         self.resolved = resolved
         self.number = number
         self.model = resolved.models[number]
-        self.options = read_options(resolved.study)
+        self.options = OntoprobeOptions.of(resolved.study)
         self.pseudowords = _pseudowords(resolved.study.seed, self.options)
         self.probes = select_probes(self.model, resolved.study.probes)
         asked = set(_tasks(resolved))

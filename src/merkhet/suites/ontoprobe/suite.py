@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,12 @@ from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
 from merkhet.suites.ontoprobe.analyses.task_scores import memorizing
 from merkhet.suites.ontoprobe.options import (
     CHOICE,
-    HELP,
     MEMORIZING,
     PREDISPOSITION,
     PROMPT_KINDS,
     RULES,
     SOFT_TEMPLATE_TASKS,
-    read_options,
+    OntoprobeOptions,
 )
 from merkhet.suites.ontoprobe.plan import asking_steps
 from merkhet.suites.ontoprobe.published import FILES, read_published_statements
@@ -51,11 +50,11 @@ MASKED_METHODS = [f"{masks}-{pooling}" for masks in ("multiple", "single") for p
 
 def build(study: Study, home: Path) -> QuestionSet:
     """Make questions from the study's knowledge: any ontology, with or without instances."""
-    options = read_options(study)
+    options = OntoprobeOptions.of(study)
     with KnowledgeBase.load(study.knowledge, home) as knowledge:
-        ontology = read_ontology(knowledge, predicates=_predicates(study))
+        ontology = read_ontology(knowledge, predicates=options.predicates)
     statements = gather_statements(
-        ontology, seed=study.seed, instances_per_class=options.instances, patterns=_patterns(study, home)
+        ontology, seed=study.seed, instances_per_class=options.instances, patterns=_patterns(options, home)
     )
     question_set = _questions(study, statements, ", ".join(study.knowledge))
     if not question_set.questions.num_rows:
@@ -72,7 +71,7 @@ def _read_published(path: Path, study: Study, home: Path) -> QuestionSet:
     folder = path if path.is_dir() else path.parent
     if folder.name == "memorizing" and (folder.parent / "ontology").is_dir():
         folder = folder.parent
-    statements = read_published_statements(folder, _patterns(study, home))
+    statements = read_published_statements(folder, _patterns(OntoprobeOptions.of(study), home))
     if path.is_file():
         task = next((task for task, name in PUBLISHED_TASKS.items() if name == path.name), None)
         of_task = tuple(statement for statement in statements.statements if statement.task == task)
@@ -81,7 +80,7 @@ def _read_published(path: Path, study: Study, home: Path) -> QuestionSet:
 
 
 def _questions(study: Study, statements: Statements, source: str) -> QuestionSet:
-    options = read_options(study)
+    options = OntoprobeOptions.of(study)
     asked = set(study.tasks or (*MEMORIZING, *RULES, *CHOICE))
     needed = {task.removesuffix("-choice") for task in asked}
     if study.learning is not None and any("soft" in kind for kind in options.reasoning):
@@ -114,19 +113,8 @@ def _questions(study: Study, statements: Statements, source: str) -> QuestionSet
     return replace(question_set, questions=questions.filter(pc.or_(pc.invert(is_reasoning), is_named)))
 
 
-def _patterns(study: Study, home: Path) -> Mapping[str, Mapping[str, str]] | None:
-    file = study.options.get("patterns")
-    return read_patterns(home / str(file)) if file else None
-
-
-def _predicates(study: Study) -> Mapping[str, Sequence[str]] | None:
-    predicates = study.options.get("predicates")
-    if predicates is not None and not isinstance(predicates, dict):
-        raise InputError(
-            "the option predicates must be a mapping such as {type: [rdf:type], subclass: [is a]}, "
-            f"got {predicates!r}"
-        )
-    return predicates
+def _patterns(options: OntoprobeOptions, home: Path) -> Mapping[str, Mapping[str, str]] | None:
+    return read_patterns(home / options.patterns) if options.patterns else None
 
 
 class OntoProbe(Suite):
@@ -144,7 +132,7 @@ class OntoProbe(Suite):
 
     def model_settings(self, study: Study) -> Mapping[str, Any]:
         """Tokenize candidates without their sentence under ``compat: paper``, as the published code does."""
-        return {"candidates": "apart"} if read_options(study).compat == "paper" else {}
+        return {"candidates": "apart"} if OntoprobeOptions.of(study).compat == "paper" else {}
 
     def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
         """Ask by manual and soft templates, and label premises by the model's ranks."""
@@ -174,8 +162,7 @@ SUITE = OntoProbe(
         "groups": ["template"],
         "options": {},
     },
-    options=HELP,
-    file_options=("patterns",),
+    options=OntoprobeOptions,
     published=(*FILES, *(Path(name).name for name in FILES)),
     splits_keep_pairs=False,
     analyses=(memorizing, premises, prompting),

@@ -16,6 +16,7 @@ from merkhet.knowledge.pack_catalog import declared_predicates, embedded_packs
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.templates import Hierarchy, Relation, Schema, default_relation, read_schema
+from merkhet.suites.quickstart.options import QuickstartOptions
 from merkhet.suites.quickstart.questions.checking import make_checks
 from merkhet.suites.quickstart.questions.completion import answer_frequencies, make_completions
 from merkhet.suites.quickstart.questions.distinction import make_distinctions
@@ -31,7 +32,7 @@ def build(study: Study, home: Path) -> QuestionSet:
     A predicate without templates is worded by its name; the vocabulary of ontologies (rdf:, owl:, …) is skipped.
     """
     schema = _schema(study, home)
-    options = MakerOptions("quickstart", study.limit or 400, _choices(study), study.seed)
+    options = MakerOptions("quickstart", study.limit or 400, QuickstartOptions.of(study).choices, study.seed)
     needed = _needed_predicates(study, schema, options.limit)
     if needed:
         questions = _make(study, KnowledgeBase.load(study.knowledge, home, needed), schema, options)
@@ -115,8 +116,8 @@ def _relation_name(row: Mapping[str, Any]) -> str:
 
 
 def _schema(study: Study, home: Path) -> Schema:
-    path = study.options.get("templates")
-    return read_schema(home / str(path)) if path else _default_schema()
+    path = QuickstartOptions.of(study).templates
+    return read_schema(home / path) if path else _default_schema()
 
 
 @functools.cache
@@ -163,13 +164,6 @@ def _words(predicate: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", local).replace("_", " ").replace("-", " ").strip()
 
 
-def _choices(study: Study) -> int:
-    choices = study.options.get("choices", 10)
-    if not isinstance(choices, int) or choices < 2:
-        raise InputError(f"quickstart: choices is {choices!r}, and should be a whole number from 2 on")
-    return choices
-
-
 class Quickstart(Suite):
     """Quickstart, for any predicates."""
 
@@ -195,11 +189,7 @@ SUITE = Quickstart(
         "limit": 400,
         "options": {},
     },
-    options={
-        "choices": "how many candidates a completion question has (10)",
-        "templates": "a YAML file with your own templates",
-    },
-    file_options=("templates",),
+    options=QuickstartOptions,
     methods=(
         "In completion, one name of a fact is left out and chosen among names that stand in the same place of other "
         "facts of the relation, none of which is right for the sentence. In checking, a true statement and one with "

@@ -1,0 +1,133 @@
+"""Pydantic models of options: base class, types of fields, and one-line messages for what pydantic refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.settings import Expected, annotated, is_union, refusal, without_metadata
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Options(BaseModel):
+    """Base of models of options: frozen, without conversions, and null where a default exists is the default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        fields = named_fields(cls)
+        return {
+            key: value
+            for key, value in values.items()
+            if value is not None or key not in fields or _is_null_valid(fields[key].annotation)
+        }
+
+
+def named_fields(model: Any) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the keys that users write; none of anything but a model."""
+    return {field.alias or name: field for name, field in getattr(model, "model_fields", {}).items()}
+
+
+def _is_null_valid(annotation: Any) -> bool:
+    return type(None) in getattr(annotation, "__args__", ())
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _as_tuple_or_single(value: Any) -> Any:
+    return (value,) if isinstance(value, str | int | Path) else _as_tuple(value)
+
+
+def _as_path(value: Any) -> Any:
+    return Path(value) if isinstance(value, str) and value else value
+
+
+def _without_repeats(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def in_order(choices: Any) -> AfterValidator:
+    """Sort values in the order of a ``Literal``, without repeats."""
+    order = get_args(choices)
+    return AfterValidator(lambda values: tuple(choice for choice in order if choice in values))
+
+
+Listed = BeforeValidator(_as_tuple)
+"""Accept a list for a tuple."""
+Several = BeforeValidator(_as_tuple_or_single)
+"""Accept a list, and a single value for a list of one."""
+Unique = AfterValidator(_without_repeats)
+"""Drop repeated values."""
+StudyPath = Annotated[Path, BeforeValidator(_as_path)]
+"""A path relative to the study's folder."""
+
+
+def validate(model: type[Model], content: Mapping[str, Any], place: str = "") -> Model:
+    """Validate content by a model.
+
+    Args:
+        place: Key that holds the content; begins the names of keys in messages.
+
+    Raises:
+        InputError: A key is unknown or missing, or a value is invalid.
+    """
+    try:
+        return model.model_validate(dict(content))
+    except ValidationError as error:
+        raise InputError(_explain(error, model, content, place)) from error
+
+
+def _explain(error: ValidationError, model: type[BaseModel], content: Mapping[str, Any], place: str) -> str:
+    first = error.errors(include_url=False)[0]
+    reason, location = f"{first['msg'][0].lower()}{first['msg'][1:]}", first["loc"]
+    if not location:  # A key that is not valid text.
+        return f"a key is not valid: {reason}"
+    last = str(location[-1])
+    is_key_error = first["type"] == "extra_forbidden" or (first["type"] == "missing" and location[-1] == last)
+    hint, value, names = _locate(model, content, location[:-1] if is_key_error else location)
+    path = ".".join(filter(None, [place, *names]))
+    if not is_key_error:
+        return refusal(path, hint, value)
+    if first["type"] == "missing":
+        return f"the key {'.'.join(filter(None, [path, last]))!r} is missing"
+    hint_text = did_you_mean(last, named_fields(_without_null(hint)))
+    return f"there is no key {last!r}{f' in {path}' if path else ''}; {hint_text}"
+
+
+def _locate(model: type[BaseModel], content: Any, location: Sequence[int | str]) -> tuple[Any, Any, list[str]]:
+    """Follow pydantic's location as far as annotation and content go; return both, and the path."""
+    hint, value, names = model, content, []
+    for part in location:
+        if any(isinstance(entry, Expected) for entry in without_metadata(hint)[1]):
+            break
+        kind = _without_null(hint)
+        fields = named_fields(kind)
+        if part in fields and isinstance(value, Mapping):
+            field = fields[part]
+            hint, value = annotated(field.annotation, field.metadata), value.get(part)
+        elif isinstance(part, int) and isinstance(value, list | tuple) and get_args(kind):
+            hint, value = get_args(kind)[0], value[part]
+        elif isinstance(value, Mapping) and get_origin(kind) is dict and part in value:
+            hint, value = get_args(kind)[1], value[part]
+        else:
+            break
+        names.append(str(part))
+    return hint, value, names
+
+
+def _without_null(hint: Any) -> Any:
+    kind, _ = without_metadata(hint)
+    members = [member for member in get_args(kind) if member is not type(None)] if is_union(kind) else []
+    return without_metadata(members[0])[0] if len(members) == 1 else kind

@@ -1,0 +1,84 @@
+"""Options of suites: base models, and the check of a study's options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import Field
+
+from merkhet.analysis.analysis_options import AnalysisOptions, available_options, select_options
+from merkhet.analysis.option_models import Options, named_fields, validate
+from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.files import path_exists
+
+if TYPE_CHECKING:
+    from merkhet.engine.study import Study
+
+OptionsType = TypeVar("OptionsType", bound="SuiteOptions")
+
+
+class SuiteOptions(Options):
+    """Base of a suite's options; each field has a description. A suite without options uses it as it is."""
+
+    @classmethod
+    def of(cls: type[OptionsType], study: Study) -> OptionsType:
+        """Validate a study's options, without those of analyses.
+
+        Raises:
+            InputError: A value is invalid.
+        """
+        known = cls.names()
+        return validate(cls, {key: value for key, value in study.options.items() if key in known}, "options")
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """List the options as users write them."""
+        return list(named_fields(cls))
+
+    def paths(self) -> dict[str, Path]:
+        """Return the paths among the values; those of a list as ``name.0``, ``name.1``."""
+        paths: dict[str, Path] = {}
+        for name, value in self:
+            values = value if isinstance(value, tuple) else (value,)
+            key = type(self).model_fields[name].alias or name
+            paths |= {
+                f"{key}.{number}" if len(values) > 1 else key: entry
+                for number, entry in enumerate(values)
+                if isinstance(entry, Path)
+            }
+        return paths
+
+
+class SplitOptions(SuiteOptions):
+    """Options of a suite whose questions have splits."""
+
+    split: str | None = Field(None, description="split whose questions are asked (test)")
+    leaks: bool = Field(
+        False,
+        description="true: learn from given data although facts or prompts straddle its splits (they are refused)",
+    )
+
+
+def check_options(
+    options: type[SuiteOptions], suite: str, analyses: Sequence[str], study: Study, home: Path, where: str
+) -> None:
+    """Check the options of a study: those of its suite, and those of the suite's analyses.
+
+    Raises:
+        InputError: An option is unknown or invalid, or names a missing file.
+    """
+    known = [*options.names(), *available_options(analyses)]
+    for key in study.options:
+        if key not in known:
+            raise InputError(f"{suite} has no option {key!r}; {did_you_mean(str(key), known)} ({where})")
+    try:
+        for name, path in options.of(study).paths().items():
+            if not path_exists(home / path):
+                raise InputError(f"there is no file or folder {home / path} (options.{name})")
+        analysis_options = select_options(study.options, analyses)
+        own = options.names()
+        validate(AnalysisOptions, {key: analysis_options[key] for key in analysis_options if key not in own}, "options")
+    except InputError as error:
+        raise InputError(f"{error} ({where})") from error

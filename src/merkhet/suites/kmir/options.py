@@ -1,0 +1,44 @@
+"""Options of kmir."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from merkhet.analysis.option_models import Listed, StudyPath
+from merkhet.engine.suite_options import SplitOptions
+
+SENSITIVE_CLASSES = (
+    *("disputed territory", "ethnic slur", "pornographic film", "pornographic actor", "sex position"),
+    *("genocide", "massacre", "terrorist attack"),
+)
+"""Classes, by name or id, whose entities are never asked about."""
+SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
+
+
+class KmirOptions(SplitOptions):
+    """Options of a study of kmir."""
+
+    # BaseModel has a method of the name schema.
+    schema_file: StudyPath | None = Field(
+        None, alias="schema", description="a YAML file with your own domains, relations and templates"
+    )
+    rules: StudyPath | None = Field(
+        None, description="a YAML file with your own rules, by which reasoning questions follow"
+    )
+    sensitive: StudyPath | None = Field(None, description="a YAML file with further sensitive words")
+    classes: Annotated[tuple[str, ...], Listed] = Field(
+        SENSITIVE_CLASSES, description="classes of entities that nothing is asked about, by name or id"
+    )
+    paraphrases: int | None = Field(
+        None, ge=1, description="maximum number of templates of a fact for each place asked for (all)"
+    )
+    checks: int = Field(10_000, ge=1, description="number of checked statements, half of them false")
+    rounds: int = Field(
+        4, ge=1, description="number of groupings of categories and numbers for distinction and comparison"
+    )
+    asked: int | None = Field(
+        None, ge=1, description="number of facts that questions are made of (all; 100,000 of more than two million)"
+    )
+    splits: dict[str, float] = Field(SHARES, description="shares of the facts by split")

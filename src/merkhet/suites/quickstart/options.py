@@ -1,0 +1,15 @@
+"""Options of quickstart."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from merkhet.analysis.option_models import StudyPath
+from merkhet.engine.suite_options import SuiteOptions
+
+
+class QuickstartOptions(SuiteOptions):
+    """Options of a study of quickstart."""
+
+    choices: int = Field(10, ge=2, description="number of candidates of a completion question")
+    templates: StudyPath | None = Field(None, description="a YAML file with your own templates")
