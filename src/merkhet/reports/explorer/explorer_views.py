@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from merkhet.reports.formatting import finite_or_none
 
 SORTS = ("run", "hardest", "easiest", "rank", "text", "difference")
 _RESULT_NAMES = (*RESULTS, TIED)
-_VERDICT_NAMES = {None: None, **{code: name for name, code in RESULTS.items()}}
+_VERDICT_NAMES: dict[int | None, str | None] = {None: None, **{code: name for name, code in RESULTS.items()}}
 _MAX_VALUES, _MAX_CANDIDATES, _MAX_QSET, _MAX_GOLDS = 80, 2000, 200, 8
 _MAX_PAGE_SIZE = 100
 _MAX_REPLIES = 8
@@ -73,14 +72,14 @@ class Views:
         filters = read_filters(params, self.tables)
         size = _integer(params, "size", 25, 1, _MAX_PAGE_SIZE)
         page = _integer(params, "page", 1, 1, 10**9)
-        keys = [*_sort_keys(last_value(params, "sort") or "run", filters), "number"]
-        names = [f"key_{index}" for index in range(len(keys))]
-        columns = ", ".join(f"{key} as {name}" for key, name in zip(keys, names, strict=True))
+        keys = _sort_keys(last_value(params, "sort") or "run", filters)
+        columns = ["number", *(f"{key} as key_{index}" for index, key in enumerate(keys))]
+        order = ", ".join(f"key_{index}" for index in range(len(keys)))
         selection = Selection(self.tables, filters)
+        passing = _subquery("passing", columns, "questions", selection.where(), keep=bool(filters.words))
         (row,) = self.tables.query(
-            f"with passing as materialized (select {columns} from questions where {selection.where()}) "
-            "select (select count(*) from passing) as total, "
-            f"array(select {names[-1]} from passing order by {', '.join(names)} limit $size offset $start) as numbers",
+            f"with {passing} select (select count(*) from passing) as total, "
+            f"array(select number from passing order by {order} limit $size offset $start) as numbers",
             {**selection.parameters, "size": size, "start": (page - 1) * size},
         )
         return {"total": row["total"], "page": page, "size": size, "questions": self._list_rows(row["numbers"])}
@@ -92,42 +91,39 @@ class Views:
         """
         filters = read_filters(params, self.tables)
         selection = Selection(self.tables, filters)
-        # A search reads all texts, so its hits are counted from a copy.
-        columns = ", ".join([*FACETS, *way_columns(self.tables.ways)])
-        hits = f"as materialized (select {columns} from questions where {selection.search})"
-        with_hits, source = (f"with hits {hits} ", "hits") if selection.search else ("", "questions")
         results = [f"({selection.answered([name])})" for name in _RESULT_NAMES]
         results += [has_result(way, name) for way in range(len(self.tables.ways)) for name in _RESULT_NAMES]
-        result_counts = ", ".join(f"count(*) filter (where {condition})" for condition in results)
+        counts = ", ".join(f"count(*) filter (where {condition})" for condition in results)
+        columns = [*FACETS, *way_columns(self.tables.ways)]
+        others = selection.where("search")
+        hits = _subquery("hits", columns, "questions", selection.search or "true", keep=bool(filters.words))
+        passing = _subquery("passing", FACETS, "hits", others, keep=others != "true")
         parts = [
-            f"select '{name}' as facet, {name}::varchar as value, [count(*)] as counts from {source} "
-            f"where {selection.where(name, 'search')} group by {name}"
-            for name in FACETS
+            f"select 'result' as facet, '' as value, [{counts}] as counts from hits "
+            f"where {selection.where('search', 'answers')}"
         ]
-        parts.append(
-            f"select 'result', '', [{result_counts}] from {source} where {selection.where('answers', 'search')}"
-        )
-        counts: dict[str, dict[str, list[int]]] = defaultdict(dict)
-        for row in self.tables.query(with_hits + " union all ".join(parts), selection.parameters):
-            counts[row["facet"]][row["value"]] = row["counts"]
-        facets = {}
         for name in FACETS:
-            chosen = self.tables.facets[name].intersection(filters.facets.get(name, ()))
-            sizes = dict.fromkeys(chosen, 0) | {value: size for value, (size,) in counts[name].items()}
-            order = sorted(sizes.items(), key=lambda pair: (pair[0] not in chosen, -pair[1], pair[0]))
-            values = [{"value": value, "count": count} for value, count in order[:_MAX_VALUES]]
-            facets[name] = {
-                "values": values,
-                "more": len(order) - len(values),
-                "of": len(self.tables.facets[name]),
-            }
-        sizes_of_results = counts["result"][""]
-        width = len(_RESULT_NAMES)
+            source = f"hits where {selection.where('search', name)}" if name in filters.facets else "passing"
+            parts.append(f"select '{name}', {name}::varchar, [count(*)] from {source} group by {name}")
+        rows = self.tables.query(f"with {hits}, {passing} {' union all '.join(parts)}", selection.parameters)
+        (result_counts,) = (row["counts"] for row in rows if row["facet"] == "result")
         by_result, *by_way = (
-            dict(zip(_RESULT_NAMES, sizes_of_results[start : start + width], strict=True))
-            for start in range(0, len(sizes_of_results), width)
+            dict(zip(_RESULT_NAMES, result_counts[start : start + len(_RESULT_NAMES)], strict=True))
+            for start in range(0, len(result_counts), len(_RESULT_NAMES))
         )
-        return {"facets": facets, "results": by_result, "ways": by_way}
+        return {
+            "facets": {name: self._facet(name, filters.facets.get(name, ()), rows) for name in FACETS},
+            "results": by_result,
+            "ways": by_way,
+        }
+
+    def _facet(self, name: str, accepted: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the values of a facet that occur or are accepted: accepted values first, then by count."""
+        chosen = self.tables.facets[name].intersection(accepted)
+        counts = dict.fromkeys(chosen, 0) | {row["value"]: row["counts"][0] for row in rows if row["facet"] == name}
+        order = sorted(counts.items(), key=lambda pair: (pair[0] not in chosen, -pair[1], pair[0]))
+        values = [{"value": value, "count": count} for value, count in order[:_MAX_VALUES]]
+        return {"values": values, "more": len(order) - len(values), "of": len(self.tables.facets[name])}
 
     def compare(self, params: Params) -> dict[str, Any]:
         """Compare two ways: how many questions both, one or neither got right, and how their ranks differ."""
@@ -236,11 +232,10 @@ class Views:
         """Return questions as a list shows them, in the order of the numbers."""
         if not numbers:
             return []
-        columns = ", ".join(
-            ["number", "question_id", "prompt", "word", "answers", *FACETS, *way_columns(self.tables.ways)]
-        )
+        columns = ["number", "question_id", "prompt", "word", "answers", *FACETS, *way_columns(self.tables.ways)]
         rows = self.tables.query(
-            f"select {columns} from questions where number in ({', '.join(str(number) for number in numbers)})"
+            f"select {', '.join(columns)} from questions where number in (select unnest($numbers))",
+            {"numbers": numbers},
         )
         row_of = {row["number"]: row for row in rows}
         return [self._list_row(row_of[number]) for number in numbers]
@@ -263,6 +258,12 @@ class Views:
         }
 
 
+def _subquery(name: str, columns: Sequence[str], source: str, condition: str, *, keep: bool) -> str:
+    """Return a named subquery; keep its rows if computing them again for each use is slower than a copy."""
+    hint = "materialized" if keep else "not materialized"
+    return f"{name} as {hint} (select {', '.join(columns)} from {source} where {condition})"
+
+
 def _sort_keys(sort: str, filters: Filters) -> list[str]:
     """Return the sort keys of a page; hardness and rank are those of the chosen ways. Null sorts last."""
     if sort not in SORTS:
@@ -272,18 +273,19 @@ def _sort_keys(sort: str, filters: Filters) -> list[str]:
     if sort == "difference":
         if filters.pair is None:
             raise RequestError("Name two models to sort by their difference.")
-        return ["-abs(rank_{} - rank_{})".format(*filters.pair)]
+        return ["-abs(rank_{} - rank_{})".format(*filters.pair), "number"]
     if sort == "run" or not filters.ways:
-        return []
+        return ["number"]
     if sort == "rank":
-        return [f"-greatest({', '.join(f'rank_{way}' for way in filters.ways)})"]
+        return [f"-greatest({', '.join(f'rank_{way}' for way in filters.ways)})", "number"]
     right, usable, ranked = (
         " + ".join(f"coalesce(({condition.format(way)})::integer, 0)" for way in filters.ways)
         for condition in ("verdict_{} = 1", "verdict_{} >= 0", "rank_{} is not null")
     )
     ranks = " + ".join(f"coalesce(rank_{way}, 0)" for way in filters.ways)
-    share, mean = f"({right}) / nullif({usable}, 0)", f"({ranks}) / nullif({ranked}, 0)"
-    return [share, f"-({mean})"] if sort == "hardest" else [f"-({share})", mean]
+    # DuckDB sorts short keys faster: single precision takes a third off the time of a million questions.
+    share, mean = f"(({right}) / nullif({usable}, 0))::float", f"(({ranks}) / nullif({ranked}, 0))::float"
+    return [share, f"-{mean}", "number"] if sort == "hardest" else [f"-{share}", mean, "number"]
 
 
 def _readable(text: str | None, senses: Mapping[str, str]) -> str | None:

@@ -206,7 +206,9 @@ def _create_ways(database: duckdb.DuckDBPyConnection) -> tuple[Way, ...]:
         "from answers_file group by all"
     )
     keys = database.execute("select model, probe, method from ways order by way").fetchall()
-    return tuple(Way(*key, label) for key, label in zip(keys, _labels(keys), strict=True))
+    return tuple(
+        Way(model, probe, method, label) for (model, probe, method), label in zip(keys, _labels(keys), strict=True)
+    )
 
 
 def _labels(ways: Sequence[tuple[str, str, str]]) -> list[str]:
