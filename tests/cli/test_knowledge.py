@@ -61,7 +61,7 @@ def test_import_says_what_came_and_what_to_do_next(merkhet, tmp_path: Path) -> N
     done = merkhet("knowledge", "import", "parts.csv", "--into", "my kb.duckdb", check=0)
     assert done.stdout.splitlines() == [
         "parts.csv (table): 3 facts, 2 new, 1 repeated, 3 new names",
-        "Store: my kb.duckdb    What is in it: merkhet knowledge info 'my kb.duckdb'",
+        "Store: my kb.duckdb    Content: merkhet knowledge info 'my kb.duckdb'",
     ]
     assert done.stderr == ""
     done = merkhet("knowledge", "import", "parts.csv", "--into", "my kb.duckdb", check=0)
@@ -99,7 +99,7 @@ def test_infer_and_explain(merkhet, kb: Path) -> None:
     done = merkhet("knowledge", "infer", kb.name, check=0)
     assert "1 fact inferred from 4 stated, in 1 round" in done.stdout
     assert "transitive" in done.stdout and "no contradictions" in done.stdout
-    assert "Why a fact holds: merkhet knowledge explain kb.duckdb SUBJECT PREDICATE OBJECT" in done.stdout
+    assert "Proof of a fact: merkhet knowledge explain kb.duckdb SUBJECT PREDICATE OBJECT" in done.stdout
     told = json.loads(merkhet("knowledge", "infer", kb.name, "--json", check=0).stdout)
     assert (told["stated"], told["inferred"], told["by_rule"]) == (4, 1, {"transitive": 1})
     assert {"store", "rounds", "contradictions", "contradicted", "cycles"} < set(told)
@@ -128,7 +128,7 @@ def test_info(merkhet, kb: Path) -> None:
     (kb.parent / "more.csv").write_text(FACTS)
     merkhet("knowledge", "import", "more.csv", "--into", kb.name, check=0)
     text = merkhet("knowledge", "info", kb.name, check=0).stdout
-    assert "Facts came in after the last inference. Infer anew: merkhet knowledge infer kb.duckdb" in text
+    assert "Facts were imported after the last inference. Infer again: merkhet knowledge infer kb.duckdb" in text
     assert "ambiguous: 2 labels" in text
 
 

@@ -1,4 +1,4 @@
-"""The commands on knowledge bases: import, infer, explain, info and export."""
+"""Commands on knowledge bases: import, infer, explain, info and export."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from typing import Annotated
 
 import typer
 
-from merkhet.cli.arguments import BuildEngine, Memory
+from merkhet.cli.arguments import BuildEngine, Json, Memory, Quiet
 
 knowledge_app = typer.Typer(
     name="knowledge",
-    help="Bring knowledge into one store, and what follows from it by rules, with proofs.",
+    help="Import knowledge into a store, and infer what follows from it by rules, with proofs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Plain lines instead of bars.")]
 Store = Annotated[Path, typer.Argument(metavar="KB", help="A knowledge base, a .duckdb file.", show_default=False)]
 Pairs = list[str] | None
 
@@ -35,19 +33,19 @@ def import_(
     into: Annotated[
         Path,
         typer.Option(
-            "--into", "--out", metavar="KB", help="The store, a .duckdb file; made if need be.", show_default=False
+            "--into",
+            "--out",
+            metavar="KB",
+            help="The store, a .duckdb file; created if it does not exist.",
+            show_default=False,
         ),
     ],
-    language: Annotated[
-        Pairs, typer.Option(metavar="CODE", help="Names in these languages alone. May be given several times.")
-    ] = None,
-    predicate: Annotated[
-        Pairs, typer.Option(metavar="NAME", help="Facts of these predicates alone. May be given several times.")
-    ] = None,
+    language: Annotated[Pairs, typer.Option(metavar="CODE", help="Only names in this language. Repeatable.")] = None,
+    predicate: Annotated[Pairs, typer.Option(metavar="NAME", help="Only facts of this predicate. Repeatable.")] = None,
     columns: Annotated[
         Pairs,
         typer.Option(
-            "--map", metavar="COLUMN=GIVEN", help="For tables: which column of the file it is (subject=person)."
+            "--map", metavar="COLUMN=HEADER", help="For tables: the header of this column in the file (subject=person)."
         ),
     ] = None,
     constant: Annotated[
@@ -55,18 +53,18 @@ def import_(
         typer.Option(metavar="COLUMN=TEXT", help="For tables: the same text in every row (predicate='held office')."),
     ] = None,
     query: Annotated[
-        str | None, typer.Option(metavar="NAME_OR_FILE", help="For endpoints: a ready query's name, or a .rq file.")
+        str | None, typer.Option(metavar="NAME_OR_FILE", help="For endpoints: name of a bundled query, or a .rq file.")
     ] = None,
     settings: Annotated[
-        Pairs, typer.Option("--set", metavar="KEY=VALUE", help="An option of the source. May be given several times.")
+        Pairs, typer.Option("--set", metavar="KEY=VALUE", help="An option of the source. Repeatable.")
     ] = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out bad rows, counted, instead of refusing all.")
+        bool, typer.Option("--skip-bad", help="Skip and count bad rows instead of refusing the import.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Bring facts, names and ontologies into a knowledge base: all or nothing, and twice is the same as once."""
+    """Import facts, names and ontologies into a knowledge base. The import is atomic and idempotent."""
     from merkhet.cli.knowledge_output import print_imports
     from merkhet.core.progress_bars import make_progress
     from merkhet.knowledge.store_import import import_knowledge
@@ -92,15 +90,15 @@ def import_(
 def infer(
     store: Store,
     rules: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A YAML file that declares rules; the ontology's hold anyway.")
+        Path | None, typer.Option(metavar="FILE", help="A YAML file of rules, in addition to those of the ontology.")
     ] = None,
-    rule: Annotated[Pairs, typer.Option(metavar="NAME", help="These rules alone. May be given several times.")] = None,
+    rule: Annotated[Pairs, typer.Option(metavar="NAME", help="Only this rule. Repeatable.")] = None,
     engine: BuildEngine = None,
     memory: Memory = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add every fact that follows by the rules and is not stated, each with its proof; report contradictions."""
+    """Add all facts that follow by the rules, each with its proof, and report contradictions."""
     from merkhet.cli.knowledge_output import print_inference
     from merkhet.core.compute_engines import choose_build_engine
     from merkhet.core.progress_bars import make_progress
@@ -120,13 +118,13 @@ def explain(
     fact: Annotated[
         list[str],
         typer.Argument(
-            metavar="FACT", help="An id, or subject, predicate and object, as ids or names.", show_default=False
+            metavar="FACT", help="Id of a fact, or subject, predicate and object as ids or names.", show_default=False
         ),
     ],
-    language: Annotated[str, typer.Option(metavar="CODE", help="The language of names.")] = "en",
+    language: Annotated[str, typer.Option(metavar="CODE", help="Language of the names.")] = "en",
     json: Json = False,
 ) -> None:
-    """Print why a fact holds: its proof, down to what was stated."""
+    """Print the proof of a fact, down to stated facts."""
     from merkhet.cli.knowledge_output import print_proofs
 
     print_proofs(store, fact, language, as_json=json)
@@ -134,7 +132,7 @@ def explain(
 
 @knowledge_app.command()
 def info(store: Store, json: Json = False) -> None:
-    """Print what a knowledge base holds and where it came from."""
+    """Print the content of a knowledge base and its sources."""
     from merkhet.cli.knowledge_output import print_info
 
     print_info(store, as_json=json)
@@ -149,13 +147,11 @@ def export(
             metavar="PLACE", help="A folder, or a .parquet, .csv, .tsv, .jsonl or .nt file.", show_default=False
         ),
     ],
-    predicate: Annotated[
-        Pairs, typer.Option(metavar="NAME", help="Facts of these predicates alone. May be given several times.")
-    ] = None,
-    stated: Annotated[bool, typer.Option("--stated", help="Without what was inferred.")] = False,
+    predicate: Annotated[Pairs, typer.Option(metavar="NAME", help="Only facts of this predicate. Repeatable.")] = None,
+    stated: Annotated[bool, typer.Option("--stated", help="Only stated facts.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the facts out again: tables for any tool, or N-Triples."""
+    """Export the facts as tables or N-Triples."""
     from merkhet.cli.knowledge_output import print_export
     from merkhet.knowledge.store_export import export_knowledge
 
@@ -165,16 +161,16 @@ def export(
 
 @knowledge_app.command()
 def sources(json: Json = False) -> None:
-    """List what can be imported."""
+    """List the sources that can be imported."""
     from merkhet.cli.list_commands import list_parts
     from merkhet.knowledge import SOURCES
 
-    list_parts(SOURCES, "The name of a file tells its source; SOURCE=PLACE says it.", as_json=json)
+    list_parts(SOURCES, "The source follows from the name of the file; SOURCE=PLACE sets it.", as_json=json)
 
 
 @knowledge_app.command()
 def queries(json: Json = False) -> None:
-    """List the ready queries for SPARQL endpoints."""
+    """List the bundled queries for SPARQL endpoints."""
     from merkhet.cli.knowledge_output import print_queries
 
     print_queries(as_json=json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from merkhet.cli.output import counted, print_descriptions, print_json
 from merkhet.core.errors import InputError
 from merkhet.knowledge.rules.fixpoint import Inference
 from merkhet.knowledge.rules.rulebook import RULES
@@ -23,16 +23,16 @@ _MAX_SHOWN = 5
 def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) -> None:
     """Print counts of each import, bad and skipped rows, and the next command."""
     if as_json:
-        _print_json({"store": str(store), "imports": [imported.as_dict() for imported in done]})
+        print_json({"store": str(store), "imports": [imported.as_dict() for imported in done]})
         return
     console = _console()
     for imported in done:
-        parts = [_count(imported.facts, "fact"), f"{imported.added:,} new"]
+        parts = [counted(imported.facts, "fact"), f"{imported.added:,} new"]
         parts += [f"{imported.repeated:,} repeated"] if imported.repeated else []
-        parts += [_count(imported.names, "new name")] if imported.names else []
+        parts += [counted(imported.names, "new name")] if imported.names else []
         console.print(f"{imported.place} ({imported.source}): {', '.join(parts)}")
         if imported.bad:
-            console.print(f"  {_count(imported.bad, 'bad row')} left out:")
+            console.print(f"  {counted(imported.bad, 'bad row')} left out:")
             for example in imported.examples:
                 console.print(f"    {example}")
             if imported.bad > len(imported.examples):
@@ -43,17 +43,17 @@ def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) 
                 for reason, count in sorted(imported.left_out.items(), key=lambda i: (-i[1], i[0]))
             )
             console.print(f"  not taken: {skipped}")
-    console.print(f"Store: {store}    What is in it: merkhet knowledge info {_quote(store)}")
+    console.print(f"Store: {store}    Content: merkhet knowledge info {shlex.quote(str(store))}")
 
 
 def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
     """Print inferred facts by rule, cycles and contradictions."""
     if as_json:
-        _print_json({"store": str(store), **result.as_dict()})
+        print_json({"store": str(store), **result.as_dict()})
         return
     console = _console()
-    rounds = _count(result.rounds, "round")
-    console.print(f"{_count(result.inferred, 'fact')} inferred from {result.stated:,} stated, in {rounds}")
+    rounds = counted(result.rounds, "round")
+    console.print(f"{counted(result.inferred, 'fact')} inferred from {result.stated:,} stated, in {rounds}")
     if result.by_rule:
         table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
         table.add_column(no_wrap=True)
@@ -67,12 +67,12 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
     if len(result.cycles) > _MAX_SHOWN:
         console.print(f"… and {len(result.cycles) - _MAX_SHOWN} more circles")
     if result.contradicted:
-        console.print(f"{_count(result.contradicted, 'contradiction')}:")
+        console.print(f"{counted(result.contradicted, 'contradiction')}:")
         _print_contradictions(console, result, store)
     else:
         console.print("no contradictions")
     if result.inferred:
-        console.print(f"Why a fact holds: merkhet knowledge explain {_quote(store)} SUBJECT PREDICATE OBJECT")
+        console.print(f"Proof of a fact: merkhet knowledge explain {shlex.quote(str(store))} SUBJECT PREDICATE OBJECT")
 
 
 def _print_contradictions(console: Console, result: Inference, store: Path) -> None:
@@ -98,7 +98,7 @@ def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: b
         proofs = [prove(knowledge, fact) for fact in find_facts(knowledge, words)]
         if as_json:
             try:
-                _print_json([proof.as_dict() for proof in proofs])
+                print_json([proof.as_dict() for proof in proofs])
             except RecursionError as error:
                 raise InputError("the proof is too deep for JSON; print it without --json") from error
             return
@@ -116,12 +116,12 @@ def print_info(store: Path, *, as_json: bool) -> None:
 
     info = describe(store)
     if as_json:
-        _print_json(info)
+        print_json(info)
         return
     console = _console()
     console.print(
-        f"{store}: {_count(info['facts'], 'fact')} ({info['stated']:,} stated, {info['inferred']:,} inferred) on "
-        f"{_count(info['subjects'], 'subject')} by {_count(info['predicates'], 'predicate')}; "
+        f"{store}: {counted(info['facts'], 'fact')} ({info['stated']:,} stated, {info['inferred']:,} inferred) on "
+        f"{counted(info['subjects'], 'subject')} by {counted(info['predicates'], 'predicate')}; "
         f"{info['numbers']:,} with a number, {info['timed']:,} with times; {info['bytes'] / 1e6:,.1f} MB"
     )
     if info["ontology"]:
@@ -131,20 +131,21 @@ def print_info(store: Path, *, as_json: bool) -> None:
     _print_predicates(console, info)
     if info["languages"]:
         spoken = ", ".join(f"{row['language']} {row['names']:,}" for row in info["languages"][: _MAX_SHOWN * 2])
-        more = (
-            f" and {len(info['languages']) - _MAX_SHOWN * 2} more languages"
-            if len(info["languages"]) > _MAX_SHOWN * 2
-            else ""
-        )
-        console.print(f"names: {spoken}{more}")
+        others = len(info["languages"]) - _MAX_SHOWN * 2
+        console.print(f"names: {spoken}{f' and {others} more languages' if others > 0 else ''}")
     if info["shared_labels"]:
-        console.print(f"ambiguous: {_count(info['shared_labels'], 'label')} shared by several entities of one language")
+        console.print(
+            f"ambiguous: {counted(info['shared_labels'], 'label')} shared by several entities of one language"
+        )
     for cycle in info["cycles"][:_MAX_SHOWN]:
         console.print(f"circle in the hierarchy: {', '.join(cycle)} are each below the others")
     for row in info["imports"]:
-        console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {_count(row['facts'], 'fact')}")
+        console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {counted(row['facts'], 'fact')}")
     if info["inference"] and info["inference"]["stale"]:
-        console.print(f"Facts came in after the last inference. Infer anew: merkhet knowledge infer {_quote(store)}")
+        console.print(
+            "Facts were imported after the last inference. "
+            f"Infer again: merkhet knowledge infer {shlex.quote(str(store))}"
+        )
 
 
 def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:
@@ -157,57 +158,32 @@ def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:
     console.print(table)
     rest = info["predicates"] - len(info["top_predicates"])
     if rest > 0:
-        console.print(f"  … and {_count(rest, 'predicate')} more")
+        console.print(f"  … and {counted(rest, 'predicate')} more")
 
 
 def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> None:
     """Print the counts of an export and its path."""
     if as_json:
-        _print_json({"out": str(out), **written})
+        print_json({"out": str(out), **written})
         return
     console = _console()
-    console.print(f"{', '.join(_count(count, table[:-1]) for table, count in written.items())}: {out}")
+    console.print(f"{', '.join(counted(count, table[:-1]) for table, count in written.items())}: {out}")
     if out.suffix == ".nt":
-        console.print("Times, units, proofs and details have no place in N-Triples; a folder of tables keeps them.")
+        console.print("N-Triples hold no times, units, proofs or details; export to a folder of tables to keep them.")
 
 
 def print_queries(*, as_json: bool) -> None:
-    """Print the ready queries with descriptions."""
+    """Print the bundled queries with descriptions."""
     from merkhet.knowledge.sparql_queries import bundled_queries
 
-    _print_pairs(dict(bundled_queries()), as_json=as_json)
+    print_descriptions(dict(bundled_queries()), as_json=as_json)
 
 
 def print_rules(*, as_json: bool) -> None:
     """Print the rules with descriptions."""
     says = {name: rule.description + (f"  ({rule.alias})" if rule.alias else "") for name, rule in RULES.items()}
-    _print_pairs(says, as_json=as_json)
-
-
-def _print_pairs(pairs: Mapping[str, str], *, as_json: bool) -> None:
-    if as_json:
-        _print_json([{"name": name, "about": about} for name, about in pairs.items()])
-        return
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    for name, about in pairs.items():
-        table.add_row(name, about)
-    _console().print(table)
+    print_descriptions(says, as_json=as_json)
 
 
 def _console() -> Console:
     return Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
-
-
-def _quote(path: Path) -> str:
-    """Quote a path for a shell."""
-    return shlex.quote(str(path))
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def _print_json(content: Any) -> None:
-    Console(soft_wrap=True).out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)

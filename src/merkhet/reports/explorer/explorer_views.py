@@ -283,8 +283,7 @@ def _sort_keys(sort: str, filters: Filters) -> list[str]:
         for condition in ("verdict_{} = 1", "verdict_{} >= 0", "rank_{} is not null")
     )
     ranks = " + ".join(f"coalesce(rank_{way}, 0)" for way in filters.ways)
-    # DuckDB sorts short keys faster: single precision takes a third off the time of a million questions.
-    share, mean = f"(({right}) / nullif({usable}, 0))::float", f"(({ranks}) / nullif({ranked}, 0))::float"
+    share, mean = f"(({right}) / nullif({usable}, 0))", f"(({ranks}) / nullif({ranked}, 0))"
     return [share, f"-{mean}", "number"] if sort == "hardest" else [f"-{share}", mean, "number"]
 
 
