@@ -119,7 +119,7 @@ def run(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Ask models the questions of a suite or study, score the answers and write a report.
+    """Run a suite or study: ask models, score their answers, write a report.
 
     A stopped run resumes when the command is repeated with the same folder.
     """
@@ -203,7 +203,7 @@ def report(
     downstream: Downstream = None,
     json: Json = False,
 ) -> None:
-    """Write the report of a run again, or one report of several runs of a suite."""
+    """Write the report of a run, or one report of several runs."""
     from merkhet.cli.run_output import print_report
     from merkhet.core.files import write_text
     from merkhet.engine.combine_runs import combine_runs

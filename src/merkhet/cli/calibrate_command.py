@@ -40,7 +40,7 @@ def calibrate(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train small models whose knowledge is known, ask them by a probe, and report whether the probe can be trusted.
+    """Check a probe on small models whose knowledge is known.
 
     The probe must find what the models memorized, and must not find what they were never shown. The card with the
     result is saved and shown in the report of every run that uses the probe. Exit code 1: the probe failed.

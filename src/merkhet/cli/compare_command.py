@@ -45,9 +45,9 @@ def compare(
     downstream: Downstream = None,
     json: Json = False,
 ) -> None:
-    """Compare models of one or several runs, paired by the questions that both were asked.
+    """Compare models of one or several runs.
 
-    Exit code 1: nothing could be compared. --json alone prints the list of comparisons; with any other option it prints
+    Models are paired by the questions that both were asked. Exit code 1: nothing could be compared. --json alone prints the list of comparisons; with any other option it prints
     an object that also holds the verdict, remarks and groups.
     """
     from merkhet.engine.run_comparison import ComparisonChoice, compare_runs

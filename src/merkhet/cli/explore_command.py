@@ -38,9 +38,9 @@ def explore(
     ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Explore a run in a browser: filter and search questions, compare two models, try sentences.
+    """Explore a run in a browser.
 
-    The page is served on this machine only (127.0.0.1) and shows this run only. Ctrl-C stops it.
+    Filter and search its questions, compare two models, and try sentences in the playground. The page is served on this machine only (127.0.0.1) and shows this run only. Ctrl-C stops it.
     """
     from merkhet.engine.run_folder import open_run
     from merkhet.reports.explorer.explorer_views import Views

@@ -11,7 +11,7 @@ from merkhet.cli.arguments import BuildEngine, Json, Memory, Quiet
 
 knowledge_app = typer.Typer(
     name="knowledge",
-    help="Import knowledge into a store, and infer what follows from it by rules, with proofs.",
+    help="Import knowledge, and infer what follows by rules, with proofs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -98,7 +98,10 @@ def infer(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add all facts that follow by the rules, each with its proof, and report contradictions."""
+    """Infer all facts that follow by the rules, with proofs.
+
+    Contradictions are reported.
+    """
     from merkhet.cli.knowledge_output import print_inference
     from merkhet.core.compute_engines import choose_build_engine
     from merkhet.core.progress_bars import make_progress

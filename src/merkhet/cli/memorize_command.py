@@ -38,7 +38,7 @@ def memorize(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train models to memorize facts with times, ask for them and for what follows from them, and write a report.
+    """Train models to memorize facts with times, and ask for them.
 
     Studies: storage (how many facts a model can store), boundary (whether it recalls starts and ends in other words),
     implicit (whether it knows what held in a year between start and end). Models: random:LAYERSxWIDTH (random:2x128),

@@ -23,9 +23,9 @@ def merge(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Merge the shards of a run, score the answers and write a report, as a single process does.
+    """Merge the shards of a run, score them and write a report.
 
-    Missing, repeated or unfinished shards and shards of different studies are refused.
+    The result is that of a single process. Missing, repeated or unfinished shards and shards of different studies are refused.
     """
     from merkhet.cli.run_output import print_run
     from merkhet.core.progress_bars import make_progress

@@ -42,7 +42,7 @@ def review(
     ] = 3,
     json: Json = False,
 ) -> None:
-    """Sample questions for people to judge, or remove the questions that they judged bad."""
+    """Sample questions for review, or remove rejected questions."""
     from merkhet.questions.question_files import read_questions
 
     questions = read_questions(folder)

@@ -37,7 +37,10 @@ def tables(
     list_: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
     json: Json = False,
 ) -> None:
-    """Print the scores of a run as a table for a paper or a program, or write all tables to a folder."""
+    """Print the scores of a run as a table, or write all its tables.
+
+    Tables are written for papers (LaTeX, Markdown, HTML), programs (CSV, JSON) and the terminal.
+    """
     from merkhet.cli.output import counted, print_json, print_lines
     from merkhet.core.errors import InputError, did_you_mean
     from merkhet.reports.tables import report_tables, select_tables
@@ -88,7 +91,10 @@ def figures(
     list_: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the figures of a run as PNG, PDF and SVG for papers, and as HTML that opens without a network."""
+    """Write the figures of a run.
+
+    PNG, PDF and SVG are for papers; HTML opens without a network.
+    """
     from merkhet.cli.output import counted, print_lines
     from merkhet.core.errors import InputError, did_you_mean
     from merkhet.reports.figure_files import (

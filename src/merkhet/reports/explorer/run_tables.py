@@ -138,7 +138,7 @@ def load_tables(folder: Path) -> RunTables:
         )
     paths = [f"{folder / kind.name}.parquet" for kind in _REQUIRED_FILES]
     if (_row(database, "select max(row_group_num_rows) from parquet_metadata($1)", [paths])[0] or 0) > _LARGE_GROUP:
-        notes.append("This run’s tables are in large pieces, as older versions wrote them: questions open slowly.")
+        notes.append("An older version wrote this run’s tables in large row groups: questions open slowly.")
     allowed = ", ".join(_quoted(folder / f"{kind.name}.parquet") for kind in _FILES)
     files.execute(f"set allowed_paths = [{allowed}]")
     for connection in (database, files):
