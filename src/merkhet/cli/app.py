@@ -119,7 +119,7 @@ def run(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Run a suite or study: ask models, score their answers, write a report.
+    """Run a suite or study: ask models, score answers, report.
 
     A stopped run resumes when the command is repeated with the same folder.
     """

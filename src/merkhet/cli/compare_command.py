@@ -47,8 +47,8 @@ def compare(
 ) -> None:
     """Compare models of one or several runs.
 
-    Models are paired by the questions that both were asked. Exit code 1: nothing could be compared. --json alone prints the list of comparisons; with any other option it prints
-    an object that also holds the verdict, remarks and groups.
+    Models are paired by the questions that both were asked. Exit code 1: nothing could be compared. --json alone prints
+    the list of comparisons; with any other option it prints an object that also holds the verdict, remarks and groups.
     """
     from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
     from merkhet.engine.run_folder import open_run

@@ -40,7 +40,8 @@ def explore(
 ) -> None:
     """Explore a run in a browser.
 
-    Filter and search its questions, compare two models, and try sentences in the playground. The page is served on this machine only (127.0.0.1) and shows this run only. Ctrl-C stops it.
+    Filter and search its questions, compare two models, and try sentences in the playground. The page is served on this
+    machine only (127.0.0.1) and shows this run only. Ctrl-C stops it.
     """
     from merkhet.engine.run_folder import open_run
     from merkhet.reports.explorer.explorer_views import Views

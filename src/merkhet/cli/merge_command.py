@@ -25,7 +25,8 @@ def merge(
 ) -> None:
     """Merge the shards of a run, score them and write a report.
 
-    The result is that of a single process. Missing, repeated or unfinished shards and shards of different studies are refused.
+    The result is that of a single process. Missing, repeated or unfinished shards and shards of different studies are
+    refused.
     """
     from merkhet.cli.run_output import print_run
     from merkhet.core.progress_bars import make_progress
