@@ -43,7 +43,7 @@ def run(
 ) -> Run:
     """Run a suite or a study and return the finished run.
 
-    Called again with the same folder, it reuses what has not changed.
+    A second call with the same folder reuses the steps that have not changed.
 
     Args:
         suite_or_study: Name of a suite, or a study file.
@@ -52,7 +52,7 @@ def run(
         models: Names, folders, mappings or loaded models.
         tasks: Tasks to ask; all if empty.
         limit: Maximum number of questions per task.
-        seed: Seed of everything that is drawn.
+        seed: Random seed.
         settings: ``key=value`` changes to the study.
         out: The run's folder, ``runs/<suite>`` by default.
         progress: Receives progress.
@@ -63,7 +63,7 @@ def run(
         memory: Memory limit of building, such as ``4GB``; the rest goes to disk.
 
     Raises:
-        InputError: Anything that can be refused before work begins.
+        InputError: An argument or the study is invalid.
     """
     data_path = str(data) if data is not None else None
     engine_options = (tuple(settings), tuple(engines), workers, cores, memory)
@@ -83,7 +83,7 @@ def run_shard(
 ) -> ShardRun:
     """Ask one shard of a suite or study (``3/8``), with the options that :func:`run` has.
 
-    All questions are built, and this shard's share of them is asked; ``merge_runs`` merges the shards. ``out`` is
+    All questions are built; those of this shard are asked. ``merge_runs`` merges the shards. ``out`` is
     ``runs/<suite>-shard-3-of-8`` by default.
     """
     if options.get("data") is not None:
@@ -112,7 +112,7 @@ def memorize(
         data: Facts with times: a table or a folder.
         knowledge: Knowledge packs, folders or tables of facts.
         models: Names, folders or mappings of models that memorize.
-        seed: Seed of everything that is drawn.
+        seed: Random seed.
         settings: ``key=value`` changes to the study.
         out: The run's folder, ``runs/<study>`` by default.
         progress: Receives progress.
@@ -133,7 +133,7 @@ def memorize(
     learning = content.get("learning")
     learner = learning.get("learner") if isinstance(learning, dict) else learning
     if learner != MEMORIZE:
-        raise InputError(f"{file} does not memorize: its learning.learner is {learner!r}; use 'merkhet run'")
+        raise InputError(f"{file} does not memorize: learning.learner is {learner!r}; use 'merkhet run'")
     return run(
         str(file),
         data=data,
@@ -174,13 +174,10 @@ def build(
         knowledge: Knowledge packs, folders or tables of facts.
         tasks: Tasks to build; all if empty.
         limit: Maximum number of questions per task.
-        seed: Seed of everything that is drawn.
+        seed: Random seed.
         settings: ``key=value`` changes to the study.
-        engine: What builds: ``duckdb``, ``spark``, or the address of a cluster.
+        engine: ``duckdb``, ``spark``, or the address of a cluster.
         memory: Memory limit, such as ``4GB``; the rest goes to disk.
-
-    Returns:
-        The questions.
     """
     from merkhet.engine.build_step import make_questions
     from merkhet.questions.data_card import write_card

@@ -85,7 +85,7 @@ def test_a_probe_that_guesses_fails_with_exit_code_1(merkhet, tmp_path: Path, mo
 
 
 REFUSED = (
-    (["rnk"], 2, "there is no probe called 'rnk'; did you mean 'rank'? (one of your own is named file.py:function)"),
+    (["rnk"], 2, "there is no probe called 'rnk'; did you mean 'rank'? (name your own probe as file.py:function)"),
     (["rank", "--kind", "causl"], 2, "there is no kind of model 'causl'; did you mean 'causal'?"),
     (["rank", "--kind", "encoder"], 1, "rank cannot be calibrated: it can ask none of the models (encoders: they"),
     (["nowhere.py:ask"], 2, "there is no file nowhere.py"),

@@ -102,7 +102,10 @@ def test_what_is_no_finished_run_or_wanted_wrongly_is_refused_in_one_line(merkhe
         done = merkhet("compare", *arguments, check=2)
         assert words in done.stderr and done.stderr.count("\n") == 1 and done.stdout == ""
     done = merkhet("compare", run, "--out", "numbers.csv", check=2)
-    assert "ends neither in .html (a page) nor in .json" in done.stderr and not (tmp_path / "numbers.csv").exists()
+    assert (
+        "must end in .html (a page) or .json (all numbers), got numbers.csv" in done.stderr
+        and not (tmp_path / "numbers.csv").exists()
+    )
 
 
 def test_names_cannot_steer_the_terminal(merkhet, run: Path, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_random_weights_are_not_asked_as_they_are(refuse) -> None:
 def test_studies_that_do_not_memorize(refuse, tmp_path: Path) -> None:
     assert "did you mean 'storage'?" in refuse("memorize", "storege", "--out", "run")
     (tmp_path / "other.yaml").write_text("suite: quickstart\nmodels: [random]\n")
-    assert "does not memorize: its learning.learner is None; use 'merkhet run'" in refuse(
+    assert "does not memorize: learning.learner is None; use 'merkhet run'" in refuse(
         "memorize", "other.yaml", "--out", "run"
     )
     content = {"suite": "quickstart", "learning": "memorize", "models": ["random:1x32"]}

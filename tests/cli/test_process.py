@@ -60,7 +60,7 @@ def test_an_interrupted_run_exits_with_130_and_goes_on_when_started_again(merkhe
     given = ("--knowledge", "elements", "--limit", "5", "--set", "report=none")
     ask = ("run", "quickstart", "--model", "stopping.py:model", *given, "--out", "run")
     stopped = merkhet_process(*ask, check=130)
-    assert stopped.stderr.endswith("merkhet: stopped. The same command again goes on where it was.\n")
+    assert stopped.stderr.endswith("merkhet: stopped. Repeat the command to resume.\n")
     assert "Traceback" not in stopped.stderr and not (tmp_path / "run" / "scores.json").exists()
     assert "patient: " in merkhet_process(*ask, check=0).stderr
 

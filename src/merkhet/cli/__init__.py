@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-# Threads that wait for each other by spinning bring a busy machine to a tenth of its speed. Read when torch is loaded.
+# Spinning threads slow a busy machine to a tenth of its speed. Torch reads this variable when it is imported.
 SPINS = ("GOMP_SPINCOUNT", "1000")
 _MAX_MESSAGE = 2000
 _INTERRUPTED = 130
@@ -23,11 +23,11 @@ def main() -> None:
         sys.stderr.write(f"merkhet: {_one_line(error)}\n")
         sys.exit(error.exit_code)
     except SystemExit as stop:
-        if stop.code == _INTERRUPTED:  # Typer turns an interrupt into this exit code and says nothing.
-            sys.stderr.write("merkhet: stopped. The same command again goes on where it was.\n")
+        if stop.code == _INTERRUPTED:  # Typer turns an interrupt into this exit code without a message.
+            sys.stderr.write("merkhet: stopped. Repeat the command to resume.\n")
         raise
     except BrokenPipeError:
-        sys.stderr.close()  # The reader of the output is gone; there is nobody to tell.
+        sys.stderr.close()  # The reader of the output is gone, so no message can be printed.
         sys.exit(1)
 
 

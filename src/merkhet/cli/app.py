@@ -1,4 +1,4 @@
-"""The commands. They import what they need when they run, so that --help is fast."""
+"""Commands of the command line; each imports what it needs when it runs, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from merkhet.cli.arguments import (
     Memory,
     Model,
     Quiet,
+    Runs,
     Seed,
     Set,
     SuiteOrStudy,
@@ -38,7 +39,7 @@ from merkhet.cli.tables_and_figures import figures, tables
 
 app = typer.Typer(
     name="merkhet",
-    help="Measure what a language model knows: knowledge in, questions asked, scores with error bars out.",
+    help="Measure what a language model knows: build questions, ask them, and score the answers with error bars.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # Plain help needs a third of the time.
@@ -94,7 +95,7 @@ def _main(
 def run(
     suite_or_study: SuiteOrStudy,
     out: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="The run's folder [default: runs/SUITE].", show_default=False)
+        Path | None, typer.Option(metavar="RUN", help="Folder of the run [default: runs/SUITE].", show_default=False)
     ] = None,
     data: Data = None,
     knowledge: Knowledge = None,
@@ -105,7 +106,7 @@ def run(
     settings: Set = None,
     trust_remote_code: Annotated[
         bool,
-        typer.Option("--trust-remote-code", help="Let models given with --model run the code that comes with them."),
+        typer.Option("--trust-remote-code", help="Allow the models of --model to run their own code."),
     ] = False,
     engine: EngineOption = None,
     workers: Workers = None,
@@ -113,14 +114,14 @@ def run(
     memory: Memory = None,
     shard: Annotated[
         str | None,
-        typer.Option(metavar="I/N", help="Ask only the I-th of N shares of the questions; 'merkhet merge' joins them."),
+        typer.Option(metavar="I/N", help="Ask only shard I of N; 'merkhet merge' merges the shards."),
     ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Ask models the questions of a suite or study, score the answers and write a report.
+    """Run a suite or study: ask models, score answers, report.
 
-    Stopped and started again with the same folder, it goes on where it was.
+    A stopped run resumes when the command is repeated with the same folder.
     """
     _skip_pandas()
     from merkhet.api import run as run_suite
@@ -158,7 +159,7 @@ def run(
 @app.command()
 def build(
     suite_or_study: SuiteOrStudy,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the questions.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the questions.", show_default=False)],
     data: Data = None,
     knowledge: Knowledge = None,
     task: Task = None,
@@ -169,7 +170,7 @@ def build(
     memory: Memory = None,
     json: Json = False,
 ) -> None:
-    """Make the questions of a suite or study without asking them."""
+    """Build the questions of a suite or study without asking them."""
     _skip_pandas()
     from merkhet.api import build as build_suite
     from merkhet.cli.run_output import print_build
@@ -191,18 +192,18 @@ def build(
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False)],
+    runs: Runs,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The file [default: report.html in the first run].", show_default=False),
+        typer.Option(metavar="FILE", help="Output file [default: report.html in the first run].", show_default=False),
     ] = None,
     predictions: Annotated[
-        bool, typer.Option("--predictions", help="Write predictions-MODEL.csv (id,ret) of every model into its run.")
+        bool, typer.Option("--predictions", help="Write predictions-MODEL.csv (id,ret) for each model into its run.")
     ] = False,
     downstream: Downstream = None,
     json: Json = False,
 ) -> None:
-    """Write the report of a run anew, or one report of several runs of the same suite."""
+    """Write the report of a run, or one report of several runs."""
     from merkhet.cli.run_output import print_report
     from merkhet.core.files import write_text
     from merkhet.engine.combine_runs import combine_runs
@@ -218,7 +219,7 @@ def report(
     print_report(combined, file, written, as_json=json)
 
 
-# In the order of use, which is that of the help.
+# The help lists commands in this order, which is the order of use.
 for _command in (merge, tables, figures, explore, compare, calibrate, memorize, review):
     app.command()(_command)
 app.add_typer(knowledge_app)
@@ -240,8 +241,8 @@ def models(json: Json = False) -> None:
     from merkhet.models import MODELS
 
     note = (
-        "Any folder, .gguf file or hub name is a model too; chat:NAME@URL is one behind an endpoint, random:2x128 one "
-        "that memorizes from nothing."
+        "Folders, .gguf files and hub names are models too. chat:NAME@URL is a model behind an endpoint; random:2x128 "
+        "is an untrained model that memorizes."
     )
     list_parts(MODELS, note, as_json=json)
 

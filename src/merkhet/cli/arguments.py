@@ -8,65 +8,68 @@ from typing import Annotated
 import typer
 
 SuiteOrStudy = Annotated[
-    str, typer.Argument(metavar="SUITE_OR_STUDY", help="A suite's name or a study.yaml.", show_default=False)
+    str, typer.Argument(metavar="SUITE_OR_STUDY", help="Name of a suite, or a study.yaml.", show_default=False)
 ]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False)]
 Data = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
-        help="Folder of the suite's published files, of what 'merkhet build' wrote, or your questions.",
+        help="Folder of the suite's published files, the output of 'merkhet build', or your questions.",
     ),
 ]
 Knowledge = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="PACK_OR_FILE", help="A knowledge pack, a folder or a table of facts. May be given several times."
-    ),
+    typer.Option(metavar="PACK_OR_FILE", help="A knowledge pack, a folder or a table of facts. Repeatable."),
 ]
 Model = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME_OR_FOLDER", help="An alias, a folder, a .gguf file, predictions.csv or a hub name; several times."
+        metavar="NAME_OR_FOLDER", help="An alias, a folder, a .gguf file, predictions.csv or a hub name. Repeatable."
     ),
 ]
-Task = Annotated[list[str] | None, typer.Option(metavar="TASK", help="Only this task. May be given several times.")]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many questions a task.")]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of everything that is drawn.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change any key of the study.")]
+Task = Annotated[list[str] | None, typer.Option(metavar="TASK", help="Only this task. Repeatable.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Maximum number of questions per task.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the study. Repeatable.")
+]
 EngineOption = Annotated[
     list[str] | None,
     typer.Option(
         "--engine",
         metavar="ENGINE",
-        help="Where work is done: spark or ray, or the address of a cluster (ray://host:10001). May be given twice.",
+        help="Where to build and ask: spark, ray, or the address of a cluster (ray://host:10001). Repeatable.",
     ),
 ]
 BuildEngine = Annotated[
     str | None,
     typer.Option(
-        "--engine", metavar="ENGINE", help="What does it: duckdb, spark, or a cluster's address (spark://host:7077)."
+        "--engine",
+        metavar="ENGINE",
+        help="Build engine: duckdb, spark, or the address of a cluster (spark://host:7077).",
     ),
 ]
 Memory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="How much memory building may use, such as 4GB; the rest goes to disk."),
+    typer.Option(metavar="SIZE", help="Memory limit, such as 4GB; the rest goes to disk."),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="With --engine ray: how many workers ask [default: one a GPU, or a group of cores]."
+        min=1, metavar="N", help="With --engine ray: number of workers [default: one per GPU, or per group of cores]."
     ),
 ]
 Cores = Annotated[
     int | None,
-    typer.Option("--cores-per-worker", min=1, metavar="N", help="With --engine ray: cores of a worker [default: 4]."),
+    typer.Option("--cores-per-worker", min=1, metavar="N", help="With --engine ray: cores per worker [default: 4]."),
 ]
 Downstream = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.csv",
-        help="Scores of the models on other tasks (model,task,score, or a column for each task) to correlate with.",
+        help="Scores of the models on other tasks, to correlate with: model,task,score, or one column per task.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Plain lines instead of progress bars.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print plain lines instead of progress bars.")]

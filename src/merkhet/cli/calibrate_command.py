@@ -21,29 +21,31 @@ ALL = "all"
 def calibrate(
     probe: Annotated[
         str,
-        typer.Argument(
-            metavar="PROBE", help="A probe's name, file.py:function, or all of those listed.", show_default=False
-        ),
+        typer.Argument(metavar="PROBE", help="Name of a probe, file.py:function, or 'all'.", show_default=False),
     ],
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Only masked, causal or encoder models [default: all it can ask]."),
+        typer.Option(
+            metavar="KIND", help="Only masked, causal or encoder models [default: all that the probe can ask]."
+        ),
     ] = None,
-    trainings: Annotated[int, typer.Option(min=1, metavar="N", help="Models of each kind that are trained.")] = 3,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of everything that is drawn.")] = 0,
+    trainings: Annotated[int, typer.Option(min=1, metavar="N", help="Number of models to train per kind.")] = 3,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE_OR_FOLDER", help="Write the cards to FILE.json too, or PROBE.json into a folder."),
+        typer.Option(
+            metavar="FILE_OR_FOLDER", help="Write the cards also to FILE.json, or as PROBE.json into a folder."
+        ),
     ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train small models whose knowledge is known, ask them by a probe, and say whether the probe can be trusted.
+    """Check a probe on small models whose knowledge is known.
 
-    It must find what they memorized, and must not find what they were never shown. The card that says so is kept, and
-    is in the report of every run that asks by the probe. Exit code 1: the probe failed.
+    The probe must find what the models memorized, and must not find what they were never shown. The card with the
+    result is saved and shown in the report of every run that uses the probe. Exit code 1: the probe failed.
     """
-    from merkhet.cli.run_output import print_lines
+    from merkhet.cli.output import print_lines
     from merkhet.core.progress_bars import make_progress
 
     with make_progress(plain=quiet or json) as progress:
@@ -70,7 +72,7 @@ def _calibrate(
 
     if probe != ALL and probe not in PROBES and ":" not in probe:
         hint = did_you_mean(probe, [*PROBES, ALL])
-        raise InputError(f"there is no probe called {probe!r}; {hint} (one of your own is named file.py:function)")
+        raise InputError(f"there is no probe called {probe!r}; {hint} (name your own probe as file.py:function)")
     if out is not None and out.suffix != ".json" and out.is_file():
         raise InputError(f"{out} is a file that does not end in .json; name a FILE.json or a folder with --out")
     cards: dict[str, list[dict[str, Any]]] = {}

@@ -24,38 +24,40 @@ def compare(
         list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs of one suite.", show_default=False)
     ],
     against: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Compare all other models with this one only.")
+        str | None, typer.Option(metavar="MODEL", help="Compare all other models only with this model.")
     ] = None,
     task: Task = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="METRIC", help="Compare by this metric instead of the usual one. Several times."),
+        typer.Option(metavar="METRIC", help="Compare by this metric instead of the headline metric. Repeatable."),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Also within each domain, relation, template, rule, split, …"),
+        typer.Option(metavar="COLUMN", help="Compare also within each domain, relation, template, rule, split, …"),
     ] = None,
     baselines: Annotated[
-        bool, typer.Option("--baselines", help="Compare baselines too; so is done with one model.")
+        bool, typer.Option("--baselines", help="Compare baselines too; the default for a single model.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a page (.html), or all that was found (.json).", show_default=False),
+        typer.Option(metavar="FILE", help="Write a page (.html) or all numbers (.json).", show_default=False),
     ] = None,
     downstream: Downstream = None,
     json: Json = False,
 ) -> None:
-    """Say which model knows more: models of one or several runs, paired by the questions that both were asked.
+    """Compare models of one or several runs.
 
-    Exits with 1 where nothing could be compared. --json alone prints the list of comparisons; with any other option, an
-    object with the verdict, remarks and groups besides.
+    Models are paired by the questions that both were asked. Exit code 1: nothing could be compared. --json alone prints
+    the list of comparisons; with any other option it prints an object that also holds the verdict, remarks and groups.
     """
     from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
     from merkhet.engine.run_folder import open_run
 
     choice = ComparisonChoice(against, task or (), metric or (), by, baselines)
     if out is not None and out.suffix not in (".html", ".json"):
-        raise typer.BadParameter(f"{out} ends neither in .html (a page) nor in .json (all numbers)", param_hint="--out")
+        raise typer.BadParameter(
+            f"the file must end in .html (a page) or .json (all numbers), got {out}", param_hint="--out"
+        )
     comparison = compare_runs([open_run(folder) for folder in runs], choice, downstream)
     if out is not None:
         _write_comparison(comparison, out)
@@ -84,7 +86,7 @@ def _print_comparison(comparison: ComparisonData, file: Path | None, *, as_json:
     from rich.console import Console
     from rich.text import Text
 
-    from merkhet.cli.run_output import print_json
+    from merkhet.cli.output import print_json
     from merkhet.reports.analysis_sections import analysis_sections
     from merkhet.reports.comparison_tables import legend, pair_tables
     from merkhet.reports.formatting import printable
@@ -136,7 +138,7 @@ def _print_table(console: Console, table: ReportTable) -> None:
     console.print(Text(table.title, style="bold"))
     console.print(as_terminal(table, console.width))
     if table.left_out:
-        console.print(f"{table.left_out:,} more are in what --json prints.")
+        console.print(f"{table.left_out:,} more: use --json.")
 
 
 def _print_groups(console: Console, comparison: ComparisonData) -> None:

@@ -24,23 +24,24 @@ if TYPE_CHECKING:
 
 
 def explore(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.", show_default=False)],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.", show_default=False)],
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, metavar="N", help="The port [default: 8765, or the next that is free]."),
+        typer.Option(min=0, max=65535, metavar="N", help="Port [default: 8765, or the next free port]."),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME_OR_FOLDER", help="A further model to play with. May be given several times."),
+        typer.Option(metavar="NAME_OR_FOLDER", help="Another model for the playground. Repeatable."),
     ] = None,
     trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Let models that are played with run the code they come with.")
+        bool, typer.Option("--trust-remote-code", help="Allow the models of the playground to run their own code.")
     ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Look at a run in a browser: filter and search its questions, compare two models, play with a sentence.
+    """Explore a run in a browser.
 
-    The page is served on this machine only (127.0.0.1), and shows this run only. Ctrl-C ends it.
+    Filter and search its questions, compare two models, and try sentences in the playground. The page is served on this
+    machine only (127.0.0.1) and shows this run only. Ctrl-C stops it.
     """
     from merkhet.engine.run_folder import open_run
     from merkhet.reports.explorer.explorer_views import Views
@@ -62,25 +63,22 @@ def explore(
 
 def serve(views: Views, player: Player, port: int | None, *, open_page: bool = False) -> None:
     """Print the address of the page and serve it until a signal ends the process."""
+    from merkhet.cli.output import counted
     from merkhet.reports.explorer.explorer_server import open_server
 
     server = open_server(views, player, port)
     about = views.run()
     counts = (about["questions"], "question"), (about["answers"], "answer")
-    models = _counted(len({way["model"] for way in about["ways"]}), "model")
+    models = counted(len({way["model"] for way in about["ways"]}), "model")
     with _shut_down_by_signals(server):
-        typer.echo(f"{', '.join(_counted(*pair) for pair in counts)} by {models}: {views.folder}")
-        typer.echo(f"{server.url}    Ctrl-C ends it")
+        typer.echo(f"{', '.join(counted(*pair) for pair in counts)} by {models}: {views.folder}")
+        typer.echo(f"{server.url}    Ctrl-C stops it")
         sys.stdout.flush()
         if open_page:
             import webbrowser
 
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         server.serve_forever(poll_interval=0.1)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 @contextmanager
@@ -138,9 +136,13 @@ def _unplayable_reason(name: str, kind: str, entry: dict[str, Any], specs: dict[
         return "it recalls stored symbols, not words" if learned.get("learner") == "memorize" else ""
     if name not in specs:
         base = name.rpartition(",")[0]
-        return f"it was asked with what the run had learned; play with {base}" if base in specs else "unknown here"
+        return (
+            f"the run asked it with learned parameters; use {base} here"
+            if base in specs
+            else "the study does not name it"
+        )
     if ":" in specs[name].model and not Path(specs[name].model).exists():
-        return f"it is made by code; to run that, start with --model {specs[name].model}"
+        return f"it is created by code; to run that code, start with --model {specs[name].model}"
     return ""
 
 
@@ -176,7 +178,7 @@ def _named_models(names: Sequence[str], trusted: bool) -> list[Playable]:
 
 
 def _set_trust(spec: ModelSpec, trusted: bool) -> ModelSpec:
-    """Set whether a model's own code may run: a run may come from anybody, so only the user decides."""
+    """Set whether a model's own code may run: only the user decides, because a run may come from anyone."""
     return dataclasses.replace(spec, trust_remote_code=trusted)
 
 
@@ -195,8 +197,8 @@ def _loader(spec: ModelSpec, fingerprint: str) -> Callable[[], Model]:
         resolved = resolve_model(spec)
         if resolved.fingerprint != fingerprint:
             raise MerkhetError(
-                f"{spec.model} is no longer the model that was asked in this run (its files have another hash); "
-                "to play with it as it is now, start with --model"
+                f"{spec.model} has changed since this run (its files have another hash); to use it as it is now, "
+                "start with --model"
             )
         return load_model(resolved)
 
@@ -214,6 +216,6 @@ def _learned_loader(folder: Path, name: str, kind: str, fingerprint: str) -> Cal
             learned = read_artifact(file)
             if learned.fingerprint == fingerprint:
                 return load_model(ModelSpec(str(learned.folder), label=name, kind=kind))
-        raise MerkhetError(f"what {name} has learned is no longer in the run's folder")
+        raise MerkhetError(f"the trained parameters of {name} are no longer in the run's folder")
 
     return load

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merkhet.cli.arguments import BuildEngine, Memory
+from merkhet.cli.arguments import BuildEngine, Json, Memory, Quiet
 
 knowledge_app = typer.Typer(
     name="knowledge",
@@ -16,8 +16,6 @@ knowledge_app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print plain lines instead of progress bars.")]
 Store = Annotated[Path, typer.Argument(metavar="KB", help="A knowledge base, a .duckdb file.", show_default=False)]
 Pairs = list[str] | None
 

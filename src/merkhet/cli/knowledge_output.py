@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from merkhet.cli.output import counted, print_descriptions, print_json
 from merkhet.core.errors import InputError
 from merkhet.knowledge.rules.fixpoint import Inference
 from merkhet.knowledge.rules.rulebook import RULES
@@ -24,16 +24,16 @@ _MAX_SHOWN = 5
 def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) -> None:
     """Print counts of each import, bad and skipped rows, and the next command."""
     if as_json:
-        _print_json({"store": str(store), "imports": [asdict(imported) for imported in done]})
+        print_json({"store": str(store), "imports": [asdict(imported) for imported in done]})
         return
     console = _console()
     for imported in done:
-        parts = [_count(imported.facts, "fact"), f"{imported.added:,} new"]
+        parts = [counted(imported.facts, "fact"), f"{imported.added:,} new"]
         parts += [f"{imported.repeated:,} duplicate"] if imported.repeated else []
-        parts += [_count(imported.names, "new name")] if imported.names else []
+        parts += [counted(imported.names, "new name")] if imported.names else []
         console.print(f"{imported.place} ({imported.source}): {', '.join(parts)}")
         if imported.bad:
-            console.print(f"  {_count(imported.bad, 'bad row')} skipped:")
+            console.print(f"  {counted(imported.bad, 'bad row')} skipped:")
             for example in imported.examples:
                 console.print(f"    {example}")
             if imported.bad > len(imported.examples):
@@ -44,17 +44,17 @@ def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) 
                 for reason, count in sorted(imported.left_out.items(), key=lambda i: (-i[1], i[0]))
             )
             console.print(f"  skipped: {skipped}")
-    console.print(f"Knowledge base: {store}    Contents: merkhet knowledge info {_quote(store)}")
+    console.print(f"Knowledge base: {store}    Contents: merkhet knowledge info {shlex.quote(str(store))}")
 
 
 def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
     """Print inferred facts by rule, cycles and contradictions."""
     if as_json:
-        _print_json({"store": str(store), **asdict(result)})
+        print_json({"store": str(store), **asdict(result)})
         return
     console = _console()
-    rounds = _count(result.rounds, "round")
-    console.print(f"{_count(result.inferred, 'fact')} inferred from {result.stated:,} stated, in {rounds}")
+    rounds = counted(result.rounds, "round")
+    console.print(f"{counted(result.inferred, 'fact')} inferred from {result.stated:,} stated, in {rounds}")
     if result.by_rule:
         table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
         table.add_column(no_wrap=True)
@@ -65,12 +65,12 @@ def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
         console.print(table)
     _print_cycles(console, result.cycles)
     if result.contradicted:
-        console.print(f"{_count(result.contradicted, 'contradiction')}:")
+        console.print(f"{counted(result.contradicted, 'contradiction')}:")
         _print_contradictions(console, result, store)
     else:
         console.print("no contradictions")
     if result.inferred:
-        console.print(f"Proof of a fact: merkhet knowledge explain {_quote(store)} SUBJECT PREDICATE OBJECT")
+        console.print(f"Proof of a fact: merkhet knowledge explain {shlex.quote(str(store))} SUBJECT PREDICATE OBJECT")
 
 
 def _print_cycles(console: Console, cycles: Sequence[Sequence[str]]) -> None:
@@ -103,7 +103,7 @@ def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: b
         proofs = [prove(knowledge, fact) for fact in find_facts(knowledge, words)]
         if as_json:
             try:
-                _print_json([proof.as_dict() for proof in proofs])
+                print_json([proof.as_dict() for proof in proofs])
             except RecursionError as error:
                 raise InputError("the proof is too deep for JSON; print it without --json") from error
             return
@@ -121,12 +121,12 @@ def print_info(store: Path, *, as_json: bool) -> None:
 
     info = describe(store)
     if as_json:
-        _print_json(info)
+        print_json(info)
         return
     console = _console()
     console.print(
-        f"{store}: {_count(info['facts'], 'fact')} ({info['stated']:,} stated, {info['inferred']:,} inferred) on "
-        f"{_count(info['subjects'], 'subject')} by {_count(info['predicates'], 'predicate')}; "
+        f"{store}: {counted(info['facts'], 'fact')} ({info['stated']:,} stated, {info['inferred']:,} inferred) on "
+        f"{counted(info['subjects'], 'subject')} by {counted(info['predicates'], 'predicate')}; "
         f"{info['numbers']:,} with a number, {info['timed']:,} with times; {info['bytes'] / 1e6:,.1f} MB"
     )
     if info["ontology"]:
@@ -140,13 +140,15 @@ def print_info(store: Path, *, as_json: bool) -> None:
         more = f" and {rest} more languages" if rest > 0 else ""
         console.print(f"names: {names}{more}")
     if info["shared_labels"]:
-        console.print(f"ambiguous: {_count(info['shared_labels'], 'label')} shared by several entities in one language")
+        console.print(
+            f"ambiguous: {counted(info['shared_labels'], 'label')} shared by several entities in one language"
+        )
     _print_cycles(console, info["cycles"])
     for row in info["imports"]:
-        console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {_count(row['facts'], 'fact')}")
+        console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {counted(row['facts'], 'fact')}")
     if info["inference"] and info["inference"]["stale"]:
         console.print(
-            f"Facts were imported after the last inference. Infer again: merkhet knowledge infer {_quote(store)}"
+            f"Facts were imported after the last inference. Infer again: merkhet knowledge infer {shlex.quote(str(store))}"
         )
 
 
@@ -160,16 +162,16 @@ def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:
     console.print(table)
     rest = info["predicates"] - len(info["top_predicates"])
     if rest > 0:
-        console.print(f"  … and {_count(rest, 'predicate')} more")
+        console.print(f"  … and {counted(rest, 'predicate')} more")
 
 
 def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> None:
     """Print the counts of an export and its path."""
     if as_json:
-        _print_json({"out": str(out), **written})
+        print_json({"out": str(out), **written})
         return
     console = _console()
-    console.print(f"{', '.join(_count(count, table[:-1]) for table, count in written.items())}: {out}")
+    console.print(f"{', '.join(counted(count, table[:-1]) for table, count in written.items())}: {out}")
     if out.suffix == ".nt":
         console.print("N-Triples cannot hold times, units, proofs and details. Export to a folder to keep them.")
 
@@ -178,7 +180,7 @@ def print_queries(*, as_json: bool) -> None:
     """Print the bundled queries with descriptions."""
     from merkhet.knowledge.sparql_queries import bundled_queries
 
-    _print_pairs(dict(bundled_queries()), as_json=as_json)
+    print_descriptions(dict(bundled_queries()), as_json=as_json)
 
 
 def print_rules(*, as_json: bool) -> None:
@@ -186,33 +188,8 @@ def print_rules(*, as_json: bool) -> None:
     descriptions = {
         name: rule.description + (f"  ({rule.alias})" if rule.alias else "") for name, rule in RULES.items()
     }
-    _print_pairs(descriptions, as_json=as_json)
-
-
-def _print_pairs(pairs: Mapping[str, str], *, as_json: bool) -> None:
-    if as_json:
-        _print_json([{"name": name, "about": about} for name, about in pairs.items()])
-        return
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    for name, about in pairs.items():
-        table.add_row(name, about)
-    _console().print(table)
+    print_descriptions(descriptions, as_json=as_json)
 
 
 def _console() -> Console:
     return Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
-
-
-def _quote(path: Path) -> str:
-    """Quote a path for a shell."""
-    return shlex.quote(str(path))
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def _print_json(content: Any) -> None:
-    Console(soft_wrap=True).out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)

@@ -16,32 +16,34 @@ def memorize(
     study: Annotated[
         str,
         typer.Argument(
-            metavar="STUDY", help="storage, boundary or implicit, or a study.yaml that memorizes.", show_default=False
+            metavar="STUDY", help="storage, boundary, implicit, or a study.yaml that memorizes.", show_default=False
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="The run's folder [default: runs/STUDY].", show_default=False)
+        Path | None, typer.Option(metavar="RUN", help="Folder of the run [default: runs/STUDY].", show_default=False)
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(metavar="TABLE_OR_FOLDER", help="Facts with times: positions.tsv, your table, YAGO11k's folder."),
+        typer.Option(
+            metavar="TABLE_OR_FOLDER", help="Facts with times: positions.tsv, your table, or the folder of YAGO11k."
+        ),
     ] = None,
     knowledge: Knowledge = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME_OR_FOLDER", help="random:2x128, random:NAME or a masked model; several times."),
+        typer.Option(metavar="NAME_OR_FOLDER", help="random:2x128, random:NAME or a masked model. Repeatable."),
     ] = None,
     seed: Seed = None,
     settings: Set = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Let models store facts with times, ask for what they stored and for what follows from it, and write a report.
+    """Train models to memorize facts with times, and ask for them.
 
-    storage: how many facts a model can store. boundary: whether it knows starts and ends asked in other words.
-    implicit: whether it knows what held in a year between. A model is random:LAYERSxWIDTH (random:2x128),
+    Studies: storage (how many facts a model can store), boundary (whether it recalls starts and ends in other words),
+    implicit (whether it knows what held in a year between start and end). Models: random:LAYERSxWIDTH (random:2x128),
     random:NAME (the architecture of a masked model with random weights), or a masked model by alias, folder or hub
-    name. Stopped and started again with the same folder, it goes on where it was.
+    name. A stopped run resumes when the command is repeated with the same folder.
     """
     from merkhet.api import memorize as run_study
     from merkhet.cli.run_output import print_run

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 def merge(
     shards: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Folders that 'merkhet run --shard' has made.", show_default=False),
+        typer.Argument(metavar="RUN...", help="Folders written by 'merkhet run --shard'.", show_default=False),
     ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="The folder for the whole run.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="Folder for the merged run.", show_default=False)],
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Put the shards of a run together, score the answers and write a report, as one process would have.
+    """Merge the shards of a run, score them and write a report.
 
-    Refuses shards that are missing, given twice, unfinished, or of different studies.
+    The result is that of a single process. Missing, repeated or unfinished shards and shards of different studies are
+    refused.
     """
     from merkhet.cli.run_output import print_run
     from merkhet.core.progress_bars import make_progress
@@ -38,13 +39,13 @@ def merge(
 
 def print_shard(asked: ShardRun, *, as_json: bool) -> None:
     """Print the folder of a shard, and the command that merges all shards."""
-    from merkhet.cli.run_output import print_lines
+    from merkhet.cli.output import print_lines
 
     shard = asked.shard
     content = {"folder": str(asked.folder), "shard": shard.number, "of": shard.of, "asked": asked.asked}
     together = f"merkhet merge {_all_shards(asked)} --out RUN"
     lines = [
-        f"Shard {shard} is asked: {asked.folder}. Scores are made when all {shard.of} are put together:",
+        f"Shard {shard} is finished: {asked.folder}. To compute scores, merge all {shard.of} shards:",
         f"  {together}",
     ]
     print_lines(lines, {**content, "merge": together}, as_json=as_json)

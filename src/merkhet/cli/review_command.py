@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merkhet.cli.arguments import Json
+
 if TYPE_CHECKING:
     from merkhet.questions.question_files import QuestionSet
     from merkhet.questions.review import Review
@@ -15,28 +17,32 @@ if TYPE_CHECKING:
 def review(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="FOLDER", help="Questions that 'merkhet build' wrote, or yours.", show_default=False),
+        typer.Argument(
+            metavar="FOLDER",
+            help="Folder with the output of 'merkhet build', or with your questions.",
+            show_default=False,
+        ),
     ],
     out: Annotated[
         Path,
         typer.Option(
             metavar="SHEET_OR_FOLDER",
-            help="The sheet, a .csv or .html file; with --verdicts, a new folder for the questions.",
+            help="The sheet, a .csv or .html file; with --verdicts, a new folder for the accepted questions.",
             show_default=False,
         ),
     ],
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="How many questions the sheet has.")] = 200,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of questions in the sheet.")] = 200,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the sample.")] = 0,
     verdicts: Annotated[
         list[Path] | None,
-        typer.Option(metavar="SHEET", help="A sheet that was filled in. May be given several times."),
+        typer.Option(metavar="SHEET", help="A completed sheet. Repeatable."),
     ] = None,
     least: Annotated[
-        int, typer.Option(min=1, metavar="N", help="A template is judged by at least so many of its questions.")
+        int, typer.Option(min=1, metavar="N", help="Minimum number of judged questions to reject a template.")
     ] = 3,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    json: Json = False,
 ) -> None:
-    """Draw a sheet of questions for people to judge, or leave out the questions that they found bad."""
+    """Sample questions for review, or remove rejected questions."""
     from merkhet.questions.question_files import read_questions
 
     questions = read_questions(folder)
@@ -47,7 +53,7 @@ def review(
 
 
 def _draw_sheet(questions: QuestionSet, out: Path, count: int, seed: int, *, as_json: bool) -> None:
-    from merkhet.cli.run_output import print_lines
+    from merkhet.cli.output import print_lines
     from merkhet.questions.review import draw_sample, write_sheet
 
     rows = draw_sample(questions, count, seed)
@@ -61,7 +67,7 @@ def _draw_sheet(questions: QuestionSet, out: Path, count: int, seed: int, *, as_
 def _apply_verdicts(
     questions: QuestionSet, folder: Path, sheets: list[Path], out: Path, minimum: int, *, as_json: bool
 ) -> None:
-    from merkhet.cli.run_output import print_lines
+    from merkhet.cli.output import print_lines
     from merkhet.core.errors import InputError
     from merkhet.core.files import refuse_foreign_folder
     from merkhet.questions.data_card import count_questions, write_card

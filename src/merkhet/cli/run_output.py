@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -11,11 +10,16 @@ from typing import Any
 
 from rich.console import Console
 
+from merkhet.cli.output import print_json, print_lines
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import score_objects
 from merkhet.questions.question_files import QuestionSet
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.tables import score_table
+
+_MAX_REMARKS = 8
+_MAX_SENTENCES = 20
+"""Maximum number of printed sentences of one kind."""
 
 
 def print_run(run: Run, *, as_json: bool) -> None:
@@ -59,11 +63,6 @@ def _rows_saved(models: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-_MAX_REMARKS = 8
-_MAX_SENTENCES = 20
-"""Of one kind; a run of many models has more sentences than a terminal can show."""
-
-
 def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     """Print the number of questions by task, remarks, and their path."""
     tasks = Counter(questions.questions["task"].to_pylist())
@@ -90,18 +89,3 @@ def print_report(data: ReportData, file: Path, predictions: Sequence[Path] = (),
     if predictions:
         content["predictions"] = [str(path) for path in predictions]
     print_lines([f"Report: {file}", *(f"Predictions: {path}" for path in predictions)], content, as_json=as_json)
-
-
-def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
-    """Print lines, or content as JSON."""
-    if as_json:
-        print_json(content)
-        return
-    console = Console(highlight=False, markup=False)
-    for line in lines:
-        console.print(line, soft_wrap=True)
-
-
-def print_json(content: Any) -> None:
-    """Print content as JSON."""
-    Console(soft_wrap=True).out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)

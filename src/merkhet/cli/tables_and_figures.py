@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merkhet.cli.arguments import Json
+from merkhet.cli.arguments import Json, Runs
 
 if TYPE_CHECKING:
     from merkhet.reports.report_data import ReportData
     from merkhet.reports.table_model import ReportTable
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.", show_default=False)]
 _ENDINGS = {"terminal": "txt", "csv": "csv", "markdown": "md", "latex": "tex", "html": "html"}
 _WIDTH = 120
 """Width of terminal tables that are written to a file."""
@@ -24,20 +24,24 @@ def tables(
     runs: Runs,
     form: Annotated[
         list[str] | None,
-        typer.Option("--as", metavar="FORM", help="terminal, csv, markdown, latex or html; with --out several."),
+        typer.Option("--as", metavar="FORM", help="terminal, csv, markdown, latex or html. Repeatable with --out."),
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="This table [default: scores; with --out all]; several.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this table [default: scores; with --out all]. Repeatable."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write the tables into a folder, in all forms or those of --as."),
+        typer.Option(metavar="FOLDER", help="Folder for the tables, in all forms or those of --as."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name the tables there are.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
     json: Json = False,
 ) -> None:
-    """Print the scores of a run as a table for a paper or a program, or write all its tables into a folder."""
-    from merkhet.cli.run_output import print_lines
+    """Print the scores of a run as a table, or write all its tables.
+
+    Tables are written for papers (LaTeX, Markdown, HTML), programs (CSV, JSON) and the terminal.
+    """
+    from merkhet.cli.output import counted, print_json, print_lines
     from merkhet.core.errors import InputError, did_you_mean
     from merkhet.reports.tables import report_tables, select_tables
 
@@ -52,16 +56,16 @@ def tables(
     if out is not None:
         selected = select_tables(all_tables, table or ())
         written = _write_tables(selected, out, forms or list(_ENDINGS))
-        line = f"Tables: {out} ({_count(len(selected), 'table')}, {_count(len(written), 'file')})"
+        line = f"Tables: {out} ({counted(len(selected), 'table')}, {counted(len(written), 'file')})"
         print_lines([line], [str(path) for path in written], as_json=json)
         return
     if not all_tables:
-        raise InputError("there are no scores in this run, so there is no table to print")
+        raise InputError("this run has no scores, so there is no table to print")
     selected = select_tables(all_tables, table or ["scores" if all_tables[0].name == "scores" else all_tables[0].name])
     if len(forms) > 1:
         raise InputError("several forms of a table cannot be printed at once: give one --as, or a folder with --out")
     if json:
-        _print_content(selected)
+        print_json([asdict(report_table) for report_table in selected])
         return
     if forms == ["csv"] and len(selected) > 1:
         raise InputError("CSV has one table: name one with --table, or write each into a file with --out FOLDER")
@@ -71,24 +75,27 @@ def tables(
 def figures(
     runs: Runs,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="The folder for the figures.", show_default=False)
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the figures.", show_default=False)
     ] = None,
     form: Annotated[
         list[str] | None,
         typer.Option(
             "--as",
             metavar="FORM",
-            help="svg, html, png or pdf [default: all of them]; several. png and pdf need merkhet[report].",
+            help="svg, html, png or pdf [default: all]. Repeatable. png and pdf need merkhet[report].",
         ),
     ] = None,
     figure: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="This figure [default: all of them]; several.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only this figure [default: all]. Repeatable.")
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name the figures there are.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the figures of a run as PNG, PDF and SVG for papers, and as HTML that opens without a network."""
-    from merkhet.cli.run_output import print_lines
+    """Write the figures of a run.
+
+    PNG, PDF and SVG are for papers; HTML opens without a network.
+    """
+    from merkhet.cli.output import counted, print_lines
     from merkhet.core.errors import InputError, did_you_mean
     from merkhet.reports.figure_files import (
         CONVERTED,
@@ -106,7 +113,7 @@ def figures(
         if name not in FORMATS:
             raise InputError(f"--as {name}: there is no such form of a figure; {did_you_mean(name, FORMATS)}")
     if out is None and not list_:
-        raise InputError("name a folder for the figures with --out FOLDER, or see which there are with --list")
+        raise InputError("name a folder for the figures with --out FOLDER, or list them with --list")
     charts = report_charts(_combined(runs))
     if list_:
         _print_names([(chart.name, chart.caption) for chart in charts], as_json=json)
@@ -116,7 +123,7 @@ def figures(
         raise InputError("there is nothing to draw in this run: no score, no rank and no analysis has a value")
     folder = out or Path()
     written = save_charts(selected, folder, forms)
-    lines = [f"Figures: {folder} ({_count(len(selected), 'figure')}, {_count(len(written), 'file')})"]
+    lines = [f"Figures: {folder} ({counted(len(selected), 'figure')}, {counted(len(written), 'file')})"]
     if left_out:
         lines.append(f"Written as SVG and HTML. {NEEDS_CONVERTER}")
     print_lines(lines, [str(path) for path in written], as_json=json)
@@ -184,20 +191,8 @@ def _plain(table: ReportTable) -> str:
 
 
 def _print_names(names: Sequence[tuple[str, str]], *, as_json: bool) -> None:
-    from merkhet.cli.run_output import print_lines
+    from merkhet.cli.output import print_lines
 
     wide = max((len(name) for name, _ in names), default=0)
-    lines = [f"{name.ljust(wide)}  {title}" for name, title in names] or ["There are none: this run has no scores."]
+    lines = [f"{name.ljust(wide)}  {title}" for name, title in names] or ["None: this run has no scores."]
     print_lines(lines, [{"name": name, "title": title} for name, title in names], as_json=as_json)
-
-
-def _print_content(tables: Sequence[ReportTable]) -> None:
-    from dataclasses import asdict
-
-    from merkhet.cli.run_output import print_lines
-
-    print_lines((), [asdict(table) for table in tables], as_json=True)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

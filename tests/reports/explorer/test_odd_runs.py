@@ -172,11 +172,12 @@ def test_rows_are_read_from_groups_of_any_size(tmp_path, rows):
     import pyarrow.parquet as pq
 
     from merkhet.core.schemas import ANSWERS, make_table
-    from merkhet.reports.explorer._row_reader import ParquetRows
 
+    folder = write_run(tmp_path / "run", [question()], [])
     table = make_table(ANSWERS, [answer(f"q_{number}", golds=[f"g {number}"]) for number in range(3000)])
-    pq.write_table(pa.table(table), tmp_path / "answers.parquet", row_group_size=rows)
-    wanted = [2999, 0, 1023, 1024, 1025, 1500, 0]
-    found = ParquetRows(ANSWERS, tmp_path / "answers.parquet").rows(wanted, "question_id", "golds", "ranked")
-    given = table.select(["question_id", "golds", "ranked"]).to_pylist()
+    pq.write_table(pa.table(table), folder / "answers.parquet", row_group_size=rows)
+    wanted = [0, 1023, 1024, 1025, 1500, 2999]
+    names = ["question_id", "golds", "ranked"]
+    found = load_tables(folder).read_file(ANSWERS, names, f"number in {tuple(wanted)} order by number", {})
+    given = table.select(names).to_pylist()
     assert found == [given[number] for number in wanted]

@@ -139,7 +139,7 @@ def test_one_question_by_keyboard_and_back(opened, plain):
         [item["candidate"] for item in best if item["candidate"] in asked["answers"]]
     )
     expect(opened.get_by_role("region", name="The fact behind it")).to_contain_text("thing:0 lies-in place:0")
-    siblings = opened.get_by_role("region", name="Its Q-set").locator("a.asked")
+    siblings = opened.get_by_role("region", name="Q-set").locator("a.asked")
     same = [row for row in plain.questions if row["qset"] == asked["qset"] and row is not asked]
     expect(siblings).to_have_text([row["prompt"].replace("[MASK]", "?") for row in same])
     opened.get_by_role("link", name="Next ›").click()
@@ -318,9 +318,9 @@ def test_an_address_made_by_somebody_else_does_no_harm(page, hostile):
         ([question()], [], "#/compare", "This run has no answers to compare."),
         ([question()], [], "#/question?id=q_1", "This question has no answers."),
         ([question()], [answer()], "#/compare", "This run has one model asked in one way"),
-        ([question()], [answer()], "#/question?id=q_1", "It is in no Q-set."),
+        ([question()], [answer()], "#/question?id=q_1", "This question is in no Q-set."),
         ([], [], "#/questions", "This run has no questions."),
-        ([question()], [answer()], "#/questions?page=7", "There are not so many pages."),
+        ([question()], [answer()], "#/questions?page=7", "There is no such page."),
         (
             [question()],
             [answer(unusable="x"), answer(model="b")],
@@ -342,7 +342,7 @@ def test_an_explorer_that_has_ended_is_said_to_have_ended(page, explorer, tmp_pa
     expect(page.locator(".total")).to_have_text("180 questions")
     page.route("**/api/**", lambda route: route.abort())
     page.get_by_role("searchbox").fill("x")
-    expect(page.locator(".failure").first).to_contain_text("It may have been ended: start “merkhet explore” again.")
+    expect(page.locator(".failure").first).to_contain_text("It may have been stopped: start “merkhet explore” again.")
     page.problems.clear()
 
 

@@ -65,14 +65,12 @@ def _read_facts(tables: RunTables, fact_ids: Sequence[str]) -> dict[str, dict[st
     level = list(dict.fromkeys(fact_ids))
     while level and tables.has_facts and len(facts) < _MAX_FACTS:
         asked.update(level)
-        records = tables.query(
-            f"select {_SELECT} from facts where fact_id in (select unnest($1))", [level[: _MAX_FACTS - len(facts)]]
+        rows = tables.query(
+            f"select {_SELECT} from facts where fact_id in (select unnest($ids))",
+            {"ids": level[: _MAX_FACTS - len(facts)]},
         )
         position = {fact_id: number for number, fact_id in enumerate(level)}
-        rows = sorted(
-            (dict(zip((*_COLUMNS, "premises"), record, strict=True)) for record in records),
-            key=lambda row: position[row["fact_id"]],
-        )
+        rows.sort(key=lambda row: position[row["fact_id"]])
         facts.update({row["fact_id"]: {**row, "value": finite_or_none(row["value"])} for row in rows})
         level = [
             premise

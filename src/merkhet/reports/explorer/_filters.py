@@ -1,17 +1,14 @@
-"""Filters of a request, masks of the questions that pass, and facet counts."""
+"""Filters of a request, and the SQL conditions of the questions that pass."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG
-from merkhet.reports.explorer._answer_cells import UNASKED, Bools, Ints
 from merkhet.reports.explorer.run_tables import FACETS, RunTables
 
 RESULTS = {"right": RIGHT, "wrong": WRONG, "unusable": UNUSABLE}
@@ -57,7 +54,7 @@ def read_filters(params: Params, tables: RunTables) -> Filters:
     Raises:
         RequestError: if a value is invalid.
     """
-    ways = tables.cells.ways
+    ways = tables.ways
     chosen = {name: set(params.get(name) or ()) for name in ("model", "probe", "method")}
     chosen_ways = tuple(
         number
@@ -89,7 +86,7 @@ def read_pair(params: Params, tables: RunTables) -> tuple[int, int] | None:
     labels = [last_value(params, name) for name in ("first", "second")]
     if labels == [None, None]:
         return None
-    numbers = {way.label: number for number, way in enumerate(tables.cells.ways)}
+    numbers = {way.label: number for number, way in enumerate(tables.ways)}
     for label in labels:
         if label not in numbers:
             raise RequestError("There is no such model in this run." if label else "Name two models to compare.")
@@ -127,130 +124,60 @@ def _number(params: Params, name: str) -> float | None:
 
 
 class Selection:
-    """Select the questions that pass filters, with a mask for each kind of filter."""
+    """Select the questions that pass filters, by an SQL condition for each kind of filter.
+
+    The conditions hold no value of a request but numbers of ways; all others are in ``parameters``.
+    """
 
     def __init__(self, tables: RunTables, filters: Filters) -> None:
-        self.tables, self.filters = tables, filters
-        self._masks: dict[str, Bools] = {}
+        self.filters = filters
+        self.parameters: dict[str, Any] = {}
+        self._conditions: dict[str, str] = {}
         for name, values in filters.facets.items():
-            facet = tables.facets[name]
-            accepted = np.zeros(len(facet.values) + 1, dtype=bool)
-            accepted[facet.codes_of(values)] = True
-            self._masks[name] = accepted[facet.codes]
-        if filters.words:
-            self._masks["search"] = tables.search(filters.words)
-        if filters.narrowed or filters.results or filters.low is not None or filters.high is not None:
-            self._masks["answers"] = self._answered(filters.results)
+            known = {f"{name}_{number}": value for number, value in enumerate(values) if value in tables.facets[name]}
+            accepted = ", ".join(f"${key}::facet_{name}" for key in known)
+            self._conditions[name] = f"{name} in ({accepted})" if known else "false"
+            self.parameters |= known
+        words = {f"word_{number}": word for number, word in enumerate(filters.words)}
+        self.search = " and ".join(f"contains(text, lower(nfc_normalize(${key})))" for key in words)
+        """Condition of the search; empty if nothing is searched for."""
+        if self.search:
+            self._conditions["search"] = self.search
+        self.parameters |= words
+        bounds = {name: value for name in ("low", "high") if (value := getattr(filters, name)) is not None}
+        if filters.narrowed or filters.results or bounds:
+            self._conditions["answers"] = self.answered(filters.results)
+            self.parameters |= bounds if filters.ways else {}
         if filters.pair and filters.cell:
-            self._masks["cell"] = pair_cells(tables, filters.pair) == CELLS.index(filters.cell)
+            self._conditions["cell"] = f"{pair_cell(*filters.pair)} = '{filters.cell}'"
 
-    def mask(self, without: Sequence[str] = ()) -> Bools | None:
-        """Return the mask of the questions that pass all filters but those in ``without``; None if all pass."""
-        masks = [mask for name, mask in self._masks.items() if name not in without]
-        if not masks:
-            return None
-        passing = masks[0]
-        for mask in masks[1:]:
-            passing = passing & mask
-        return passing
+    def where(self, *without: str) -> str:
+        """Return the condition of all filters but those in ``without``."""
+        return " and ".join(f"({sql})" for name, sql in self._conditions.items() if name not in without) or "true"
 
-    def numbers(self) -> Ints:
-        """Return the numbers of the questions that pass."""
-        mask = self.mask()
-        return np.arange(len(self.tables)) if mask is None else np.flatnonzero(mask)
+    def answered(self, results: Iterable[str]) -> str:
+        """Return the condition that an answer, by one of the ways, has one of the results and a rank in range."""
+        return " or ".join(self._answered_by(way, results) for way in self.filters.ways) or "false"
 
-    def _answered(self, results: frozenset[str]) -> Bools:
-        """Return the questions with an answer, by one of the ways, that has one of the results and a rank in range."""
-        mask = np.zeros(len(self.tables), dtype=bool)
-        for way in self.filters.ways:
-            mask |= self._answered_by(way, results)
-        return mask
-
-    def _answered_by(self, way: int, results: frozenset[str]) -> Bools:
-        cells, filters = self.tables.cells, self.filters
-        verdict, rank = cells.verdict[way], cells.rank[way]
-        if results:
-            mask = np.zeros(len(verdict), dtype=bool)
-            for name in results:
-                mask |= cells.tied[way] if name == TIED else verdict == RESULTS[name]
-        else:
-            mask = verdict != UNASKED
-        if filters.low is not None:
-            mask &= rank >= filters.low
-        if filters.high is not None:
-            mask &= rank <= filters.high
-        return mask
-
-    def facet_counts(self) -> dict[str, list[tuple[str, int]]]:
-        """Count for each facet value the questions that pass all filters of other facets."""
-        full = self.mask()
-        counts = {}
-        for name, facet in self.tables.facets.items():
-            mask = self.mask([name]) if name in self._masks else full
-            codes = facet.codes if mask is None else facet.codes[mask]
-            sizes = np.bincount(codes, minlength=len(facet.values)).tolist()
-            counts[name] = list(zip(facet.values, sizes, strict=True))
-        return counts
-
-    def result_counts(self) -> dict[str, int]:
-        """Count the questions of each result that pass the other filters."""
-        other_filters = self.mask(["answers"])
-        counts = {}
-        for name in (*RESULTS, TIED):
-            mask = self._answered(frozenset({name}))
-            counts[name] = int(np.count_nonzero(mask if other_filters is None else mask & other_filters))
-        return counts
-
-    def way_counts(self) -> list[dict[str, int]]:
-        """Count the results of each way over the questions that pass all filters but those on answers."""
-        mask = self.mask(["answers"])
-        cells = self.tables.cells
-        counts = []
-        for verdict, tied in zip(cells.verdict, cells.tied, strict=True):
-            selected = verdict if mask is None else verdict[mask]
-            sizes = np.bincount(selected - UNASKED, minlength=4)
-            counts.append(
-                {
-                    **{name: int(sizes[code - UNASKED]) for name, code in RESULTS.items()},
-                    TIED: int(np.count_nonzero(tied if mask is None else tied & mask)),
-                }
-            )
-        return counts
+    def _answered_by(self, way: int, results: Iterable[str]) -> str:
+        accepted = " or ".join(has_result(way, name) for name in results) or f"verdict_{way} is not null"
+        parts = [f"({accepted})"]
+        if self.filters.low is not None:
+            parts.append(f"rank_{way} >= $low")
+        if self.filters.high is not None:
+            parts.append(f"rank_{way} <= $high")
+        return f"({' and '.join(parts)})"
 
 
-def pair_cells(tables: RunTables, pair: tuple[int, int]) -> Any:
-    """Return for each question the index in CELLS of its joint outcome."""
-    first, second = (tables.cells.verdict[way] for way in pair)
-    cell = (first != RIGHT) * 2 + (second != RIGHT)
-    return np.where((first < 0) | (second < 0), CELLS.index("apart"), cell)
+def has_result(way: int, result: str) -> str:
+    """Return the condition that a way has this result."""
+    return f"tied_{way}" if result == TIED else f"verdict_{way} = {RESULTS[result]}"
 
 
-def sorted_page(keys: Sequence[Any], rows: Ints, start: int, stop: int) -> Ints:
-    """Return the rows from ``start`` to ``stop`` in the order of the keys, then of their numbers.
-
-    Only the rows of the page are sorted.
-
-    Args:
-        keys: sort keys with a value for each question, the most significant first; NaN sorts last.
-        rows: ascending numbers of questions.
-    """
-    stop = min(stop, len(rows))
-    if start >= stop:
-        return rows[:0]
-    if not keys:
-        return rows[start:stop]
-    values = keys[0][rows].astype(np.float64)
-    values[np.isnan(values)] = np.inf
-    low, high = np.partition(values, [start, stop - 1])[[start, stop - 1]]
-    start, stop = (bound - int(np.count_nonzero(values < low)) for bound in (start, stop))
-    in_range = (values >= low) & (values <= high)
-    values, rows = values[in_range], rows[in_range]
-    parts = []
-    while start < stop:
-        minimum = values.min()
-        equal = values == minimum
-        group = rows[equal]
-        parts.append(sorted_page(keys[1:], group, start, min(stop, len(group))))
-        values, rows = values[~equal], rows[~equal]
-        start, stop = max(0, start - len(group)), stop - len(group)
-    return np.concatenate(parts)
+def pair_cell(first: int, second: int) -> str:
+    """Return the expression of the joint outcome of two ways, one of CELLS."""
+    a, b = f"verdict_{first}", f"verdict_{second}"
+    return (
+        f"case when coalesce({a}, {UNUSABLE}) = {UNUSABLE} or coalesce({b}, {UNUSABLE}) = {UNUSABLE} then 'apart' "
+        f"when {a} = {RIGHT} then if({b} = {RIGHT}, 'both', 'first') else if({b} = {RIGHT}, 'second', 'neither') end"
+    )

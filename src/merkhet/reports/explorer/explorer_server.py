@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path not in self.server.views_by_path:
             raise _RefusedError(HTTPStatus.NOT_FOUND, "There is nothing here.")
         if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's own page may ask for this.")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's page may send this request.")
         return _json(self.server.views_by_path[path](params))
 
     def _post(self) -> tuple[bytes, str]:
@@ -197,10 +197,10 @@ class _Handler(BaseHTTPRequestHandler):
             )
 
     def _read_content(self) -> Any:
-        """Read the JSON content of a request from the explorer's own page; refuse any other request."""
+        """Read the JSON content of a request from the explorer's page; refuse any other request."""
         self.close_connection = True  # Until the whole body has been read.
         if self.headers.get_all("Origin", []) not in [[origin] for origin in self.server.origins]:
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's own page may ask for this (Origin).")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's page may send this request (Origin).")
         if not hmac.compare_digest(self.headers.get("X-Merkhet-Token", "").encode(), self.server.token.encode()):
             raise _RefusedError(HTTPStatus.FORBIDDEN, "This page belongs to an explorer that has ended; reload it.")
         if self.headers.get_content_type() != "application/json":

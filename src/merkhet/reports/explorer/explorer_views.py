@@ -6,36 +6,36 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from merkhet.core import SLOT
-from merkhet.questions.sense_text import bracketed_words, fill_word
-from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG
+from merkhet.core.schemas import ANSWERS, CANDIDATES, QUESTIONS
+from merkhet.questions.sense_text import fill_word
 from merkhet.reports._question_samples import sample_note
-from merkhet.reports.explorer._answer_cells import UNASKED, judge_answer
 from merkhet.reports.explorer._fact_proofs import build_proofs
 from merkhet.reports.explorer._filters import (
     CELLS,
+    RESULTS,
+    TIED,
     Filters,
     Params,
     RequestError,
     Selection,
+    has_result,
     last_value,
-    pair_cells,
+    pair_cell,
     read_filters,
-    sorted_page,
 )
-from merkhet.reports.explorer.run_tables import FACETS, RunTables
+from merkhet.reports.explorer.run_tables import FACETS, RunTables, read_senses, way_columns
 from merkhet.reports.formatting import finite_or_none
 
 SORTS = ("run", "hardest", "easiest", "rank", "text", "difference")
-_VERDICT_NAMES = {RIGHT: "right", WRONG: "wrong", UNUSABLE: "unusable", UNASKED: None}
+_RESULT_NAMES = (*RESULTS, TIED)
+_VERDICT_NAMES: dict[int | None, str | None] = {None: None, **{code: name for name, code in RESULTS.items()}}
 _MAX_VALUES, _MAX_CANDIDATES, _MAX_QSET, _MAX_GOLDS = 80, 2000, 200, 8
 _MAX_PAGE_SIZE = 100
 _MAX_REPLIES = 8
 _ANSWER_COLUMNS = (
-    *("model", "probe", "method", "repeat", "prediction", "ranked", "golds", "gold_ranks", "gold_ties", "among"),
-    *("unusable", "outcome", "replies"),
+    *("number", "repeat", "prediction", "ranked", "golds", "gold_ranks", "gold_ties", "among", "unusable", "outcome"),
+    "replies",
 )
 _QUESTION_COLUMNS = (
     *("question_id", "suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set", "facts"),
@@ -52,19 +52,17 @@ class Views:
     def run(self) -> dict[str, Any]:
         """Describe the run: its name and size, the ways of asking, and notes."""
         notes = [f"These questions are a sample: {note}"] if (note := sample_note(self.record)) else []
-        if not len(self.tables.answers):
+        if not self.tables.answer_count:
             notes.append("This run has no answers.")
         kinds = {str(model.get("name")): model.get("kind") for model in self.record.get("models") or ()}
         return {
             "title": self.title,
             "name": self.folder.resolve().name,
-            "suite": self.record.get("suite"),
-            "date": self.record.get("date"),
-            "command": self.record.get("command"),
-            "questions": len(self.tables),
-            "answers": len(self.tables.answers),
-            "ways": [{**vars(way), "kind": kinds.get(way.model)} for way in self.tables.cells.ways],
-            "facets": {name: len(self.tables.facets[name].values) for name in FACETS},
+            **{name: self.record.get(name) for name in ("suite", "date", "command")},
+            "questions": self.tables.question_count,
+            "answers": self.tables.answer_count,
+            "ways": [{**vars(way), "kind": kinds.get(way.model)} for way in self.tables.ways],
+            "facets": {name: len(self.tables.facets[name]) for name in FACETS},
             "has_facts": self.tables.has_facts,
             "notes": [*notes, *self.tables.notes],
         }
@@ -74,62 +72,97 @@ class Views:
         filters = read_filters(params, self.tables)
         size = _integer(params, "size", 25, 1, _MAX_PAGE_SIZE)
         page = _integer(params, "page", 1, 1, 10**9)
-        numbers = Selection(self.tables, filters).numbers()
-        start = (page - 1) * size
-        listed = sorted_page(
-            self._sort_keys(last_value(params, "sort") or "run", filters), numbers, start, start + size
+        keys = _sort_keys(last_value(params, "sort") or "run", filters)
+        columns = ["number", *(f"{key} as key_{index}" for index, key in enumerate(keys))]
+        order = ", ".join(f"key_{index}" for index in range(len(keys)))
+        selection = Selection(self.tables, filters)
+        passing = _subquery("passing", columns, "questions", selection.where(), keep=bool(filters.words))
+        (row,) = self.tables.query(
+            f"with {passing} select (select count(*) from passing) as total, "
+            f"array(select number from passing order by {order} limit $size offset $start) as numbers",
+            {**selection.parameters, "size": size, "start": (page - 1) * size},
         )
-        return {"total": len(numbers), "page": page, "size": size, "questions": self._list_rows(listed.tolist())}
+        return {"total": row["total"], "page": page, "size": size, "questions": self._list_rows(row["numbers"])}
 
     def facets(self, params: Params) -> dict[str, Any]:
-        """Count questions by facet value, by result, and by result for each way."""
+        """Count questions by facet value, by result, and by result for each way.
+
+        The counts of a facet ignore the filter by that facet. The counts of results ignore the filters by answers.
+        """
         filters = read_filters(params, self.tables)
         selection = Selection(self.tables, filters)
-        facets = {}
-        for name, counts in selection.facet_counts().items():
-            chosen = set(filters.facets.get(name, ()))
-            order = sorted(counts, key=lambda pair: (pair[0] not in chosen, -pair[1], pair[0]))
-            nonempty = [pair for pair in order if pair[1] or pair[0] in chosen]
-            values = [{"value": value, "count": count} for value, count in nonempty[:_MAX_VALUES]]
-            facets[name] = {"values": values, "more": max(0, len(nonempty) - _MAX_VALUES), "of": len(counts)}
-        return {"facets": facets, "results": selection.result_counts(), "ways": selection.way_counts()}
+        results = [f"({selection.answered([name])})" for name in _RESULT_NAMES]
+        results += [has_result(way, name) for way in range(len(self.tables.ways)) for name in _RESULT_NAMES]
+        counts = ", ".join(f"count(*) filter (where {condition})" for condition in results)
+        columns = [*FACETS, *way_columns(self.tables.ways)]
+        others = selection.where("search")
+        hits = _subquery("hits", columns, "questions", selection.search or "true", keep=bool(filters.words))
+        passing = _subquery("passing", FACETS, "hits", others, keep=others != "true")
+        parts = [
+            f"select 'result' as facet, '' as value, [{counts}] as counts from hits "
+            f"where {selection.where('search', 'answers')}"
+        ]
+        for name in FACETS:
+            source = f"hits where {selection.where('search', name)}" if name in filters.facets else "passing"
+            parts.append(f"select '{name}', {name}::varchar, [count(*)] from {source} group by {name}")
+        rows = self.tables.query(f"with {hits}, {passing} {' union all '.join(parts)}", selection.parameters)
+        (result_counts,) = (row["counts"] for row in rows if row["facet"] == "result")
+        by_result, *by_way = (
+            dict(zip(_RESULT_NAMES, result_counts[start : start + len(_RESULT_NAMES)], strict=True))
+            for start in range(0, len(result_counts), len(_RESULT_NAMES))
+        )
+        return {
+            "facets": {name: self._facet(name, filters.facets.get(name, ()), rows) for name in FACETS},
+            "results": by_result,
+            "ways": by_way,
+        }
+
+    def _facet(self, name: str, accepted: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the values of a facet that occur or are accepted: accepted values first, then by count."""
+        chosen = self.tables.facets[name].intersection(accepted)
+        counts = dict.fromkeys(chosen, 0) | {row["value"]: row["counts"][0] for row in rows if row["facet"] == name}
+        order = sorted(counts.items(), key=lambda pair: (pair[0] not in chosen, -pair[1], pair[0]))
+        values = [{"value": value, "count": count} for value, count in order[:_MAX_VALUES]]
+        return {"values": values, "more": len(order) - len(values), "of": len(self.tables.facets[name])}
 
     def compare(self, params: Params) -> dict[str, Any]:
         """Compare two ways: how many questions both, one or neither got right, and how their ranks differ."""
         filters = read_filters({**params, "cell": []}, self.tables)
         if filters.pair is None:
             raise RequestError("Name two models to compare.")
-        numbers = Selection(self.tables, filters).numbers()
-        counts = np.bincount(pair_cells(self.tables, filters.pair)[numbers], minlength=len(CELLS))
-        first, second = (self.tables.cells.rank[way][numbers] for way in filters.pair)
-        ranked = ~(np.isnan(first) | np.isnan(second))
-        differences = first[ranked] - second[ranked]
-        return {
-            "counts": dict(zip(CELLS, counts.tolist(), strict=True)),
-            "ranked": len(differences),
-            "first_ahead": int(np.count_nonzero(differences < 0)),
-            "second_ahead": int(np.count_nonzero(differences > 0)),
-            "level": int(np.count_nonzero(differences == 0)),
-            "mean_ranks": [
-                finite_or_none(float(np.mean(ranks[ranked]))) if ranked.any() else None for ranks in (first, second)
-            ],
+        selection = Selection(self.tables, filters)
+        first, second = (f"rank_{way}" for way in filters.pair)
+        counted = {
+            **{cell: f"cell = '{cell}'" for cell in CELLS},
+            "ranked": "difference is not null",
+            "first_ahead": "difference < 0",
+            "second_ahead": "difference > 0",
+            "level": "difference = 0",
         }
+        counts = ", ".join(f'count(*) filter (where {condition}) as "{name}"' for name, condition in counted.items())
+        means = ", ".join(f"avg({rank}) filter (where difference is not null)" for rank in (first, second))
+        (row,) = self.tables.query(
+            f"select {counts}, [{means}] as mean_ranks from (select {first}, {second}, {first} - {second} as "
+            f"difference, {pair_cell(*filters.pair)} as cell from questions where {selection.where()})",
+            selection.parameters,
+        )
+        return {"counts": {cell: row.pop(cell) for cell in CELLS}, **row}
 
     def question(self, params: Params) -> dict[str, Any]:
         """Return one question with its answers, candidates, facts and Q-set."""
-        question_id = last_value(params, "id")
-        matches = self.tables.query("select number from texts where question_id = $1 limit 1", [question_id])
+        matches = self.tables.query(
+            "select number, relation from questions where question_id = $id limit 1", {"id": last_value(params, "id")}
+        )
         if not matches:
             raise RequestError("There is no such question in this run.")
-        number = matches[0][0]
-        (row,) = self.tables.questions.rows([number], *_QUESTION_COLUMNS)
-        senses = _senses(row)
+        number = matches[0]["number"]
+        (row,) = self.tables.read_file(QUESTIONS, _QUESTION_COLUMNS, "number = $number", {"number": number})
+        senses = read_senses(row)
         before, _, after = row["prompt"].partition(SLOT)
         candidates = self._candidates(row)
         return {
             **{name: row[name] for name in _QUESTION_COLUMNS if name not in ("choices", "facts", "words")},
-            "relation": self._facet_value("relation", number),
-            "number": number,
+            **matches[0],
             "before": before,
             "slot": senses.get(row["prompt"]),
             "after": after,
@@ -144,17 +177,20 @@ class Views:
 
     def _model_answers(self, number: int, golds: Sequence[str], senses: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return every answer to a question with its ranked candidates, in the order of ways and repeats."""
-        rows = self.tables.answers.rows(self.tables.cells.answer_rows(number), *_ANSWER_COLUMNS)
-        way_numbers = {(way.model, way.probe, way.method): number for number, way in enumerate(self.tables.cells.ways)}
+        judged = self.tables.query("select row, way, verdict from answers where question = $number", {"number": number})
+        judged_by_row = {row["row"]: row for row in judged}
+        if not judged:
+            return []
+        numbers = ", ".join(str(row) for row in sorted(judged_by_row))
         answers = []
-        for row in rows:
+        for row in self.tables.read_file(ANSWERS, _ANSWER_COLUMNS, f"number in ({numbers}) order by number", {}):
             right_answers = {*golds, *(row["golds"] or ())}
-            ranked = [item for item in row["ranked"] or () if item is not None]
+            verdict = judged_by_row[row["number"]]
             answers.append(
                 {
-                    "way": way_numbers[row["model"], row["probe"], row["method"]],
+                    "way": verdict["way"],
                     "repeat": row["repeat"],
-                    "verdict": _VERDICT_NAMES[judge_answer(row, golds)],
+                    "verdict": _VERDICT_NAMES[verdict["verdict"]],
                     "prediction": _readable(row["prediction"], senses),
                     "ranked": [
                         {
@@ -162,15 +198,14 @@ class Views:
                             "score": finite_or_none(item["score"]),
                             "gold": item["candidate"] in right_answers,
                         }
-                        for item in ranked
+                        for item in row["ranked"] or ()
+                        if item is not None
                     ],
                     "golds": [
                         {"text": _readable(text, senses), "rank": finite_or_none(rank), "ties": ties}
                         for text, rank, ties in _align_golds(row["golds"], row["gold_ranks"], row["gold_ties"])
                     ],
-                    "among": row["among"],
-                    "unusable": row["unusable"],
-                    "outcome": row["outcome"],
+                    **{name: row[name] for name in ("among", "unusable", "outcome")},
                     "replies": [text for text in row["replies"] or () if text is not None][:_MAX_REPLIES],
                 }
             )
@@ -180,27 +215,35 @@ class Views:
         if not qset:
             return []
         rows = self.tables.query(
-            f"select number from texts where qset = $1 and number <> $2 order by number limit {_MAX_QSET}",
-            [qset, number],
+            f"select number from questions where qset = $qset and number <> $number order by number limit {_MAX_QSET}",
+            {"qset": qset, "number": number},
         )
-        return self._list_rows([row[0] for row in rows])
+        return self._list_rows([row["number"] for row in rows])
 
     def _candidates(self, row: Mapping[str, Any]) -> Sequence[str]:
-        if row["choices"] is not None or self.tables.candidates is None:
+        if row["choices"] is not None or not row["candidate_set"]:
             return row["choices"] or ()
-        set_row = self.tables.candidate_sets.get(row["candidate_set"] or "")
-        if set_row is None:
-            return ()
-        return self.tables.candidates.rows([set_row], "candidates")[0]["candidates"] or ()
+        rows = self.tables.read_file(
+            CANDIDATES, ["candidates"], "candidate_set = $name", {"name": row["candidate_set"]}
+        )
+        return (rows[-1]["candidates"] or ()) if rows else ()
 
     def _list_rows(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
         """Return questions as a list shows them, in the order of the numbers."""
-        return [self._list_row(number) for number in numbers]
+        if not numbers:
+            return []
+        columns = ["number", "question_id", "prompt", "word", "answers", *FACETS, *way_columns(self.tables.ways)]
+        rows = self.tables.query(
+            f"select {', '.join(columns)} from questions where number in (select unnest($numbers))",
+            {"numbers": numbers},
+        )
+        row_of = {row["number"]: row for row in rows}
+        return [self._list_row(row_of[number]) for number in numbers]
 
-    def _list_row(self, number: int) -> dict[str, Any]:
-        row = self.tables.line(number)
+    def _list_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         before, _, after = row["prompt"].partition(SLOT)
-        cells, golds = self.tables.cells, row["answers"] or []
+        golds = row["answers"] or []
+        ways = range(len(self.tables.ways))
         return {
             "id": row["question_id"],
             "before": before,
@@ -208,62 +251,40 @@ class Views:
             "after": after,
             "golds": golds[:_MAX_GOLDS],
             "more_golds": max(0, len(golds) - _MAX_GOLDS),
-            **{name: self._facet_value(name, number) for name in FACETS},
-            "verdicts": [_VERDICT_NAMES[int(code)] for code in cells.verdict[:, number]],
-            "ranks": [finite_or_none(float(rank)) for rank in cells.rank[:, number]],
-            "tied": [bool(tied) for tied in cells.tied[:, number]],
+            **{name: row[name] for name in FACETS},
+            "verdicts": [_VERDICT_NAMES[row[f"verdict_{way}"]] for way in ways],
+            "ranks": [row[f"rank_{way}"] for way in ways],
+            "tied": [row[f"tied_{way}"] for way in ways],
         }
 
-    def _facet_value(self, name: str, number: int) -> str:
-        facet = self.tables.facets[name]
-        return facet.values[int(facet.codes[number])]
 
-    def _sort_keys(self, sort: str, filters: Filters) -> list[Any]:
-        """Return the sort keys of a page; hardness and rank are those of the chosen ways."""
-        if sort not in SORTS:
-            raise RequestError(f"Sort by one of {', '.join(SORTS)}.")
-        cells, ways = self.tables.cells, list(filters.ways)
-        if sort == "text":
-            return [self.tables.text_order]
-        if sort == "difference":
-            if filters.pair is None:
-                raise RequestError("Name two models to sort by their difference.")
-            first, second = (cells.rank[way] for way in filters.pair)
-            return [-np.abs(first - second)]
-        if sort == "run" or not ways:
-            return []
-        if sort == "rank":
-            return [-_reduce_ranks(cells.rank, ways, np.fmax)]
-        usable = sum((cells.verdict[way] >= 0).astype(np.int32) for way in ways)
-        right = sum((cells.verdict[way] == RIGHT).astype(np.int32) for way in ways)
-        with np.errstate(invalid="ignore"):
-            share = right / np.where(usable > 0, usable, np.nan)
-        mean = _mean_rank(cells.rank, ways)
-        return [share, -mean] if sort == "hardest" else [-share, mean]
+def _subquery(name: str, columns: Sequence[str], source: str, condition: str, *, keep: bool) -> str:
+    """Return a named subquery; keep its rows if computing them again for each use is slower than a copy."""
+    hint = "materialized" if keep else "not materialized"
+    return f"{name} as {hint} (select {', '.join(columns)} from {source} where {condition})"
 
 
-def _reduce_ranks(ranks: Any, ways: Sequence[int], combine: Any) -> Any:
-    reduced = ranks[ways[0]]
-    for way in ways[1:]:
-        reduced = combine(reduced, ranks[way])
-    return reduced
-
-
-def _mean_rank(ranks: Any, ways: Sequence[int]) -> Any:
-    total, known = np.zeros(ranks.shape[1]), np.zeros(ranks.shape[1])
-    for way in ways:
-        ranked = ~np.isnan(ranks[way])
-        total += np.where(ranked, ranks[way], 0.0)
-        known += ranked
-    with np.errstate(invalid="ignore"):
-        return total / np.where(known > 0, known, np.nan)
-
-
-def _senses(row: Mapping[str, Any]) -> dict[str, str]:
-    try:
-        return bracketed_words(row)
-    except ValueError:  # The words fit no sentence; the question is shown unchanged.
-        return {}
+def _sort_keys(sort: str, filters: Filters) -> list[str]:
+    """Return the sort keys of a page; hardness and rank are those of the chosen ways. Null sorts last."""
+    if sort not in SORTS:
+        raise RequestError(f"Sort by one of {', '.join(SORTS)}.")
+    if sort == "text":
+        return ["text_order"]
+    if sort == "difference":
+        if filters.pair is None:
+            raise RequestError("Name two models to sort by their difference.")
+        return ["-abs(rank_{} - rank_{})".format(*filters.pair), "number"]
+    if sort == "run" or not filters.ways:
+        return ["number"]
+    if sort == "rank":
+        return [f"-greatest({', '.join(f'rank_{way}' for way in filters.ways)})", "number"]
+    right, usable, ranked = (
+        " + ".join(f"coalesce(({condition.format(way)})::integer, 0)" for way in filters.ways)
+        for condition in ("verdict_{} = 1", "verdict_{} >= 0", "rank_{} is not null")
+    )
+    ranks = " + ".join(f"coalesce(rank_{way}, 0)" for way in filters.ways)
+    share, mean = f"(({right}) / nullif({usable}, 0))", f"(({ranks}) / nullif({ranked}, 0))"
+    return [share, f"-{mean}", "number"] if sort == "hardest" else [f"-{share}", mean, "number"]
 
 
 def _readable(text: str | None, senses: Mapping[str, str]) -> str | None:

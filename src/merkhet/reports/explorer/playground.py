@@ -81,14 +81,14 @@ def read_play_request(content: Any, names: Sequence[str]) -> PlayRequest:
         raise RequestError(f"The sentence has {slot_phrase}; write {SLOT} or ___ once, where the answer goes.")
     candidates = _read_candidates(content.get("candidates", ""))
     if probe == "rank" and len(candidates) < 2:
-        raise RequestError("Write two candidates or more, one a line or with commas between them.")
+        raise RequestError("Write two candidates or more, one per line or separated by commas.")
     return PlayRequest(_SLOT.sub(lambda _: SLOT, text.strip()), candidates, probe, _read_models(content, names))
 
 
 def _read_candidates(text: Any) -> tuple[str, ...]:
     """Split a text into distinct candidates, at line ends or, if it is one line, at commas."""
     if not isinstance(text, str):
-        raise RequestError("Candidates are a text, one a line.")
+        raise RequestError("Candidates must be a text, one per line.")
     parts = text.split("\n") if "\n" in text else _SEPARATORS.split(text)
     candidates = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
     if len(candidates) > _MAX_CANDIDATES:
@@ -96,7 +96,7 @@ def _read_candidates(text: Any) -> tuple[str, ...]:
     if any(len(candidate) > _MAX_CANDIDATE_LENGTH for candidate in candidates):
         raise RequestError(f"A candidate has at most {_MAX_CANDIDATE_LENGTH} characters.")
     if any(SLOT in candidate for candidate in candidates):
-        raise RequestError(f"A candidate stands in the slot, and cannot hold {SLOT} itself.")
+        raise RequestError(f"A candidate fills the slot and cannot contain {SLOT}.")
     return candidates
 
 
@@ -110,7 +110,7 @@ def _read_models(content: Mapping[str, Any], names: Sequence[str]) -> tuple[tupl
     for choice in chosen:
         name, method = (choice.get("name"), choice.get("method")) if isinstance(choice, dict) else (None, None)
         if not isinstance(name, str) or name not in names or not (method is None or isinstance(method, str)):
-            raise RequestError("There is no such model to play with here.")
+            raise RequestError("There is no such model in the playground.")
         methods[name] = method or None
     return tuple(methods.items())
 
@@ -196,7 +196,6 @@ class Player:
             self._set_state(job, "done", "")
 
     def _is_latest(self, job: _Job) -> bool:
-
         with self._changed:
             return job is self._latest
 
@@ -281,7 +280,7 @@ def _ranked_view(answer: Answer, candidates: Sequence[str]) -> list[dict[str, An
 
 def _note(request: PlayRequest) -> str:
     if any(mark in request.prompt for mark in PSEUDOWORD_MARKS):
-        return "[X] and [Y] are read as the letters X and Y: pseudowords are not played with."
+        return "[X] and [Y] are read as the letters X and Y: pseudowords are not supported here."
     return ""
 
 

@@ -1,110 +1,102 @@
-"""Tables of a run in memory: arrays for filters and counts, DuckDB for search and lookup.
+"""Tables of a run in DuckDB: one row per question with the outcome of every way of asking.
 
-Masks and counts over arrays take a few milliseconds for a million questions; in SQL they took some hundred. Long lists
-(ranked candidates, choices) stay on disk until a question is opened.
+Columns that lists, filters and counts need are in memory. Long lists (ranked candidates, choices) stay in the Parquet
+files until a question is opened.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from merkhet.core import SLOT
-from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS
+from merkhet.core.errors import InputError, MerkhetError, first_line
+from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, TableKind
+from merkhet.metrics.text_overlap import exact_match
 from merkhet.questions.sense_text import bracketed_words, fill_word
-from merkhet.reports.explorer._answer_cells import COLUMNS, Bools, Cells, make_cells
-from merkhet.reports.explorer._row_reader import ParquetRows
 
 FACETS = ("task", "domain", "relation", "template", "rule", "split", "language")
 """Columns by which questions are filtered; a missing value is the empty string."""
+_FILES = (QUESTIONS, ANSWERS, CANDIDATES, FACTS)
+_REQUIRED_FILES = (QUESTIONS, ANSWERS)
 _LARGE_GROUP = 65_536
-_MAX_CACHED_SEARCHES = 16
+# As in Question.relation: the template's name without its number, or the task.
+_FACET_SQL = {name: f"coalesce({name}, '')" for name in FACETS} | {
+    "relation": "case when template <> '' then split_part(template, '/', 1) else coalesce(task, '') end"
+}
+# DuckDB orders NaN after all numbers, so it is the minimum only of a list without numbers.
+_JUDGED_SQL = """
+select *, case when isfinite(list_min(gold_ranks)) then list_min(gold_ranks) end as rank,
+    unusable is not null or (rank is null and prediction is null) as is_unusable,
+    not is_unusable and rank is null as is_written,
+    len(gold_ranks) = len(gold_ties) and len(list_filter(
+        list_zip(gold_ranks, gold_ties), lambda gold: gold[1] = rank and gold[2] > 1)) > 0 as tied
+from answers_file
+"""
 
 
 @dataclass(frozen=True)
-class Facet:
-    """Hold a dictionary-encoded column of the questions."""
+class Way:
+    """Identify one way of asking."""
 
-    values: tuple[str, ...]
-    codes: npt.NDArray[np.int32]
-    """Index of each question's value in ``values``."""
-
-    def codes_of(self, values: Sequence[str]) -> list[int]:
-        """Return the codes of the given values; unknown values are skipped."""
-        return [code for code, value in enumerate(self.values) if value in set(values)]
+    model: str
+    probe: str
+    method: str
+    label: str
+    """The shortest name that is unique among the ways."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunTables:
-    """Hold a loaded run. It is safe to read from many threads."""
+    """Hold a loaded run. It is safe to read from many threads.
 
-    questions: ParquetRows
-    answers: ParquetRows
-    candidates: ParquetRows | None
-    facets: dict[str, Facet]
-    cells: Cells
-    database: duckdb.DuckDBPyConnection
-    list_columns: pa.Table
-    """What a list shows of each question: question_id, prompt, word, answers."""
-    text_order: npt.NDArray[np.int32]
-    """Position of each question in the order of prompts."""
-    candidate_sets: dict[str, int]
-    """Row of each candidate set by its name."""
+    Way ``n`` has three columns in the table ``questions``. ``verdict_n`` is 1 (right), 0 (wrong), -1 (unusable) or null
+    (not asked). ``rank_n`` is the rank of the best-ranked right answer; null if nothing was ranked. ``tied_n`` says
+    whether that answer is tied with other candidates. A question that was asked several times in one way is right if
+    more than half of its usable answers are right; its rank is their mean.
+    """
+
+    folder: Path
+    ways: tuple[Way, ...]
+    facets: Mapping[str, frozenset[str]]
+    """Values of each facet."""
+    question_count: int
+    answer_count: int
     has_facts: bool
-    notes: list[str]
+    notes: Sequence[str]
     """Remarks on the run for the user."""
-    _searches: OrderedDict[tuple[str, ...], Bools] = field(default_factory=OrderedDict)
-    _search_locks: dict[tuple[str, ...], threading.Lock] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _database: duckdb.DuckDBPyConnection
+    """Tables in memory; it cannot access files."""
+    _files: duckdb.DuckDBPyConnection
+    """Views of the run's files; it can access no other file."""
+    _file_states: Mapping[str, Any]
 
-    def __len__(self) -> int:
-        return len(self.questions)
+    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Query the tables in memory. Values from requests must be parameters."""
+        return _query(self._database, sql, parameters)
 
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a query with a cursor of its own. Values from requests must be parameters."""
-        with self.database.cursor() as cursor:
-            rows: list[tuple[Any, ...]] = cursor.execute(sql, list(parameters)).fetchall()
-            return rows
+    def read_file(
+        self, kind: TableKind, columns: Sequence[str], condition: str, parameters: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Read rows of a file of the run; ``number`` is the number of a row.
 
-    def line(self, number: int) -> dict[str, Any]:
-        """Return what a list shows of a question."""
-        return {name: self.list_columns[name][number].as_py() for name in self.list_columns.column_names}
-
-    def search(self, words: tuple[str, ...]) -> Bools:
-        """Return the mask of the questions whose prompt or right answers hold all words, ignoring case."""
-        with self._lock:
-            search_lock = self._search_locks.setdefault(words, threading.Lock())
-        with search_lock:  # A page requests its list and its counts at once: one of them searches for both.
-            if words not in self._searches:
-                mask = self._search(words)
-                with self._lock:
-                    self._searches[words] = mask
-                    while len(self._searches) > _MAX_CACHED_SEARCHES:
-                        self._search_locks.pop(self._searches.popitem(last=False)[0], None)
-                return mask
-            with self._lock:
-                if words in self._searches:
-                    self._searches.move_to_end(words)
-                    return self._searches[words]
-        return self._search(words)
-
-    def _search(self, words: tuple[str, ...]) -> Bools:
-        conditions = " and ".join(["contains(words, lower(nfc_normalize(?)))"] * len(words))
-        with self.database.cursor() as cursor:
-            numbers = cursor.execute(f"select number from texts where {conditions}", list(words)).fetchnumpy()["number"]
-        mask = np.zeros(len(self), dtype=bool)
-        mask[np.asarray(numbers)] = True
-        return mask
+        Raises:
+            MerkhetError: if the file has changed since the run was loaded.
+        """
+        path = self.folder / f"{kind.name}.parquet"
+        if _file_state(path) != self._file_states[kind.name]:
+            raise MerkhetError(
+                f"{path.name} of this run changed or was removed after the explorer started; start it again"
+            )
+        names = ", ".join(f'"{name}"' for name in columns)
+        return _query(self._files, f"select {names} from {kind.name}_file where {condition}", parameters)
 
 
 def load_tables(folder: Path) -> RunTables:
@@ -113,111 +105,210 @@ def load_tables(folder: Path) -> RunTables:
     Raises:
         InputError: if the run has no questions or answers, or a file is broken.
     """
-    questions, answers = (ParquetRows(kind, folder / f"{kind.name}.parquet") for kind in (QUESTIONS, ANSWERS))
-    candidates = _optional(CANDIDATES, folder)
-    facts = _optional(FACTS, folder)
-    columns = [name for name in FACETS if name != "relation"]
-    table = questions.columns("question_id", "prompt", "answers", "qset", *columns)
-    notes: list[str] = []
-    cells = make_cells(answers.columns(*COLUMNS), table["question_id"], table["answers"])
-    if cells.unmatched:
-        notes.append(f"{cells.unmatched:,} answers are to questions that this run does not have; they are left out.")
-    if cells.repeated:
+    states = {kind.name: _file_state(folder / f"{kind.name}.parquet") for kind in _FILES}
+    database, files = duckdb.connect(), duckdb.connect()
+    for connection in (database, files):
+        for kind in _FILES:
+            _create_file_view(connection, kind, folder / f"{kind.name}.parquet")
+    with _naming(folder / "facts.parquet"):
+        database.execute("create table facts as select * exclude number from facts_file")
+        database.execute("create index facts_by_id on facts (fact_id)")
+    with _naming(folder / "questions.parquet"):
+        facets = {name: _create_facet(database, name) for name in FACETS}
+        _create_sense_texts(database)
+    with _naming(folder / "answers.parquet"):
+        ways = _create_ways(database)
+        _create_answers(database)
+    with _naming(folder / "questions.parquet"):
+        _create_questions(database, len(ways))
+    question_count, answer_count, matched, repeated, fact_count = _row(
+        database,
+        "select (select count(*) from questions), (select count(*) from answers_file), (select count(*) from answers), "
+        "exists (select 1 from answers group by question, way having count(*) > 1), (select count(*) from facts)",
+    )
+    notes = []
+    if matched < answer_count:
+        notes.append(
+            f"{answer_count - matched:,} answers are to questions that this run does not have; they are left out."
+        )
+    if repeated:
         notes.append(
             "Some questions were asked several times in one way: they count as right where more than half of their "
             "answers are right, and their rank is the mean."
         )
-    if max(answers.largest_group, questions.largest_group) > _LARGE_GROUP:
-        notes.append("This run’s tables are in large pieces, as older versions wrote them: questions open slowly.")
-    database = duckdb.connect(":memory:")
-    list_columns, order = _store_texts(database, table, questions)
-    if facts is not None:
-        fact_table = facts.columns(*FACTS.schema.names)
-        database.register("fact_rows", fact_table)
-        database.execute("create table facts as select * from fact_rows")
-        database.execute("create index facts_by_id on facts (fact_id)")
-        database.unregister("fact_rows")
-    database.execute("set enable_external_access = false")
-    database.execute("set lock_configuration = true")
-    text_order = np.empty(len(order), dtype=np.int32)
-    text_order[order] = np.arange(len(order), dtype=np.int32)
-    names = candidates.columns("candidate_set")["candidate_set"].to_pylist() if candidates is not None else []
-    return RunTables(
-        questions,
-        answers,
-        candidates,
-        _facets(table),
-        cells,
-        database,
-        list_columns,
-        text_order,
-        {name: number for number, name in enumerate(names)},
-        facts is not None and len(facts) > 0,
-        notes,
+    paths = [f"{folder / kind.name}.parquet" for kind in _REQUIRED_FILES]
+    if (_row(database, "select max(row_group_num_rows) from parquet_metadata($1)", [paths])[0] or 0) > _LARGE_GROUP:
+        notes.append("An older version wrote this run’s tables in large row groups: questions open slowly.")
+    allowed = ", ".join(_quoted(folder / f"{kind.name}.parquet") for kind in _FILES)
+    files.execute(f"set allowed_paths = [{allowed}]")
+    for connection in (database, files):
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+    return RunTables(folder, ways, facets, question_count, answer_count, fact_count > 0, notes, database, files, states)
+
+
+def way_columns(ways: Sequence[Way]) -> list[str]:
+    """Name the columns of all ways in the table ``questions``."""
+    return [f"{name}_{number}" for number in range(len(ways)) for name in ("verdict", "rank", "tied")]
+
+
+def read_senses(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the bracketed words of a question that compares senses; empty if they fit no sentence."""
+    try:
+        return bracketed_words(row)
+    except ValueError:
+        return {}
+
+
+def _create_file_view(connection: duckdb.DuckDBPyConnection, kind: TableKind, path: Path) -> None:
+    """Create a view of a file; columns that an older file lacks, and an optional file that is missing, are empty."""
+    declared = connection.from_arrow(kind.schema.empty_table())
+    types = dict(zip(declared.columns, declared.types, strict=True))
+    if path.is_file():
+        source = f"read_parquet({_quoted(path)}, file_row_number = true)"
+    elif kind in _REQUIRED_FILES:
+        raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
+    else:
+        source = "(select 0 as file_row_number where false)"
+    with _naming(path):
+        existing = connection.sql(f"from {source}").columns
+        quoted = {name: f'"{name}"' if name in existing else "null" for name in kind.schema.names}
+        columns = [f'{value}::{types[name]} as "{name}"' for name, value in quoted.items()]
+        connection.execute(
+            f"create view {kind.name}_file as select {', '.join(columns)}, file_row_number as number from {source}"
+        )
+
+
+def _create_facet(database: duckdb.DuckDBPyConnection, name: str) -> frozenset[str]:
+    """Create the enumeration of a facet's values: counts of numbers are faster than counts of strings."""
+    database.execute(f"create type facet_{name} as enum (select distinct {_FACET_SQL[name]} from questions_file)")
+    return frozenset(_row(database, f"select enum_range(null::facet_{name})")[0])
+
+
+def _create_sense_texts(database: duckdb.DuckDBPyConnection) -> None:
+    """Fill the words into the texts of questions that compare senses."""
+    rows = _query(
+        database, "select number, prompt, choices, words, answers from questions_file where words is not null"
     )
+    texts = []
+    for row in rows:
+        senses = read_senses(row)
+        golds = [fill_word(text, senses) for text in row["answers"] or ()]
+        texts.append({"number": row["number"], "word": senses.get(row["prompt"]), "golds": golds})
+    schema = pa.schema([("number", pa.int64()), ("word", pa.string()), ("golds", pa.list_(pa.string()))])
+    _create_table(database, "sense_texts", pa.Table.from_pylist(texts, schema))
 
 
-def _optional(kind: Any, folder: Path) -> ParquetRows | None:
-    path = folder / f"{kind.name}.parquet"
-    return ParquetRows(kind, path) if path.is_file() else None
-
-
-def _store_texts(database: duckdb.DuckDBPyConnection, table: pa.Table, questions: ParquetRows) -> tuple[pa.Table, Any]:
-    """Store the searched texts in the database.
-
-    Returns:
-        The columns that a list shows, and the numbers of the questions in the order of prompts.
-    """
-    list_columns = pa.table(
-        {
-            "question_id": table["question_id"],
-            **dict(zip(("prompt", "word", "answers"), _readable_texts(table, questions), strict=True)),
-        }
-    )
-    numbers = pa.array(np.arange(table.num_rows, dtype=np.int32))
-    database.register(
-        "question_rows", list_columns.append_column("number", numbers).append_column("qset", table["qset"])
-    )
+def _create_ways(database: duckdb.DuckDBPyConnection) -> tuple[Way, ...]:
+    """Number the ways of asking in the order of first occurrence."""
     database.execute(
-        "create table texts as select number, question_id, qset, lower(nfc_normalize("
-        f"case when word is null then prompt else replace(prompt, '{SLOT}', word) end"
-        " || chr(10) || coalesce(array_to_string(answers, chr(10)), ''))) as words from question_rows"
+        "create table ways as select model, probe, method, row_number() over (order by min(number)) - 1 as way "
+        "from answers_file group by all"
     )
-    order = database.execute("select number from question_rows order by prompt, number").fetchnumpy()["number"]
-    database.unregister("question_rows")
-    return list_columns, order
+    keys = database.execute("select model, probe, method from ways order by way").fetchall()
+    return tuple(
+        Way(model, probe, method, label) for (model, probe, method), label in zip(keys, _labels(keys), strict=True)
+    )
 
 
-def _readable_texts(table: pa.Table, questions: ParquetRows) -> tuple[Any, Any, Any]:
-    """Return prompts, the slot words of questions that compare senses, and right answers with their words in place."""
-    prompts, answers = table["prompt"], table["answers"]
-    words = questions.columns("words")["words"]
-    sense_rows = np.flatnonzero(np.asarray(pc.is_valid(words).combine_chunks()))
-    if not len(sense_rows):
-        return prompts, pa.nulls(table.num_rows, pa.string()), answers
-    slots: list[str | None] = [None] * table.num_rows
-    golds = answers.to_pylist()
-    choices = questions.columns("choices")["choices"].take(pa.array(sense_rows)).to_pylist()
-    for index, texts in zip(sense_rows.tolist(), choices, strict=True):
-        row = {"prompt": prompts[index].as_py(), "choices": texts, "words": words[index].as_py()}
-        senses = bracketed_words(row)
-        slots[index] = senses.get(row["prompt"])
-        golds[index] = [fill_word(text, senses) for text in golds[index] or ()]
-    return prompts, pa.array(slots, pa.string()), pa.array(golds, answers.type)
+def _labels(ways: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Label ways by model; add the method if a model has several ways, and the probe if the method is ambiguous."""
+    models, methods = Counter(way[0] for way in ways), Counter((way[0], way[2]) for way in ways)
+    labels = []
+    for model, probe, method in ways:
+        parts = f"{probe}, {method}" if methods[model, method] > 1 else method
+        labels.append(f"{model} ({parts})" if models[model] > 1 else model)
+    occurrences = Counter(labels)
+    return [
+        label if occurrences[label] == 1 else f"{label} #{number}"  # A model's name may equal the label of another way.
+        for number, label in enumerate(labels, 1)
+    ]
 
 
-def _facets(table: pa.Table) -> dict[str, Facet]:
-    columns = {name: table[name] for name in FACETS if name != "relation"}
-    # As in Question.relation: the template's name without its number, or the task.
-    relations = pc.struct_field(pc.extract_regex(_flat(table["template"]), r"(?s)^(?P<relation>[^/]*)"), "relation")
-    columns["relation"] = pc.if_else(pc.not_equal(pc.fill_null(table["template"], ""), ""), relations, table["task"])
-    return {name: _facet(columns[name]) for name in FACETS}
+def _create_answers(database: duckdb.DuckDBPyConnection) -> None:
+    """Judge all answers as in the report (:mod:`merkhet.reports._answer_outcomes`)."""
+    pairs = database.sql(
+        f"select distinct prediction, answers from ({_JUDGED_SQL}) join questions_file using (question_id) "
+        "where is_written"
+    ).to_arrow_table()
+    matches = [bool(exact_match(pair["prediction"], pair["answers"] or ())) for pair in pairs.to_pylist()]
+    _create_table(database, "matches", pairs.append_column("matches", pa.array(matches, pa.bool_())))
+    database.execute(
+        f"""
+        create table answers as
+        select q.number::integer as question, a.number as row, way::integer as way, rank, tied,
+            case when is_unusable then -1 when is_written then matches::tinyint else (rank <= 1)::tinyint end as verdict
+        from ({_JUDGED_SQL}) a join (select number, question_id, answers from questions_file) q using (question_id)
+        join ways using (model, probe, method)
+        left join matches m on is_written and a.prediction = m.prediction and q.answers = m.answers
+        """
+    )
 
 
-def _facet(column: Any) -> Facet:
-    encoded = _flat(pc.dictionary_encode(pc.fill_null(column, "")))
-    return Facet(tuple(encoded.dictionary.to_pylist()), np.asarray(encoded.indices).astype(np.int32))
+def _create_questions(database: duckdb.DuckDBPyConnection, way_count: int) -> None:
+    """Create the table of questions with their outcomes in the order of the file."""
+    outcomes = []
+    for way in range(way_count):
+        chosen = f"filter (where way = {way})"
+        share = f"avg(nullif(verdict, -1)) {chosen}"
+        outcomes += [
+            f"case when {share} > 0.5 then 1 when {share} >= 0 then 0 else max(verdict) {chosen} end::tinyint "
+            f"as verdict_{way}",
+            f"avg(rank) {chosen} as rank_{way}",
+            f"coalesce(bool_or(tied) {chosen}, false) as tied_{way}",
+        ]
+    facets = ", ".join(f"({_FACET_SQL[name]})::facet_{name} as {name}" for name in FACETS)
+    database.execute(
+        f"""
+        create table questions as
+        select number::integer as number, question_id, prompt, word, coalesce(golds, answers) as answers, qset,
+            {facets}, lower(nfc_normalize(case when word is null then prompt else replace(prompt, '{SLOT}', word) end
+                || chr(10) || coalesce(array_to_string(coalesce(golds, answers), chr(10)), ''))) as text,
+            (row_number() over (order by prompt, number))::integer as text_order, o.* exclude question
+        from questions_file left join sense_texts using (number)
+        left join (select {", ".join(["question", *outcomes])} from answers group by question) o on question = number
+        order by number
+        """
+    )
 
 
-def _flat(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _create_table(database: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    database.register("rows", rows)
+    database.execute(f"create table {name} as from rows")
+    database.unregister("rows")
+
+
+def _query(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        rows = cursor.execute(sql, dict(parameters or {})).fetchall()
+        names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _row(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
+    (row,) = connection.execute(sql, list(parameters)).fetchall()
+    return tuple(row)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in errors of DuckDB."""
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = first_line(error).rstrip(".")
+        raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _file_state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

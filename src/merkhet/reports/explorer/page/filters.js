@@ -80,7 +80,7 @@ export function filterPanel(choices) {
     const { field, legend, button, note } = groups.get(name);
     legend.textContent = title;
     button.textContent = `Show ${members.length - SHOWN} more`;
-    note.textContent = `${count(more)} rarer ones: search or filter to see them`;
+    note.textContent = `${count(more)} rarer values: search or filter to see them`;
     const fill = () => {
       const isWhole = opened.has(name) || members.length <= SHOWN;
       arrange(field, [legend, ...(isWhole ? members : members.slice(0, SHOWN)), !isWhole && button, isWhole && more && note]);
@@ -143,7 +143,7 @@ export function chipRow(choices) {
   function chip([key, value]) {
     const name = JSON.stringify([key, value]);
     if (!chips.has(name)) {
-      const button = el("button", { type: "button", class: "chip", title: "Take this filter away" }, `${names[key]}: `, bdi(value || "(none)"), " ×");
+      const button = el("button", { type: "button", class: "chip", title: "Remove this filter" }, `${names[key]}: `, bdi(value || "(none)"), " ×");
       button.addEventListener("click", () => choices.toggle(key, value, false));
       chips.set(name, button);
     }

@@ -32,7 +32,7 @@ async function readContent(response) {
   try {
     content = await response.json();
   } catch {
-    if (response.ok) throw new Error("The explorer’s answer could not be read.");
+    if (response.ok) throw new Error("The explorer’s response could not be read.");
   }
   if (!response.ok) throw new Error(content.error || `The explorer answered ${response.status}.`);
   return content;
@@ -43,7 +43,7 @@ async function request(path, options) {
     return await fetch(path, { cache: "no-store", credentials: "omit", ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The explorer does not answer. It may have been ended: start “merkhet explore” again.");
+    throw new Error("The explorer does not respond. It may have been stopped: start “merkhet explore” again.");
   }
 }
 

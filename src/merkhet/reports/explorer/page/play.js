@@ -2,7 +2,7 @@
 /* Playground: a sentence with a slot, candidates, models; the ranking is updated while typing. */
 import { announce, arrange, bdi, count, el, errorMessage, get, go, latest, plural, post, rank, rankedList, run, visible } from "./parts.js";
 
-const PROBES = { rank: "rank the candidates", fill: "fill the slot freely (masked models)", write: "let it write" };
+const PROBES = { rank: "rank the candidates", fill: "fill the slot freely (masked models)", write: "write an answer" };
 const WAIT = 400;
 const EXAMPLE = { text: "The capital of France is [MASK].", candidates: "Paris, Berlin, Rome, London" };
 const filling = latest(), asking = latest();
@@ -25,7 +25,7 @@ export function mount(main) {
     el("span", { class: "label" }, bdi(model.name), model.reason ? ": " : " ", el("span", { class: "note" }, model.reason ? bdi(model.reason) : visible(model.kind)))));
   form = el("form", { class: "play" },
     el("div", { class: "field" }, el("label", { for: "play-text" }, "A sentence with ", el("code", {}, "[MASK]"), " or ", el("code", {}, "___"), " where the answer goes"), text),
-    el("div", { class: "field" }, el("label", { for: "play-candidates" }, "Candidates, one a line, or with commas between them"), candidates),
+    el("div", { class: "field" }, el("label", { for: "play-candidates" }, "Candidates, one per line or separated by commas"), candidates),
     el("fieldset", {}, el("legend", {}, "Models"), models.length ? models : el("p", { class: "note" }, "This run names no models. Start “merkhet explore” with --model to play.")),
     el("fieldset", {}, el("legend", {}, "How"), probes),
     el("p", { class: "note" }, "A model that was not in the run: start “merkhet explore” with --model NAME_OR_FOLDER."));
@@ -146,10 +146,10 @@ async function follow(signal) {
 
 /* cards holds the results drawn so far: they are not redrawn when the next one arrives. */
 function draw(progress, cards) {
-  const texts = { waiting: "Waiting for what is asked before …", replaced: "Another page asked something else meanwhile; type to ask again.", done: "" };
+  const texts = { waiting: "Waiting for the previous request …", replaced: "Another page sent a newer request; type to ask again.", done: "" };
   status.textContent = texts[progress.state] ?? visible(progress.message);
   if (progress.state === "replaced") return;
-  if (progress.state === "done") announce("The ranking is there.");
+  if (progress.state === "done") announce("The ranking is ready.");
   cards.push(...progress.results.slice(cards.length).map(card));
   if (cards.length || progress.state === "done") arrange(output, cards);
 }

@@ -43,17 +43,17 @@ function around(id) {
 function draw(question) {
   const tags = TAGS.filter((key, index) => question[key] && TAGS.findIndex((otherKey) => question[otherKey] === question[key]) === index).map((key) => el("a", { class: "tag", href: hash("questions", { [key]: question[key] }), title: `${key}: all such questions` }, bdi(question[key])));
   const play = question.compares
-    ? el("p", { class: "note" }, "This question compares senses: the word in its slot, in one sentence and in others. It cannot be played with here.")
+    ? el("p", { class: "note" }, "This question compares senses: the word in its slot, in one sentence and in others. It cannot be tried here.")
     : el("p", {}, el("a", { class: "button", href: hash("play", { question: question.question_id }) }, "Play with this question"));
   return [
     prompt(question, "h1", { class: "asked-one" }),
     el("p", { class: "answers" }, question.golds.length > 1 ? "Right answers: " : "Right answer: ", golds({ golds: question.golds, more_golds: 0 })),
     el("p", { class: "tags" }, tags),
     play,
-    section("What was said", modelAnswers(question)),
+    section("Answers", modelAnswers(question)),
     section("Candidates", candidates(question)),
     section(question.facts.length > 1 ? "The facts behind it" : "The fact behind it", facts(question)),
-    section("Its Q-set", qset(question)),
+    section("Q-set", qset(question)),
     el("p", { class: "note hash" }, bdi(question.question_id)),
   ];
 }
@@ -80,9 +80,9 @@ function card(question, way, answers) {
   }
   if (first.unusable) parts.push(el("p", { class: "failure", dir: "auto" }, "Unusable: ", bdi(first.unusable)));
   else if (first.outcome && first.outcome !== "answered") parts.push(el("p", {}, first.outcome === "refused" ? "It declined to answer." : "Its reply is no answer."));
-  else if (!first.ranked.length) parts.push(el("p", {}, first.prediction === null ? "Nothing was said." : ["Said: ", bdi(first.prediction)]));
+  else if (!first.ranked.length) parts.push(el("p", {}, first.prediction === null ? "No answer." : ["Answer: ", bdi(first.prediction)]));
   const best = bestOf(first);
-  if (!best && first.ranked.length && first.prediction !== null) parts.push(el("p", {}, "Said: ", bdi(first.prediction)));
+  if (!best && first.ranked.length && first.prediction !== null) parts.push(el("p", {}, "Answer: ", bdi(first.prediction)));
   if (best && best.rank !== null) parts.push(el("p", {}, standing(first, best, question)));
   if (first.ranked.length) parts.push(rankedList(first.ranked));
   if (first.replies?.length) parts.push(el("p", { class: "note" }, first.replies.length > 1 ? "Replies: " : "Reply: ", replies(first.replies)));
@@ -108,7 +108,7 @@ function standing(answer, best, question) {
 }
 
 function candidates(question) {
-  if (!question.candidate_count) return el("p", {}, "The run does not say what was offered.");
+  if (!question.candidate_count) return el("p", {}, "The run records no candidates.");
   const right = new Set(question.golds);
   const few = question.candidate_count <= 12;
   const texts = question.candidates.flatMap((text, index) => [index ? (question.compares ? el("br") : " · ") : "", bdi(text, right.has(text) ? { class: "right" } : {})]);
@@ -135,7 +135,7 @@ function fact(item) {
 }
 
 function qset(question) {
-  if (!question.qset) return el("p", {}, "It is in no Q-set.");
+  if (!question.qset) return el("p", {}, "This question is in no Q-set.");
   if (!question.qset_questions.length) return el("p", {}, "No other question of this run is in its Q-set.");
   const ways = run.about.ways.map((_, index) => index);
   return [el("p", { class: "note" }, "Other questions on the same knowledge, and who got them right."), questionTable(question.qset_questions, ways, { caption: "Q-set" })];

@@ -64,7 +64,7 @@ function draw(result, params) {
   pages.draw(result, params);
   if (!all) return results.replaceChildren(el("p", {}, "This run has no questions."));
   if (!result.total) return results.replaceChildren(el("p", {}, "No question passes these filters."));
-  if (!result.questions.length) return results.replaceChildren(el("p", {}, "There are not so many pages."));
+  if (!result.questions.length) return results.replaceChildren(el("p", {}, "There is no such page."));
   const ways = run.about.ways.map((way, index) => index).filter((index) => isChosen(run.about.ways[index], params));
   arrange(results, questionTable(result.questions, ways, { remember: true }));
 }
