@@ -235,7 +235,7 @@ def test_a_run_without_anything_is_told_in_words():
         "no findings",
         "no overall scores",
         "nothing to draw",
-        "No two models",
+        "No models were compared",
         "no answers",
         "None:",
         "no description",

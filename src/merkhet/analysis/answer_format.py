@@ -19,10 +19,9 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     estimate,
-    percent,
-    quote_name,
 )
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent, quote_name
 from merkhet.metrics.association import agreement_interval
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, MetricNotApplicableError

@@ -6,19 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from merkhet.analysis._score_lookup import PRECISIONS, ScoreLookup, is_layer
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Line,
-    Table,
-    TableRow,
-    join_names,
-    metric_label,
-    percent,
-    quote_name,
-)
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, TableRow, metric_label
+from merkhet.core.text import join_names, percent, quote_name
 from merkhet.metrics.metrics import Metric
 
 _AMONG = {

@@ -17,12 +17,11 @@ from merkhet.analysis.difference_text import (
     format_size,
     is_clear,
     is_equal,
-    join_some,
     orient_to,
     swap_models,
     task_names,
 )
-from merkhet.analysis.types import join_names, quote_name
+from merkhet.core.text import join_names, join_some, quote_name
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 
 AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"

@@ -10,9 +10,10 @@ import numpy as np
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.consistency import answered_sets, question_sets
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, estimate, percent
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, estimate
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent
 from merkhet.metrics.association import ratio_interval
 from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.metrics import F1

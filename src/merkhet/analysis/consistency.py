@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, TableRow, estimate, percent
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent
 from merkhet.metrics.bootstrap import clustered_interval
 
 ALL_TASKS = "all tasks"

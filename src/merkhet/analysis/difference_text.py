@@ -12,7 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merkhet.analysis.types import join_names, name_label
+from merkhet.analysis.types import name_label
+from merkhet.core.text import join_names
 from merkhet.metrics import paired_tests as power
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 

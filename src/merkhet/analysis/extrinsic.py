@@ -11,18 +11,9 @@ import numpy as np
 
 from merkhet.analysis._downstream_scores import Downstream, read_downstream
 from merkhet.analysis._score_lookup import ScoreLookup
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Table,
-    TableRow,
-    join_names,
-    metric_label,
-    quote_name,
-)
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Table, TableRow, metric_label
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import join_names, quote_name
 from merkhet.metrics.association import PermutedCorrelation, permutation_correlation
 from merkhet.metrics.metrics import Metric
 

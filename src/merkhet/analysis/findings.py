@@ -9,9 +9,9 @@ from typing import Any
 
 from merkhet.analysis.comparison import Comparison, compare_models, is_layer_method
 from merkhet.analysis.difference_text import format_size
-from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
+from merkhet.core.text import join_names, quote_name
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.metrics import Metric, get_metric, is_metric
 

@@ -19,10 +19,9 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     metric_label,
-    percent,
-    quote_name,
 )
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent, quote_name
 from merkhet.metrics.bootstrap import PairedDifference, paired_difference
 from merkhet.metrics.metrics import Metric
 

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.types import Analysis, Estimate, percent
+from merkhet.analysis.types import Analysis, Estimate
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent
 from merkhet.metrics.bootstrap import PairedDifference
 from merkhet.metrics.recall_scores import RECALL_GROUPS, RECALL_METRICS, frequency_recalls, paired_recall_difference
 

@@ -17,10 +17,10 @@ from merkhet.analysis.types import (
     Line,
     Table,
     TableRow,
-    join_names,
     metric_label,
 )
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import join_names
 from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.metrics import Metric
 

@@ -20,13 +20,12 @@ from merkhet.analysis.types import (
     Line,
     Table,
     estimate,
-    join_names,
     metric_label,
-    quote_name,
 )
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import join_names, quote_name
 from merkhet.metrics.association import rank_correlation
 from merkhet.metrics.bootstrap import Interval, clustered_interval
 

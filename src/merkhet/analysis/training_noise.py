@@ -12,7 +12,8 @@ import numpy as np
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.memory_types import LABELS, are_comparable, format_paired_difference
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, join_names, percent, quote_name
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow
+from merkhet.core.text import join_names, percent, quote_name
 from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
 _EXPLANATION = (

@@ -337,21 +337,6 @@ def name_label(name: str) -> str:
     return stem.upper() + name[len(stem) :] if len(stem) <= 3 else name
 
 
-def join_names(names: Sequence[str]) -> str:
-    """Join names for a sentence: ``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def quote_name(name: str) -> str:
-    """Put a model's name in quotation marks if it contains a comma."""
-    return f"“{name}”" if "," in name else name
-
-
-def percent(value: float) -> str:
-    """Format a share in percent, with one decimal."""
-    return f"{100 * value:.1f}%"
-
-
 def _full_label(line: Line, lines: Sequence[Line]) -> str:
     distinct = len({sibling.method for sibling in lines}) == len(lines)
     return f"{line.model} ({line.method})" if distinct else f"{line.model} ({line.probe}, {line.method})"

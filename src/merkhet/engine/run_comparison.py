@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison_text import give_verdict, summarize_groups
 from merkhet.analysis.difference_text import is_clear, orient_to
-from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.text import join_names, quote_name
 from merkhet.engine._comparability import comparability_remarks, count_shared_questions, describe_shared_questions
 from merkhet.engine._paired_answers import PairedAnswers
 from merkhet.engine._paired_recalls import PairedRecalls

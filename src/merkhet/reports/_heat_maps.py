@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 from merkhet.reports._chart_style import NamedChart, join_sentences, sample_size_text, short_labels
 from merkhet.reports._plot_layout import BASELINE_SHIFT, MAX_NAME_WIDTH, SLANT, SMALL, names_at_left
 from merkhet.reports._svg_marks import FONT_SIZE, INK, Bar, Label, Mark, extent, make_drawing

@@ -8,9 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from merkhet.core.html_page import render_page
+from merkhet.core import text as fmt
+from merkhet.core.templating import render_page
 from merkhet.reports import figures
-from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import judge_answers
 from merkhet.reports._chart_style import draw_figure, line_colours
 from merkhet.reports._forest_plot import difference_chart

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
-from merkhet.reports import formatting as fmt
 from merkhet.reports._chart_style import truncate_middle
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import LOWER_IS_BETTER, is_share, overall_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 from merkhet.reports._answer_outcomes import UNUSABLE, Outcomes
 from merkhet.reports._axis_scales import Axis, number_labels, percent_labels, value_axis
 from merkhet.reports._chart_style import (

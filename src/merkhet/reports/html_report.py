@@ -7,10 +7,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from merkhet.core.html_page import render_page
+from merkhet.core import text as fmt
+from merkhet.core.templating import render_page
 from merkhet.reports import _heat_maps as heat
 from merkhet.reports import figures
-from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import Outcomes, judge_answers
 from merkhet.reports._calibration_section import (
     calibration_sentences,
@@ -26,7 +26,7 @@ from merkhet.reports._methods_section import describe_metrics, methods_text
 from merkhet.reports._page_budget import take_fitting_each
 from merkhet.reports._question_samples import sample_note, sample_questions
 from merkhet.reports._reproduction import environment, is_shortened, model_table, public_command, study_text
-from merkhet.reports._summary import summary, tiles
+from merkhet.reports._summary import count_run, summarize
 from merkhet.reports.analysis_sections import analysis_sections, section_view
 from merkhet.reports.comparison_tables import explain_tests, run_comparisons, verdict_table
 from merkhet.reports.report_data import ReportData
@@ -66,7 +66,6 @@ def _content(data: ReportData) -> dict[str, Any]:
     colours = line_colours(outcomes.series, baselines)
     groups = group_names(data.scores)
     calibration = calibration_status(data)
-    numbers = tiles(data, board, outcomes)
     paragraphs, sources = methods_text(data, outcomes.choices.tolist(), calibration)
     date = fmt.printable(str(data.record.get("date", ""))[:16].replace("T", ", "))
     version = fmt.printable(data.record.get("merkhet") or "")
@@ -81,9 +80,10 @@ def _content(data: ReportData) -> dict[str, Any]:
         },
         "date": date,
         "version": version,
-        "tiles": numbers,
+        "counts": count_run(data, board, outcomes),
         "warnings": calibration_warnings(calibration),
-        "summary": {**summary(data, board, numbers), "trust": calibration_sentences(calibration)},
+        "summary": summarize(data, board),
+        "trust": calibration_sentences(calibration),
         "scores": _scores(board, [colours[line] for line in board.series]),
         "metrics": [pair for pair in describe_metrics(column.metric for column in board.columns) if pair[1]],
         "all_scores": _all_scores(data),

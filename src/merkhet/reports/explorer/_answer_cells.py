@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merkhet.core.text import finite_or_none
 from merkhet.metrics.text_overlap import exact_match
 from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG, best_ranks
-from merkhet.reports.formatting import finite_or_none
 
 UNASKED = -2
 """Verdict of a question that was not asked in that way."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from merkhet.core import SLOT
+from merkhet.core.text import finite_or_none
 from merkhet.questions.sense_text import bracketed_words, fill_word
 from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG
 from merkhet.reports._question_samples import sample_note
@@ -26,7 +27,6 @@ from merkhet.reports.explorer._filters import (
     sorted_page,
 )
 from merkhet.reports.explorer.run_tables import FACETS, RunTables
-from merkhet.reports.formatting import finite_or_none
 
 SORTS = ("run", "hardest", "easiest", "rank", "text", "difference")
 _VERDICT_NAMES = {RIGHT: "right", WRONG: "wrong", UNUSABLE: "unusable", UNASKED: None}
