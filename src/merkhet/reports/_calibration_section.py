@@ -54,12 +54,12 @@ class _Row:
 
     content: str
     model: str
+    expected: str
+    passed: bool | None
     value: float | None
     low: float | None
     high: float | None
     chance: float | None
-    expected: str
-    passed: bool | None
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,9 @@ def _card(card: Mapping[str, Any]) -> _Card:
             _Row(
                 str(row.get("content", "")),
                 str(row.get("model", "")),
-                *(fmt.finite_or_none(row.get(name)) for name in ("value", "low", "high", "chance")),
                 str(row.get("wanted") or ""),
                 row.get("passed"),
+                *(fmt.finite_or_none(row.get(name)) for name in ("value", "low", "high", "chance")),
             )
             for row in card.get("rows") or ()
         ],
