@@ -22,9 +22,9 @@ CONDITIONS = ("facts", "conflict", "static", "dynamic")
 STATEMENT = "statement"
 FREQUENCY = "frequency"
 INTERVALS = (
-    "Intervals are of 95% and take the statements of one fact, and those that are one prompt, as one observation each. "
-    "p-values of a table are Holm-corrected over it; those against the baseline are not corrected. All this is about "
-    "one training of each model: another seed, or only another number of threads, gives another model, which on "
+    "Intervals are of 95% and take the statements of one fact, and those that are one prompt, as one observation "
+    "each. p-values of a table are Holm-corrected over it; those against the baseline are not corrected. All this is "
+    "about one training of each model: another seed, or only another number of threads, gives another model, which on "
     "questions in other words may differ by more than the intervals and p-values say. Train several times "
     "(options.trainings) before you conclude something about a way of training."
 )

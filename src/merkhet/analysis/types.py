@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
-from merkhet.metrics.bootstrap import Interval, class_weights
+from merkhet.metrics.bootstrap import Interval, class_weights, clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, MetricNotApplicableError, Responses
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.score_table import collect_responses, mean_by_question, question_starts
@@ -42,6 +43,11 @@ class Column:
     name: str
     kind: str = "text"
     """text, count, share (shown in percent), points (a difference of shares), number, correlation or p."""
+
+
+def make_columns(*specs: str) -> tuple[Column, ...]:
+    """Make columns from ``name`` or ``name:kind``, such as ``questions:count``."""
+    return tuple(Column(name, kind or "text") for name, _, kind in (spec.partition(":") for spec in specs))
 
 
 @dataclass(frozen=True)
@@ -259,6 +265,11 @@ class AnalysisInput:
             usable_ids = [question_id for question_id in ids if question_id in self.usable[line]]
             values[answered] = self.values(line, usable_ids, metric)
         return values
+
+    def mean(self, values: FloatArray, ids: Sequence[str], *seed_parts: str | int) -> Estimate:
+        """Estimate the mean of one value per question, with a bootstrap interval clustered by fact."""
+        seed = derived_seed(self.seed, *seed_parts)
+        return estimate(clustered_interval(values, self.cluster_ids(ids), seed=seed), len(ids))
 
     def weights(self, ids: Sequence[str]) -> FloatArray:
         """Weight questions so that a weighted mean is the mean over the classes of ``average_over``."""
