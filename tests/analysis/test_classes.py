@@ -84,7 +84,7 @@ def test_cells_are_as_counted_by_hand(wrong):
             for cell, k in ((first, 1), (tenth, 10)):
                 expected = right(given, Line(model, probe, method), "syntactic", name.partition(" ")[0], k)
                 assert cell.value == pytest.approx(np.mean(list(expected.values()))) and n == len(expected)
-    senses = tables["Word senses: the usage with the same sense is taken."]
+    senses = tables["Word senses: choice of the usage with the same sense."]
     assert {row[1] for row in senses.rows} == {"word", "masked"} and all(row[3] == 0.5 for row in senses.rows)
     assert ("count as wrong" in found.explanation) == wrong
     aside = tables["Questions that could not be asked."]
@@ -111,7 +111,10 @@ def test_sentences_name_the_best_and_the_worst_class():
 def test_senses_are_told_from_guessing():
     good = classes(make_input(each=60, skill={"bert": 1.0, "roberta": 0.0}))
     told = [text for text in good.sentences if text.startswith("On semantic")]
-    assert "is above guessing (50.0%)" in told[0] and "cannot be told from guessing (50.0%)" in told[1]
+    assert (
+        "is significantly above chance (50.0%)" in told[0]
+        and "does not differ significantly from chance (50.0%)" in told[1]
+    )
 
 
 @pytest.fixture(scope="module")

@@ -32,11 +32,9 @@ def test_cells_are_the_scores_of_the_table_of_scores():
 
 def test_domains_without_facts_are_named():
     given = make_input()
-    assert domains(given).sentences == (
-        "There are no facts of law in this run's knowledge, so nothing was asked of it.",
-    )
+    assert domains(given).sentences == ("This run's knowledge has no facts of law, so nothing was asked about it.",)
     silent = replace(given, facts=[*given.facts, {"domain": "law"}])
-    assert domains(silent).sentences == ("There are facts of law, but no question in this run is about them.",)
+    assert domains(silent).sentences == ("This run has facts of law, but no questions about them.",)
 
 
 def test_domains_that_the_card_does_not_name_stand_last():

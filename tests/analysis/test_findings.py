@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.findings import describe_comparisons, summarize_findings
+from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.findings import summarize_findings
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
 
@@ -40,7 +41,8 @@ ALL_ASKED = "Every question could be asked of every model."
 def test_a_model_that_knows_one_thing_and_not_another(bench):
     found = find(bench.answer("scholar", lambda name: easy(name) or number(name) % 8 == 1))
     assert found["sentences"] == [
-        "scholar knows easy things (100%) best, and not hard things (25%, chance 25%).",
+        "scholar scores highest on easy things (100%); it is not significantly above chance on hard things (25%, "
+        "chance 25%).",
         ALL_ASKED,
     ]
     assert found["comparisons"] == []
@@ -49,29 +51,29 @@ def test_a_model_that_knows_one_thing_and_not_another(bench):
 
 def test_a_model_that_knows_everything(bench):
     (first, *rest) = find(bench.answer("sage", lambda name: True))["sentences"]
-    assert first == "sage knows easy things (100%) and hard things (100%) best."
+    assert first == "sage scores highest on easy things (100%) and hard things (100%)."
     assert rest == [ALL_ASKED]
 
 
 def test_a_model_at_chance_is_said_to_guess(bench):
     found = find(bench.answer("coin", lambda name: number(name) // 2 % 4 == 0))
     assert found["sentences"] == [
-        "coin shows no completion knowledge beyond chance in any relation.",
-        "coin cannot be told from guessing in completion and checking.",
+        "coin is not significantly above chance on completion in any relation.",
+        "coin does not differ significantly from chance on completion and checking.",
         ALL_ASKED,
     ]
 
 
 def test_a_model_is_spoken_of_by_its_first_method_alone(bench):
     bench.answer("two-ways", lambda name: True).answer("two-ways", lambda name: number(name) < 3, method="sum")
-    assert find(bench)["sentences"][0] == "two-ways knows easy things (100%) and hard things (100%) best."
+    assert find(bench)["sentences"][0] == "two-ways scores highest on easy things (100%) and hard things (100%)."
 
 
 def test_a_group_column_of_any_name_is_not_taken_for_the_whole(bench):
     bench.answer("sage", lambda name: True)
     scores = bench.scores()
     row = {**next(row for row in scores if row["relation"] is None), "value": 0.2, "low": 0.1, "high": 0.4, "rule": "x"}
-    assert not [line for line in find(bench, scores=[*scores, row])["sentences"] if "guessing" in line]
+    assert not [line for line in find(bench, scores=[*scores, row])["sentences"] if "chance" in line]
 
 
 def test_who_is_ahead_and_who_is_not_clearly(bench):
@@ -90,16 +92,16 @@ def test_many_models_are_told_of_in_few_sentences(bench):
         bench.answer(f"alike {place}", lambda name: number(name) < 10)
     bench.answer("strong", lambda name: True)
     found = find(bench)
-    said = [line for line in found["sentences"] if "ahead" in line or "clearly" in line]
+    said = [line for line in found["sentences"] if "ahead" in line or "do not differ" in line]
     pairs = len(found["comparisons"])
     clear = sum(one["p"] < 0.05 for one in found["comparisons"])
     assert pairs == 30 and 0 < clear < pairs
     assert said[-1].startswith(
-        f"In {pairs - clear} of {pairs} comparisons two models do not differ clearly; tested alone"
+        f"In {pairs - clear} of {pairs} comparisons two models do not differ significantly; without correction"
     )
     sizes = [round(100 * one["detectable"]) for one in found["comparisons"] if one["p"] >= 0.05]
     least, most = min(sizes), max(sizes)
-    assert f"true differences of {least} to {most} points would have been found" in said[-1]
+    assert f"the tests have 80% power to detect differences of {least} to {most} points" in said[-1]
     assert all(line.startswith("strong is ahead of alike") for line in said[: min(clear, 8)])
     assert len(said) <= 10
 
@@ -110,8 +112,8 @@ def test_models_that_do_not_differ_clearly(bench):
     (line,) = [line for line in found["sentences"] if line.startswith("On completion")]
     points = round(100 * found["comparisons"][0]["detectable"])
     assert line == (
-        "On completion, two and one do not differ clearly (2.5 points, paired, p = 1.000); tested alone, a true "
-        f"difference of {points} points or more would have been found about four times of five."
+        "On completion, two and one do not differ significantly (2.5 points, paired, p = 1.000); without correction "
+        f"the test has 80% power to detect a difference of {points} points."
     )
 
 
@@ -121,22 +123,22 @@ ALIKE = Comparison("t", "accuracy", "a", "b", 0.02, -0.01, 0.05, 0.3, 400, p_raw
 def test_what_could_have_been_found_is_told_once_for_a_pair_and_task():
     (alone,) = describe_comparisons([ALIKE])
     assert alone == (
-        "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300); a true difference of 4.1 points or more "
-        "would have been found about four times of five."
+        "On t, a and b do not differ significantly (2.0 points, paired, p = 0.300); the test has 80% power to "
+        "detect a difference of 4.1 points."
     )
     first, second, other = describe_comparisons(
         [ALIKE, replace(ALIKE, metric="mrr"), replace(ALIKE, other="c", detectable=0.005)]
     )
-    assert "; tested alone, a true difference of 4.1 points or more" in first
-    assert second == "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300)."
-    assert "a true difference of 0.5 points or more" in other
+    assert "; without correction the test has 80% power to detect a difference of 4.1 points" in first
+    assert second == "On t, a and b do not differ significantly (2.0 points, paired, p = 0.300)."
+    assert "80% power to detect a difference of 0.5 points" in other
 
 
 def test_what_is_not_known_is_not_told():
     (old,) = describe_comparisons([replace(ALIKE, detectable=None, facts=None)])
-    assert old == "On t, a and b do not differ clearly (2.0 points, paired, p = 0.300)."
+    assert old == "On t, a and b do not differ significantly (2.0 points, paired, p = 0.300)."
     (few,) = describe_comparisons([replace(ALIKE, detectable=None, facts=5)])
-    assert few.endswith("p = 0.300); 5 facts are too few to show one.")
+    assert few.endswith("p = 0.300); 5 facts are too few to detect a difference.")
     (clear,) = describe_comparisons([replace(ALIKE, p=0.01)])
     assert clear == "a is ahead of b on t by 2.0 points (paired, p = 0.010)."
 
@@ -144,7 +146,7 @@ def test_what_is_not_known_is_not_told():
 def test_a_difference_of_ranks_is_not_told_in_points():
     ranks = replace(ALIKE, metric="mean-rank", difference=1.25, detectable=3.0)
     assert describe_comparisons([ranks]) == [
-        "On t, a and b do not differ clearly (1.25 in mean-rank, paired, p = 0.300)."
+        "On t, a and b do not differ significantly (1.25 in mean-rank, paired, p = 0.300)."
     ]
 
 
@@ -182,10 +184,9 @@ def test_baselines_are_neither_compared_nor_spoken_of(bench):
 
 def test_one_question_says_nothing_of_knowledge(make_bench):
     found = find(make_bench({"completion": 1}).answer("one", lambda name: True).answer("two", lambda name: False))
-    few = "asked about one fact only: a score without an interval says little."
-    assert found["sentences"] == [f"Completion was {few}", ALL_ASKED]
+    assert found["sentences"] == ["Completion asks about a single fact, so its score has no interval.", ALL_ASKED]
     both = find(make_bench({"completion": 1, "checking": 1, "order": 9}).answer("one", lambda name: True))
-    assert f"Completion and checking were {few}" in both["sentences"]
+    assert "Completion and checking ask about a single fact, so their scores have no interval." in both["sentences"]
 
 
 def test_nothing_asked_nothing_said(make_bench):

@@ -42,9 +42,7 @@ def test_one_who_always_says_a_is_drawn_to_it() -> None:
     ((_, _, count, first, last, drawn, by_letter, same),) = table(found, "Bias")
     assert (count, first.value, last.value, drawn, by_letter) == (320, 1.0, 0.0, 0.75, None)
     assert same.value == 0.0
-    assert (
-        "talker is drawn to the letter A: 100.0% of its choices, where it is the right one in 25.0%." in found.sentences
-    )
+    assert "talker prefers the letter A: 100.0% of its choices, but 25.0% of the right ones." in found.sentences
     letters = {(row["line"], row["x"]): row["value"] for row in found.figures[0].rows}
     assert letters["talker", "A"] == 1.0 and letters["the right choice", "C"] == 0.25
 
@@ -54,7 +52,7 @@ def test_one_who_knows_has_no_bias_and_is_the_same_in_all_orders() -> None:
     assert found is not None
     ((_, _, _, first, last, drawn, _, same),) = table(found, "Bias")
     assert (first.value, last.value, drawn, same.value) == (1.0, 1.0, 0.0, 1.0)
-    assert not [text for text in found.sentences if "drawn to" in text]
+    assert not [text for text in found.sentences if "prefers" in text]
 
 
 def test_one_who_is_wrong_in_the_same_way_in_every_order_is_consistent() -> None:
@@ -75,7 +73,7 @@ def test_replies_that_are_no_answers_are_counted_and_choose_no_place() -> None:
     answers = list(choose(Talker(says), QUESTIONS))
     found = forms(given(answers))
     assert found is not None
-    assert table(found, "What replies") == [("talker", "choose", 80, 0.5, 0.25, 0.25)]
+    assert table(found, "Outcomes") == [("talker", "choose", 80, 0.5, 0.25, 0.25)]
     assert "talker gave no answer to 25.0% and declined 25.0% of 80 questions (choose)." in found.sentences
     chosen, right = count_chosen_positions(given(answers), [one.as_row() for one in answers])
     assert chosen.sum() == right.sum() == 40
@@ -86,8 +84,8 @@ def test_with_mixed_letters_a_liking_for_a_letter_is_told_from_one_for_a_place()
         return next(line[0] for line in request.messages[-1][1].splitlines() if line[1:3] == ". ")
 
     for says, places, letters, told in (
-        (lambda _: "A", 0.0, 0.75, "drawn to the letter A: 100.0%"),
-        (first_shown, 0.75, 0.0, "drawn to place 1: 100.0%"),
+        (lambda _: "A", 0.0, 0.75, "prefers the letter A: 100.0%"),
+        (first_shown, 0.75, 0.0, "prefers position 1: 100.0%"),
     ):
         found = forms(given(list(choose(Talker(says), QUESTIONS, orders=4, mixed_letters=True))))
         assert found is not None
@@ -95,9 +93,9 @@ def test_with_mixed_letters_a_liking_for_a_letter_is_told_from_one_for_a_place()
         # Letters and places are drawn: what has no pull has only what chance gives it.
         assert by_place == pytest.approx(places, abs=0.08)
         assert by_letter == pytest.approx(letters, abs=0.08)
-        assert [text for text in found.sentences if "drawn to" in text and told in text]
-        assert len([text for text in found.sentences if "drawn to" in text]) == 1
-        assert [figure.x for figure in found.figures] == ["letter", "place"]
+        assert [text for text in found.sentences if "prefers" in text and told in text]
+        assert len([text for text in found.sentences if "prefers" in text]) == 1
+        assert [figure.x for figure in found.figures] == ["letter", "position"]
 
 
 def test_ways_that_agree_and_ways_that_do_not() -> None:

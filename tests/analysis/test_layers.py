@@ -52,7 +52,7 @@ def test_a_layer_that_is_clearly_best_is_said_to_be():
 def test_the_best_of_many_that_are_alike_is_not_called_better():
     found = layers(make_input(each=30, skill={"bert": 0.0}))
     if found.tables[0].rows[0][4] is not None:
-        assert "cannot be told from the last" in found.sentences[0]
+        assert "does not differ significantly from the last" in found.sentences[0]
     equal = layers(with_accuracy(make_input(skill={"bert": 0.5}), lambda method: 0.5))
     assert equal.tables[0].rows[0][4:] == (None, None, None)
     assert equal.sentences == ("Of 5 layers of bert, the last has the best accuracy (50.0%).",)

@@ -45,7 +45,7 @@ def test_buckets_hold_what_is_as_long():
     assert [figure.caption.split(":")[0] for figure in found.figures] == ["encyclopedia, fill", "encyclopedia, rank"]
 
 
-@pytest.mark.parametrize(("sign", "word"), [(1, "grows"), (-1, "falls"), (0, "cannot be told to change")])
+@pytest.mark.parametrize(("sign", "word"), [(1, "increases"), (-1, "decreases"), (0, "does not change significantly")])
 def test_the_sentence_says_which_way_it_goes(sign, word):
     given = make_input(each=60, skill={"bert": 0.5})
     size = {row["question_id"]: text_length(row) for row in given.questions}

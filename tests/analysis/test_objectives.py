@@ -58,7 +58,7 @@ def test_differences_are_paired_and_averaged_over_classes():
         assert difference.value == pytest.approx(np.mean(means)) and n == len(ids) and 0 < p <= 1
     told = objectives(given).sentences
     assert told[0].startswith("bert with mlm+sop is below mlm on syntactic P@1")
-    assert any(text.startswith("bert with mlm+nsp is not told apart from mlm on") for text in told)
+    assert any(text.startswith("bert with mlm+nsp is not significantly different from mlm on") for text in told)
 
 
 def test_the_loss_is_drawn_where_it_was_written_down():
@@ -66,8 +66,8 @@ def test_the_loss_is_drawn_where_it_was_written_down():
     learned = [{"model": "bert, mlm", "objective": "mlm", "curve": curve}, {"model": "bert, mlm+nsp"}]
     found = objectives(make_input(skill=TRAINED, training_records=learned))
     assert [figure.caption for figure in found.figures] == [
-        "loss of masked words while training",
-        "whole loss while training",
+        "Training loss of masked words",
+        "Total training loss",
     ]
     assert [row["value"] for row in found.figures[1].rows] == [3.0, 2.9, 2.8, 2.7]
     assert objectives(make_input(skill=TRAINED)).figures == ()

@@ -9,15 +9,8 @@ from typing import Any
 
 import pytest
 
-from merkhet.analysis.comparison_text import AHEAD, ALIKE, MIXED, give_verdict, summarize_groups
-from merkhet.analysis.difference_text import (
-    detectable_difference,
-    facts_needed,
-    format_points,
-    is_clear,
-    orient_to,
-    swap_models,
-)
+from merkhet.analysis.comparison_text import AHEAD, ALIKE, MIXED, format_points, give_verdict, summarize_groups
+from merkhet.analysis.differences import detectable_difference, facts_needed, is_significant, orient_to, swap_models
 
 
 def one(task: str, model: str, other: str, difference: float, p: float, **more: Any) -> dict[str, Any]:
@@ -47,9 +40,9 @@ def test_ahead_on_one_task_and_behind_nowhere() -> None:
         ]
     )
     assert verdict.sentences == (
-        "a knows more than b: it is ahead on completion (+14.2 points [9.1, 19.4], p < 0.001) and not behind anywhere; "
-        "on checking and distinction the two cannot be told apart (a difference of 6.0 points or more would probably "
-        "have shown).",
+        "a knows more than b: it is ahead on completion (+14.2 points [9.1, 19.4], p < 0.001) and not behind on any "
+        "task; on checking and distinction they do not differ significantly (80% power to detect a difference of 6.0 "
+        "points).",
     )
     assert verdict.order is None and verdict.pairs[0].relation == AHEAD and not verdict.pairs[0].weak
 
@@ -84,18 +77,18 @@ def test_only_the_corrected_p_tells_models_apart() -> None:
     verdict = give_verdict([one("completion", "a", "b", 0.1, 0.08, p_raw=0.02)])
     assert verdict.pairs[0].relation == ALIKE
     assert verdict.sentences[0].startswith(
-        "a and b cannot be told apart on completion (+10.0 points [5.0, 15.0], p = 0.080)"
+        "a and b do not differ significantly on completion (+10.0 points [5.0, 15.0], p = 0.080)"
     )
-    assert verdict.sentences[1].startswith("1 of 1 differences (completion) would be clear alone")
-    assert not is_clear(one("completion", "a", "b", 0.1, 0.05)) and is_clear(one("completion", "a", "b", 0.1, 0.0499))
+    assert verdict.sentences[1].startswith("1 of 1 differences (completion) is significant only before correction")
+    assert not is_significant(one("completion", "a", "b", 0.1, 0.05)) and is_significant(
+        one("completion", "a", "b", 0.1, 0.0499)
+    )
 
 
 def test_equal_models_are_said_to_be_equal() -> None:
     same = {"equal": True, "low": -0.09, "high": 0.09, "detectable": None}
     verdict = give_verdict([one("checking", "a", "b", 0.0, 1.0, **same), one("order", "a", "b", 0.0, 1.0, **same)])
-    assert verdict.sentences == (
-        "a and b cannot be told apart: they score the same on every question of checking and order.",
-    )
+    assert verdict.sentences == ("a and b do not differ: they score the same on every question of checking and order.",)
 
 
 def test_a_weak_comparison_says_how_many_facts_are_needed() -> None:
@@ -104,8 +97,9 @@ def test_a_weak_comparison_says_how_many_facts_are_needed() -> None:
     verdict = give_verdict([weak])
     assert facts_needed(weak) == 160 and verdict.pairs[0].weak
     assert verdict.sentences[1] == (
-        "The comparison is weak where it finds nothing: with 40 facts, true differences below 22 points are easily "
-        "missed. To find a difference as large as the one seen on checking (11 points), some 160 facts are needed."
+        "Comparisons without a significant difference have little power: with 40 facts, true differences below 22 "
+        "points are often missed. Detecting a difference as large as the one observed on checking (11 points) takes "
+        "about 160 facts."
     )
     strong = give_verdict([one("checking", "a", "b", 0.01, 0.4)])
     assert not strong.pairs[0].weak and len(strong.sentences) == 1
@@ -113,7 +107,7 @@ def test_a_weak_comparison_says_how_many_facts_are_needed() -> None:
 
 def test_what_is_clear_on_few_facts_is_said_to_rest_on_few() -> None:
     verdict = give_verdict([one("checking", "a", "b", 0.6, 0.01, facts=12)])
-    assert verdict.sentences[1].startswith("What is clear on checking rests on 12 facts")
+    assert verdict.sentences[1].startswith("The significant difference on checking rests on 12 facts")
 
 
 def test_runs_that_do_not_tell_what_was_detectable_are_judged_by_their_interval() -> None:
@@ -133,7 +127,10 @@ def test_an_order_with_ties() -> None:
         [one("t", "b", "c", 0.01, 0.9), one("t", "a", "b", 0.2, 0.001), one("t", "c", "a", -0.21, 0.001)]
     )
     assert verdict.order == "a > b ≈ c"
-    assert verdict.sentences[0] == "Which model knows more: a > b ≈ c (> clearly ahead, ≈ not told apart)."
+    assert (
+        verdict.sentences[0]
+        == "Which model knows more: a > b ≈ c (> significantly ahead, ≈ no significant difference)."
+    )
 
 
 def test_no_order_where_being_alike_does_not_carry_over() -> None:
@@ -141,12 +138,12 @@ def test_no_order_where_being_alike_does_not_carry_over() -> None:
     verdict = give_verdict(
         [one("t", "a", "b", 0.05, 0.2), one("t", "b", "c", 0.05, 0.2), one("t", "a", "c", 0.1, 0.001)]
     )
-    assert verdict.order == "there is no single order; a > c; a ≈ b; b ≈ c"
+    assert verdict.order == "no consistent order; a > c; a ≈ b; b ≈ c"
 
 
 def test_no_order_in_a_circle_or_where_it_is_mixed_or_a_pair_is_missing() -> None:
     circle = [one("t", "a", "b", 0.1, 0.001), one("t", "b", "c", 0.1, 0.001), one("t", "c", "a", 0.1, 0.001)]
-    assert give_verdict(circle).order == "there is no single order; a > b; c > a; b > c"
+    assert give_verdict(circle).order == "no consistent order; a > b; c > a; b > c"
     mixed = [*circle[:2], one("t", "a", "c", 0.1, 0.001), one("u", "c", "a", 0.1, 0.001)]
     assert "mixed: a and c" in (give_verdict(mixed).order or "")
     assert "not compared: a and c" in (give_verdict(circle[:2]).order or "")
@@ -159,7 +156,7 @@ def test_where_there_is_no_order_among_many_models_they_are_counted() -> None:
         for x, y in itertools.combinations("abcdef", 2)
     ]
     said = (
-        "there is no single order; each is clearly ahead of, and behind, so many others: "
+        "no consistent order; numbers of models that each is ahead of and behind: "
         "a 4 and 0, b 1 and 0, c 0 and 1, d 0 and 1, e 0 and 1, f 0 and 2"
     )
     verdict = give_verdict(rows)
@@ -186,7 +183,7 @@ def test_every_order_of_pairs_gives_the_same_verdict() -> None:
             not (both[x, y] >= 0 and both[y, z] >= 0) or both[x, z] == max(both[x, y], both[y, z])
             for x, y, z in itertools.permutations(models, 3)
         )
-        assert ordered == (not order.startswith("there is no single order"))
+        assert ordered == (not order.startswith("no consistent order"))
         if ordered:
             told += 1
             levels = [level.split(" ≈ ") for level in order.split(" > ")]
@@ -210,7 +207,7 @@ def test_against_a_reference() -> None:
         one("t", "d, tuned", "r", 0.2, 0.001),
     ]
     said = give_verdict(rows, "r").sentences
-    assert said[0] == "Against r, ahead of it: a and “d, tuned”; behind it: b; not told apart from it: c."
+    assert said[0] == "Compared with r, ahead: a and “d, tuned”; behind: b; no significant difference: c."
     assert "r knows more than b: it is ahead on t (+10.0 points [5.0, 15.0], p = 0.001)." in said
 
 
@@ -244,16 +241,16 @@ def grouped(group: str, difference: float, q: float, task: str = "t", pair: str 
 def test_groups_are_told_by_q_the_largest_first() -> None:
     rows = [grouped("rivers", 0.1, 0.04), grouped("towns", -0.4, 0.001), grouped("birds", 0.5, 0.06)]
     assert summarize_groups(rows, "domain") == [
-        "By domain, 2 of 3 differences are clear (q < 0.05).",
+        "By domain, 2 of 3 differences are significant (q < 0.05).",
         "b is ahead on towns (+40.0 points [35.0, 45.0], q = 0.001).",
         "a is ahead on rivers (+10.0 points [5.0, 15.0], q = 0.040).",
     ]
     alike = [grouped("birds", 0.5, 0.06), grouped("towns", 0.1, 0.3)]
-    assert summarize_groups(alike, "domain") == [
-        "By domain, no difference is clear among 2 (corrected for their number)."
+    assert summarize_groups(alike, "domain") == ["By domain, none of 2 differences is significant after correction."]
+    assert summarize_groups(rows[2:], "domain") == [
+        "By domain, the only difference that could be tested is not significant."
     ]
-    assert summarize_groups(rows[2:], "domain") == ["By domain, the only difference that could be tested is not clear."]
-    assert "nothing to compare" in summarize_groups([], "domain")[0]
+    assert "nothing can be compared" in summarize_groups([], "domain")[0]
 
 
 def test_groups_of_several_tasks_and_pairs_name_them() -> None:

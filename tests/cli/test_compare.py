@@ -83,7 +83,7 @@ def test_where_nothing_is_compared_it_exits_with_1_and_shows_the_scores(merkhet,
     done = merkhet("compare", "able", "weak", "--task", "checking", "--out", "page.html", check=1)
     assert "The runs share no question" in done.stdout and "Scores, not paired:" in done.stdout
     assert "What the columns mean" not in done.stdout
-    assert "Nothing could be paired." in (tmp_path / "page.html").read_text()
+    assert "No questions could be paired." in (tmp_path / "page.html").read_text()
     done = merkhet("compare", "able", "--json", check=1)
     assert strictly(done.stdout) == [] and "only one model, able, answered in able" in done.stderr
 

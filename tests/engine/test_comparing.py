@@ -227,7 +227,7 @@ def test_one_model_alone_is_compared_with_the_baselines(run: Path, tmp_path: Pat
         frozenset(("able", "weak")),
         frozenset(("able", "random")),
     }
-    assert found.verdict[1] == "Against able, behind it: random and weak."
+    assert found.verdict[1] == "Compared with able, behind: random and weak."
     assert set(compared(run, against="random").models) == {"able", "weak", "random"}
 
 

@@ -241,7 +241,7 @@ def test_a_failed_probe_is_told_before_any_score(page, tmp_path):
     card = make_card(probe="rank", kind="causal", passed=False)
     opened(page, tmp_path, make_run(calibration=[card]))
     warning = page.get_by_role("alert")
-    assert "Do not trust this yet" in warning.inner_text() and "never shown" in warning.inner_text()
+    assert "Calibration failed" in warning.inner_text() and "never shown" in warning.inner_text()
     assert warning.bounding_box()["y"] < page.locator("#scores").bounding_box()["y"]
     assert page.locator("article.card .badge").first.inner_text() == "✗ failed"
 
@@ -316,7 +316,7 @@ def test_a_run_without_answers_says_so(page, tmp_path):
 def test_one_model_is_compared_with_nobody(page, tmp_path):
     run = make_run(models=("alone",))
     opened(page, tmp_path, replace(run, findings={"sentences": ["alone knows capitals."]}))
-    assert "it takes two models" in page.locator("#compared").inner_text()
+    assert "needs two models" in page.locator("#compared").inner_text()
     assert "1 model was asked" in page.locator("#summary").inner_text()
 
 

@@ -25,7 +25,7 @@ def test_cards_of_the_run_s_kinds_of_models_come_first_and_others_aside():
     ]
     assert found.missing == []
     text = part(run, "calibration")
-    assert text.index("rank with causal models") < text.index("which this run has none of (1)")
+    assert text.index("rank with causal models") < text.index("kinds of models that are not in this run (1)")
 
 
 def test_a_card_for_another_kind_does_not_speak_for_this_one():
@@ -56,20 +56,20 @@ def test_several_cards_are_told_from_the_least_to_the_most():
     )
     assert told == (
         "Calibrated and passed: rank with causal models and rank with masked models. In small models of known content "
-        "91.0–96.0% of what was memorized and 11.0% of what was never shown was found (chance 10.0%)."
+        "they find 91.0–96.0% of memorized facts and 11.0% of facts never shown (chance 10.0%)."
     )
 
 
 def test_a_probe_that_finds_what_was_never_shown_is_a_warning():
     found = calibration_status(make_run(calibration=[make_card(probe="rank", kind="causal", passed=False)]))
     [warning] = calibration_warnings(found)
-    assert "failed its calibration" in warning and "never shown (trained) it has 80.0% [78.0, 82.0]" in warning
+    assert "failed its calibration" in warning and "never shown (trained) it scores 80.0% [78.0, 82.0]" in warning
     assert calibration_sentences(found) == []
 
 
 def test_methods_that_a_card_is_not_about_are_named():
     card = make_card(probe="rank", kind="causal") | {"method": "sum"}
-    assert "methods that the card is not about: mean" in part(make_run(calibration=[card]), "calibration")
+    assert "methods that the card does not cover: mean" in part(make_run(calibration=[card]), "calibration")
 
 
 def test_a_card_that_was_made_after_the_run_is_in_its_report(merkhet, tmp_path):

@@ -11,12 +11,12 @@ from report_runs import HOSTILE, make_run, score
 from svg_readers import Drawn, place
 
 from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.core.text import file_slug, unique_names
 from merkhet.reports._chart_specs import chart_from_spec
 from merkhet.reports._chart_style import COLOURS, DASHES, DOTTED, GREYS, SEGMENT_COLOURS, SYMBOLS, VERMILION
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports.figure_files import report_charts
 from merkhet.reports.figures import RANK_SHADES
-from merkhet.reports.formatting import file_slug, unique_names
 
 # Machado, Oliveira and Fernandes (2009), "A Physiologically-based Model for Simulation of Color Vision Deficiency",
 # IEEE TVCG 15(6), doi:10.1109/TVCG.2009.113: severity 1.0, to be applied to linear RGB.

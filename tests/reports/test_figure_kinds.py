@@ -18,8 +18,8 @@ from merkhet.analysis.cooccurrence import cooccurrence
 from merkhet.analysis.distribution import distribution
 from merkhet.analysis.layer_accuracy import layers
 from merkhet.analysis.text_length import lengths
+from merkhet.core import text as fmt
 from merkhet.core.schemas import SCORES, make_table
-from merkhet.reports import formatting as fmt
 from merkhet.reports._chart_style import truncate_middle
 from merkhet.reports.figure_files import can_convert, latex_figures, report_charts, save_charts
 from merkhet.suites.lama_tk.analyses.storage import storage

@@ -47,7 +47,7 @@ def test_a_suite_is_cited_in_the_text_and_in_the_bibliography():
 def test_everything_that_is_cited_has_an_entry_and_nothing_else_does():
     found = [compared(q=0.02, mcnemar=0.03), compared(task="checking", q=0.02)]
     text = methods_of(make_run(findings={"comparisons": found}))
-    said, _, entries = text.partition("To cite")
+    said, _, entries = text.partition("Citations")
     for name, year in (("Efron", 1987), ("Hesterberg", 2015), ("Holm", 1979), ("McNemar", 1947), ("Obuchowski", 1998)):
         assert f"{name}, {year}" in said and f"{{{name.lower()}{year}," in entries
     assert "Benjamini and Hochberg, 1995" in said and "{benjamini1995," in entries
@@ -86,7 +86,7 @@ def test_a_baseline_under_two_conditions_is_told_once():
 def test_a_card_is_part_of_the_methods():
     text = methods_of(make_run(calibration=[make_card(probe="rank", kind="causal")]))
     assert "The probe rank passed its calibration with causal models (3 trainings, seed 0)." in text
-    assert "it found 96.0% [94.0, 98.0] of what was memorized, 11.0% [9.0, 13.0] of what was never shown" in text
+    assert "it finds 96.0% [94.0, 98.0] of memorized facts, 11.0% [9.0, 13.0] of facts never shown" in text
     assert "No calibration is known" not in text
     assert "No calibration is known for rank (causal language model)." in methods_of(make_run())
 

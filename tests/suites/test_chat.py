@@ -114,7 +114,7 @@ def test_several_orders_cancel_a_pull_to_the_first(
     merkhet(*arguments, "--set", probe, "--out", "r", "--quiet", check=0)
     assert scores(tmp_path / "r", metric="accuracy") == {"distinction": 0.25}
     report = (tmp_path / "r" / "report.html").read_text()
-    assert "tester is drawn to the letter A" in report
+    assert "tester prefers the letter A" in report
     assert "Each question was asked in 4 orders of its choices" in report
     assert f"tester was asked at {server.endpoint} (temperature 0, seed 0)." in report
     assert "hash of all weights" not in report

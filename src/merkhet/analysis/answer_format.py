@@ -11,7 +11,6 @@ import numpy as np
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
-    Column,
     Estimate,
     Figure,
     Line,
@@ -19,12 +18,11 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     estimate,
-    percent,
-    quote_name,
+    make_columns,
 )
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent, quote_name
 from merkhet.metrics.association import agreement_interval
-from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, MetricNotApplicableError
 from merkhet.metrics.ranks import FloatArray
 
@@ -41,14 +39,14 @@ _FORMS = {
     "judge": "judged",
 }
 _EXPLANATION = (
-    "The same questions, asked in several ways. Choices are shown in an order that is drawn, so that the right one "
-    "stands at every place equally often: a model without a bias for places chooses each as often as it is right "
-    "there. Pull is the share of its choices that would have to move to another place, or letter, for that (total "
-    "variation distance). Letters go with places, so that the two likings cannot be told apart, unless letters were "
-    "drawn too (mixed_letters). Where questions were asked in several orders, “same choice” is the share of them in "
-    "which every order led to the same choice. Agreement of two ways is Cohen’s kappa over questions of right against "
-    "wrong: 1 is full agreement, 0 is what their scores alone would give. 95% intervals are over facts. A reply that "
-    "names no choice is no answer, and counts as wrong."
+    "The same questions, asked by several probes. Choices are shown in random order, so that the right one is at "
+    "every position equally often: a model without position bias chooses each position as often as it is right. Bias "
+    "is the total variation distance between chosen and right positions (or letters): the share of choices that would "
+    "have to change. Letters follow positions, so that the two biases cannot be separated unless letters were random "
+    "too (mixed_letters). Where questions were asked in several orders, “same choice” is the share of questions for "
+    "which every order led to the same choice. Agreement of two probes is Cohen’s kappa of right and wrong answers: 1 "
+    "is full agreement, 0 is agreement by chance. 95% intervals are over facts. A reply that names no choice counts "
+    "as wrong."
 )
 
 
@@ -68,7 +66,7 @@ def forms(inputs: AnalysisInput) -> Analysis | None:
         *_describe_agreement(inputs),
     )
     return Analysis(
-        "forms", "Ways of asking: bias and agreement", _EXPLANATION, tuple(tables), tuple(figures), sentences
+        "forms", "Answer formats: bias and agreement", _EXPLANATION, tuple(tables), tuple(figures), sentences
     )
 
 
@@ -79,11 +77,8 @@ def _outcome_table(inputs: AnalysisInput, lines: Sequence[Line]) -> Table:
         count = sum(outcomes.values())
         shares = [outcomes[name] / count for name in ("answered", "no answer", "refused")]
         rows.append((inputs.labels[line], line.probe, count, *shares))
-    columns = (
-        *(Column("Model"), Column("Way"), Column("questions", "count")),
-        *(Column(name, "share") for name in ("answered", "no answer", "refused")),
-    )
-    return Table("What replies came to.", columns, tuple(rows))
+    columns = make_columns("Model", "Probe", "questions:count", "answered:share", "no answer:share", "refused:share")
+    return Table("Outcomes of replies.", columns, tuple(rows))
 
 
 def count_chosen_positions(inputs: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
@@ -112,7 +107,7 @@ def _count_choices(pairs: Sequence[tuple[int | None, int]], width: int) -> tuple
 
 
 def letters_are_shuffled(answers: Sequence[Row]) -> bool:
-    """Tell whether letters were shuffled independently of positions."""
+    """Return whether letters were shuffled independently of positions."""
     return any(
         _LETTERS.index(letter) != position
         for row in answers
@@ -121,7 +116,6 @@ def letters_are_shuffled(answers: Sequence[Row]) -> bool:
 
 
 def _choice_count(inputs: AnalysisInput, row: Row) -> int:
-
     return int(row["among"] or len(inputs.questions_by_id[row["question_id"]].candidates))
 
 
@@ -149,38 +143,28 @@ def _bias(inputs: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], li
                 continue
             repeated = [row for row in answers if len(row["positions"]) > 1]
             label = inputs.labels[line]
-            rows.append(
-                (
-                    *(
-                        label,
-                        task,
-                        count,
-                        _accuracy_at_position(inputs, line, task, 0),
-                        _accuracy_at_position(inputs, line, task, -1),
-                    ),
-                    *(choice_bias(chosen, right), choice_bias(*by_letter) if mixed else None),
-                    _same_choice_share(inputs, repeated) if repeated else None,
-                )
-            )
-            profiles = [(f"{task}: letters that are chosen", "letter", by_letter, _LETTERS)]
+            at_ends = (_accuracy_at_position(inputs, line, task, position) for position in (0, -1))
+            biases = (choice_bias(chosen, right), choice_bias(*by_letter) if mixed else None)
+            same_choice = _same_choice_share(inputs, repeated) if repeated else None
+            rows.append((label, task, count, *at_ends, *biases, same_choice))
+            profiles = [(f"{task}: chosen letters", "letter", by_letter, _LETTERS)]
             if mixed:
-                profiles.append((f"{task}: places that are chosen", "place", (chosen, right), _POSITIONS))
+                profiles.append((f"{task}: chosen positions", "position", (chosen, right), _POSITIONS))
             for caption, axis, (counts, expected), names in profiles:
                 if not points[caption, axis]:
                     points[caption, axis] += _profile_points("the right choice", "", expected, names)
                 points[caption, axis] += _profile_points(label, line.model, counts, names)
     if not rows:
         return [], []
-    columns = (
-        *(Column("Model"), Column("Task"), Column("choices", "count")),
-        *(Column("right if it is first", "share"), Column("right if it is last", "share")),
-        *(Column("pull of places", "share"), Column("pull of letters", "share"), Column("same choice", "share")),
+    columns = make_columns(
+        *("Model", "Task", "choices:count", "accuracy if first:share", "accuracy if last:share"),
+        *("position bias:share", "letter bias:share", "same choice:share"),
     )
     figures = [
         Figure("lines", caption, tuple(counts), axis, percent=True, y="share of choices")
         for (caption, axis), counts in points.items()
     ]
-    return [Table("Bias for places and letters.", columns, tuple(rows))], figures
+    return [Table("Bias for positions and letters.", columns, tuple(rows))], figures
 
 
 def _profile_points(label: str, model: str, counts: FloatArray, names: Sequence[str]) -> list[Row]:
@@ -211,8 +195,7 @@ def _accuracy_at_position(inputs: AnalysisInput, line: Line, task: str, position
                 ids.append(question_id)
     if not values:
         return Estimate(None)
-    seed = derived_seed(inputs.seed, "forms", task, position)
-    return estimate(clustered_interval(np.array(values), inputs.cluster_ids(ids), seed=seed), len(values))
+    return inputs.mean(np.array(values), ids, "forms", task, position)
 
 
 def _same_choice_share(inputs: AnalysisInput, answers: Sequence[Row]) -> Estimate:
@@ -227,8 +210,7 @@ def _same_choice_share(inputs: AnalysisInput, answers: Sequence[Row]) -> Estimat
         }
         values.append(float(len(offsets) == 1 and None not in offsets))
     ids = [row["question_id"] for row in answers]
-    seed = derived_seed(inputs.seed, "forms", "same choice")
-    return estimate(clustered_interval(np.array(values), inputs.cluster_ids(ids), seed=seed), len(values))
+    return inputs.mean(np.array(values), ids, "forms", "same choice")
 
 
 def _lines_by_model(inputs: AnalysisInput) -> dict[str, dict[str, Line]]:
@@ -257,11 +239,10 @@ def _pair_agreements(inputs: AnalysisInput) -> Mapping[tuple[str, str, str], tup
             if len({inputs.clusters[question_id] for question_id in ids}) < 2:
                 continue
             first, second = (_right_values(inputs, lines[probe], ids) >= 0.5 for probe in (first_probe, second_probe))
+            same = inputs.mean((first == second).astype(np.float64), ids, "forms", first_probe, second_probe)
             seed = derived_seed(inputs.seed, "forms", first_probe, second_probe)
-            clusters = inputs.cluster_ids(ids)
-            same = clustered_interval((first == second).astype(np.float64), clusters, seed=seed)
-            kappa = agreement_interval(first, second, clusters, seed=seed)
-            agreements[model, first_probe, second_probe] = estimate(same, len(ids)), estimate(kappa, len(ids))
+            kappa = agreement_interval(first, second, inputs.cluster_ids(ids), seed=seed)
+            agreements[model, first_probe, second_probe] = same, estimate(kappa, len(ids))
     return agreements
 
 
@@ -273,17 +254,14 @@ def _agreement_table(inputs: AnalysisInput) -> tuple[list[Table], Figure | None]
         (model, f"{_FORMS[first_probe]} – {_FORMS[second_probe]}", same.n, same, kappa)
         for (model, first_probe, second_probe), (same, kappa) in agreements.items()
     )
-    columns = (
-        *(Column("Model"), Column("Ways"), Column("questions", "count")),
-        *(Column("both right or both wrong", "share"), Column("kappa", "correlation")),
-    )
+    columns = make_columns("Model", "Probes", "questions:count", "both right or both wrong:share", "kappa:correlation")
     points = tuple(
         {"x": f"{first_probe} – {second_probe}", "line": model, "model": model, **vars(kappa)}
         for (model, first_probe, second_probe), (_, kappa) in agreements.items()
     )
-    caption = "Agreement between ways of asking (Cohen’s kappa)"
-    figure = Figure("lines", caption, points, "ways", percent=False, y="kappa", zero=False)
-    return [Table("Agreement between ways of asking, on the same questions.", columns, rows)], figure
+    caption = "Agreement between probes (Cohen’s kappa)"
+    figure = Figure("lines", caption, points, "probes", percent=False, y="kappa", zero=False)
+    return [Table("Agreement between probes on the same questions.", columns, rows)], figure
 
 
 def _describe_outcomes(inputs: AnalysisInput, lines: Sequence[Line]) -> list[str]:
@@ -291,13 +269,9 @@ def _describe_outcomes(inputs: AnalysisInput, lines: Sequence[Line]) -> list[str
     for line in lines:
         outcomes = Counter(str(row["outcome"]) for row in inputs.usable[line].values())
         count = sum(outcomes.values())
-        failures = [
-            f"{name} to {percent(outcomes[name] / count)}" for name in ("no answer", "refused") if outcomes[name]
-        ]
+        verbs = {"no answer": "gave no answer to", "refused": "declined"}
+        failures = [f"{verb} {percent(outcomes[name] / count)}" for name, verb in verbs.items() if outcomes[name]]
         if failures:
-            failures = [
-                text.replace("no answer to", "gave no answer to").replace("refused to", "declined") for text in failures
-            ]
             sentences.append(
                 f"{quote_name(inputs.labels[line])} {' and '.join(failures)} of {count:,} questions ({line.probe})."
             )
@@ -309,9 +283,8 @@ def _describe_bias(inputs: AnalysisInput, lines: Sequence[Line]) -> list[str]:
     for line in lines:
         answers = list(inputs.usable[line].values())
         profiles = [("the letter", count_chosen_letters(inputs, answers), _LETTERS)]
-        profiles += (
-            [("place", count_chosen_positions(inputs, answers), _POSITIONS)] if letters_are_shuffled(answers) else []
-        )
+        if letters_are_shuffled(answers):
+            profiles.append(("position", count_chosen_positions(inputs, answers), _POSITIONS))
         for kind, (chosen, right), names in profiles:
             if chosen.sum() < _FEWEST_CHOICES:
                 continue
@@ -319,9 +292,8 @@ def _describe_bias(inputs: AnalysisInput, lines: Sequence[Line]) -> list[str]:
             share, expected = chosen[top] / chosen.sum(), right[top] / right.sum()
             if share > 1.5 * expected and choice_bias(chosen, right) > 0.1:
                 sentences.append(
-                    f"{quote_name(inputs.labels[line])} is drawn to {kind} {names[top]}: {percent(share)} of its "
-                    "choices, "
-                    f"where it is the right one in {percent(expected)}."
+                    f"{quote_name(inputs.labels[line])} prefers {kind} {names[top]}: {percent(share)} of its choices, "
+                    f"but {percent(expected)} of the right ones."
                 )
     return sentences
 
@@ -333,9 +305,7 @@ def _describe_agreement(inputs: AnalysisInput) -> list[str]:
             degree = "hardly more than" if kappa.low <= 0.1 else "more than" if kappa.value < 0.6 else "far more than"
             degree = "less than" if kappa.high < 0 else degree
             sentences.append(
-                f"What {quote_name(model)} gets right {_FORMS[first_probe]} and {_FORMS[second_probe]} agrees {degree} "
-                "chance would "
-                "have it "
-                f"(kappa {kappa.value:.2f} [{kappa.low:.2f}, {kappa.high:.2f}])."
+                f"Answers of {quote_name(model)} {_FORMS[first_probe]} and {_FORMS[second_probe]} agree {degree} "
+                f"expected by chance (kappa {kappa.value:.2f} [{kappa.low:.2f}, {kappa.high:.2f}])."
             )
     return sentences

@@ -14,11 +14,10 @@ from merkhet.analysis.types import (
     Line,
     Table,
     TableRow,
-    join_names,
+    make_columns,
     metric_label,
-    percent,
-    quote_name,
 )
+from merkhet.core.text import join_names, percent, quote_name
 from merkhet.metrics.metrics import Metric
 
 _AMONG = {
@@ -26,11 +25,11 @@ _AMONG = {
     "rank": "Answers ranked among the answers of their task or class",
 }
 _EXPLANATION = (
-    "The share of questions whose right answer is the first (P@1) or among the first ten (P@10), for each task and for "
-    "each class of a task that has several; the score of such a task is the mean over its classes. A rank among the "
-    "whole vocabulary is harder to win than one among the answers of the class, so the two are not to be compared. Of "
-    "two usages of a word the one whose state is nearer to that of the first sentence is taken: guessing is right in "
-    "half of the questions. 95% bootstrap intervals over facts."
+    "The share of questions whose right answer is the first (P@1) or among the first ten (P@10), for each task and "
+    "for each class of a task that has several; the score of such a task is the mean over its classes. Ranking among "
+    "the whole vocabulary is harder than among the answers of the class, so the two scores are not comparable. Of two "
+    "usages of a word, the one whose state is nearer to that of the first sentence is chosen: chance is 50%. 95% "
+    "bootstrap intervals over facts."
 )
 
 
@@ -58,13 +57,8 @@ def classes(inputs: AnalysisInput) -> Analysis | None:
         for sentence in (*_describe_classes(lookup, model, clozes, probes), *_describe_chance(lookup, model))
     ]
     sentences = [*_explain_rankings(lookup), *sentences]
-    return Analysis(
-        "classes",
-        "Knowledge by class",
-        _EXPLANATION + _explain_unusable(inputs),
-        tuple(tables),
-        sentences=tuple(sentences),
-    )
+    explanation = _EXPLANATION + _explain_unusable(inputs)
+    return Analysis("classes", "Knowledge by class", explanation, tuple(tables), sentences=tuple(sentences))
 
 
 def _explain_rankings(lookup: ScoreLookup) -> list[str]:
@@ -76,8 +70,7 @@ def _explain_rankings(lookup: ScoreLookup) -> list[str]:
         return []
     return [
         f"By {join_names(methods['fill'])} a word is ranked among the model's whole vocabulary, by "
-        f"{join_names(methods['rank'])} among the answers of its class: only the latter can be compared with one "
-        "another."
+        f"{join_names(methods['rank'])} among the answers of its class; scores of the two are not comparable."
     ]
 
 
@@ -113,11 +106,8 @@ def _class_table(lookup: ScoreLookup, probe: str, among: str, task: str) -> Tabl
             if any(cell is not None for cell in cells):
                 size = next(cell.n for cell in cells if cell is not None)
                 rows.append((_class_name(lookup, name), _label(lookup, line), *cells, size))
-    columns = (
-        *(Column("Class"), Column("Model")),
-        *(Column(metric_label(metric), "share") for metric in metrics),
-        Column("questions", "count"),
-    )
+    shares = (Column(metric_label(metric), "share") for metric in metrics)
+    columns = (*make_columns("Class", "Model"), *shares, Column("questions", "count"))
     return Table(f"{among}: the classes of {task}.", columns, tuple(rows)) if rows else None
 
 
@@ -142,8 +132,8 @@ def _sense_table(lookup: ScoreLookup) -> Table | None:
                         rows.append((line.model, line.method, lookup.cell(line, task, metric), row["chance"]))
     if not rows:
         return None
-    columns = (Column("Model"), Column("States of"), Column("accuracy", "share"), Column("chance", "share"))
-    return Table("Word senses: the usage with the same sense is taken.", columns, tuple(rows))
+    columns = make_columns("Model", "States of", "accuracy:share", "chance:share")
+    return Table("Word senses: choice of the usage with the same sense.", columns, tuple(rows))
 
 
 def _unusable_table(inputs: AnalysisInput) -> Table | None:
@@ -159,23 +149,11 @@ def _unusable_table(inputs: AnalysisInput) -> Table | None:
                 question_id for question_id in reasons if inputs.questions_by_id[question_id].task == task
             )
             if unusable_ids:
-                rows.append(
-                    (
-                        line.model,
-                        line.probe,
-                        line.method,
-                        task,
-                        len(unusable_ids),
-                        asked_counts[task],
-                        reasons[unusable_ids[0]],
-                    )
-                )
+                counts = (len(unusable_ids), asked_counts[task])
+                rows.append((line.model, line.probe, line.method, task, *counts, reasons[unusable_ids[0]]))
     if not rows:
         return None
-    columns = (
-        *(Column("Model"), Column("Probe"), Column("Method"), Column("Task")),
-        *(Column("unusable", "count"), Column("of", "count"), Column("such as")),
-    )
+    columns = make_columns("Model", "Probe", "Method", "Task", "unusable:count", "of:count", "such as")
     return Table("Questions that could not be asked.", columns, tuple(rows), aside=True)
 
 
@@ -209,8 +187,8 @@ def _describe_extremes(
     apart = low.high is not None and high.low is not None and high.low > low.high
     return (
         f"Of {task}, {model} knows {_class_name(lookup, best)} best ({percent(high.value or 0.0)}) and "
-        f"{_class_name(lookup, worst)} "
-        f"least ({percent(low.value or 0.0)}; {where}{'' if apart else '; their intervals overlap'})."
+        f"{_class_name(lookup, worst)} least ({percent(low.value or 0.0)}; {where}"
+        f"{'' if apart else '; their intervals overlap'})."
     )
 
 
@@ -228,8 +206,9 @@ def _describe_chance(lookup: ScoreLookup, model: str) -> list[str]:
             row = lookup.row(line, task, metric) if line else None
             if row is None or row["chance"] is None or row["low"] is None:
                 continue
-            side = "is above" if row["low"] > row["chance"] else "is below" if row["high"] < row["chance"] else ""
-            verdict = f"{side} guessing" if side else "cannot be told from guessing"
+            verdict = "does not differ significantly from chance"
+            if row["low"] > row["chance"] or row["high"] < row["chance"]:
+                verdict = f"is significantly {'above' if row['low'] > row['chance'] else 'below'} chance"
             sentences.append(
                 f"On {task}, {quote_name(model)} ({percent(row['value'])}) {verdict} ({percent(row['chance'])})."
             )

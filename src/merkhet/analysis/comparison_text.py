@@ -1,39 +1,39 @@
-"""Verdicts in words from paired comparisons, with their statistical power."""
+"""All sentences about comparisons of models: verdicts, orders, power and warnings."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import combinations
 
-from merkhet.analysis.difference_text import (
+from merkhet.analysis.comparison import Comparison
+from merkhet.analysis.differences import (
     ComparisonRow,
     count_facts,
     detectable_difference,
     facts_needed,
-    finite_or_none,
-    format_difference,
-    format_size,
-    is_clear,
     is_equal,
-    join_some,
+    is_significant,
     orient_to,
     swap_models,
-    task_names,
 )
-from merkhet.analysis.types import join_names, quote_name
+from merkhet.analysis.types import name_label
+from merkhet.core.text import finite_or_none, join_names, join_some, quote_name
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
+from merkhet.metrics.metrics import get_metric, is_metric
 
 AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"
 WEAK = 0.1
-"""A comparison without a clear difference is weak if even a difference of this size would be missed."""
+"""A comparison without a significant difference is weak if it would miss even a difference of this size."""
 FEW_FACTS = 30
 _MOST_NAMED = 6
 _MOST_PAIRS = 10
 _FEW_PAIRS = 3
 _MOST_TALLIED = 12
-_SIGNS = "> clearly ahead, ≈ not told apart"
+_MOST_COMPARED = 8
+_SIGNS = "> significantly ahead, ≈ no significant difference"
+_NO_ORDER = "no consistent order"
 
 TaskNames = Mapping[tuple[str, str], str]
 """The name of each pair of task and metric."""
@@ -51,7 +51,7 @@ class PairVerdict:
     """AHEAD (``model`` is ahead of ``other``), MIXED or ALIKE."""
     sentence: str
     weak: bool
-    """Whether a comparison without a clear difference had too little power to find one."""
+    """Whether a comparison without a significant difference has low power."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def give_verdict(
         verb: The predicate of the better model.
     """
     by_pair: dict[frozenset[str], list[ComparisonRow]] = {}
-    for comparison in comparisons:
-        by_pair.setdefault(frozenset((comparison["model"], comparison["other"])), []).append(comparison)
+    for row in comparisons:
+        by_pair.setdefault(frozenset((row["model"], row["other"])), []).append(row)
     names = task_names(comparisons)
     pairs = tuple(_judge_pair(of_pair, names, verb) for of_pair in by_pair.values())
     order = None
@@ -84,9 +84,10 @@ def give_verdict(
     elif reference is not None:
         sentences = [_summarize_against(pairs, reference), *(pair.sentence for pair in pairs[:_MOST_NAMED])]
     else:
-        models = list(dict.fromkeys(comparison[side] for comparison in comparisons for side in ("model", "other")))
-        relations = {frozenset((pair.model, pair.other)): (pair.relation, pair.model) for pair in pairs}
-        order = _rank_models(models, relations)
+        models = list(dict.fromkeys(row[side] for row in comparisons for side in ("model", "other")))
+        order = _rank_models(
+            models, {frozenset((pair.model, pair.other)): (pair.relation, pair.model) for pair in pairs}
+        )
         signs = f" ({_SIGNS})" if " > " in order or " ≈ " in order else ""
         sentences = [f"Which model {verb}: {order}{signs}.", *_rank_by_task(models, comparisons, names)]
         if len(pairs) <= _FEW_PAIRS:
@@ -102,121 +103,157 @@ def give_verdict(
 def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
     """Word in which groups the models differ, largest differences first."""
     if not groups:
-        return [
-            f"By {column} there is nothing to compare: no group has questions about two facts that two models share."
-        ]
-    clear = sorted(filter(is_clear, groups), key=lambda comparison: -abs(comparison["difference"]))
-    if not clear and len(groups) == 1:
-        return [f"By {column}, the only difference that could be tested is not clear."]
-    if not clear:
-        return [f"By {column}, no difference is clear among {len(groups):,} (corrected for their number)."]
-    one_pair = len({frozenset((comparison["model"], comparison["other"])) for comparison in groups}) == 1
+        return [f"By {column}, nothing can be compared: no group has questions about two facts that two models share."]
+    significant = sorted(filter(is_significant, groups), key=lambda row: -abs(row["difference"]))
+    if not significant and len(groups) == 1:
+        return [f"By {column}, the only difference that could be tested is not significant."]
+    if not significant:
+        return [f"By {column}, none of {len(groups):,} differences is significant after correction."]
+    one_pair = len({frozenset((row["model"], row["other"])) for row in groups}) == 1
     names = task_names(groups)
-    by_pair: dict[tuple[str, str], list[ComparisonRow]] = {}
-    for comparison in clear:
-        better = comparison if comparison["difference"] > 0 else swap_models(comparison)
-        by_pair.setdefault((better["model"], better["other"]), []).append(better)
-    sentences = [f"By {column}, {len(clear):,} of {len(groups):,} differences are clear (q < {SIGNIFICANCE_LEVEL})."]
-    for (model, other), of_pair in list(by_pair.items())[:_MOST_NAMED]:
+    by_pair: dict[tuple[str, str], list[str]] = {}
+    for row in significant:
+        better = row if row["difference"] > 0 else swap_models(row)
+        task = "" if len(names) == 1 else f" in {_task(better, names)}"
+        text = f"{better['group']}{task} ({format_difference(better)})"
+        by_pair.setdefault((better["model"], better["other"]), []).append(text)
+    sentences = [
+        f"By {column}, {len(significant):,} of {len(groups):,} differences are significant (q < {SIGNIFICANCE_LEVEL})."
+    ]
+    for (model, other), parts in list(by_pair.items())[:_MOST_NAMED]:
         behind = "" if one_pair else f" of {quote_name(other)}"
-        parts = []
-        for comparison in of_pair:
-            task = "" if len(names) == 1 else f" in {names[comparison['task'], comparison['metric']]}"
-            parts.append(f"{comparison['group']}{task} ({format_difference(comparison)})")
         sentences.append(f"{quote_name(model)} is ahead{behind} on {join_some(parts, _MOST_NAMED)}.")
     return sentences
 
 
+def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
+    """Word which models are ahead; of many pairs, the most significant, and the number without a difference.
+
+    Where two models do not differ significantly, name the smallest difference that the questions could detect, once
+    per pair and task.
+    """
+    rows = [{**asdict(comparison), "share": _is_share(comparison.metric)} for comparison in comparisons]
+    single = len(rows) == 1
+    alike = [row for row in rows if not is_significant(row)]
+    if len(rows) <= _MOST_COMPARED:
+        first = {(row["task"], row["model"], row["other"]): row for row in reversed(alike)}
+        return [
+            _describe_comparison(row, _describe_detectable([row], single) if row in first.values() else "")
+            for row in rows
+        ]
+    significant = sorted(filter(is_significant, rows), key=lambda row: (row["p"], -row["difference"]))
+    remaining = len(significant) - _MOST_COMPARED
+    sentences = [_describe_comparison(row) for row in significant[:_MOST_COMPARED]]
+    if remaining > 0:
+        sentences.append(f"In {remaining} more comparisons one of two models is ahead.")
+    if alike:
+        detectable = _describe_detectable(alike, single)
+        sentences.append(
+            f"In {len(alike)} of {len(rows)} comparisons two models do not differ significantly{detectable}."
+        )
+    return sentences
+
+
+def _describe_comparison(row: ComparisonRow, detectable: str = "") -> str:
+    model, other, p = quote_name(row["model"]), quote_name(row["other"]), f"p {format_p(row['p'])}"
+    gap = f"{100 * row['difference']:.1f} points" if row["share"] else f"{row['difference']:.2f} in {row['metric']}"
+    if is_significant(row):
+        return f"{model} is ahead of {other} on {row['task']} by {gap} (paired, {p})."
+    return f"On {row['task']}, {model} and {other} do not differ significantly ({gap}, paired, {p}){detectable}."
+
+
+def _describe_detectable(rows: Sequence[ComparisonRow], single: bool) -> str:
+    """Word the difference that these comparisons could detect, as the end of a sentence; empty if unknown."""
+    shares = [row for row in rows if row["share"]]
+    sizes = sorted({format_size(row["detectable"]) for row in shares if row["detectable"] is not None}, key=float)
+    if not sizes:
+        facts = min((row["facts"] for row in shares if row["facts"] is not None), default=None)
+        return "" if facts is None or len(rows) > 1 else f"; {facts} facts are too few to detect a difference"
+    test = (
+        "the test has"
+        if single
+        else "without correction the test has"
+        if len(rows) == 1
+        else "without correction the tests have"
+    )
+    plural = "a difference" if len(sizes) == 1 else "differences"
+    return f"; {test} 80% power to detect {plural} of {_format_range(sizes)} points"
+
+
+def _is_share(metric: str) -> bool:
+    return get_metric(metric).share if is_metric(metric) else True
+
+
 def _judge_pair(comparisons: Sequence[ComparisonRow], names: TaskNames, verb: str) -> PairVerdict:
     """Judge one pair, with the model that is ahead more often first."""
-    comparisons = [orient_to(comparison, comparisons[0]["model"]) for comparison in comparisons]
-    ahead, behind, alike = _split_by_side(comparisons)
-    if len(behind) > len(ahead) or (
-        not ahead and not behind and sum(comparison["difference"] for comparison in comparisons) < 0
-    ):
-        comparisons = [swap_models(comparison) for comparison in comparisons]
-        ahead, behind, alike = _split_by_side(comparisons)
-    model, other = quote_name(comparisons[0]["model"]), quote_name(comparisons[0]["other"])
-    rest = f"; on {_join_tasks(alike, names)} the two cannot be told apart{_describe_power(alike)}" if alike else ""
+    rows = [orient_to(row, comparisons[0]["model"]) for row in comparisons]
+    ahead, behind, alike = _split_by_side(rows)
+    if len(behind) > len(ahead) or (not ahead and not behind and sum(row["difference"] for row in rows) < 0):
+        rows = [swap_models(row) for row in rows]
+        ahead, behind, alike = _split_by_side(rows)
+    model, other = quote_name(rows[0]["model"]), quote_name(rows[0]["other"])
+    rest = f"; on {_join_tasks(alike, names)} they do not differ significantly{_describe_power(alike)}" if alike else ""
     if ahead and behind:
         relation = MIXED
-        behind_swapped = [swap_models(comparison) for comparison in behind]
+        behind_swapped = [swap_models(row) for row in behind]
         sentence = (
             f"Mixed: {model} is ahead on {_join_differences(ahead, names)}, {other} on "
-            f"{_join_differences(behind_swapped, names)}{rest}. "
-            f"Which of them {verb} depends on the task."
+            f"{_join_differences(behind_swapped, names)}{rest}. Which of them {verb} depends on the task."
         )
     elif ahead:
         relation = AHEAD
-        nowhere = " and not behind anywhere" if alike else ""
+        nowhere = " and not behind on any task" if alike else ""
         sentence = f"{model} {verb} than {other}: it is ahead on {_join_differences(ahead, names)}{nowhere}{rest}."
+    elif all(map(is_equal, rows)):
+        relation = ALIKE
+        tasks = _join_tasks(rows, names)
+        sentence = f"{model} and {other} do not differ: they score the same on every question of {tasks}."
     else:
         relation = ALIKE
-        sentence = _describe_tie(comparisons, model, other, names)
-    return PairVerdict(
-        comparisons[0]["model"], comparisons[0]["other"], relation, sentence, any(map(_is_weak, comparisons))
-    )
+        power = _describe_power(rows).strip(" ()")
+        tail = f"; {power}" if power else ""
+        sentence = f"{model} and {other} do not differ significantly on {_join_differences(rows, names)}{tail}."
+    return PairVerdict(rows[0]["model"], rows[0]["other"], relation, sentence, any(map(_is_weak, rows)))
 
 
 def _split_by_side(
-    comparisons: Sequence[ComparisonRow],
+    rows: Sequence[ComparisonRow],
 ) -> tuple[list[ComparisonRow], list[ComparisonRow], list[ComparisonRow]]:
-    """Split comparisons into those where the first model is clearly ahead, clearly behind, and neither."""
-    clear = [comparison for comparison in comparisons if is_clear(comparison)]
-    return (
-        [comparison for comparison in clear if comparison["difference"] > 0],
-        [comparison for comparison in clear if comparison["difference"] < 0],
-        [comparison for comparison in comparisons if not is_clear(comparison) or comparison["difference"] == 0],
-    )
+    """Split comparisons into those where the first model is ahead, behind, and neither."""
+    ahead = [row for row in rows if is_significant(row) and row["difference"] > 0]
+    behind = [row for row in rows if is_significant(row) and row["difference"] < 0]
+    return ahead, behind, [row for row in rows if row not in ahead and row not in behind]
 
 
-def _describe_tie(comparisons: Sequence[ComparisonRow], model: str, other: str, names: TaskNames) -> str:
-    if all(map(is_equal, comparisons)):
-        return (
-            f"{model} and {other} cannot be told apart: they score the same on every question of "
-            f"{_join_tasks(comparisons, names)}."
-        )
-    power = _describe_power(comparisons).strip(" ()")
-    tail = f"; {power}" if power else ""
-    return f"{model} and {other} cannot be told apart on {_join_differences(comparisons, names)}{tail}."
-
-
-def _describe_power(comparisons: Sequence[ComparisonRow]) -> str:
-    """Word the difference that would have been found on any of these tasks."""
-    sizes = [
-        smallest
-        for comparison in comparisons
-        if comparison.get("share", True) and (smallest := detectable_difference(comparison)) is not None
-    ]
-    if not sizes or len(sizes) < len(comparisons) or max(sizes) >= 1.0:
+def _describe_power(rows: Sequence[ComparisonRow]) -> str:
+    """Word the difference that the tests of all these tasks detect."""
+    sizes = [size for row in rows if row.get("share", True) and (size := detectable_difference(row)) is not None]
+    if not sizes or len(sizes) < len(rows) or max(sizes) >= 1.0:
         return ""
-    return f" (a difference of {format_size(max(sizes))} points or more would probably have shown)"
+    return f" (80% power to detect a difference of {format_size(max(sizes))} points)"
 
 
 def _summarize_against(pairs: Sequence[PairVerdict], reference: str) -> str:
     """Sum up in one sentence which models are ahead of and behind the reference."""
-    parts: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {"ahead": [], "behind": [], "mixed": [], "no significant difference": []}
     for pair in pairs:
         first = pair.model != reference
-        position = {MIXED: "mixed", ALIKE: "not told apart from it"}.get(
-            pair.relation, "ahead of it" if first else "behind it"
+        position = {MIXED: "mixed", ALIKE: "no significant difference"}.get(
+            pair.relation, "ahead" if first else "behind"
         )
-        parts.setdefault(position, []).append(quote_name(pair.model if first else pair.other))
-    order = ("ahead of it", "behind it", "mixed", "not told apart from it")
-    clauses = [f"{position}: {join_names(parts[position])}" for position in order if position in parts]
-    return f"Against {quote_name(reference)}, {'; '.join(clauses)}."
+        parts[position].append(quote_name(pair.model if first else pair.other))
+    clauses = [f"{position}: {join_names(models)}" for position, models in parts.items() if models]
+    return f"Compared with {quote_name(reference)}, {'; '.join(clauses)}."
 
 
 def _rank_models(models: Sequence[str], relations: Relations) -> str:
     """Write ``A > B ≈ C`` if the relations form such an order; else list the pairs, as ALIKE is not transitive."""
-    wins = {
-        name: sum(relation_and_winner == (AHEAD, name) for relation_and_winner in relations.values()) for name in models
-    }
+    wins = {name: sum(pair == (AHEAD, name) for pair in relations.values()) for name in models}
     ranked = sorted(models, key=lambda name: -wins[name])
     for first, second in combinations(ranked, 2):
         relation, better = relations.get(frozenset((first, second)), (NEVER, ""))
         if relation != (ALIKE if wins[first] == wins[second] else AHEAD) or (relation == AHEAD and better != first):
-            return _list_pairs(ranked, relations)
+            return f"{_NO_ORDER}; {_list_pairs(ranked, relations)}"
     levels: dict[int, list[str]] = {}
     for name in ranked:
         levels.setdefault(wins[name], []).append(quote_name(name))
@@ -225,21 +262,18 @@ def _rank_models(models: Sequence[str], relations: Relations) -> str:
 
 def _list_pairs(ranked: Sequence[str], relations: Relations) -> str:
     pairs_by_relation: dict[str, list[str]] = {AHEAD: [], ALIKE: [], MIXED: [], NEVER: []}
-    for first, second in combinations(ranked, 2):
-        relation, better = relations.get(frozenset((first, second)), (NEVER, ""))
-        names = (
-            [quote_name(first), quote_name(second)]
-            if relation != AHEAD or better == first
-            else [quote_name(second), quote_name(first)]
-        )
-        pairs_by_relation[relation].append({AHEAD: " > ", ALIKE: " ≈ "}.get(relation, " and ").join(names))
-    if sum(map(len, pairs_by_relation.values())) > _MOST_PAIRS:
+    pairs = list(combinations(ranked, 2))
+    if len(pairs) > _MOST_PAIRS:
         return _count_wins(ranked, relations)
+    for first, second in pairs:
+        relation, better = relations.get(frozenset((first, second)), (NEVER, ""))
+        names = (second, first) if relation == AHEAD and better != first else (first, second)
+        sign = {AHEAD: " > ", ALIKE: " ≈ "}.get(relation, " and ")
+        pairs_by_relation[relation].append(sign.join(map(quote_name, names)))
     prefixes = {MIXED: "mixed: ", NEVER: "not compared: "}
-    parts = [
-        f"{prefixes.get(relation, '')}{'; '.join(pairs)}" for relation, pairs in pairs_by_relation.items() if pairs
-    ]
-    return f"there is no single order; {'; '.join(parts)}"
+    return "; ".join(
+        f"{prefixes.get(relation, '')}{'; '.join(texts)}" for relation, texts in pairs_by_relation.items() if texts
+    )
 
 
 def _count_wins(ranked: Sequence[str], relations: Relations) -> str:
@@ -248,11 +282,11 @@ def _count_wins(ranked: Sequence[str], relations: Relations) -> str:
     for pair, (relation, better) in relations.items():
         if relation == AHEAD:
             won[better] += 1
-            lost[next(name for name in pair if name != better)] += 1
+            lost.update(pair - {better})
     order = sorted(ranked, key=lambda name: (-won[name], lost[name]))
     parts = [f"{quote_name(name)} {won[name]} and {lost[name]}" for name in order]
     counts = join_some(parts, _MOST_TALLIED) if len(parts) > _MOST_TALLIED else ", ".join(parts)
-    return f"there is no single order; each is clearly ahead of, and behind, so many others: {counts}"
+    return f"numbers of models that each is ahead of and behind: {counts}"
 
 
 def _rank_by_task(models: Sequence[str], comparisons: Sequence[ComparisonRow], names: TaskNames) -> list[str]:
@@ -262,89 +296,116 @@ def _rank_by_task(models: Sequence[str], comparisons: Sequence[ComparisonRow], n
     tasks_by_order: dict[str, list[str]] = {}
     for key, name in names.items():
         relations: dict[frozenset[str], tuple[str, str]] = {}
-        for comparison in comparisons:
-            if (comparison["task"], comparison["metric"]) == key:
-                better = comparison["model"] if comparison["difference"] > 0 else comparison["other"]
-                relations[frozenset((comparison["model"], comparison["other"]))] = (
-                    (AHEAD, better) if is_clear(comparison) else (ALIKE, "")
-                )
+        for row in comparisons:
+            if (row["task"], row["metric"]) == key:
+                better = row["model"] if row["difference"] > 0 else row["other"]
+                relation = (AHEAD, better) if is_significant(row) else (ALIKE, "")
+                relations[frozenset((row["model"], row["other"]))] = relation
         compared_models = [model for model in models if any(model in pair for pair in relations)]
         tasks_by_order.setdefault(_rank_models(compared_models, relations), []).append(name)
-    return [
-        f"On {join_some(tasks, _MOST_NAMED)}: {order}." for order, tasks in list(tasks_by_order.items())[:_MOST_NAMED]
-    ]
+    orders = list(tasks_by_order.items())[:_MOST_NAMED]
+    return [f"On {join_some(tasks, _MOST_NAMED)}: {order}." for order, tasks in orders]
 
 
-def _is_weak(comparison: ComparisonRow) -> bool:
-    """Tell whether a comparison found no difference and had little power to find one."""
-    return (
-        comparison.get("share", True)
-        and not is_clear(comparison)
-        and not is_equal(comparison)
-        and (detectable_difference(comparison) or 0.0) > WEAK
-    )
+def _is_weak(row: ComparisonRow) -> bool:
+    """Return whether a comparison found no difference and had little power to find one."""
+    if not row.get("share", True) or is_significant(row) or is_equal(row):
+        return False
+    return (detectable_difference(row) or 0.0) > WEAK
 
 
 def _warn_of_weakness(comparisons: Sequence[ComparisonRow], names: TaskNames, pairs: int) -> list[str]:
-    weak = [comparison for comparison in comparisons if _is_weak(comparison)]
+    weak = [row for row in comparisons if _is_weak(row)]
     if not weak:
         return []
-    sizes = [
-        format_size(smallest) for smallest in sorted(detectable_difference(comparison) or 1.0 for comparison in weak)
-    ]
-    facts = [f"{count:,}" for count in sorted(map(count_facts, weak))]
+    sizes = _format_range([format_size(size) for size in sorted(detectable_difference(row) or 1.0 for row in weak)])
+    facts = _format_range([f"{count:,}" for count in sorted(map(count_facts, weak))])
     sentence = (
-        f"The comparison is weak where it finds nothing: with {_format_range(facts)} facts, true differences below "
-        f"{_format_range(sizes)} points are easily missed."
+        f"Comparisons without a significant difference have little power: with {facts} facts, true differences below "
+        f"{sizes} points are often missed."
     )
-    largest = max(weak, key=lambda comparison: abs(comparison["difference"]))
+    largest = max(weak, key=lambda row: abs(row["difference"]))
     needed = facts_needed(largest)
     if needed is not None and needed > count_facts(largest):
         between = f"between {quote_name(largest['model'])} and {quote_name(largest['other'])} " if pairs > 1 else ""
         sentence += (
-            f" To find a difference as large as the one seen {between}on {names[largest['task'], largest['metric']]} "
-            f"({format_size(abs(largest['difference']))} points), some {_round_up(needed):,} facts are needed."
+            f" Detecting a difference as large as the one observed {between}on {_task(largest, names)} "
+            f"({format_size(abs(largest['difference']))} points) takes about {_round_up(needed):,} facts."
         )
     return [sentence]
 
 
 def _warn_of_correction(comparisons: Sequence[ComparisonRow], names: TaskNames) -> list[str]:
     """Report differences that are significant only without correction."""
-    uncorrected = []
-    for comparison in comparisons:
-        raw_p = finite_or_none(comparison.get("p_raw"))
-        if raw_p is not None and raw_p < SIGNIFICANCE_LEVEL and not is_clear(comparison):
-            uncorrected.append(comparison)
+    uncorrected = [
+        row
+        for row in comparisons
+        if (p := finite_or_none(row.get("p_raw"))) is not None and p < SIGNIFICANCE_LEVEL and not is_significant(row)
+    ]
     if not uncorrected:
         return []
     which = f"{len(uncorrected)} of {len(comparisons)} differences ({_join_tasks(uncorrected, names)})"
-    is_are = "is" if len(uncorrected) == 1 else "are"
-    return [f"{which} would be clear alone, and {is_are} not after correction for the number of comparisons."]
+    verb = "is" if len(uncorrected) == 1 else "are"
+    return [f"{which} {verb} significant only before correction for the number of comparisons."]
 
 
 def _warn_of_few_facts(comparisons: Sequence[ComparisonRow], names: TaskNames) -> list[str]:
-    few = [comparison for comparison in comparisons if is_clear(comparison) and count_facts(comparison) < FEW_FACTS]
+    few = [row for row in comparisons if is_significant(row) and count_facts(row) < FEW_FACTS]
     if not few:
         return []
     facts = _format_range([str(count) for count in sorted(map(count_facts, few))])
-    return [f"What is clear on {_join_tasks(few, names)} rests on {facts} facts: ask about more before you rely on it."]
+    verb = "difference on {} rests" if len(few) == 1 else "differences on {} rest"
+    subject = verb.format(_join_tasks(few, names))
+    return [f"The significant {subject} on {facts} facts: ask about more facts before you rely on it."]
 
 
-def _join_tasks(comparisons: Sequence[ComparisonRow], names: TaskNames) -> str:
-    return join_some(
-        list(dict.fromkeys(names[comparison["task"], comparison["metric"]] for comparison in comparisons)), _MOST_NAMED
-    )
+def task_names(comparisons: Iterable[ComparisonRow]) -> dict[tuple[str, str], str]:
+    """Name each pair of task and metric: by the task, with the metric if the task has several."""
+    keys = dict.fromkeys((row["task"], row["metric"]) for row in comparisons)
+    tasks = [task for task, _ in keys]
+    return {(task, metric): task if tasks.count(task) == 1 else f"{task} {name_label(metric)}" for task, metric in keys}
 
 
-def _join_differences(comparisons: Sequence[ComparisonRow], names: TaskNames) -> str:
-    ordered = sorted(comparisons, key=lambda comparison: -comparison["difference"])
-    return join_some(
-        [
-            f"{names[comparison['task'], comparison['metric']]} ({format_difference(comparison)})"
-            for comparison in ordered
-        ],
-        _MOST_NAMED,
-    )
+def format_difference(row: ComparisonRow) -> str:
+    """Format ``+14.2 points [9.1, 19.4], p < 0.001``; in units of the metric if it is not a share."""
+    name = "q" if row.get("group_column") and row.get("q") is not None else "p"
+    return f"{format_points(row)}, {name} {format_p(row[name])}"
+
+
+def format_points(row: ComparisonRow) -> str:
+    """Format ``+14.2 points [9.1, 19.4]``."""
+    ends = [end for name in ("low", "high") if (end := finite_or_none(row.get(name))) is not None]
+    if row.get("share", True):
+        formatted_ends = [_decimal(100 * end) for end in ends]
+        text = f"{_decimal(100 * row['difference'], '+')} points"
+    else:
+        formatted_ends = [f"{end:.3g}" for end in ends]
+        text = f"{row['difference']:+.3g} in {name_label(row['metric'])}"
+        text += "" if row.get("higher_is_better", True) else ", where less is better,"
+    return f"{text} [{', '.join(formatted_ends)}]" if len(ends) == 2 else text
+
+
+def format_size(share: float) -> str:
+    """Format a size in points with two significant digits."""
+    return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
+
+
+def format_p(value: float) -> str:
+    """Format ``< 0.001`` or ``= 0.043``."""
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def _task(row: ComparisonRow, names: TaskNames) -> str:
+    return names[row["task"], row["metric"]]
+
+
+def _join_tasks(rows: Sequence[ComparisonRow], names: TaskNames) -> str:
+    return join_some(list(dict.fromkeys(_task(row, names) for row in rows)), _MOST_NAMED)
+
+
+def _join_differences(rows: Sequence[ComparisonRow], names: TaskNames) -> str:
+    ordered = sorted(rows, key=lambda row: -row["difference"])
+    return join_some([f"{_task(row, names)} ({format_difference(row)})" for row in ordered], _MOST_NAMED)
 
 
 def _format_range(sizes: Sequence[str]) -> str:
@@ -355,3 +416,9 @@ def _round_up(number: int) -> int:
     """Round up to two significant digits; the estimate has no more."""
     step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step
+
+
+def _decimal(value: float, sign: str = "") -> str:
+    """Format with one decimal, without a sign before zero."""
+    rounded = round(value, 1) + 0.0
+    return f"{rounded:{sign if rounded else ''}.1f}"

@@ -10,30 +10,23 @@ import numpy as np
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.consistency import answered_sets, question_sets
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, estimate, percent
+from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Line, Table, estimate, make_columns
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent
 from merkhet.metrics.association import ratio_interval
 from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.metrics import F1
 
 _EXPLANATION = (
-    "A model against its smaller version on the questions that both answered: how far the larger one is ahead "
-    "(paired, 95% bootstrap interval over facts, p of a sign-flip permutation test, Holm-corrected over this table), "
-    "which share of the larger one's score the smaller one has, and, of the Q-sets that the larger one has all right, "
-    "the share that the smaller one has all right too."
+    "A model and its smaller version on the questions that both answered: the lead of the larger one (paired, 95% "
+    "bootstrap interval over facts, p of a sign-flip permutation test, Holm-corrected over this table), which share "
+    "of the larger one's score the smaller one has, and, of the Q-sets that the larger one has all right, the share "
+    "that the smaller one has all right too."
 )
-_COLUMNS = (
-    Column("Model"),
-    Column("smaller"),
-    Column("Task"),
-    Column("share kept", "share"),
-    Column("Q-sets kept", "share"),
-    Column("difference", "points"),
-    Column("p", "p"),
-    Column("score", "share"),
-    Column("of the smaller", "share"),
-    Column("n", "count"),
+_COLUMNS = make_columns(
+    *("Model", "smaller", "Task", "share kept:share", "Q-sets kept:share", "difference:points", "p:p"),
+    *("score:share", "of the smaller:share", "n:count"),
 )
 
 
@@ -41,7 +34,8 @@ def compression(inputs: AnalysisInput) -> Analysis | None:
     """Compare every pair (option ``pairs``, or names that differ by ``distil``) on every task; None without pairs."""
     comparisons: list[Comparison] = []
     details: list[tuple[str, str, float, float, Estimate, Estimate]] = []
-    for model, smaller in model_pairs(inputs.options.pairs, _models(inputs)):
+    models = list(dict.fromkeys(line.model for line in inputs.usable))
+    for model, smaller in model_pairs(inputs.options.pairs, models):
         for large, small in _shared_lines(inputs, model, smaller):
             for task in inputs.tasks:
                 compared_task = _compare(inputs, large, small, task)
@@ -50,8 +44,7 @@ def compression(inputs: AnalysisInput) -> Analysis | None:
                     details.append((inputs.labels[large], inputs.labels[small], *compared_task[1:]))
     if not comparisons:
         return None
-    rows = []
-    sentences = []
+    rows, sentences = [], []
     for comparison, (model, smaller, score, smaller_score, share, sets_kept) in zip(
         correct_comparisons(comparisons), details, strict=True
     ):
@@ -60,12 +53,8 @@ def compression(inputs: AnalysisInput) -> Analysis | None:
             (model, smaller, comparison.task, share, sets_kept, ahead, comparison.p, score, smaller_score, comparison.n)
         )
         if share.value is not None:
-            sets_clause = (
-                f" and {percent(sets_kept.value)} of its all-right Q-sets" if sets_kept.value is not None else ""
-            )
-            sentences.append(
-                f"{smaller} keeps {percent(share.value)} of {model}'s {comparison.task} score{sets_clause}."
-            )
+            kept = "" if sets_kept.value is None else f" and {percent(sets_kept.value)} of its all-right Q-sets"
+            sentences.append(f"{smaller} keeps {percent(share.value)} of {model}'s {comparison.task} score{kept}.")
     table = Table("Models and their smaller versions on the same questions.", _COLUMNS, tuple(rows))
     return Analysis(
         "compression", "Compression: what a smaller version keeps", _EXPLANATION, (table,), sentences=tuple(sentences)
@@ -93,10 +82,6 @@ def model_pairs(pairs: Sequence[tuple[str, str]] | None, models: Sequence[str]) 
         for smaller in models
         if base_names[smaller].startswith("distil") and base_names[smaller].removeprefix("distil") == base_names[model]
     ]
-
-
-def _models(inputs: AnalysisInput) -> list[str]:
-    return list(dict.fromkeys(line.model for line in inputs.usable))
 
 
 def _shared_lines(inputs: AnalysisInput, model: str, smaller: str) -> list[tuple[Line, Line]]:

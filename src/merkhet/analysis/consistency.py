@@ -7,30 +7,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, TableRow, estimate, percent
+from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Line, Table, TableRow, estimate, make_columns
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent
 from merkhet.metrics.bootstrap import clustered_interval
 
 ALL_TASKS = "all tasks"
 
 _EXPLANATION = (
-    "A Q-set holds all questions from one fact: its paraphrases, and the places they ask for. Within a task, and over "
-    "all tasks, Q-sets of at least two answered questions are counted as all, partly or not at all right. An answer is "
-    "right if it equals a right answer but for case, punctuation and articles; if several are tied for the first place "
-    "it counts by the chance that a right one is drawn. If the questions of a Q-set were answered independently, each "
-    "with its task's accuracy, the shares beside would be expected: a consistent model has more Q-sets "
-    "all right, and more not at all, than these."
+    "A Q-set holds all questions about one fact: paraphrases, and questions for its different slots. Within a task, "
+    "and over all tasks, Q-sets of at least two answered questions are counted as all, partly or not at all right. An "
+    "answer is right if it equals a right answer up to case, punctuation and articles; if several are tied for the "
+    "first rank, it counts by the probability of drawing a right one. “If independent” is the share expected if each "
+    "question were answered independently with its task's accuracy: a consistent model has more Q-sets all right, and "
+    "more none right."
 )
-_COLUMNS = (
-    Column("Model"),
-    Column("Task"),
-    Column("Q-sets", "count"),
-    Column("questions right", "share"),
-    Column("all right", "share"),
-    Column("if independent", "share"),
-    Column("partly right", "share"),
-    Column("none right", "share"),
-    Column("if independent", "share"),
+_COLUMNS = make_columns(
+    *("Model", "Task", "Q-sets:count", "questions right:share", "all right:share", "if independent:share"),
+    *("partly right:share", "none right:share", "if independent:share"),
 )
 
 

@@ -23,25 +23,21 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     estimate,
+    make_columns,
     metric_label,
 )
 from merkhet.core.ids import derived_seed
 from merkhet.metrics.association import rank_correlation
-from merkhet.metrics.bootstrap import clustered_interval
 
 _STARTS = (0, 1, 3, 10, 30, 100, 300, 1000)
-BUCKETS = (
-    "0",
-    *(f"{start:,}–{end - 1:,}" for start, end in pairwise(_STARTS[1:])),
-    f"{_STARTS[-1]:,}+",
-)
+BUCKETS = ("0", *(f"{start:,}–{end - 1:,}" for start, end in pairwise(_STARTS[1:])), f"{_STARTS[-1]:,}+")
 _VERDICTS = frozenset({"yes", "no", "true", "false"})
 _EXPLANATION = (
-    "The co-occurrence of a question is the number of the corpus's paragraphs that hold all names of its prompt "
-    "and one of its right answers, each as a phrase; for a question that asks yes or no, all names of the "
-    "statement. Questions are put into buckets of it, with the mean score of each bucket and its 95% bootstrap "
-    "interval over facts. The rank correlation (Spearman's rho, 95% bootstrap interval over facts) is over "
-    "questions, not over buckets. What is often written together may be recalled where it seems inferred."
+    "The co-occurrence of a question is the number of the corpus's paragraphs that hold all names of its prompt and "
+    "one of its right answers, each as a phrase; for a question that asks yes or no, all names of the statement. Each "
+    "bucket of counts has the mean score of its questions with a 95% bootstrap interval over facts. The rank "
+    "correlation (Spearman's rho, 95% bootstrap interval over facts) is over questions, not over buckets. An answer "
+    "that often co-occurs with the names may be recalled even if it seems inferred."
 )
 
 
@@ -60,20 +56,14 @@ def cooccurrence(inputs: AnalysisInput) -> Analysis | None:
         tables.append(table)
         figures.append(figure)
         rows += [row for line in lines if (row := _correlation(inputs, line, name, task, ids, counts))]
-    columns = (Column("Model"), Column("Questions"), Column("n", "count"), Column("Spearman’s rho", "correlation"))
+    columns = make_columns("Model", "Questions", "n:count", "Spearman’s rho:correlation")
     correlations = Table("Rank correlation of the score with co-occurrence.", columns, tuple(rows))
     unnamed = len(inputs.questions) - len(counts)
     sentences = [f"The corpus has {len(index):,} paragraphs; {len(counts):,} questions were looked up in it."]
     if unnamed:
-        sentences.append(f"{unnamed:,} questions name nothing that could be looked up, and are left out.")
-    return Analysis(
-        "cooccurrence",
-        "Co-occurrence in a corpus",
-        _EXPLANATION,
-        (correlations, *tables),
-        tuple(figures),
-        tuple(sentences),
-    )
+        sentences.append(f"{unnamed:,} questions contain no name to look up and are left out.")
+    title = "Co-occurrence in a corpus"
+    return Analysis("cooccurrence", title, _EXPLANATION, (correlations, *tables), tuple(figures), tuple(sentences))
 
 
 def question_counts(inputs: AnalysisInput, index: CorpusIndex) -> dict[str, int]:
@@ -131,18 +121,14 @@ def _buckets(
                 if bucket_index(counts[question_id]) == index and question_id in inputs.usable[line]
             )
             if answered:
-                seed = derived_seed(inputs.seed, "cooccurrence", name, index, metric.name)
-                interval = clustered_interval(
-                    inputs.values(line, answered, metric), inputs.cluster_ids(answered), seed=seed
-                )
-                cells[index, line] = estimate(interval, len(answered))
+                values = inputs.values(line, answered, metric)
+                cells[index, line] = inputs.mean(values, answered, "cooccurrence", name, index, metric.name)
     sizes = Counter(bucket_index(counts[question_id]) for question_id in ids)
     used_buckets = [index for index in range(len(BUCKETS)) if sizes[index]]
     kind = "share" if shares else "number"
     metrics = " and ".join(dict.fromkeys(metric_label(inputs.metric(task, line)) for line in lines))
     columns = (
-        Column("Co-occurrence"),
-        Column("questions", "count"),
+        *make_columns("Co-occurrence", "questions:count"),
         *(Column(inputs.labels[line], kind) for line in lines),
     )
     rows = tuple(

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from merkhet.analysis.memory_types import STATEMENT, MemorizedModel, MemoryInput, format_paired_difference
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, quote_name
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import quote_name
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.recall_scores import (
     TOP_SYMBOLS,

@@ -13,12 +13,9 @@ from merkhet.analysis.types import (
     Line,
     Table,
     TableRow,
-    estimate,
-    join_names,
     metric_label,
 )
-from merkhet.core.ids import derived_seed
-from merkhet.metrics.bootstrap import clustered_interval
+from merkhet.core.text import join_names
 
 
 def domains(inputs: AnalysisInput) -> Analysis | None:
@@ -31,7 +28,7 @@ def domains(inputs: AnalysisInput) -> Analysis | None:
         return None
     explanation = (
         "The headline score of every question type in every domain that the schema names, with 95% bootstrap intervals "
-        "over facts. A dash stands where there is no question."
+        "over facts. A dash marks a domain without questions."
     )
     return Analysis(
         "domains",
@@ -47,8 +44,7 @@ def _table(inputs: AnalysisInput, line: Line, ids_by_domain: dict[tuple[str, str
     answers = inputs.usable[line]
     metrics = {}
     for task in inputs.tasks:
-        metric = inputs.metric(task, line)
-        metrics[task] = metric
+        metric = metrics[task] = inputs.metric(task, line)
         cells: list[Estimate | None] = []
         groups = {domain: ids_by_domain.get((task, domain), []) for domain in inputs.domains}
         for column, question_ids in {**groups, "": [domain for group in groups.values() for domain in group]}.items():
@@ -58,11 +54,7 @@ def _table(inputs: AnalysisInput, line: Line, ids_by_domain: dict[tuple[str, str
                 continue
             # The seeds of the scores table, so that both show the same interval.
             seed_parts = (task, "domain", column) if column else (task, "", "")
-            seed = derived_seed(inputs.seed, *seed_parts, metric.name)
-            interval = clustered_interval(
-                inputs.values(line, answered, metric), inputs.cluster_ids(answered), seed=seed
-            )
-            cells.append(estimate(interval, len(answered)))
+            cells.append(inputs.mean(inputs.values(line, answered, metric), answered, *seed_parts, metric.name))
         rows.append((task, cells[-1], *cells[:-1]))
     kind = "share" if all(metric.share for metric in metrics.values()) else "number"
     names = join_names(list(dict.fromkeys(metric_label(metric) for metric in metrics.values())))
@@ -78,9 +70,7 @@ def _describe_missing(inputs: AnalysisInput, ids_by_domain: dict[tuple[str, str]
     silent = [name for name in unasked if facts[name]]
     sentences = []
     if empty:
-        sentences.append(
-            f"There are no facts of {join_names(empty)} in this run's knowledge, so nothing was asked of it."
-        )
+        sentences.append(f"This run's knowledge has no facts of {join_names(empty)}, so nothing was asked about it.")
     if silent:
-        sentences.append(f"There are facts of {join_names(silent)}, but no question in this run is about them.")
+        sentences.append(f"This run has facts of {join_names(silent)}, but no questions about them.")
     return sentences

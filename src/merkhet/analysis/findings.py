@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from merkhet.analysis.comparison import Comparison, compare_models, is_layer_method
-from merkhet.analysis.difference_text import format_size
-from merkhet.analysis.types import join_names, quote_name
+from merkhet.analysis.comparison import compare_models, is_layer_method
+from merkhet.analysis.comparison_text import describe_comparisons
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
-from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
-from merkhet.metrics.metrics import Metric, get_metric, is_metric
+from merkhet.core.text import join_names, percent
+from merkhet.metrics.metrics import Metric
 
 Row = dict[str, Any]
-_MOST_COMPARED = 8
+_CLOSE = 1e-9
 
 
 def summarize_findings(
@@ -89,6 +88,20 @@ def _is_overall(row: Row) -> bool:
     return not any(value for column, value in row.items() if column not in SCORES.schema.names)
 
 
+def _overall_rows(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[Row]:
+    """Select a model's headline scores over all questions of a task."""
+    return [
+        row
+        for task, metric in headline
+        for row in scores
+        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name) and _is_overall(row)
+    ]
+
+
+def _is_above_chance(row: Row) -> bool:
+    return row["low"] is not None and row["chance"] is not None and row["low"] > row["chance"] + _CLOSE
+
+
 def _describe_knowledge(
     model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], about: Mapping[str, str]
 ) -> list[str]:
@@ -100,37 +113,31 @@ def _describe_knowledge(
     rows = [
         row
         for row in scores
-        if row["model"] == model
-        and row["task"] == task
-        and row["metric"] == metric.name
+        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name)
         and row.get(group)
-        and row["value"] is not None
-        and row["low"] is not None
-        and row["chance"] is not None
+        and None not in (row["value"], row["low"], row["chance"])
     ]
-    known = sorted((row for row in rows if row["low"] > row["chance"] + 1e-9), key=lambda row: -row["value"])[:2]
-    unknown = sorted((row for row in rows if row["low"] <= row["chance"] + 1e-9), key=lambda row: row["value"])[:1]
-    if not known:
-        return [_describe_overall(model, scores, task, metric, group)] if len(rows) > 1 else []
-    parts = [f"{about.get(row[group], row[group])} ({_percent(row['value'])})" for row in known]
-    sentence = f"{model} knows {join_names(parts)} best"
-    for row in unknown:
-        name = about.get(row[group], row[group])
-        sentence += f", and not {name} ({_percent(row['value'])}, chance {_percent(row['chance'])})"
-    return [sentence + "."]
+    known = sorted(filter(_is_above_chance, rows), key=lambda row: -row["value"])[:2]
+    unknown = sorted((row for row in rows if not _is_above_chance(row)), key=lambda row: row["value"])[:1]
+    if known:
+        parts = [f"{about.get(row[group], row[group])} ({percent(row['value'], 0)})" for row in known]
+        rest = "".join(
+            f"; it is not significantly above chance on {about.get(row[group], row[group])} ({_against_chance(row)})"
+            for row in unknown
+        )
+        return [f"{model} scores highest on {join_names(parts)}{rest}."]
+    if len(rows) < 2:
+        return []
+    for row in filter(_is_above_chance, _overall_rows(model, scores, headline[:1])):
+        return [
+            f"{model} is significantly above chance on {task} ({_against_chance(row)}), but no single {group} has "
+            "enough questions to show it."
+        ]
+    return [f"{model} is not significantly above chance on {task} in any {group}."]
 
 
-def _describe_overall(model: str, scores: Sequence[Row], task: str, metric: Metric, group: str) -> str:
-    """What is said where no group is above chance: perhaps all of them together are."""
-    for row in scores:
-        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name) and _is_overall(row):
-            value, low, chance = row["value"], row["low"], row["chance"]
-            if low is not None and chance is not None and low > chance + 1e-9:
-                return (
-                    f"{model} is above guessing in {task} ({_percent(value)}, chance {_percent(chance)}), though no "
-                    f"{group} has enough questions to show it alone."
-                )
-    return f"{model} shows no {task} knowledge beyond chance in any {group}."
+def _against_chance(row: Row) -> str:
+    return f"{percent(row['value'], 0)}, chance {percent(row['chance'], 0)}"
 
 
 def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
@@ -138,23 +145,21 @@ def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence
 
     Free answers are no choice among candidates, so they have no chance level to compare with.
     """
-    at_chance, below = [], []
-    for task, metric in headline:
-        for row in scores:
-            if (row["model"], row["task"], row["metric"]) != (model, task, metric.name) or not _is_overall(row):
-                continue
-            if row["probe"] in ("write", "answer"):
-                continue
-            if row["low"] is not None and row["chance"] is not None and row["low"] <= row["chance"] <= row["high"]:
-                at_chance.append(task)
-            elif row["high"] is not None and row["chance"] is not None and row["high"] < row["chance"]:
-                below.append(task)
+    at_chance: dict[str, None] = {}
+    below: dict[str, None] = {}
+    for row in _overall_rows(model, scores, headline):
+        if row["probe"] in ("write", "answer") or None in (row["chance"], row["high"]):
+            continue
+        if row["high"] < row["chance"]:
+            below[row["task"]] = None
+        elif row["low"] is not None and row["low"] <= row["chance"]:
+            at_chance[row["task"]] = None
     sentences = []
     if at_chance:
-        sentences.append(f"{model} cannot be told from guessing in {join_names(list(dict.fromkeys(at_chance)))}.")
+        sentences.append(f"{model} does not differ significantly from chance on {join_names(list(at_chance))}.")
     if below:
         sentences.append(
-            f"{model} is below guessing in {join_names(list(dict.fromkeys(below)))}: it prefers wrong names."
+            f"{model} is significantly below chance on {join_names(list(below))}: it prefers wrong answers."
         )
     return sentences
 
@@ -163,94 +168,14 @@ def _describe_missing_intervals(
     scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], models: Sequence[str]
 ) -> list[str]:
     """Word the tasks whose scores have no interval because they are about a single fact."""
-    tasks = [
-        task
-        for task, metric in headline
-        if any(
-            (row["task"], row["metric"]) == (task, metric.name) and row["value"] is not None and row["low"] is None
-            for row in scores
-            if row["model"] in models and _is_overall(row)
-        )
-    ]
+    rows = [row for model in models for row in _overall_rows(model, scores, headline)]
+    missing = {row["task"] for row in rows if row["value"] is not None and row["low"] is None}
+    tasks = list(dict.fromkeys(task for task, _ in headline if task in missing))
     if not tasks:
         return []
-    verb = "was" if len(set(tasks)) == 1 else "were"
-    about = join_names(list(dict.fromkeys(tasks)))
-    return [
-        f"{about[:1].upper()}{about[1:]} {verb} asked about one fact only: a score without an interval says little."
-    ]
-
-
-def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    """Word which models are ahead; of many pairs, the most significant, and the number without a clear difference.
-
-    Where two models do not differ clearly, name the smallest difference that these questions could have shown, once per
-    pair and task.
-    """
-    single = len(comparisons) == 1
-    alike = [comparison for comparison in comparisons if comparison.p >= SIGNIFICANCE_LEVEL]
-    if len(comparisons) <= _MOST_COMPARED:
-        first = {(comparison.task, comparison.model, comparison.other): comparison for comparison in reversed(alike)}
-        return [
-            _describe_comparison(
-                comparison, _describe_power([comparison], single) if comparison in first.values() else ""
-            )
-            for comparison in comparisons
-        ]
-    clear = sorted(
-        (comparison for comparison in comparisons if comparison.p < SIGNIFICANCE_LEVEL),
-        key=lambda comparison: (comparison.p, -comparison.difference),
-    )
-    remaining = len(clear) - _MOST_COMPARED
-    sentences = [_describe_comparison(comparison) for comparison in clear[:_MOST_COMPARED]]
-    if remaining > 0:
-        sentences.append(f"In {remaining} more comparisons one of two models is ahead.")
-    if alike:
-        power = _describe_power(alike, single)
-        sentences.append(f"In {len(alike)} of {len(comparisons)} comparisons two models do not differ clearly{power}.")
-    return sentences
-
-
-def _describe_comparison(comparison: Comparison, power: str = "") -> str:
-    p = f"p = {comparison.p:.3f}" if comparison.p >= 0.001 else "p < 0.001"
-    if comparison.p >= SIGNIFICANCE_LEVEL:
-        pair = f"{quote_name(comparison.model)} and {quote_name(comparison.other)}"
-        return f"On {comparison.task}, {pair} do not differ clearly ({_format_gap(comparison)}, paired, {p}){power}."
-    return (
-        f"{quote_name(comparison.model)} is ahead of {quote_name(comparison.other)} on {comparison.task} by "
-        f"{_format_gap(comparison)} (paired, {p})."
-    )
-
-
-def _format_gap(comparison: Comparison) -> str:
-    """Format a difference in points, or in units of the metric if it is not a share."""
-    return (
-        f"{100 * comparison.difference:.1f} points"
-        if _is_share(comparison)
-        else f"{comparison.difference:.2f} in {comparison.metric}"
-    )
-
-
-def _describe_power(comparisons: Sequence[Comparison], single: bool) -> str:
-    """Word what these comparisons could have shown, as the end of a sentence; empty if unknown."""
-    in_points = [comparison for comparison in comparisons if _is_share(comparison)]
-    sizes = sorted(
-        {format_size(comparison.detectable) for comparison in in_points if comparison.detectable is not None}, key=float
-    )
-    if not sizes:
-        facts = min((comparison.facts for comparison in in_points if comparison.facts is not None), default=None)
-        return "" if facts is None or len(comparisons) > 1 else f"; {facts} facts are too few to show one"
-    size_range = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    difference = (
-        f"a true difference of {size_range} points or more"
-        if len(sizes) == 1
-        else f"true differences of {size_range} points"
-    )
-    return f"; {'' if single else 'tested alone, '}{difference} would have been found about four times of five"
-
-
-def _is_share(comparison: Comparison) -> bool:
-    return get_metric(comparison.metric).share if is_metric(comparison.metric) else True
+    names = join_names(tasks)
+    verb, scores_have = ("asks", "its score has") if len(tasks) == 1 else ("ask", "their scores have")
+    return [f"{names[:1].upper()}{names[1:]} {verb} about a single fact, so {scores_have} no interval."]
 
 
 def _describe_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
@@ -277,7 +202,3 @@ def _reason_kind(text: str) -> str:
     if "have the same tokens" in text:
         return "a right and a wrong candidate have the same tokens"
     return text
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.0f}%"

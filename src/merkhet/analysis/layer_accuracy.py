@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from merkhet.analysis._score_lookup import ScoreLookup
+from merkhet.analysis.comparison_text import format_p
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -18,23 +19,23 @@ from merkhet.analysis.types import (
     Line,
     Table,
     TableRow,
+    make_columns,
     metric_label,
-    percent,
-    quote_name,
 )
 from merkhet.core.ids import derived_seed
-from merkhet.metrics.bootstrap import PairedDifference, paired_difference
+from merkhet.core.text import percent, quote_name
+from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.metrics import Metric
 
 _METHOD = re.compile(r"^(?P<states>word|masked)(?:@(?P<layer>\d+))?$")
 _LAST = "last"
 _EXPLANATION = (
-    "Accuracy when the states of one layer are compared; 0 is what the embeddings give. “word” compares the states of "
-    "the word itself, “masked” those of the masks in its place. 95% bootstrap intervals over words. The best layer is "
-    "chosen on the very questions it is shown for, and is flattered by that, the more so the more layers there are: "
-    "its p against the last layer (paired sign flips) is multiplied by the number of layers it was chosen from, and "
-    "“cross-checked” is how far the layer that is best on one half of the words is ahead of the last on the "
-    "other half, the mean of both ways round."
+    "Accuracy by the hidden states of one layer; layer 0 is the embeddings. “word” compares the states of the word "
+    "itself, “masked” those of the masks in its place. 95% bootstrap intervals over words. The best layer is selected "
+    "on the questions that it is evaluated on, which biases its score upwards, the more so the more layers there are. "
+    "Therefore its p against the last layer (paired sign flips) is multiplied by the number of layers it was selected "
+    "from, and “cross-validated” is the lead over the last layer on one half of the words of the layer that is best "
+    "on the other half, averaged over both halves."
 )
 
 
@@ -71,9 +72,9 @@ def layers(inputs: AnalysisInput) -> Analysis | None:
                 sentences += [] if stack.model in inputs.baselines else [sentence]
     if not figures:
         return None
-    columns = (
-        *(Column("Model"), Column("best layer"), Column("accuracy", "share"), Column("of the last", "share")),
-        *(Column("ahead", "points"), Column("p", "p"), Column("cross-checked", "points")),
+    columns = make_columns(
+        *("Model", "best layer", "accuracy:share", "of the last:share"),
+        *("difference:points", "p:p", "cross-validated:points"),
     )
     table = Table("The best layer against the last.", columns, tuple(best_rows))
     return Analysis("layers", "Senses by layer", _EXPLANATION, (table, *tables), tuple(figures), tuple(sentences))
@@ -116,9 +117,8 @@ def _layer_figure_and_table(
     )
     columns = (Column("Layer"), *(Column(stack.label, "share") for stack in stacks))
     lines = tuple((str(layer), *(cells.get((stack.label, layer)) for stack in stacks)) for layer in layer_order)
-    return Figure("lines", caption, rows, "layer", percent=True, y=metric_label(metric)), Table(
-        f"{caption}.", columns, lines, aside=True
-    )
+    figure = Figure("lines", caption, rows, "layer", percent=True, y=metric_label(metric))
+    return figure, Table(f"{caption}.", columns, lines, aside=True)
 
 
 def _best_layer(
@@ -132,40 +132,24 @@ def _best_layer(
     head = (stack.label, str(best), best_score, last_score.value)
     prefix = f"Of {len(scores)} layers of {quote_name(stack.label)}"
     if best == last:
-        return (
-            *head,
-            None,
-            None,
-            None,
-        ), f"{prefix}, the last has the best accuracy ({percent(last_score.value or 0.0)})."
+        sentence = f"{prefix}, the last has the best accuracy ({percent(last_score.value or 0.0)})."
+        return (*head, None, None, None), sentence
     ids = sorted(set.intersection(*(set(inputs.counted_ids(line, stack.task)) for line in stack.lines.values())))
     values = {layer: inputs.counted_values(line, ids, metric) for layer, line in stack.lines.items()}
     weights, clusters = inputs.weights(ids), inputs.cluster_ids(ids)
     seed = derived_seed(inputs.seed, "layers", stack.task, metric.name)
     lead = paired_difference(weights * values[best], weights * values[last], clusters, seed=seed)
     p = min(1.0, lead.p * (len(scores) - 1))
-    cross_checked = _cross_checked_gain(
-        {layer: weights * layer_values for layer, layer_values in values.items()}, last, clusters, seed
-    )
+    weighted = {layer: weights * layer_values for layer, layer_values in values.items()}
+    cross_checked = _cross_checked_gain(weighted, last, clusters, seed)
     row = (*head, Estimate(lead.difference, lead.low, lead.high, len(ids)), p, cross_checked)
-    return (
-        row,
-        f"{prefix}, layer {best} has the best "
-        f"accuracy{_describe_lead(best_score, last_score, lead, p, cross_checked)}.",
-    )
-
-
-def _describe_lead(
-    best_score: Estimate, last_score: Estimate, lead: PairedDifference, p: float, cross_checked: float | None
-) -> str:
-    numbers = f" ({percent(best_score.value or 0.0)}, the last {percent(last_score.value or 0.0)})"
+    scores_clause = f"({percent(best_score.value or 0.0)}, the last {percent(last_score.value or 0.0)})"
     if p >= 0.05:
-        return f"{numbers}, but chosen among so many it cannot be told from the last (p = {p:.3f})"
-    cross_check_clause = (
-        "" if cross_checked is None else f", {100 * cross_checked:+.1f} on questions that it was not chosen by"
-    )
-    exact = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return f"{numbers}, {100 * lead.difference:.1f} points ahead of the last ({exact}{cross_check_clause})"
+        verdict = f"but does not differ significantly from the last after correction (p = {p:.3f})"
+    else:
+        validated = "" if cross_checked is None else f", {100 * cross_checked:+.1f} cross-validated"
+        verdict = f"{100 * lead.difference:.1f} points ahead of the last (p {format_p(p)}{validated})"
+    return row, f"{prefix}, layer {best} has the best accuracy {scores_clause}, {verdict}."
 
 
 def _cross_checked_gain(

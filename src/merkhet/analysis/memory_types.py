@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.types import Analysis, Estimate, percent
+from merkhet.analysis.types import Analysis, Estimate
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent
 from merkhet.metrics.bootstrap import PairedDifference
 from merkhet.metrics.recall_scores import RECALL_GROUPS, RECALL_METRICS, frequency_recalls, paired_recall_difference
 
@@ -21,9 +22,9 @@ CONDITIONS = ("facts", "conflict", "static", "dynamic")
 STATEMENT = "statement"
 FREQUENCY = "frequency"
 INTERVALS = (
-    "Intervals are of 95% and take the statements of one fact, and those that are one prompt, as one observation each. "
-    "p-values of a table are Holm-corrected over it; those against the baseline are not corrected. All this is about "
-    "one training of each model: another seed, or only another number of threads, gives another model, which on "
+    "Intervals are of 95% and take the statements of one fact, and those that are one prompt, as one observation "
+    "each. p-values of a table are Holm-corrected over it; those against the baseline are not corrected. All this is "
+    "about one training of each model: another seed, or only another number of threads, gives another model, which on "
     "questions in other words may differ by more than the intervals and p-values say. Train several times "
     "(options.trainings) before you conclude something about a way of training."
 )

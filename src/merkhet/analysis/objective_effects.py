@@ -17,10 +17,11 @@ from merkhet.analysis.types import (
     Line,
     Table,
     TableRow,
-    join_names,
+    make_columns,
     metric_label,
 )
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import join_names
 from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.metrics import Metric
 
@@ -28,11 +29,11 @@ OBJECTIVES = ("mlm", "mlm+sbo", "mlm+sop", "mlm+nsp")
 _PLAIN = OBJECTIVES[0]
 _TRAINED = re.compile(rf"^(?P<base>.+), (?P<objective>{'|'.join(map(re.escape, OBJECTIVES))})(?P<run> \(.+\))?$")
 _EXPLANATION = (
-    "One model, trained further on the same texts by each objective: masked words alone (mlm), and with the boundaries "
-    "of spans (sbo), the order of sentences (sop) or the next sentence (nsp). Scores have 95% bootstrap intervals over "
-    "facts. Each objective is compared with mlm on the same questions (paired difference, p of a sign-flip permutation "
-    "test, Holm-corrected over the table). This is further training of one model with one seed, not training from the "
-    "beginning as in the paper."
+    "One model, further pre-trained on the same texts by each objective: masked words alone (mlm), and with the "
+    "boundaries of spans (sbo), the order of sentences (sop) or the next sentence (nsp). Scores have 95% bootstrap "
+    "intervals over facts. Each objective is compared with mlm on the same questions (paired difference, p of a "
+    "sign-flip permutation test, Holm-corrected over the table). This is further pre-training of one model with one "
+    "seed, not pre-training from scratch as in the paper."
 )
 
 
@@ -60,14 +61,8 @@ def objectives(inputs: AnalysisInput) -> Analysis | None:
         if comparisons:
             tables.append(_difference_table(base, comparisons))
             sentences += _describe_objectives(base, by_objective, comparisons)
-    return Analysis(
-        "objectives",
-        "Training objectives",
-        _EXPLANATION,
-        tuple(tables),
-        tuple(_loss_figures(inputs.training_records)),
-        tuple(sentences),
-    )
+    figures = tuple(_loss_figures(inputs.training_records))
+    return Analysis("objectives", "Training objectives", _EXPLANATION, tuple(tables), figures, tuple(sentences))
 
 
 def _score_table(lookup: ScoreLookup, base: str, trained: Mapping[str, str]) -> Table:
@@ -93,11 +88,11 @@ def _compare_objectives(inputs: AnalysisInput, lookup: ScoreLookup, trained: Map
     for name, model in trained.items():
         for task in lookup.tasks if name != _PLAIN and _PLAIN in trained else ():
             pair = _line_pair(lookup, model, trained[_PLAIN], task)
-            ids = (
-                sorted(set(inputs.counted_ids(pair[0], task)) & set(inputs.counted_ids(pair[1], task))) if pair else []
-            )
+            if pair is None:
+                continue
+            ids = sorted(set(inputs.counted_ids(pair[0], task)) & set(inputs.counted_ids(pair[1], task)))
             clusters = inputs.cluster_ids(ids)
-            if pair is None or len(set(clusters.tolist())) < 2:
+            if len(set(clusters.tolist())) < 2:
                 continue
             weights = inputs.weights(ids)
             for metric in lookup.metrics(task):
@@ -116,10 +111,7 @@ def _line_pair(lookup: ScoreLookup, model: str, plain_model: str, task: str) -> 
 
 
 def _difference_table(base: str, comparisons: Sequence[Comparison]) -> Table:
-    columns = (
-        *(Column("Score"), Column("Objective"), Column("against mlm", "points")),
-        *(Column("p", "p"), Column("n", "count")),
-    )
+    columns = make_columns("Score", "Objective", "against mlm:points", "p:p", "n:count")
     rows = tuple(
         (
             f"{comparison.task} {comparison.metric}",
@@ -137,18 +129,15 @@ def _describe_objectives(base: str, trained: Mapping[str, str], comparisons: Seq
     """Word for each objective on which scores it is above mlm, below, or neither."""
     sentences = []
     for name in trained:
-        above, below, equal = "above mlm on", "below mlm on", "not told apart from mlm on"
+        above, below, equal = "above mlm on", "below mlm on", "not significantly different from mlm on"
         sides: dict[str, list[str]] = {above: [], below: [], equal: []}
         of_objective = [comparison for comparison in comparisons if comparison.model == name]
         for comparison in of_objective:
             side = equal if comparison.p >= 0.05 else above if comparison.difference > 0 else below
             sides[side].append(f"{comparison.task} {comparison.metric}")
-        parts = [
-            f"{side} "
-            f"{'any score' if side == equal and len(score_names) == len(of_objective) else join_names(score_names)}"
-            for side, score_names in sides.items()
-            if score_names
-        ]
+        if len(sides[equal]) == len(of_objective):
+            sides[equal] = ["any score"] if of_objective else []
+        parts = [f"{side} {join_names(score_names)}" for side, score_names in sides.items() if score_names]
         if parts:
             sentences.append(f"{base} with {name} is {'; '.join(parts)}.")
     return sentences
@@ -156,7 +145,7 @@ def _describe_objectives(base: str, trained: Mapping[str, str], comparisons: Seq
 
 def _loss_figures(training_records: Sequence[Mapping[str, Any]]) -> list[Figure]:
     """Draw the loss of each model by step: of masked words, which all objectives share, and the total loss."""
-    titles = {"mlm": "loss of masked words while training", "loss": "whole loss while training"}
+    titles = {"mlm": "Training loss of masked words", "loss": "Total training loss"}
     figures = []
     for column, title in titles.items():
         rows = tuple(

@@ -18,20 +18,19 @@ from merkhet.analysis.types import (
     Line,
     Table,
     estimate,
-    join_names,
+    make_columns,
     metric_label,
-    quote_name,
 )
 from merkhet.core import SLOT
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import join_names, quote_name
 from merkhet.metrics.association import rank_correlation
-from merkhet.metrics.bootstrap import Interval, clustered_interval
+from merkhet.metrics.bootstrap import Interval
 
 _EXPLANATION = (
-    "The length of a text is the number of its characters with the right answer in place. Questions are put into "
-    "buckets of it, with the mean score of each bucket and its 95% bootstrap interval over facts; a bucket with few "
-    "questions has a wide one. The rank correlation (Spearman's rho, 95% bootstrap interval over facts) is over "
-    "questions, not over buckets. Longer texts may also differ in what they are about."
+    "The length of a text is its number of characters with the right answer in place. Each bucket of lengths has the "
+    "mean score of its questions with a 95% bootstrap interval over facts. The rank correlation (Spearman's rho, 95% "
+    "bootstrap interval over facts) is over questions, not over buckets. Longer texts may also differ in topic."
 )
 
 
@@ -57,16 +56,10 @@ def lengths(inputs: AnalysisInput) -> Analysis | None:
             sentences += [text for text in [_describe_trend(inputs, task, probe, correlations)] if text is not None]
     if not figures:
         return None
-    columns = (Column("Model"), Column("Task"), Column("Probe"), Column("Spearman’s rho", "correlation"))
+    columns = make_columns("Model", "Task", "Probe", "Spearman’s rho:correlation")
     table = Table("Rank correlation of the score with the length of the text.", columns, tuple(correlation_rows))
-    return Analysis(
-        "lengths",
-        "Accuracy by text length",
-        _EXPLANATION,
-        (table, *tables),
-        tuple(figures),
-        tuple(sentences),
-    )
+    title = "Accuracy by text length"
+    return Analysis("lengths", title, _EXPLANATION, (table, *tables), tuple(figures), tuple(sentences))
 
 
 def bucket_names(edges: Sequence[int]) -> list[str]:
@@ -91,9 +84,8 @@ def _buckets(
         for question_id in inputs.counted_ids(line, task):
             members[bisect_right(edges, text_lengths[question_id])].append(question_id)
         for bucket, ids in members.items():
-            seed = derived_seed(inputs.seed, "lengths", task, names[bucket], metric.name)
-            interval = clustered_interval(inputs.counted_values(line, ids, metric), inputs.cluster_ids(ids), seed=seed)
-            cells[bucket, line] = estimate(interval, len(ids))
+            values = inputs.counted_values(line, ids, metric)
+            cells[bucket, line] = inputs.mean(values, ids, "lengths", task, names[bucket], metric.name)
     used_buckets = sorted({bucket for bucket, _ in cells})
     metrics = " and ".join(dict.fromkeys(metric_label(inputs.metric(task, line)) for line in lines))
     kind = "share" if all(inputs.metric(task, line).share for line in lines) else "number"
@@ -106,10 +98,7 @@ def _buckets(
         )
         for bucket in used_buckets
     )
-    columns = (
-        *(Column("Characters"), Column("questions", "count")),
-        *(Column(label[line], kind) for line in lines),
-    )
+    columns = (*make_columns("Characters", "questions:count"), *(Column(label[line], kind) for line in lines))
     caption = f"{task}, {probe}: {metrics} by length of the text"
     points = tuple(
         {"x": names[bucket], "line": label[line], "model": line.model, **vars(cells[bucket, line])}
@@ -138,9 +127,9 @@ def _correlation(inputs: AnalysisInput, task: str, line: Line, text_lengths: Map
 
 
 def _describe_trend(inputs: AnalysisInput, task: str, probe: str, correlations: Mapping[Line, Interval]) -> str | None:
-    """Word for which models the score grows with length, for which it falls, and for which neither is clear."""
+    """Word for which models the score grows with length, for which it falls, and for which neither is significant."""
     label = _labels(list(correlations))
-    grows, falls, unknown = "grows", "falls", "cannot be told to change"
+    grows, falls, unknown = "increases", "decreases", "does not change significantly"
     sides: dict[str, list[str]] = {grows: [], falls: [], unknown: []}
     models = [line for line in correlations if line.model not in inputs.baselines]
     for line in models:

@@ -12,15 +12,16 @@ import numpy as np
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.memory_types import LABELS, are_comparable, format_paired_difference
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, join_names, percent, quote_name
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow
+from merkhet.core.text import join_names, percent, quote_name
 from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
 _EXPLANATION = (
     "Every model was trained several times, each time with another seed (the order of statements, and where a model "
-    "begins from random weights, these); the other sections are about the first training. Intervals are Student's over "
-    "the trainings and say what another training may give on the same statements. Differences are between trainings of "
-    "the same seed; their p-values are those of the paired t test, Holm-corrected over the table. With few trainings "
-    "only what is large or steady can be told."
+    "begins from random weights, these); the other sections are about the first training. Intervals are Student's "
+    "over the trainings and say what another training may give on the same statements. Differences are between "
+    "trainings of the same seed; their p-values are those of the paired t test, Holm-corrected over the table. With "
+    "few trainings only what is large or steady can be told."
 )
 _LEVEL = 0.95
 

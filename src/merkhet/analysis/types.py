@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merkhet.analysis.analysis_options import AnalysisOptions
+from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
-from merkhet.metrics.bootstrap import Interval, class_weights
+from merkhet.metrics.bootstrap import Interval, class_weights, clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, MetricNotApplicableError, Responses
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.score_table import collect_responses, mean_by_question, question_starts
@@ -43,6 +44,11 @@ class Column:
     name: str
     kind: str = "text"
     """text, count, share (shown in percent), points (a difference of shares), number, correlation or p."""
+
+
+def make_columns(*specs: str) -> tuple[Column, ...]:
+    """Make columns from ``name`` or ``name:kind``, such as ``questions:count``."""
+    return tuple(Column(name, kind or "text") for name, _, kind in (spec.partition(":") for spec in specs))
 
 
 @dataclass(frozen=True)
@@ -261,6 +267,11 @@ class AnalysisInput:
             values[answered] = self.values(line, usable_ids, metric)
         return values
 
+    def mean(self, values: FloatArray, ids: Sequence[str], *seed_parts: str | int) -> Estimate:
+        """Estimate the mean of one value per question, with a bootstrap interval clustered by fact."""
+        seed = derived_seed(self.seed, *seed_parts)
+        return estimate(clustered_interval(values, self.cluster_ids(ids), seed=seed), len(ids))
+
     def weights(self, ids: Sequence[str]) -> FloatArray:
         """Weight questions so that a weighted mean is the mean over the classes of ``average_over``."""
         return class_weights(np.array([self._classes.get(question_id, "") for question_id in ids], dtype=np.str_))
@@ -336,21 +347,6 @@ def name_label(name: str) -> str:
     """Label a metric by its name; see :func:`metric_label`."""
     stem = re.split("[@_]", name)[0]
     return stem.upper() + name[len(stem) :] if len(stem) <= 3 else name
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Join names for a sentence: ``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def quote_name(name: str) -> str:
-    """Put a model's name in quotation marks if it contains a comma."""
-    return f"“{name}”" if "," in name else name
-
-
-def percent(value: float) -> str:
-    """Format a share in percent, with one decimal."""
-    return f"{100 * value:.1f}%"
 
 
 def _full_label(line: Line, lines: Sequence[Line]) -> str:

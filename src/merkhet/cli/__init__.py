@@ -33,7 +33,7 @@ def main() -> None:
 
 def _one_line(error: Exception) -> str:
     """Return the message of an error as one line, with a middle ellipsis if it is too long."""
-    from merkhet.reports.formatting import printable
+    from merkhet.core.text import printable
 
     text = " ".join(printable(error).splitlines())
     return text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE // 2]} … {text[-_MAX_MESSAGE // 2 :]}"

@@ -87,9 +87,9 @@ def _print_comparison(comparison: ComparisonData, file: Path | None, *, as_json:
     from rich.text import Text
 
     from merkhet.cli.output import print_json
+    from merkhet.core.text import printable
     from merkhet.reports.analysis_sections import analysis_sections
     from merkhet.reports.comparison_tables import legend, pair_tables
-    from merkhet.reports.formatting import printable
 
     if as_json:
         content = comparison.as_json()
@@ -124,7 +124,7 @@ def _print_comparison(comparison: ComparisonData, file: Path | None, *, as_json:
 def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
     from rich.text import Text
 
-    from merkhet.reports.formatting import printable
+    from merkhet.core.text import printable
 
     for sentence in sentences:
         console.print(Text(printable(sentence)))

@@ -147,9 +147,8 @@ def print_info(store: Path, *, as_json: bool) -> None:
     for row in info["imports"]:
         console.print(f"from {row['place']} ({row['source']}), {row['done_at'][:10]}: {counted(row['facts'], 'fact')}")
     if info["inference"] and info["inference"]["stale"]:
-        console.print(
-            f"Facts were imported after the last inference. Infer again: merkhet knowledge infer {shlex.quote(str(store))}"
-        )
+        command = f"merkhet knowledge infer {shlex.quote(str(store))}"
+        console.print(f"Facts were imported after the last inference. Infer again: {command}")
 
 
 def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:

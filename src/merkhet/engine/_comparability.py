@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.difference_text import join_some
-from merkhet.analysis.types import quote_name
+from merkhet.core.text import join_some, quote_name
 from merkhet.engine._run_collection import RunCollection
 
 _MAX_NAMES = 4

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Comparison, compare_groups, compare_models, correct_comparisons, is_layer_method
-from merkhet.analysis.difference_text import join_pairs, join_some
-from merkhet.analysis.types import quote_name
 from merkhet.core.records import Question
+from merkhet.core.text import join_pairs, join_some, quote_name
 from merkhet.engine._run_collection import RunCollection
 from merkhet.engine.score_step import group_values, question_classes
 from merkhet.metrics.bootstrap import class_weights

@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.difference_text import join_pairs
-from merkhet.analysis.types import quote_name
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import join_pairs, quote_name
 from merkhet.engine._run_collection import RunCollection
 from merkhet.engine.combine_runs import collect_recall_parts
 from merkhet.engine.memorize_steps import METHOD, PROBE, RecallPart, RecallReader

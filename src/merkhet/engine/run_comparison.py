@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison_text import give_verdict, summarize_groups
-from merkhet.analysis.difference_text import is_clear, orient_to
-from merkhet.analysis.types import join_names, quote_name
+from merkhet.analysis.differences import is_significant, orient_to
 from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.text import join_names, quote_name
 from merkhet.engine._comparability import comparability_remarks, count_shared_questions, describe_shared_questions
 from merkhet.engine._paired_answers import PairedAnswers
 from merkhet.engine._paired_recalls import PairedRecalls
@@ -101,7 +101,8 @@ def compare_runs(
     if choice.against is not None:
         side_by_pair = {pair: next(name for name in pair if name != choice.against) for pair in side_by_pair}
     groups = _orient(
-        sorted(groups, key=lambda comparison: (not is_clear(comparison), -abs(comparison["difference"]))), side_by_pair
+        sorted(groups, key=lambda comparison: (not is_significant(comparison), -abs(comparison["difference"]))),
+        side_by_pair,
     )
     sentences = (
         list(verdict.sentences)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from merkhet.core.html_page import render_page
 from merkhet.core.ids import digest
+from merkhet.core.templating import render_page
 from merkhet.questions.review import COLUMNS, VERDICTS
 
 _LIST_COLUMNS = ("answers", "choices", "facts")

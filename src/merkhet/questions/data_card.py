@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.files import write_json, write_text
+from merkhet.core.templating import render_text
 from merkhet.questions.question_files import QuestionSet
+
+Line = str | Sequence[str]
+"""An item of a list, or the cells of a table row; the first row of a table is its head."""
+
+
+@dataclass(frozen=True)
+class CardContent:
+    """The content of CARD.md."""
+
+    suite: str
+    questions: int
+    facts: int
+    knowledge: Sequence[str]
+    seed: int | None
+    sections: Mapping[str, Sequence[Line]]
 
 
 def make_card(
@@ -49,26 +66,28 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
 
 def card_markdown(card: Mapping[str, Any]) -> str:
     """Format the card as Markdown; empty sections are left out."""
-    lines = [f"# {card.get('suite', 'Questions')}: data card", ""]
-    lines += [f"{card.get('questions', 0):,} questions from {card.get('facts', 0):,} facts."]
-    if card.get("knowledge"):
-        lines += [f"Knowledge: {', '.join(map(str, card['knowledge']))}."]
-    if "seed" in card:
-        lines += [f"Seed: {card['seed']}."]
-    lines += [""]
+    sections: dict[str, Sequence[Line]] = {}
     for title, key in (("Tasks", "by_task"), ("Domains", "by_domain"), ("Splits", "by_split")):
-        if card.get(key):
-            total = sum(card[key].values())
-            counts = _in_order(card[key], card.get("domains", ()) if key == "by_domain" else ())
-            rows = [(name, f"{count:,}", f"{count / total:.1%}") for name, count in counts]
-            lines += _section(title, _table((title[:-1].lower(), "questions", "share"), rows))
-    lines += _section("Domains without questions", _items(card.get("empty_domains")))
-    lines += _section("Filters", _filters(card.get("filters") or ()))
-    lines += _section("Answers of templates", _ambiguity(card.get("ambiguity") or ()))
-    lines += _section("Review", _review(card.get("review") or {}))
-    lines += _section("Sources", _items(card.get("sources")))
-    lines += _section("Remarks", _items(card.get("remarks")))
-    return "\n".join(lines).rstrip("\n") + "\n"
+        counts = _in_order(card.get(key) or {}, card.get("domains", ()) if key == "by_domain" else ())
+        total = sum(count for _, count in counts)
+        rows = [(_cell(name), f"{count:,}", f"{count / total:.1%}") for name, count in counts]
+        sections[title] = [(title[:-1].lower(), "questions", "share"), *rows] if rows else []
+    sections["Domains without questions"] = list(map(str, card.get("empty_domains") or ()))
+    sections["Filters"] = _filters(card.get("filters") or ())
+    sections["Answers of templates"] = _ambiguity(card.get("ambiguity") or ())
+    review = card.get("review") or {}
+    sections["Review"] = [f"{key.replace('_', ' ')}: {_number(value)}" for key, value in review.items()]
+    sections["Sources"] = list(map(str, card.get("sources") or ()))
+    sections["Remarks"] = list(map(str, card.get("remarks") or ()))
+    content = CardContent(
+        suite=str(card.get("suite", "Questions")),
+        questions=card.get("questions", 0),
+        facts=card.get("facts", 0),
+        knowledge=list(map(str, card.get("knowledge") or ())),
+        seed=card.get("seed"),
+        sections=sections,
+    )
+    return render_text("merkhet.questions", "pages", "card.md.j2", card=content)
 
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:
@@ -82,33 +101,25 @@ def _in_order(counts: Mapping[str, int], order: Sequence[str]) -> list[tuple[str
     return sorted(counts.items(), key=lambda pair: (positions.get(pair[0], len(positions)), pair[0]))
 
 
-def _filters(steps: Sequence[Mapping[str, Any]]) -> list[str]:
+def _filters(steps: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Tabulate the filters in the order they were applied, with a column per task: before → after."""
-    if not steps:
-        return []
     tasks = list(dict.fromkeys(str(step["task"]) for step in steps))
     by_filter: dict[str, dict[str, tuple[int, int]]] = {}
     for step in steps:
         by_filter.setdefault(str(step["filter"]), {})[str(step["task"])] = (step["before"], step["after"])
-    rows = []
+    lines: list[Line] = [("filter", *map(_cell, tasks), "left out")] if steps else []
     for name, counts in by_filter.items():
         removed = sum(before - after for before, after in counts.values())
         cells = [f"{counts[task][0]:,} → {counts[task][1]:,}" if task in counts else "" for task in tasks]
-        rows.append((name, *cells, f"{removed:,}"))
-    return _table(("filter", *tasks, "left out"), rows)
+        lines.append((_cell(name), *cells, f"{removed:,}"))
+    return lines
 
 
-def _ambiguity(templates: Sequence[Mapping[str, Any]]) -> list[str]:
+def _ambiguity(templates: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Tabulate how often a template's sentence has several right answers, and how such questions were treated."""
-    if not templates:
-        return []
-    columns = [key for key in templates[0] if any(template.get(key) is not None for template in templates)]
-    rows = [[_number(template.get(key)) for key in columns] for template in templates]
-    return _table([column.replace("_", " ") for column in columns], rows)
-
-
-def _review(review: Mapping[str, Any]) -> list[str]:
-    return _items(f"{key.replace('_', ' ')}: {_number(value)}" for key, value in review.items())
+    columns = [key for key in (templates or [{}])[0] if any(template.get(key) is not None for template in templates)]
+    rows: list[Line] = [[_cell(_number(template.get(key))) for key in columns] for template in templates]
+    return [[_cell(column.replace("_", " ")) for column in columns], *rows] if rows else []
 
 
 def _number(value: Any) -> str:
@@ -119,22 +130,5 @@ def _number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
 
 
-def _section(title: str, content: list[str]) -> list[str]:
-    return [f"## {title}", "", *content, ""] if content else []
-
-
-def _items(texts: Iterable[Any] | None) -> list[str]:
-    return [f"- {_plain(text)}" for text in texts or ()]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines]
-
-
 def _cell(text: str) -> str:
-    return _plain(text).replace("|", "\\|")
-
-
-def _plain(text: Any) -> str:
-    return " ".join(str(text).split())
+    return text.replace("|", "\\|")

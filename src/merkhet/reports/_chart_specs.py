@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 from merkhet.reports._axis_scales import (
     Axis,
     Scale,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from markupsafe import Markup
 from rich.cells import cell_len
 
 from merkhet.reports._svg_marks import Drawing
@@ -33,12 +35,11 @@ _MAX_LABEL = 26
 _FOLDER = re.compile(r"^[\w.-]+(?:/[\w.-]+)*/(?=[\w.-])")
 
 
-@dataclass(frozen=True)
-class Figure:
-    """Hold a drawn figure: a plain-text caption and inline SVG."""
+class Figure(NamedTuple):
+    """A drawn figure: a plain-text caption and inline SVG, whose texts are escaped."""
 
     caption: str
-    svg: str
+    svg: Markup
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class NamedChart:
 
 def draw_figure(chart: NamedChart) -> Figure:
     """Draw a chart as inline SVG for a page."""
-    return Figure(chart.title or chart.caption, chart.drawing.inline(chart.description))
+    return Figure(chart.title or chart.caption, Markup(chart.drawing.inline(chart.description)))
 
 
 def line_colours(series: Sequence[Series], baselines: Collection[str]) -> dict[Series, str]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
-from merkhet.reports import formatting as fmt
 from merkhet.reports._axis_scales import Axis, signed_labels, value_axis
 from merkhet.reports._chart_style import COLOURS, NamedChart, join_sentences, sample_size_text, truncate_middle
 from merkhet.reports._plot_layout import BASELINE_SHIFT, PANEL, grid, names_at_left, ticks_below

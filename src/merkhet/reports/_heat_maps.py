@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 from merkhet.reports._chart_style import NamedChart, join_sentences, sample_size_text, short_labels
 from merkhet.reports._plot_layout import BASELINE_SHIFT, MAX_NAME_WIDTH, SLANT, SMALL, names_at_left
 from merkhet.reports._svg_marks import FONT_SIZE, INK, Bar, Label, Mark, extent, make_drawing
@@ -89,7 +89,7 @@ def heat_chart(
     marks += [_number_label(row, len(labels), text, _CHANCE_INK, width) for row, text in chance_texts.items()]
     unit = " in percent" if column.percent else ""
     caption = join_sentences(
-        f"{column.label}{unit} by {group} and model, chance beside it",
+        f"{column.label}{unit} by {group} and model, with chance",
         _truncation_note(values, group, len(series)),
     )
     return NamedChart(
@@ -153,7 +153,7 @@ def _task_heat(
     title = f"{line.label}: score in percent by {group} and task"
     caption = join_sentences(
         title,
-        "Colours tell it against chance: (score − chance) / (1 − chance)",
+        "Colours are relative to chance: (score − chance) / (1 − chance)",
         _truncation_note(adjusted_of, group),
         sample_size_text([score.n for score in cells.values()], "questions a cell"),
     )
@@ -250,7 +250,7 @@ def _colour_legend(top: float) -> list[Mark]:
     for x, text, anchor in (
         (0.0, "below chance", "start"),
         (width / 2, "chance", "middle"),
-        (width, "all right", "end"),
+        (width, "perfect", "end"),
     ):
         marks.append(Label(x, baseline, text, anchor, SMALL))
     return marks

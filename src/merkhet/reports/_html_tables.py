@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from markupsafe import Markup
 
+from merkhet.core.text import printable
 from merkhet.reports._page_budget import take_fitting
-from merkhet.reports.formatting import printable
 from merkhet.reports.table_model import ReportTable, Row, TableCell, TableColumn, exact_text
 
 

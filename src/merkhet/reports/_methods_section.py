@@ -1,8 +1,12 @@
-"""Methods section of a run: what was asked of which models, and how it was scored and compared."""
+"""Methods section of a run: what was asked of which models, and how it was scored and compared.
+
+This module collects numbers and names; the sentences are in ``templates/methods.txt.j2``.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +14,14 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from merkhet.core import text as fmt
+from merkhet.core.templating import render_prose
 from merkhet.metrics import METRICS
 from merkhet.metrics.bootstrap import clustered_interval, paired_difference
 from merkhet.metrics.recall_scores import MAX_BOOTSTRAP_FACTS
-from merkhet.reports import _citations as citations
-from merkhet.reports import _method_phrases as phrases
-from merkhet.reports import formatting as fmt
+from merkhet.models.protocol import ANSWER_LENGTH
 from merkhet.reports._calibration_section import CalibrationStatus, describe_calibration
+from merkhet.reports._citations import StatisticsCiter, cite_in_text
 from merkhet.reports._reproduction import public_text
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import overall_rows
@@ -26,25 +31,174 @@ _LANGUAGES = {
     **{"hi": "Hindi", "it": "Italian", "ja": "Japanese", "ko": "Korean", "pt": "Portuguese", "ru": "Russian"},
     **{"zh": "Chinese"},
 }
+_DEVICES = {"cpu": "a CPU", "cuda": "a GPU"}
+_UNSCORED_PROBES = ("recall", "answer", "judge")
+"""Probes whose sentence says how answers are scored, so that their methods need no description."""
+_TRAINING_NUMBERS = ("epochs", "learned", "steps", "statements", "symbols")
 _MAX_NAMED = 20
 _MAX_TRAININGS = 6
 _MAX_NAME = 80
+_MAX_LANGUAGES = 5
+
+ModelRecord = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class AskedCounts:
-    """Count what was asked."""
+    """Numbers of questions, of their facts, and of questions of each task."""
 
     questions: int
     facts: int
     tasks: Mapping[str, int] = field(default_factory=dict)
 
 
-def count_asked(data: ReportData) -> AskedCounts:
-    """Count questions, their facts, and the questions of each task.
+@dataclass(frozen=True)
+class Candidates:
+    """Numbers of candidates that questions offered."""
 
-    The counts come from the run's tables or, if these are a sample, from its record.
-    """
+    least: int
+    most: int
+    median: float
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model with its kind, size and number format."""
+
+    name: str
+    kind: str
+    parameters: float | None
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The address and the settings that a chat model was asked with."""
+
+    name: str
+    address: str
+    settings: tuple[str, ...]
+    system: str
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model was trained before it was asked; None for what its learner does not record."""
+
+    name: str
+    learner: str
+    objective: str
+    selected_epoch: Any
+    """Epoch whose weights were selected on dev questions."""
+    recalled: float | None
+    """Share of statements recalled at the end of memorizing."""
+    epochs: float | None
+    learned: float | None
+    """Number of training questions."""
+    steps: float | None
+    statements: float | None
+    symbols: float | None
+
+
+class ScoringMethod:
+    """A scoring method, with the parts of its name."""
+
+    mask_count = ANSWER_LENGTH
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.stem, _, self.layer = name.partition("@")
+        self.masking, _, self.pooling = self.stem.rpartition("-")
+        pll = re.fullmatch(r"(sentence-)?pll(-l2r)?", self.masking)
+        self.pll = pll is not None
+        self.whole_sentence, self.left_to_right = (False, False) if pll is None else (bool(pll[1]), bool(pll[2]))
+        scope, _, pooling = self.stem.partition("-")
+        named_scope = scope in ("candidate", "sentence")
+        self.causal_scope, self.causal_pooling = (scope, pooling) if named_scope else ("", self.stem)
+
+
+@dataclass(frozen=True)
+class MethodGroup:
+    """The methods of one kind of models."""
+
+    kind: str
+    methods: tuple[ScoringMethod, ...]
+
+
+@dataclass(frozen=True)
+class UsedProbe:
+    """A probe with its methods and the options of chat probes."""
+
+    name: str
+    groups: tuple[MethodGroup, ...]
+    layers: int
+    orders: float
+    mixed_letters: bool
+    most_choices: Any
+    shots: float
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the statistics paragraph depends on."""
+
+    cite: StatisticsCiter
+    metrics: Sequence[str]
+    has_chance: bool
+    has_adjusted: bool
+    average_over: str | None
+    resamples: int
+    closed_form_above: int | None
+    """Number of facts above which intervals are closed-form; None if the run has no such intervals."""
+    pairs: int
+    permutations: int
+    closed_form_tests: bool
+    has_q: bool
+    has_mcnemar: bool
+    has_effect: bool
+    has_detectable: bool
+    unusable: int
+    unusable_is_wrong: bool
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The numbers and names of the methods section."""
+
+    asked: AskedCounts
+    task_counts: Sequence[str]
+    languages: Sequence[str]
+    suite: str
+    suite_source: str
+    suite_methods: str
+    version: str
+    knowledge_facts: int
+    packs: Sequence[str]
+    templates: int
+    limit: int | None
+    sampling_seed: Any
+    candidates: Candidates | None
+    models: Sequence[NamedModel]
+    more_models: int
+    local_weights: bool
+    endpoints: Sequence[Endpoint]
+    repetitions: float | None
+    trainings: Sequence[Training]
+    more_trainings: int
+    soft_models: Sequence[str]
+    probes: Sequence[UsedProbe]
+    ranked: bool
+    baselines: Sequence[tuple[str, str]]
+    """Names with methods."""
+    statistics: Statistics | None
+    calibration: Sequence[str]
+    seed: Any
+    devices: Sequence[str]
+    versions: Sequence[str]
+
+
+def count_asked(data: ReportData) -> AskedCounts:
+    """Count from the run's tables or, if these are a sample, from its record."""
     record = data.record.get("questions") or {}
     if data.record.get("sampled") or not data.questions.num_rows:
         return AskedCounts(int(record.get("count") or 0), int(record.get("facts") or 0), record.get("by_task") or {})
@@ -67,224 +221,175 @@ def methods_text(
     """
     if not count_asked(data).questions:
         return [], []
-    statistics_text, sources = _statistics_paragraph(data)
-    ways = _ways(data)
-    paragraphs = [
-        _questions_paragraph(data, choices, ways),
-        _models_paragraph(data, ways),
-        statistics_text,
-        _calibration_paragraph(data, calibration),
-    ]
-    return [fmt.printable(text) for text in paragraphs if text], sources
-
-
-def _questions_paragraph(data: ReportData, choices: Sequence[int], ways: Sequence[Mapping[str, str]]) -> str:
-    record, count = data.record, count_asked(data)
-    suite = data.suite.get("name") or record.get("suite")
-    source = citations.cite_in_text([str(text) for text in data.suite.get("citations") or ()])
-    suite_phrase = f"the suite {suite}{f' ({source})' if source else ''} of " if suite else ""
-    version = f" {record['merkhet']}" if record.get("merkhet") else ""
-    language_phrase = _language_phrase(data)
-    facts_phrase = f" about {fmt.count(count.facts)} facts" if count.facts else ""
-    tasks = [f"{task} {fmt.count(number)}" for task, number in count.tasks.items()]
-    tasks_phrase = (
-        f" ({_join_and(tasks)})" if len(tasks) > 1 else f" of the task {next(iter(count.tasks))}" if tasks else ""
+    cite = StatisticsCiter()
+    paragraphs = render_prose(
+        "merkhet.reports", "templates", "methods.txt.j2", "methods", _methods(data, choices, calibration, cite)
     )
-    plural = "question" if count.questions == 1 else "questions"
-    sentences = [
-        f"We asked {fmt.count(count.questions)} {plural}{language_phrase}{tasks_phrase}{facts_phrase} with "
-        f"{suite_phrase}merkhet{version}."
-    ]
-    knowledge = (record.get("questions") or {}).get("knowledge")
-    if knowledge:
-        packs = [public_text(str(name)) for name in data.study.get("knowledge") or ()]
-        facts = f"{fmt.count(knowledge)} facts" if knowledge > count.facts else "these facts"
-        packs_phrase = f" ({_join_and(packs)})" if packs and not data.study.get("data") else ""
-        sentences.append(f"They were made from {facts}{packs_phrase}{_templates_phrase(data)}.")
-    if data.study.get("limit"):
-        seed = record.get("seed", data.study.get("seed", 0))
-        sentences.append(
-            f"Of each task at most {fmt.count(data.study['limit'])} questions were drawn by the seed {seed}."
-        )
-    if data.suite.get("methods"):
-        sentences.append(str(data.suite["methods"]).strip())
-    candidate_counts = sorted(number for number in choices if number)
-    if candidate_counts and any(way["probe"] in ("rank", "compare") for way in ways):
-        median = fmt.quantity(statistics.median(candidate_counts))
-        sentences.append(
-            f"Each question offered {fmt.count(candidate_counts[0])} candidates."
-            if candidate_counts[0] == candidate_counts[-1]
-            else f"Questions offered {candidate_counts[0]:,} to {candidate_counts[-1]:,} candidates (median {median})."
-        )
-    return " ".join(sentences)
+    return paragraphs, list(cite.keys)
 
 
-def _language_phrase(data: ReportData) -> str:
-    codes = (
-        [code for code in data.questions["language"].unique().to_pylist() if code] if data.questions.num_rows else []
-    )
-    names = [_LANGUAGES.get(str(code), f"the language {code}") for code in codes[:5]]
-    return f" in {_join_and(names)}" if names else ""
-
-
-def _templates_phrase(data: ReportData) -> str:
-    count = pc.count_distinct(data.questions["template"]).as_py()
-    return f" by {fmt.count(count)} sentence templates" if count and count > 1 else ""
-
-
-def _ways(data: ReportData) -> list[dict[str, str]]:
-    """Return every model with its probes and methods, in the order of the answers."""
-    kinds = {str(model.get("name")): str(model.get("kind") or "") for model in data.record.get("models") or ()}
-    used = data.answers.group_by(["model", "probe", "method"], use_threads=False).aggregate([])
-    return [{**row, "kind": kinds.get(row["model"], "")} for row in used.to_pylist()]
-
-
-def _models_paragraph(data: ReportData, ways: Sequence[Mapping[str, str]]) -> str:
-    baselines = data.baselines()
-    record_of: dict[str, Mapping[str, Any]] = {}
-    for model in data.record.get("models") or ():
-        record_of.setdefault(str(model.get("name")), model)
-    model_phrases = [_model_phrase(name, model) for name, model in record_of.items() if name not in baselines]
-    sentences = []
-    if model_phrases:
-        sentences.append(
-            f"{'The model was' if len(model_phrases) == 1 else 'Models were'} {_join_and(_first_names(model_phrases))}."
-        )
-        remote = [model for name, model in record_of.items() if name not in baselines and model.get("endpoint")]
-        if len(remote) < len(model_phrases):
-            sentences.append("The run’s record holds the hash of all weights.")
-        sentences += list(dict.fromkeys(phrases.describe_endpoint(model) for model in remote))[:_MAX_TRAININGS]
-    sentences += _training_sentences(data)
-    for probe in dict.fromkeys(way["probe"] for way in ways):
-        methods: dict[tuple[str, str], None] = {}
-        for way in ways:
-            if way["probe"] == probe and way["model"] not in baselines:
-                methods[way["kind"], way["method"]] = None
-        if methods or not model_phrases:
-            sentences.append(_probe_sentence(probe, list(methods)))
-            sentences += phrases.describe_options(_probe_options(data, probe))
-    if any(way["probe"] in ("rank", "fill") for way in ways):
-        sentences.append("Ties were ranked by their expectation over all ways to break them.")
-    for name in (name for name in record_of if name in baselines):
-        method = next((way["method"] for way in ways if way["model"] == name), "")
-        description = phrases.describe_baseline(method)
+def _methods(
+    data: ReportData, choices: Sequence[int], calibration: CalibrationStatus, cite: StatisticsCiter
+) -> Methods:
+    record, study, suite = data.record, data.study, data.suite
+    asked, baselines = count_asked(data), data.baselines()
+    ways = data.ways_of_asking()
+    probes = dict.fromkeys(way["probe"] for way in ways)
+    by_name: dict[str, ModelRecord] = {}
+    for model in record.get("models") or ():
+        by_name.setdefault(str(model.get("name")), model)
+    models = {name: model for name, model in by_name.items() if name not in baselines}
+    remote = [model for model in models.values() if model.get("endpoint")]
+    candidate_counts = sorted(number for number in choices if number) if {"rank", "compare"} & probes.keys() else []
+    languages = data.questions["language"].drop_null().unique().to_pylist()[:_MAX_LANGUAGES]
+    trainings, more_trainings = _trainings(data)
+    learner = (study.get("learning") or {}).get("learner")
+    repetitions = fmt.finite_or_none((study.get("options") or {}).get("trainings")) or 1
+    packages = record["versions"] if isinstance(record.get("versions"), Mapping) else {}
+    versions = [f"{name} {packages[name]}" for name in ("torch", "transformers") if packages.get(name)]
+    devices = {str(model["device"]).partition(":")[0] for model in record.get("models") or () if model.get("device")}
+    return Methods(
+        asked=asked,
+        task_counts=[f"{task} {fmt.count(number)}" for task, number in asked.tasks.items()],
+        languages=[_LANGUAGES.get(str(code), f"the language {code}") for code in languages if code],
+        suite=str(suite.get("name") or record.get("suite") or ""),
+        suite_source=cite_in_text([str(text) for text in suite.get("citations") or ()]),
+        suite_methods=str(suite.get("methods") or ""),
+        version=str(record.get("merkhet") or ""),
+        knowledge_facts=(record.get("questions") or {}).get("knowledge") or 0,
+        packs=[] if study.get("data") else [public_text(str(name)) for name in study.get("knowledge") or ()],
+        templates=pc.count_distinct(data.questions["template"]).as_py() or 0,
+        limit=study.get("limit"),
+        sampling_seed=record.get("seed", study.get("seed", 0)),
+        candidates=Candidates(candidate_counts[0], candidate_counts[-1], statistics.median(candidate_counts))
+        if candidate_counts
+        else None,
+        models=[_named_model(name, model) for name, model in list(models.items())[:_MAX_NAMED]],
+        more_models=max(0, len(models) - _MAX_NAMED),
+        local_weights=len(remote) < len(models),
+        endpoints=list(dict.fromkeys(map(_endpoint, remote)))[:_MAX_TRAININGS],
+        repetitions=repetitions if repetitions > 1 and learner == "memorize" else None,
+        trainings=trainings,
+        more_trainings=more_trainings,
+        soft_models=[_short_name(name) for name in by_name if ", soft" in name] if learner == "soft" else [],
+        probes=[
+            _used_probe(data, probe, ways)
+            for probe in probes
+            if not models or any(way["probe"] == probe and way["model"] not in baselines for way in ways)
+        ],
+        ranked=bool({"rank", "fill"} & probes.keys()),
         # A baseline has one name per condition; its base is what to describe.
-        label = _quote_name(str(record_of[name].get("base") or name))
-        sentences.append(f"The baseline {label} {description}." if description else f"{label} is a baseline.")
-    return " ".join(dict.fromkeys(sentences))
+        baselines=list(
+            dict.fromkeys(
+                (
+                    _short_name(str(model.get("base") or name)),
+                    next((way["method"] for way in ways if way["model"] == name), ""),
+                )
+                for name, model in by_name.items()
+                if name in baselines
+            )
+        ),
+        statistics=_statistics(data, cite),
+        calibration=describe_calibration(calibration),
+        seed=record.get("seed"),
+        devices=sorted({_DEVICES.get(name, name) for name in devices}),
+        versions=[*versions, *([f"Python {record['python']}"] if packages and record.get("python") else [])],
+    )
 
 
-def _model_phrase(name: str, model: Mapping[str, Any]) -> str:
-    parts = [phrases.describe_kind(str(model.get("kind") or "")), _parameters(model.get("parameters"))]
-    parts += [str(model.get("dtype") or (model.get("learned") or {}).get("precision") or "")]
-    details = ", ".join(part for part in parts if part)
-    return f"{_quote_name(name)} ({details})" if details else _quote_name(name)
+def _named_model(name: str, model: ModelRecord) -> NamedModel:
+    dtype = str(model.get("dtype") or (model.get("learned") or {}).get("precision") or "")
+    return NamedModel(
+        _short_name(name), str(model.get("kind") or ""), fmt.finite_or_none(model.get("parameters")), dtype
+    )
 
 
-def _parameters(value: Any) -> str:
-    number = fmt.finite_or_none(value)
-    if not number:
-        return ""
-    for size, unit in ((1e9, "billion"), (1e6, "million")):
-        if number >= size:
-            return f"{number / size:.3g} {unit} parameters"
-    return f"{fmt.count(number)} parameters"
+def _endpoint(model: ModelRecord) -> Endpoint:
+    omitted = [name.strip() for name in str(model.get("left_out") or "").split(",")]
+    temperature = fmt.finite_or_none(model.get("temperature"))
+    settings = {
+        "temperature": None if temperature is None else f"temperature {temperature:g}",
+        "seed": None if model.get("seed") is None else f"seed {model['seed']}",
+    }
+    return Endpoint(
+        str(model.get("model") or model.get("name")),
+        str(model["endpoint"]),
+        tuple(text for name, text in settings.items() if text and name not in omitted),
+        str(model.get("system") or ""),
+    )
 
 
-def _training_sentences(data: ReportData) -> list[str]:
-    """Describe how models were trained before they were asked, each training once."""
-    trainings = []
+def _trainings(data: ReportData) -> tuple[list[Training], int]:
+    """Collect how models were trained, each training once, and the number of those left out."""
+    trainings: dict[Training, None] = {}
     for model in data.record.get("models") or ():
         record = model.get("learned")
-        if isinstance(record, Mapping):
-            trainings.append(phrases.describe_training(_quote_name(str(model.get("name"))), record))
-    learning = data.study.get("learning") or {}
-    soft = [str(model.get("name")) for model in data.record.get("models") or () if ", soft" in str(model.get("name"))]
-    if learning.get("learner") == "soft" and soft:
-        trainings.append(
-            f"{_join_and([_quote_name(name) for name in dict.fromkeys(soft)])} read soft prompts in the place of a "
-            "template: input embeddings learned from the training questions, with the model’s own weights as they were"
-        )
-    trainings = list(dict.fromkeys(text for text in trainings if text))
-    repetitions = fmt.finite_or_none((data.study.get("options") or {}).get("trainings"))
-    if repetitions and repetitions > 1 and learning.get("learner") == "memorize":
-        trainings.insert(
-            0,
-            f"Every model was trained {fmt.count(repetitions)} times, with another seed each time; scores are "
-            "those of the first training where nothing else is said",
-        )
-    more = len(trainings) - _MAX_TRAININGS
-    sentences = [f"{text}." for text in trainings[:_MAX_TRAININGS]]
-    return [*sentences, *([f"{more} more were trained in the same way."] if more > 0 else [])]
-
-
-def _probe_options(data: ReportData, probe: str) -> Mapping[str, Any]:
-
-    for choice in data.study.get("probes") or ():
-        if isinstance(choice, Mapping) and choice.get("probe") == probe:
-            return dict(choice.get("options") or {})
-    return {}
-
-
-def _probe_sentence(probe: str, methods: Sequence[tuple[str, str]]) -> str:
-    """Describe how a probe asks, and how each method scores for each kind of model."""
-    start = phrases.PROBE_SENTENCES.get(probe, f"Models were asked by the probe {probe}")
-    layers = [method for _, method in methods if "@" in method]
-    methods_of_kind: dict[str, list[str]] = {}
-    for kind, method in methods:
-        if method in layers:
+        if not isinstance(record, Mapping) or not record.get("learner"):
             continue
-        description = phrases.describe_method(probe, kind, method)
-        methods_of_kind.setdefault(kind, []).append(
-            f"{description} (method {method})" if description else f"the method {method}"
+        curve = record.get("curve") or ()
+        shares = [fmt.finite_or_none(epoch.get("acc@1")) for epoch in curve if record["learner"] == "memorize"]
+        numbers = {name: fmt.finite_or_none(record.get(name)) for name in _TRAINING_NUMBERS}
+        training = Training(
+            name=_short_name(str(model.get("name"))),
+            learner=str(record["learner"]),
+            objective=str(record.get("objective")),
+            selected_epoch=record.get("kept_epoch") if record.get("dev_questions") else None,
+            recalled=next((share for share in reversed(shares) if share is not None), None),
+            **numbers,
         )
-    parts = []
-    for kind, texts in methods_of_kind.items():
-        if probe in ("recall", "answer", "judge"):
-            continue
-        subject = f"for {phrases.describe_kind(kind)}s " if len(methods_of_kind) > 1 and kind else ""
-        score_phrase = "a candidate’s score is " if probe == "rank" else ""
-        parts.append(f"{subject}{score_phrase}{_join_and(texts)}")
-    if layers:
-        parts.append(f"and besides at each of {len(layers)} layers")
-    return f"{start}: {'; '.join(parts)}." if parts else f"{start}."
+        trainings[training] = None
+    return list(trainings)[:_MAX_TRAININGS], max(0, len(trainings) - _MAX_TRAININGS)
 
 
-def _statistics_paragraph(data: ReportData) -> tuple[str, list[str]]:
+def _used_probe(data: ReportData, probe: str, ways: Sequence[Mapping[str, str]]) -> UsedProbe:
+    baselines = data.baselines()
+    used = dict.fromkeys(
+        (way["kind"], way["method"]) for way in ways if way["probe"] == probe and way["model"] not in baselines
+    )
+    by_kind: dict[str, list[ScoringMethod]] = {}
+    for kind, method in used:
+        if "@" not in method and probe not in _UNSCORED_PROBES:
+            by_kind.setdefault(kind, []).append(ScoringMethod(method))
+    choices = (choice for choice in data.study.get("probes") or () if isinstance(choice, Mapping))
+    options = next((choice.get("options") or {} for choice in choices if choice.get("probe") == probe), {})
+    return UsedProbe(
+        name=probe,
+        groups=tuple(MethodGroup(kind, tuple(methods)) for kind, methods in by_kind.items()),
+        layers=sum("@" in method for _, method in used),
+        orders=fmt.finite_or_none(options.get("orders")) or 1,
+        mixed_letters=bool(options.get("mixed_letters")),
+        most_choices=options.get("most"),
+        shots=fmt.finite_or_none(options.get("shots")) or 0,
+    )
+
+
+def _statistics(data: ReportData, cite: StatisticsCiter) -> Statistics | None:
     rows = overall_rows(data.scores)
     if not rows:
-        return "", []
-    sources = [citations.EFRON, citations.HESTERBERG]
-    sentences = [f"We report {_join_and(_metric_phrases(rows))}."]
-    if any(fmt.finite_or_none(row.get("chance")) is not None for row in rows):
-        sentences.append("Chance is the score of a random order of the candidates, computed, not simulated.")
-    if any(fmt.finite_or_none(row.get("adjusted")) is not None for row in rows):
-        sentences.append("A score adjusted for chance is (score − chance) / (1 − chance).")
-    average_over = data.suite.get("average_over")
-    if average_over:
-        sentences.append(f"Scores of a task are means over the classes of {average_over} of the mean within each.")
-    resamples = _default_count(clustered_interval, "resamples")
-    sentences.append(
-        "Intervals are 95% bias-corrected and accelerated (BCa) bootstrap intervals "
-        f"({citations.cite_statistics(citations.EFRON)}) with {resamples} resamples of facts, so that questions about "
-        "one fact stay together, widened by Student’s t for small numbers of facts "
-        f"({citations.cite_statistics(citations.HESTERBERG)}); where all values are equal, the exact binomial interval "
-        "for the number of facts."
+        return None
+    pairs = list(data.findings.get("comparisons") or ())
+    reasons = data.findings.get("unusable")
+    recorded = data.answers.num_rows - data.answers["unusable"].null_count
+    metrics = describe_metrics(str(row["metric"]) for row in rows)
+    return Statistics(
+        cite=cite,
+        metrics=[f"{name} ({description})" if description else name for name, description in metrics],
+        has_chance=_any_number(rows, "chance"),
+        has_adjusted=_any_number(rows, "adjusted"),
+        average_over=data.suite.get("average_over"),
+        # Scores use these defaults, so the text matches them.
+        resamples=inspect.signature(clustered_interval).parameters["resamples"].default,
+        permutations=inspect.signature(paired_difference).parameters["flips"].default,
+        closed_form_above=MAX_BOOTSTRAP_FACTS if any(row.get("probe") == "recall" for row in rows) else None,
+        pairs=len(pairs),
+        closed_form_tests=bool(data.record.get("recalls")),
+        has_q=len(pairs) > 1 and _any_number(pairs, "q"),
+        has_mcnemar=_any_number(pairs, "mcnemar"),
+        has_effect=_any_number(pairs, "effect"),
+        has_detectable=_any_number(pairs, "detectable"),
+        unusable=recorded if reasons is None else sum(int(reason.get("count") or 0) for reason in reasons),
+        unusable_is_wrong=bool(data.suite.get("unusable_is_wrong")),
     )
-    if any(row.get("probe") == "recall" for row in rows):
-        sources.append(citations.CAMERON)
-        sentences.append(
-            f"Where more than {MAX_BOOTSTRAP_FACTS} facts were asked, or one sentence more than once, they come in "
-            "closed form from a variance that is robust to clusters of facts and of sentences "
-            f"({citations.cite_statistics(citations.CAMERON)})."
-        )
-    compared, more = _comparison_sentences(data)
-    return " ".join([*sentences, *compared, _unusable_sentence(data)]), [*sources, *more]
-
-
-def _metric_phrases(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    descriptions = describe_metrics(str(row["metric"]) for row in rows)
-    return [f"{name} ({description})" if description else name for name, description in descriptions]
 
 
 def describe_metrics(metrics: Iterable[str]) -> list[tuple[str, str]]:
@@ -303,96 +408,9 @@ def describe_metrics(metrics: Iterable[str]) -> list[tuple[str, str]]:
     return descriptions
 
 
-def _comparison_sentences(data: ReportData) -> tuple[list[str], list[str]]:
-    pairs = list(data.findings.get("comparisons") or ())
-    if not pairs:
-        return [], []
-    sources, correction = [], ""
-    if len(pairs) > 1:
-        sources.append(citations.HOLM)
-        correction = f"; p-values are corrected for {len(pairs):,} comparisons by Holm’s method "
-        correction += f"({citations.cite_statistics(citations.HOLM)})"
-    sentences = [
-        "Models were compared in pairs on the questions that both could be asked, by two-sided permutation tests that "
-        f"exchange two models within facts ({_default_count(paired_difference, 'flips')} permutations){correction}. "
-        "Intervals of differences are 95% percentile intervals of resampled facts, widened in the same way."
-    ]
-    if data.record.get("recalls"):
-        sentences.append("Where intervals come in closed form, so do p-values.")
-    if len(pairs) > 1 and any(fmt.finite_or_none(pair.get("q")) is not None for pair in pairs):
-        sources.append(citations.BENJAMINI)
-        sentences.append(
-            f"q-values control the false discovery rate ({citations.cite_statistics(citations.BENJAMINI)})."
-        )
-    if any(fmt.finite_or_none(pair.get("mcnemar")) is not None for pair in pairs):
-        sources.append(citations.MCNEMAR)
-        sources.append(citations.OBUCHOWSKI)
-        sentences.append(
-            "Where answers are right or wrong, McNemar’s test stands beside, uncorrected "
-            f"({citations.cite_statistics(citations.MCNEMAR)}; for facts with several questions "
-            f"{citations.cite_statistics(citations.OBUCHOWSKI)})."
-        )
-    if any(fmt.finite_or_none(pair.get("effect")) is not None for pair in pairs):
-        sentences.append("Effect sizes are Cohen’s d of the paired differences.")
-    if any(fmt.finite_or_none(pair.get("detectable")) is not None for pair in pairs):
-        sentences.append(
-            "The smallest detectable difference is the one that would be found with a power of 80% at a level of 5%."
-        )
-    return sentences, sources
+def _any_number(rows: Iterable[Mapping[str, Any]], name: str) -> bool:
+    return any(fmt.finite_or_none(row.get(name)) is not None for row in rows)
 
 
-def _unusable_sentence(data: ReportData) -> str:
-    reasons = data.findings.get("unusable")
-    if reasons is None:
-        total = data.answers.num_rows - data.answers["unusable"].null_count
-    else:
-        total = sum(int(reason.get("count") or 0) for reason in reasons)
-    if not total:
-        return "Every question could be put to every model."
-    treatment = "counts as wrong" if data.suite.get("unusable_is_wrong") else "is left out of the scores"
-    answers = "one answer" if total == 1 else f"{fmt.count(total)} answers"
-    return (
-        "A question that could not be put to a model as it is (too long, or with tokens unknown to it) "
-        f"{treatment}: {answers}."
-    )
-
-
-def _calibration_paragraph(data: ReportData, calibration: CalibrationStatus) -> str:
-    sentences = describe_calibration(calibration)
-    seed = data.record.get("seed")
-    if seed is not None:
-        sentences.append(f"Everything that is drawn at random is drawn from the seed {seed}.")
-    devices = {"cpu": "a CPU", "cuda": "a GPU"}
-    devices_used = {str(model.get("device")) for model in data.record.get("models") or () if model.get("device")}
-    devices_used = {devices.get(name.partition(":")[0], name) for name in devices_used}
-    packages = data.record.get("versions")
-    if isinstance(packages, Mapping):
-        versions = [f"{name} {packages[name]}" for name in ("torch", "transformers") if packages.get(name)]
-        versions += [f"Python {data.record['python']}"] if data.record.get("python") else []
-        device_phrase = f" on {_join_and(sorted(devices_used))}" if devices_used else ""
-        sentences += [f"Models ran{device_phrase} with {_join_and(versions)}."] if versions else []
-    return " ".join(sentences)
-
-
-def _default_count(function: Any, name: str) -> str:
-    """Format the default of a parameter; scores use the default, so the text matches them."""
-    return fmt.count(inspect.signature(function).parameters[name].default)
-
-
-def _first_names(names: Sequence[str]) -> list[str]:
-    more = len(names) - _MAX_NAMED
-    return [*names[:_MAX_NAMED], *([f"{more} more"] if more > 0 else [])]
-
-
-def _quote_name(name: str) -> str:
-    """Truncate a name to fit a sentence, and quote it if it holds a comma."""
-    short = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
-    return f"“{short}”" if "," in short else short
-
-
-def _join_and(names: Sequence[str]) -> str:
-    if len(names) < 2:
-        return "".join(names)
-    if len(names) > 2 and any("," in name for name in names):
-        return f"{'; '.join(names[:-1])}; and {names[-1]}"
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+def _short_name(name: str) -> str:
+    return fmt.quote_name(fmt.truncate(name, _MAX_NAME))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from merkhet.core import SLOT
+from merkhet.core import text as fmt
 from merkhet.questions.sense_text import bracketed_words
-from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import RIGHT, UNUSABLE, WRONG, Outcomes
 from merkhet.reports._page_budget import page_bytes, take_fitting
 from merkhet.reports.report_data import ReportData

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 
 _ELLIPSIS = "…/"
 _ABSOLUTE = re.compile(r"^(?:file:)?(?:~?/+[^/\s]|[A-Za-z]:[\\/]|\\\\)")

@@ -1,120 +1,116 @@
-"""Summary of a report: what was asked of which models, and who scores highest."""
+"""Summary of a report: what was asked of which models, and which models score highest."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 from merkhet.reports._answer_outcomes import Outcomes
-from merkhet.reports._methods_section import AskedCounts, count_asked
+from merkhet.reports._methods_section import count_asked
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreCell, ScoreColumn, Series
+from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreCell, ScoreColumn
 
-_MAX_LEADERS = 8
-_MAX_SENTENCES = 14
-_MAX_SENTENCE, _MAX_NAME = 800, 80
+_MAX_LEADERS, _MAX_NAMED = 8, 3
+_MAX_SENTENCES, _MAX_SENTENCE, _MAX_NAME = 14, 800, 80
 
 
-def tiles(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> list[tuple[str, str]]:
-    """Count questions, facts, tasks, models and baselines for the tiles on top of the report."""
-    count = count_asked(data)
-    models = {line.model for line in outcomes.series}
-    baselines = models & data.baselines()
-    numbers = [(fmt.count(count.questions), "question" if count.questions == 1 else "questions")]
-    if count.facts:
-        numbers.append((fmt.count(count.facts), "fact" if count.facts == 1 else "facts"))
-    tasks = len(set(outcomes.tasks) | {column.task for column in board.columns})
-    numbers += [(str(tasks), "task" if tasks == 1 else "tasks")]
+@dataclass(frozen=True)
+class RunCounts:
+    """Numbers of what was asked of how many models."""
+
+    questions: int
+    facts: int
+    asked_tasks: Sequence[str]
+    tasks: int
+    """Number of tasks that were asked or scored."""
+    models: int
+    baselines: int
+    conditions: int
+    """Number of trained conditions per model; 1 if there are none."""
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The models with the best value of a score."""
+
+    column: ScoreColumn
+    cell: ScoreCell
+    names: Sequence[str]
+    """Empty if too many models share the best value."""
+    tied: int
+    is_baseline: bool
+    """Whether only baselines have a score."""
+    lines: int
+    """Number of models and methods with a score."""
+    models: int
+    chances: list[float]
+    baseline: str
+    """Best baseline; empty if there is none."""
+    baseline_value: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Leaders of the headline scores, and findings."""
+
+    leaders: Sequence[Leader]
+    more_leaders: int
+    sentences: Sequence[str]
+    more_sentences: Sequence[str]
+
+
+def count_run(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> RunCounts:
+    """Count questions, facts, tasks, models and baselines."""
+    asked = count_asked(data)
     # A model that was trained under several conditions has one name per condition, and so has a baseline.
     base_of = {model.get("name"): model.get("base") or model.get("name") for model in data.record.get("models") or ()}
-    model_count = len({base_of.get(name, name) for name in models - baselines})
-    numbers.append((str(model_count), "model" if model_count == 1 else "models"))
-    if model_count < len(models - baselines):
-        numbers.append((str(len(models - baselines) // model_count), "conditions"))
-    if baselines:
-        number = len({base_of.get(name, name) for name in baselines})
-        numbers.append((str(number), "baseline" if number == 1 else "baselines"))
-    return numbers
+    names = {line.model for line in outcomes.series}
+    models, baselines = names - data.baselines(), names & data.baselines()
+    model_count = len({base_of.get(name, name) for name in models})
+    return RunCounts(
+        questions=asked.questions,
+        facts=asked.facts,
+        asked_tasks=list(asked.tasks),
+        tasks=len(set(outcomes.tasks) | {column.task for column in board.columns}),
+        models=model_count,
+        baselines=len({base_of.get(name, name) for name in baselines}),
+        conditions=len(models) // model_count if model_count else 1,
+    )
 
 
-def summary(data: ReportData, board: Scoreboard, numbers: list[tuple[str, str]]) -> dict[str, Any]:
-    """Collect the summary: what was asked, the leader of each headline score, and the findings."""
-    sentences = [_truncate(fmt.printable(text), _MAX_SENTENCE) for text in data.findings.get("sentences") or ()]
-    leaders = [_leader_sentence(column, board, data) for column in board.columns]
-    leaders = [text for text in leaders if text]
-    return {
-        "asked": _asked_sentence(count_asked(data), {name: number for number, name in numbers}),
-        "leaders": leaders[:_MAX_LEADERS],
-        "more_leaders": max(0, len(leaders) - _MAX_LEADERS),
-        "sentences": sentences[:_MAX_SENTENCES],
-        "more": sentences[_MAX_SENTENCES:],
-    }
+def summarize(data: ReportData, board: Scoreboard) -> Summary:
+    """Collect the leader of each headline score, and the findings."""
+    sentences = [fmt.truncate(fmt.printable(text), _MAX_SENTENCE) for text in data.findings.get("sentences") or ()]
+    leaders = [_leader(column, board, data.baselines()) for column in board.columns if board.best.get(column)]
+    return Summary(
+        leaders[:_MAX_LEADERS],
+        max(0, len(leaders) - _MAX_LEADERS),
+        sentences[:_MAX_SENTENCES],
+        sentences[_MAX_SENTENCES:],
+    )
 
 
-def _asked_sentence(count: AskedCounts, numbers: dict[str, str]) -> str:
-    if not count.questions:
-        return ""
-    models = [f"{numbers[name]} {name}" for name in ("model", "models", "baseline", "baselines") if name in numbers]
-    models = [text for text in models if not text.startswith("0 ")]
-    if not models:
-        return f"{fmt.count(count.questions)} questions were made, and nobody has answered them yet."
-    subjects = " and ".join(models)
-    verb = "were" if len(models) > 1 or not models[0].startswith("1 ") else "was"
-    facts = f" about {fmt.count(count.facts)} {'fact' if count.facts == 1 else 'facts'}" if count.facts else ""
-    tasks = list(count.tasks)
-    names = f": {', '.join(tasks)}" if 1 < len(tasks) <= 12 else f" ({tasks[0]})" if len(tasks) == 1 else ""
-    in_tasks = f" in {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}{names}" if tasks else ""
-    plural = "question" if count.questions == 1 else "questions"
-    return f"{subjects} {verb} asked {fmt.count(count.questions)} {plural}{facts}{in_tasks}."
-
-
-def _leader_sentence(column: ScoreColumn, board: Scoreboard, data: ReportData) -> str:
-    """Name the models with the best value of a score, with interval, chance and the best baseline."""
-    best = sorted(board.best.get(column, ()), key=board.series.index)
-    baselines = data.baselines()
-    if not best:
-        return ""
-    best_cell = board.cells[best[0], column]
-    models_scored = [line for line in board.series if line.model not in baselines and _has_value(board, line, column)]
-    names = " and ".join(_truncate(line.label, _MAX_NAME) for line in best)
-    if not models_scored:
-        names = f"the {'baseline' if len(best) == 1 else 'baselines'} {names}"
-    if len(best) > 3:
-        names = f"{len(best)} models alike"
-    elif len(models_scored) > len(best):
-        models = len({line.model for line in models_scored})
-        field = f"{models} models" if models == len(models_scored) else f"{len(models_scored)} ways of asking"
-        field += f" {models} models" if 1 < models < len(models_scored) else ""
-        names += f", the best of {field}" if len(best) == 1 else f", alike and best of {field}"
-    references = []
-    chances = board.chances(column)
-    if chances:
-        references.append(f"chance {_percent_text(column, fmt.value_range(chances, percent=column.percent))}")
-    baseline_lines = [line for line in board.series if line.model in baselines - {leader.model for leader in best}]
-    scored_baselines = [(line, board.cells[line, column]) for line in baseline_lines if _has_value(board, line, column)]
-    if scored_baselines:
-        sign = -1 if column.metric in LOWER_IS_BETTER else 1
-        line, cell = max(scored_baselines, key=lambda pair: sign * (pair[1].value or 0.0))
-        name = _truncate(line.label, _MAX_NAME)
-        references.append(f"baseline {name} {_score_text(column, cell, interval=False)}")
-    aside = f" ({', '.join(references)})" if references else ""
-    return f"{column.label}: {_score_text(column, best_cell)} by {names}{aside}."
-
-
-def _truncate(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
-def _has_value(board: Scoreboard, line: Series, column: ScoreColumn) -> bool:
-    cell = board.cells.get((line, column))
-    return cell is not None and cell.value is not None
-
-
-def _score_text(column: ScoreColumn, cell: ScoreCell, *, interval: bool = True) -> str:
-    text = _percent_text(column, fmt.score(cell.value, percent=column.percent))
-    ends = fmt.interval(cell.low, cell.high, percent=column.percent) if interval else ""
-    return f"{text} {ends}".strip()
-
-
-def _percent_text(column: ScoreColumn, text: str) -> str:
-    return f"{text}%" if column.percent and text != fmt.DASH else text
+def _leader(column: ScoreColumn, board: Scoreboard, baselines: frozenset[str]) -> Leader:
+    best = sorted(board.best[column], key=board.series.index)
+    scored = [line for line in board.series if (cell := board.cells.get((line, column))) and cell.value is not None]
+    model_lines = [line for line in scored if line.model not in baselines]
+    leading = {line.model for line in best}
+    sign = -1 if column.metric in LOWER_IS_BETTER else 1
+    baseline = max(
+        (line for line in scored if line.model in baselines - leading),
+        key=lambda line: sign * (board.cells[line, column].value or 0.0),
+        default=None,
+    )
+    return Leader(
+        column=column,
+        cell=board.cells[best[0], column],
+        names=[fmt.truncate(line.label, _MAX_NAME) for line in best] if len(best) <= _MAX_NAMED else [],
+        tied=len(best),
+        is_baseline=not model_lines,
+        lines=len(model_lines),
+        models=len({line.model for line in model_lines}),
+        chances=board.chances(column),
+        baseline="" if baseline is None else fmt.truncate(baseline.label, _MAX_NAME),
+        baseline_value=None if baseline is None else board.cells[baseline, column].value,
+    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
+from merkhet.core.text import printable
 from merkhet.reports._text_width import ASCENT, DESCENT, text_width
-from merkhet.reports.formatting import printable
 
 INK = "#26272b"
 FONT = "Arial, 'Liberation Sans', Helvetica, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from merkhet.reports.formatting import DASH
+from merkhet.core.text import DASH
 from merkhet.reports.table_model import ReportTable
 
 _GAP = 3

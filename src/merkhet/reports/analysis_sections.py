@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 from merkhet.reports._chart_specs import chart_from_spec
 from merkhet.reports._chart_style import Figure, draw_figure
 from merkhet.reports.table_model import ReportTable
@@ -70,7 +70,7 @@ def section_view(section: AnalysisSection, budget: int, rest: str) -> dict[str, 
         for table, folded in zip(section.tables, section.folded, strict=True)
     ]
     texts = {"id": section.id, "title": section.title, "explanation": section.explanation}
-    return {**texts, "sentences": section.sentences, "tables": tables}
+    return {**texts, "sentences": section.sentences, "tables": tables, "figures": (), "undrawn": 0}
 
 
 def _figures(specs: Sequence[Mapping[str, Any]], name: str, baselines: Collection[str]) -> list[Figure]:

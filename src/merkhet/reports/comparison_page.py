@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from markupsafe import Markup
-
-from merkhet.core.html_page import render_page
+from merkhet.core import text as fmt
+from merkhet.core.templating import render_page
 from merkhet.reports import figures
-from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import judge_answers
-from merkhet.reports._chart_style import draw_figure, line_colours
+from merkhet.reports._chart_style import Figure, draw_figure, line_colours
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._question_samples import MAX_PAIRS, changed_questions, sample_note
 from merkhet.reports._reproduction import model_table, public_command
@@ -106,7 +104,7 @@ def _content(comparison: ComparisonData) -> dict[str, Any]:
         if scores.rows
         else "",
         "figures": _figures(comparison, board, colours),
-        "unshared": any(pair["only_run"] or pair["only_other"] for pair in comparison.shared),
+        "unshared": bool(board.columns) and any(pair["only_run"] or pair["only_other"] for pair in comparison.shared),
         "groups": as_page_table(groups, caption=True, rest=_REST) if groups.rows else "",
         "column": fmt.printable(comparison.column or ""),
         "group_sentences": [fmt.printable(text) for text in comparison.group_sentences],
@@ -154,13 +152,6 @@ def _headline(comparison: ComparisonData) -> list[tuple[str, str]]:
     return compared or [(entry["task"], entry["metric"]) for entry in comparison.data.suite.get("headline") or ()]
 
 
-def _figures(comparison: ComparisonData, board: Any, colours: Any) -> dict[str, Any]:
-    charts = {
-        "differences": difference_chart(comparison.oriented),
-        "grouped": figures.grouped_chart(board, colours, comparison.data.baselines()),
-    }
-    drawn = {name: draw_figure(chart) if chart is not None else None for name, chart in charts.items()}
-    return {
-        name: None if figure is None else {"caption": figure.caption, "svg": Markup(figure.svg)}
-        for name, figure in drawn.items()
-    }
+def _figures(comparison: ComparisonData, board: Any, colours: Any) -> list[Figure]:
+    grouped = figures.grouped_chart(board, colours, comparison.data.baselines())
+    return [draw_figure(chart) for chart in (difference_chart(comparison.oriented), grouped) if chart is not None]

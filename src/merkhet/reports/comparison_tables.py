@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
-from merkhet.reports import formatting as fmt
 from merkhet.reports._chart_style import truncate_middle
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import LOWER_IS_BETTER, is_share, overall_rows
@@ -24,11 +24,11 @@ Field = tuple[TableColumn, Callable[[Comparison], TableCell]]
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Describe a test or size of a comparison, which is a column of its tables."""
+    """A test or effect size of a comparison, which is a column of its tables."""
 
     label: str
     full_label: str
-    """The label in a table that stands without an explanation."""
+    """The label in a table without an explanation."""
     kind: str
     """Kind of number; a difference is in points only if the metric is a share."""
     meaning: str = ""
@@ -39,45 +39,45 @@ _TESTS = {
         "p (Holm)",
         "p (Holm)",
         "p",
-        "permutation test that exchanges the models within facts, corrected over all rows after Holm; "
-        f"below {SIGNIFICANCE_LEVEL} a difference is clear.",
+        "permutation test that exchanges the models within facts, Holm-corrected over all rows; "
+        f"a difference with p < {SIGNIFICANCE_LEVEL} is significant.",
     ),
     "q": PairedTest(
         "q",
         "q (Benjamini–Hochberg)",
         "p",
-        "the same test, corrected after Benjamini and Hochberg: of rows with q < 0.05, about 1 in 20 is by chance.",
+        "the same test, Benjamini–Hochberg-corrected: of rows with q < 0.05, about 5% are false discoveries.",
     ),
     "p_raw": PairedTest("p", "p (uncorrected)", "p"),
     "mcnemar": PairedTest(
         "McNemar",
         "p (McNemar)",
         "p",
-        "p of a test that counts the questions that only one of the two got right; not corrected.",
+        "p of McNemar’s test of the questions that only one of the two models answered correctly; uncorrected.",
     ),
     "effect": PairedTest(
         "effect",
         "Cohen’s d",
         "effect",
-        "Cohen's d, the mean difference of facts over its standard deviation; 0.2 is small, 0.5 medium, 0.8 large.",
+        "Cohen’s d: mean difference over facts divided by its standard deviation; 0.2 is small, 0.5 medium, 0.8 large.",
     ),
     "odds": PairedTest(
         "odds",
         "odds ratio",
         "ratio",
-        "questions that only the first got right, for each that only the second did.",
+        "questions that only the first model answered correctly, divided by those that only the second did.",
     ),
     "detectable": PairedTest(
         "detectable",
         "detectable",
         "share",
-        "the smallest true difference that one test, not corrected, finds in 4 of 5 samples.",
+        "the smallest true difference that one uncorrected test detects with 80% power.",
     ),
     "n": PairedTest("questions", "questions", "count"),
     "facts": PairedTest("facts", "facts", "count"),
 }
 _SHOWN = tuple(key for key in _TESTS if key not in ("p", "p_raw"))
-"""Tests beside p, in tables that are read with an explanation."""
+"""Tests besides p, in tables with an explanation."""
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> list[ReportTable]:
@@ -109,7 +109,7 @@ def group_tables(groups: Sequence[Comparison], column: str, limit: int = _MAX_GR
 def all_pairs_table(comparisons: Sequence[Comparison]) -> ReportTable:
     """Make one table of all pairs on all tasks; a single pair has the names of its models in the column heads."""
     fields = [_text_field("Score", score_label), *_page_fields(comparisons), _test_field("p")]
-    title = "Models in pairs, on the questions that both were asked."
+    title = "Pairs of models on the questions that both were asked."
     return _make_table("paired", title, [*fields, *_test_fields(_SHOWN, comparisons)], comparisons)
 
 
@@ -118,7 +118,7 @@ def all_groups_table(groups: Sequence[Comparison], column: str) -> ReportTable:
     several_scores = len(set(map(score_label, groups))) > 1
     fields = [_text_field(column, _getter("group")), *([_text_field("Score", score_label)] if several_scores else [])]
     fields += [*_page_fields(groups), (TableColumn("q"), _corrected_cell), _test_field("n"), _test_field("facts")]
-    return _make_table("groups", f"Models in pairs, by {column}.", fields, groups, _MAX_PAGE_GROUPS)
+    return _make_table("groups", f"Pairs of models, by {column}.", fields, groups, _MAX_PAGE_GROUPS)
 
 
 def verdict_table(comparisons: Sequence[Comparison], limit: int | None = None) -> ReportTable:
@@ -129,7 +129,7 @@ def verdict_table(comparisons: Sequence[Comparison], limit: int | None = None) -
         _text_field("against", _getter("other")),
         _DIFFERENCE,
         (TableColumn("p", tip=_TESTS["p"].meaning), _test_cell("p")),
-        (TableColumn("It says", number=False), _verdict_cell),
+        (TableColumn("verdict", number=False), _verdict_cell),
     ]
     title = "Models compared in pairs."
     return _make_table("verdicts", title, [*fields, *_test_fields(_SHOWN, comparisons)], comparisons, limit)
@@ -144,8 +144,8 @@ def comparison_report_table(data: ReportData) -> ReportTable:
     fields = [_text_field(label, _metric if key == "metric" else _getter(key)) for label, key in names.items()]
     fields += [_DIFFERENCE, *_test_fields(_TESTS, pairs, full=True)]
     note = (
-        "Differences are paired by question, in percentage points where scores are shares, with 95% intervals in "
-        "brackets; these are not corrected for the number of pairs, p (Holm) is."
+        "Differences are paired by question, in percentage points if scores are shares, with 95% intervals in "
+        "brackets. Intervals are not corrected for the number of pairs; p (Holm) is."
     )
     return replace(_make_table("comparisons", "Models compared on the same questions.", fields, pairs), note=note)
 
@@ -173,7 +173,7 @@ def split_tests(table: ReportTable) -> tuple[ReportTable, ReportTable | None]:
     scores = replace(table, columns=table.columns[:end], rows=tuple(row[:end] for row in table.rows))
     columns = tuple(table.columns[index] for index in test_columns)
     rows = tuple(tuple(row[index] for index in test_columns) for row in table.rows)
-    return scores, ReportTable("tests", "The same pairs: what else was tested.", columns, rows)
+    return scores, ReportTable("tests", "Further tests of the same pairs.", columns, rows)
 
 
 def legend(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
@@ -182,16 +182,16 @@ def legend(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
         fmt.metric_label(str(pair["metric"])) for pair in comparisons if not pair.get("higher_is_better", True)
     )
     return [
-        ("scores", "on the questions that both models could be asked, in percent where they are shares."),
-        ("difference", "how far the first model is ahead, in points, with its 95% interval; facts are resampled."),
-        *((name, "less is better, and its difference is turned round: + is better.") for name in metrics),
+        ("scores", "on the questions that both models were asked; in percent if they are shares."),
+        ("difference", "first model minus second, in points, with its 95% interval over resampled facts."),
+        *((name, "less is better; the sign of its difference is flipped, so that + is better.") for name in metrics),
         (_TESTS["p"].label, _TESTS["p"].meaning),
         *explain_tests(comparisons),
     ]
 
 
 def explain_tests(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
-    """Explain the tests beside p that any of the comparisons has, as pairs of label and meaning."""
+    """Explain the tests besides p that any of the comparisons has, as pairs of label and meaning."""
     tests = [_TESTS[key] for key in _SHOWN if _any_has(key, comparisons)]
     return [(test.label, test.meaning) for test in tests if test.meaning]
 
@@ -265,11 +265,11 @@ _DIFFERENCE: Field = (TableColumn("difference"), _difference_cell)
 def _verdict_cell(pair: Comparison) -> TableCell:
     low, high, p = (fmt.finite_or_none(pair.get(name)) for name in ("low", "high", "p"))
     if low is None or high is None:
-        return TableCell("too little to tell")
+        return TableCell("insufficient data")
     # The interval is not corrected for many pairs, p is.
     if (low > 0 or high < 0) and (p is None or p < SIGNIFICANCE_LEVEL):
         return TableCell(f"{fmt.printable(pair.get('model' if low > 0 else 'other', ''))} is ahead", best=True)
-    return TableCell("not told apart")
+    return TableCell("no significant difference")
 
 
 def _is_share(pair: Comparison) -> bool:

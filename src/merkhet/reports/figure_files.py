@@ -10,9 +10,9 @@ from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
+from merkhet.core import text as fmt
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import atomic_path, write_text
-from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import judge_answers
 from merkhet.reports._chart_specs import chart_from_spec
 from merkhet.reports._chart_style import NamedChart, line_colours

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 from merkhet.reports._answer_outcomes import UNUSABLE, Outcomes
 from merkhet.reports._axis_scales import Axis, number_labels, percent_labels, value_axis
 from merkhet.reports._chart_style import (
@@ -65,16 +65,10 @@ class _ScoreBar:
 
 def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedChart]:
     """Make a chart for each headline score: a bar with interval for each model, and a tick at chance."""
-    scored_columns = [
-        column for column in board.columns if any(_value(board, line, column) is not None for line in board.series)
-    ]
-    plotted = [
-        end
-        for column in scored_columns
-        if column.percent
-        for line in board.series
-        for end in _plotted_values(board, line, column)
-    ]
+    scored_columns = [column for column in board.columns if _cells(board, column)]
+    shares = [score for column in scored_columns if column.percent for _, score in _cells(board, column)]
+    ends = [end for score in shares for end in (score.value, score.low, score.high, score.chance)]
+    plotted = [end for end in ends if end is not None]
     top = next((limit for limit in (0.1, 0.25, 0.5, 1.0) if max(plotted, default=1.0) <= limit), 1.0)
     low = math.floor(min([0.0, *plotted]) * 10) / 10
     names = short_labels(board.series)
@@ -121,7 +115,8 @@ def _score_panel(bars: Sequence[_ScoreBar], axis: Axis) -> Drawing:
 def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Collection[str] = ()) -> NamedChart | None:
     """Draw all headline scores that are shares in one chart: a group for each score, a bar for each model."""
     columns = [column for column in board.columns if column.percent and _cells(board, column)]
-    series = [line for line in board.series if any(_value(board, line, column) is not None for column in columns)]
+    scored = {line for column in columns for line, _ in _cells(board, column)}
+    series = [line for line in board.series if line in scored]
     if not columns:
         return None
     names = short_labels(series)
@@ -154,7 +149,7 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     if len(series) > 2:
         caption = join_sentences(caption, "Bars are in the order of the legend")
     if undrawn:
-        caption = join_sentences(caption, f"Not drawn, for it is no share or has no value: {', '.join(undrawn)}")
+        caption = join_sentences(caption, f"Not drawn, because it is not a share or has no value: {', '.join(undrawn)}")
     description = "; ".join(f"{column.label}, {bar.tooltip}" for column, bars in bars_of.items() for bar in bars)
     return NamedChart("scores", caption, make_drawing(marks), description=f"Bar chart: {description}.")
 
@@ -174,37 +169,24 @@ def _row_of_groups(
     slot_width = bar_group_width(pitch, len(series) * bar_width) / len(series)
     centres = [pitch * (index + 0.5) for index in range(len(groups))]
     placed = [
-        (score_bar, centre + slot_width * (series.index(score_bar.series) - len(series) / 2))
+        (bar, centre + slot_width * (series.index(bar.series) - len(series) / 2))
         for centre, bars in zip(centres, groups.values(), strict=True)
-        for score_bar in bars
+        for bar in bars
     ]
-    chances = tuple(
-        (x, y(score_bar.chance), x + slot_width, y(score_bar.chance))
-        for score_bar, x in placed
-        if score_bar.chance is not None
-    )
+    chances = tuple((x, y(bar.chance), x + slot_width, y(bar.chance)) for bar, x in placed if bar.chance is not None)
     return [
         *frame,
         *(
             Bar(
-                *(
-                    x,
-                    min(y(0), y(score_bar.value)),
-                    slot_width,
-                    abs(y(score_bar.value) - y(0)),
-                    score_bar.colour,
-                    score_bar.tooltip,
-                ),
+                *(x, min(y(0), y(bar.value)), slot_width, abs(y(bar.value) - y(0)), bar.colour, bar.tooltip),
                 stroke=INK,
                 stroke_width=0.7,
-                dash=(3, 2) if score_bar.series.model in baselines else (),
+                dash=(3, 2) if bar.series.model in baselines else (),
             )
-            for score_bar, x in placed
+            for bar, x in placed
         ),
         *whiskers(
-            (x + slot_width / 2, y(score_bar.low), x + slot_width / 2, y(score_bar.high))
-            for score_bar, x in placed
-            if score_bar.low < score_bar.high
+            (x + slot_width / 2, y(bar.low), x + slot_width / 2, y(bar.high)) for bar, x in placed if bar.low < bar.high
         ),
         *([Strokes(chances, VERMILION, 2.2)] if chances else []),
         *category_labels([column.label for column in groups], centres, pitch, top + _HEIGHT),
@@ -275,7 +257,7 @@ def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
                 fmt.file_slug("ranks", name),
                 join_sentences(
                     f"{title}: rank of the best right answer",
-                    "Candidates that tie have the mean of their ranks",
+                    "Tied candidates have their mean rank",
                     sample_size_text(sizes),
                 ),
                 stacked_rows(rows, axis, keys, title="rank"),
@@ -306,16 +288,6 @@ def rank_bins(limit: int) -> tuple[list[float], list[str]]:
     starts = [1, *(end + 1 for end in ends[:-1])]
     labels = [f"{a:,}" if a == b else f"{a:,}–{b:,}" for a, b in zip(starts, ends, strict=True)]
     return [float(end) for end in ends[:-1]], labels
-
-
-def _value(board: Scoreboard, line: Series, column: ScoreColumn) -> float | None:
-    score = board.cells.get((line, column))
-    return score.value if score else None
-
-
-def _plotted_values(board: Scoreboard, line: Series, column: ScoreColumn) -> list[float]:
-    score = board.cells.get((line, column))
-    return [end for end in (score.value, score.low, score.high, score.chance) if end is not None] if score else []
 
 
 def _score_tooltip(score: ScoreCell, column: ScoreColumn) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from merkhet.core.html_page import render_page
+from merkhet.core import text as fmt
+from merkhet.core.templating import render_page
 from merkhet.reports import _heat_maps as heat
 from merkhet.reports import figures
-from merkhet.reports import formatting as fmt
 from merkhet.reports._answer_outcomes import Outcomes, judge_answers
 from merkhet.reports._calibration_section import (
     calibration_sentences,
@@ -19,14 +19,14 @@ from merkhet.reports._calibration_section import (
     card_views,
     missing_views,
 )
-from merkhet.reports._chart_style import Figure, draw_figure, line_colours
+from merkhet.reports._chart_style import NamedChart, draw_figure, line_colours
 from merkhet.reports._citations import bibliography
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._methods_section import describe_metrics, methods_text
 from merkhet.reports._page_budget import take_fitting_each
 from merkhet.reports._question_samples import sample_note, sample_questions
 from merkhet.reports._reproduction import environment, is_shortened, model_table, public_command, study_text
-from merkhet.reports._summary import summary, tiles
+from merkhet.reports._summary import count_run, summarize
 from merkhet.reports.analysis_sections import analysis_sections, section_view
 from merkhet.reports.comparison_tables import explain_tests, run_comparisons, verdict_table
 from merkhet.reports.report_data import ReportData
@@ -66,7 +66,6 @@ def _content(data: ReportData) -> dict[str, Any]:
     colours = line_colours(outcomes.series, baselines)
     groups = group_names(data.scores)
     calibration = calibration_status(data)
-    numbers = tiles(data, board, outcomes)
     paragraphs, sources = methods_text(data, outcomes.choices.tolist(), calibration)
     date = fmt.printable(str(data.record.get("date", ""))[:16].replace("T", ", "))
     version = fmt.printable(data.record.get("merkhet") or "")
@@ -81,15 +80,14 @@ def _content(data: ReportData) -> dict[str, Any]:
         },
         "date": date,
         "version": version,
-        "tiles": numbers,
+        "counts": count_run(data, board, outcomes),
         "warnings": calibration_warnings(calibration),
-        "summary": {**summary(data, board, numbers), "trust": calibration_sentences(calibration)},
+        "summary": summarize(data, board),
+        "trust": calibration_sentences(calibration),
         "scores": _scores(board, [colours[line] for line in board.series]),
         "metrics": [pair for pair in describe_metrics(column.metric for column in board.columns) if pair[1]],
         "all_scores": _all_scores(data),
-        "figures": _fit_figures(
-            {**_figures(data, board, outcomes, colours, groups), "differences": _differences(data)}
-        ),
+        "figures": _figures(data, board, outcomes, colours, groups),
         "groups": _groups(data, board, groups),
         "comparisons": _comparisons(data),
         "cards": card_views(calibration.cards, calibration),
@@ -170,50 +168,30 @@ def _unusable(data: ReportData) -> dict[str, Any]:
 def _figures(
     data: ReportData, board: Scoreboard, outcomes: Outcomes, colours: dict[Any, str], groups: list[str]
 ) -> dict[str, Any]:
-    """Draw all scores in one chart, a panel per score, a heat map of groups, one per model, and ranks."""
+    """Draw the figures that fit into the page, by kind, and count the others.
+
+    All scores are in one chart, and each in a panel; there is a heat map of groups, one of tasks for each model, ranks,
+    and the differences of models.
+    """
     rows = {group: grouped_rows(data.scores, group) for group in groups}
     maps = (heat.heat_chart(rows[group], group, column, board.series) for group in groups for column in board.columns)
-    charts: dict[str, list[Any]] = {
+    charts: dict[str, Sequence[NamedChart | None]] = {
         "grouped": [figures.grouped_chart(board, colours, data.baselines())] if len(board.columns) > 1 else [],
         "scores": figures.score_charts(board, colours),
         "heat": [next((chart for chart in maps if chart is not None), None)],
         "tasks": heat.task_heat_charts(rows.get("domain", ()), "domain", board.columns, board.series),
         "ranks": figures.rank_charts(outcomes),
+        "differences": [difference_chart(data.findings.get("comparisons") or ())],
     }
-    views = {
-        kind: [_figure_view(draw_figure(chart)) for chart in of_kind if chart is not None]
-        for kind, of_kind in charts.items()
-    }
-    return {
-        kind: next(iter(of_kind), None) if kind in ("grouped", "heat") else of_kind for kind, of_kind in views.items()
-    }
-
-
-def _differences(data: ReportData) -> dict[str, Any] | None:
-
-    chart = difference_chart(data.findings.get("comparisons") or ())
-    return None if chart is None else _figure_view(draw_figure(chart))
-
-
-def _fit_figures(all_figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep the figures that fit into the page, some of every kind, and count the others."""
-    lists = {
-        kind: of_kind if isinstance(of_kind, list) else [of_kind] if of_kind else []
-        for kind, of_kind in all_figures.items()
-    }
-    fitting, left_out = take_fitting_each(lists, _FIGURES_BUDGET)
-    shown = {
-        kind: of_kind if isinstance(all_figures[kind], list) else next(iter(of_kind), None)
-        for kind, of_kind in fitting.items()
-    }
-    return {**shown, "left_out": left_out}
+    drawn = {kind: [draw_figure(chart) for chart in of_kind if chart is not None] for kind, of_kind in charts.items()}
+    fitting, left_out = take_fitting_each(drawn, _FIGURES_BUDGET)
+    return {**fitting, "left_out": left_out}
 
 
 def _analyses(data: ReportData) -> list[dict[str, Any]]:
     """Render the sections of analyses with the figures that fit into the page."""
     sections = analysis_sections(data.analyses, data.baselines())
-    lists = {section.id: [_figure_view(figure) for figure in section.figures] for section in sections}
-    fitting, _ = take_fitting_each(lists, _ANALYSES_BUDGET)
+    fitting, _ = take_fitting_each({section.id: section.figures for section in sections}, _ANALYSES_BUDGET)
     budget = _ANALYSIS_TABLES_BUDGET // max(1, sum(len(section.tables) for section in sections))
     return [
         {
@@ -223,8 +201,3 @@ def _analyses(data: ReportData) -> list[dict[str, Any]]:
         }
         for section in sections
     ]
-
-
-def _figure_view(figure: Figure) -> dict[str, Any]:
-    # The SVG is safe: its texts are escaped when it is drawn. The template escapes the caption.
-    return {"caption": figure.caption, "svg": Markup(figure.svg)}

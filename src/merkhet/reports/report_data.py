@@ -38,5 +38,11 @@ class ReportData:
             if str(model.get("kind") or "").lower() in _BASELINE_KINDS
         )
 
+    def ways_of_asking(self) -> list[dict[str, str]]:
+        """Return every model with its kind, probe and method, in the order of the answers."""
+        kinds = {str(model.get("name")): str(model.get("kind") or "") for model in self.record.get("models") or ()}
+        used = self.answers.group_by(["model", "probe", "method"], use_threads=False).aggregate([])
+        return [{**row, "kind": kinds.get(row["model"], "")} for row in used.to_pylist()]
+
 
 _BASELINE_KINDS = frozenset({"baseline", "random", "frequency", "majority", "chance"})

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.schemas import SCORES
-from merkhet.reports.formatting import finite_or_none, metric_label, printable
+from merkhet.core.text import finite_or_none, metric_label, printable
 
 LOWER_IS_BETTER = frozenset({"mean_rank", "median_rank", "perplexity", "ece", "brier"})
 _FIRST_GROUPS = ("relation", "domain")

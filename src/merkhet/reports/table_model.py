@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from merkhet.reports import formatting as fmt
+from merkhet.core import text as fmt
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def value_cell(content: Any, kind: str) -> TableCell:
     """Make a cell of a plain value or of an estimate with interval and n.
 
     Args:
-        kind: ``text``, or a kind of number of :func:`merkhet.reports.formatting.number`.
+        kind: ``text``, or a kind of number of :func:`merkhet.core.text.number`.
     """
     estimate = content if isinstance(content, Mapping) else {"value": content}
     if kind == "text":

@@ -7,10 +7,10 @@ import html
 import io
 import re
 
+from merkhet.core.text import DASH, printable
 from merkhet.reports._html_tables import as_html, as_page_table
 from merkhet.reports._latex_tables import as_latex
 from merkhet.reports._terminal_tables import as_terminal
-from merkhet.reports.formatting import DASH, printable
 from merkhet.reports.table_model import ReportTable, TableCell, exact_text
 
 __all__ = ["as_csv", "as_html", "as_latex", "as_markdown", "as_page_table", "as_terminal"]

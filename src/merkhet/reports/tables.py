@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from rich.console import Console, Group
 from rich.table import Table
 
+from merkhet.core import text as fmt
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.reports import formatting as fmt
 from merkhet.reports.comparison_tables import comparison_report_table
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import (

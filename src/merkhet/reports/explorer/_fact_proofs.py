@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from merkhet.core.text import finite_or_none
 from merkhet.reports.explorer.run_tables import RunTables
-from merkhet.reports.formatting import finite_or_none
 
 _COLUMNS = ("fact_id", "subject", "predicate", "object", "value", "unit", "start", "end", "domain", "source", "rule")
 _SELECT = ", ".join(f'"{name}"' for name in (*_COLUMNS, "premises"))

@@ -8,6 +8,7 @@ from typing import Any
 
 from merkhet.core import SLOT
 from merkhet.core.schemas import ANSWERS, CANDIDATES, QUESTIONS
+from merkhet.core.text import finite_or_none
 from merkhet.questions.sense_text import fill_word
 from merkhet.reports._question_samples import sample_note
 from merkhet.reports.explorer._fact_proofs import build_proofs
@@ -25,7 +26,6 @@ from merkhet.reports.explorer._filters import (
     read_filters,
 )
 from merkhet.reports.explorer.run_tables import FACETS, RunTables, read_senses, way_columns
-from merkhet.reports.formatting import finite_or_none
 
 SORTS = ("run", "hardest", "easiest", "rank", "text", "difference")
 _RESULT_NAMES = (*RESULTS, TIED)

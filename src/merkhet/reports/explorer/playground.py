@@ -12,11 +12,11 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.errors import MerkhetError, first_line
 from merkhet.core.records import Answer, Question
+from merkhet.core.text import finite_or_none
 from merkhet.models.placeholders import PSEUDOWORD_MARKS, replace_pseudowords
 from merkhet.models.protocol import FillsSlots, Model, NeedsAllQuestions, WritesAnswers
 from merkhet.probes import PROBES
 from merkhet.reports.explorer._filters import RequestError
-from merkhet.reports.formatting import finite_or_none
 
 PLAY_PROBES = ("rank", "fill", "write")
 """Probes that the playground offers."""

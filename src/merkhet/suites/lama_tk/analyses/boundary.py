@@ -20,7 +20,8 @@ from merkhet.analysis.memory_types import (
     format_score,
     make_comparisons,
 )
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate, quote_name
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate
+from merkhet.core.text import quote_name
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.recall_scores import align_recalls, paired_recall_difference, statement_clusters, top_symbols
 

@@ -20,7 +20,8 @@ from merkhet.analysis.memory_types import (
     format_score,
     make_comparisons,
 )
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, quote_name
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow
+from merkhet.core.text import quote_name
 from merkhet.metrics.bootstrap import PairedDifference
 from merkhet.metrics.recall_scores import align_recalls, recall_values, statement_clusters
 

@@ -18,7 +18,8 @@ from merkhet.analysis.memory_types import (
     format_score,
     make_comparisons,
 )
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, join_names, percent, quote_name
+from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow
+from merkhet.core.text import join_names, percent, quote_name
 from merkhet.metrics.bootstrap import PairedDifference
 from merkhet.metrics.recall_scores import paired_recall_differences
 

@@ -25,9 +25,9 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     estimate,
-    percent,
 )
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import percent
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import MRR, Metric
 from merkhet.metrics.ranks import FloatArray

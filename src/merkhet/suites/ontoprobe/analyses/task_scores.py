@@ -19,10 +19,10 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     estimate,
-    join_names,
     metric_label,
 )
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import join_names
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, MRR, MRR_ALL, Metric, make_recall
 

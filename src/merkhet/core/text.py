@@ -1,4 +1,4 @@
-"""Formatting of numbers and names for readers; a missing number is a dash."""
+"""Numbers, names and lists as readers see them; a missing number is a dash."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 DASH = "–"
@@ -96,12 +96,6 @@ def p_value(value: Any) -> str:
     return "< 0.001" if number < 0.001 else f"{number:.3f}"
 
 
-def count(value: Any) -> str:
-    """Format an integer with thousands separators."""
-    number = finite_or_none(value)
-    return DASH if number is None else f"{round(number):,}"
-
-
 def quantity(value: Any) -> str:
     """Format a measured quantity (seconds, questions per second) with four significant digits."""
     number = finite_or_none(value)
@@ -114,6 +108,55 @@ def rank(value: Any) -> str:
     """Format a rank. Tied ranks are means and may have decimals."""
     number = finite_or_none(value)
     return DASH if number is None else f"{number:,.2f}".rstrip("0").rstrip(".")
+
+
+def count(value: Any) -> str:
+    """Format an integer with thousands separators; a missing number is a dash."""
+    number = finite_or_none(value)
+    return DASH if number is None else f"{round(number):,}"
+
+
+def counted(number: float, singular: str, plural: str = "") -> str:
+    """Format a number with its noun: ``1 fact``, ``2,000 facts``."""
+    return f"{count(number)} {singular if number == 1 else plural or f'{singular}s'}"
+
+
+def percent(value: float, decimals: int = 1) -> str:
+    """Format a share in percent."""
+    return f"{100 * value:.{decimals}f}%"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Join names for a sentence: ``a, b and c``."""
+    return "".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def join_phrases(phrases: Sequence[str]) -> str:
+    """Join as :func:`join_names` does, by semicolons if one of more than two phrases contains a comma."""
+    if len(phrases) > 2 and any("," in phrase for phrase in phrases):
+        return f"{'; '.join(phrases[:-1])}; and {phrases[-1]}"
+    return join_names(phrases)
+
+
+def join_some(names: Sequence[str], limit: int) -> str:
+    """Join at most ``limit`` names and count the rest: ``a, b and 3 more``."""
+    return join_names(names) if len(names) <= limit else f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
+
+
+def join_pairs(pairs: Sequence[str], limit: int) -> str:
+    """Join at most ``limit`` pairs that contain "and", and count the rest: ``a and b; c and d; 3 more``."""
+    rest = [f"{len(pairs) - limit:,} more"] if len(pairs) > limit else []
+    return "; ".join([*pairs[:limit], *rest])
+
+
+def quote_name(name: str) -> str:
+    """Put a name in quotation marks if it contains a comma."""
+    return f"“{name}”" if "," in name else name
+
+
+def truncate(text: str, limit: int) -> str:
+    """Truncate to ``limit`` characters with an ellipsis at the end."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def printable(text: Any) -> str:

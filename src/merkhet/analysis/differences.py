@@ -1,0 +1,86 @@
+"""Significance, power and direction of a difference between two models.
+
+Comparisons are mappings with the keys of :class:`merkhet.analysis.comparison.Comparison`; older runs may lack
+some. Further keys: ``share`` is false for a metric that is not a share; ``higher_is_better`` is false for a metric of
+which less is better (the sign of its difference is flipped: positive is better); ``equal`` is true if both models have
+the same values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from merkhet.core.text import finite_or_none
+from merkhet.metrics import paired_tests as power
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
+
+ComparisonRow = Mapping[str, Any]
+_TWO_SIDED = 1.959964
+_POWER = _TWO_SIDED + 0.841621
+"""The smallest difference found with 80% power at the 5% level (two-sided), in standard errors."""
+_SMALLEST = 0.005
+"""Smaller differences, below half a point, are not worth a power estimate."""
+
+
+def is_significant(comparison: ComparisonRow) -> bool:
+    """Return whether a difference is significant: by the corrected p, or by q within groups."""
+    p = finite_or_none(comparison.get("q")) if comparison.get("group_column") else None
+    p = finite_or_none(comparison.get("p")) if p is None else p
+    return p is not None and p < SIGNIFICANCE_LEVEL
+
+
+def is_equal(comparison: ComparisonRow) -> bool:
+    """Return whether both models have the same value on every question."""
+    return bool(comparison.get("equal"))
+
+
+def count_facts(comparison: ComparisonRow) -> int:
+    """Count the facts of a comparison; the questions if the number of facts is missing."""
+    return int(comparison.get("facts") or comparison["n"])
+
+
+def detectable_difference(comparison: ComparisonRow) -> float | None:
+    """Find the smallest true difference detected in 80% of samples; estimate it from the interval if it is missing."""
+    smallest = finite_or_none(comparison.get("detectable"))
+    if smallest is not None:
+        return smallest
+    low, high = finite_or_none(comparison.get("low")), finite_or_none(comparison.get("high"))
+    return None if low is None or high is None or high <= low else _POWER * (high - low) / (2 * _TWO_SIDED)
+
+
+def facts_needed(comparison: ComparisonRow) -> int | None:
+    """Estimate how many facts would detect the observed difference with 80% power at the 5% level; None if unknown.
+
+    Uses the deviation between facts implied by the effect size; without it, the interval: the error of a mean shrinks
+    with the square root of the number of facts.
+    """
+    observed, effect = abs(comparison["difference"]), finite_or_none(comparison.get("effect"))
+    if observed < _SMALLEST:
+        return None
+    if effect:
+        return power.facts_needed(observed, observed / abs(effect))
+    smallest = detectable_difference(comparison)
+    return None if smallest is None else math.ceil(count_facts(comparison) * (smallest / observed) ** 2)
+
+
+def swap_models(comparison: ComparisonRow) -> dict[str, Any]:
+    """Swap the two models of a comparison."""
+    swapped: dict[str, Any] = {**comparison, "model": comparison["other"], "other": comparison["model"]}
+    for name in ("difference", "effect"):
+        if comparison.get(name) is not None:
+            swapped[name] = 0.0 - comparison[name]
+    swapped["low"], swapped["high"] = (
+        None if comparison.get(end) is None else 0.0 - comparison[end] for end in ("high", "low")
+    )
+    if comparison.get("odds") is not None:
+        swapped["odds"] = 1.0 / comparison["odds"] if comparison["odds"] else math.inf
+    if "value" in comparison:
+        swapped["value"], swapped["other_value"] = comparison["other_value"], comparison["value"]
+    return swapped
+
+
+def orient_to(comparison: ComparisonRow, model: str) -> dict[str, Any]:
+    """Swap the models of a comparison if needed, so that ``model`` comes first."""
+    return dict(comparison) if comparison["model"] == model else swap_models(comparison)

@@ -1,0 +1,108 @@
+"""Jinja templates of the package: self-contained HTML pages, and prose as plain text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from merkhet.core import text
+from merkhet.core.files import cache_folder
+from merkhet.core.version import __version__
+
+if TYPE_CHECKING:
+    import jinja2
+
+_FILTERS = {
+    "count": text.count,
+    "score": text.score,
+    "interval": text.interval,
+    "value_range": text.value_range,
+    "quantity": text.quantity,
+    "metric_label": text.metric_label,
+    "counted": text.counted,
+    "join_names": text.join_names,
+    "join_phrases": text.join_phrases,
+    "join_some": text.join_some,
+    "quote_name": text.quote_name,
+    "truncate_text": text.truncate,
+}
+_BLANK_LINE = re.compile(r"\n\s*\n")
+
+
+def render_page(package: str, folder: str, template: str, style: str, script: str, **content: Any) -> str:
+    """Render an HTML page with inline style and one script, which the content policy allows by its hash.
+
+    Content is escaped unless it is marked as safe.
+    """
+    from markupsafe import Markup
+
+    code = _read(package, folder, script)
+    page = (
+        _environment(package, folder, html=True)
+        .get_template(template)
+        .render(
+            style=Markup(_read(package, folder, style)),
+            script=Markup(code),
+            script_hash=base64.b64encode(hashlib.sha256(code.encode()).digest()).decode(),
+            **content,
+        )
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def render_text(package: str, folder: str, template: str, **content: Any) -> str:
+    """Render a text file; each inserted value is put on one line and made printable."""
+    return _environment(package, folder, html=False).get_template(template).render(**content)
+
+
+def render_prose(package: str, folder: str, template: str, macro: str, *values: Any) -> list[str]:
+    """Render a macro of a text template as paragraphs.
+
+    Blank lines separate paragraphs. Within a paragraph every run of white space becomes one space, so that a template
+    can hold one sentence per line.
+    """
+    module = _environment(package, folder, html=False).get_template(template).module
+    pieces = _BLANK_LINE.split(getattr(module, macro)(*values))
+    return [paragraph for piece in pieces if (paragraph := _one_line(piece))]
+
+
+@cache
+def _environment(package: str, folder: str, *, html: bool) -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: _read(package, folder, name)),
+        autoescape=html,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=None if html else lambda value: _one_line(text.printable(value)),
+        bytecode_cache=_bytecode_cache(f"{package}-{'html' if html else 'text'}-{__version__}"),
+    )
+    environment.filters.update(_FILTERS)
+    return environment
+
+
+def _bytecode_cache(name: str) -> jinja2.BytecodeCache | None:
+    """Return a cache of compiled templates, which take a tenth of a second to compile; None if it cannot be written."""
+    import jinja2
+
+    folder = cache_folder() / "templates"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return jinja2.FileSystemBytecodeCache(str(folder), f"{name}-%s") if os.access(folder, os.W_OK) else None
+
+
+def _read(package: str, folder: str, name: str) -> str:
+    return (files(package) / folder / name).read_text(encoding="utf-8")
+
+
+def _one_line(value: str) -> str:
+    return " ".join(value.split())
