@@ -66,17 +66,9 @@ def learn_soft_prompts(
     On a CPU the embeddings depend on the questions, the settings and the seed alone, not on the order of the questions
     or on interruptions.
 
-    Args:
-        model: a masked or causal model.
-        training: training questions.
-        folder: where the artifact is saved.
-        dev: dev questions.
-        settings: settings, or a mapping with some of them.
-        seed: seed of the training.
-        progress: receives the progress.
-        checkpoints: folder for checkpoints, which are removed at the end.
-        start: initial embeddings, or artifacts of this model; later ones override earlier ones. Other tokens start at
-            random, from the normal distribution of the model's embeddings in each dimension.
+    The start is a mapping of initial embeddings, or artifacts of this model, of which later ones override earlier ones.
+    Other tokens start at random, from the normal distribution of the model's embeddings in each dimension.
+    ``checkpoints`` is a folder for checkpoints, which are removed at the end.
 
     Raises:
         InputError: a question has no soft token, the model is neither masked nor causal, or no question can be learned.
