@@ -165,7 +165,7 @@ def _resolve_settings(settings: SoftSettings, kind: str) -> SoftSettings:
     for name in ("negatives", "dev_every", "pseudowords"):
         minimum = 0 if name == "pseudowords" else DEFAULT
         if getattr(settings, name) < minimum or (name == "dev_every" and settings.dev_every == 0):
-            raise InputError(f"the setting {name} of learning cannot be {getattr(settings, name)}; leave it out")
+            raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, which makes no sense")
     negatives = _DEFAULT_NEGATIVES[kind] if settings.negatives == DEFAULT else settings.negatives
     dev_every = _DEFAULT_DEV_EVERY[kind] if settings.dev_every == DEFAULT else settings.dev_every
     return replace(settings, method=method, negatives=negatives, dev_every=dev_every)
