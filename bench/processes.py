@@ -42,10 +42,9 @@ def work(size: tuple[int, int, int, int], more: dict[str, Any], out: Path) -> No
 
     from merkhet.training._trainer import Trainer
     from merkhet.training.distributed._process_group import join_process_group
-    from merkhet.training.memorizing._head_shards import draw_table_rows
     from merkhet.training.memorizing._memorize_task import MemorizeTask
     from merkhet.training.memorizing._memory_network import MemoryNetwork
-    from merkhet.training.memorizing._symbol_head import SymbolTable
+    from merkhet.training.memorizing._symbol_head import SymbolTable, draw_table_rows
     from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
     torch.set_num_threads(1)

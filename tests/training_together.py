@@ -23,9 +23,16 @@ from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.training._trainer import Trainer
 from merkhet.training.distributed._process_group import ProcessGroup, join_process_group
-from merkhet.training.memorizing._head_shards import ShardedHead, draw_table_rows
 from merkhet.training.memorizing._memory_network import MemoryNetwork
-from merkhet.training.memorizing._symbol_head import Outputs, SymbolTable, head_gradients, rank_symbols, target_softmax
+from merkhet.training.memorizing._symbol_head import (
+    Outputs,
+    ShardedHead,
+    SymbolTable,
+    draw_table_rows,
+    head_gradients,
+    rank_symbols,
+    target_softmax,
+)
 from merkhet.training.memorizing.memorize import store_statements as memorize
 from merkhet.training.pretraining import pretrain
 
@@ -179,7 +186,7 @@ def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
 
 def rows_as_drawn(processes: ProcessGroup) -> bool:
     """Whether rows drawn in pieces are those of the whole table, also where pieces have odd sizes."""
-    from merkhet.training.memorizing import _head_shards as shards
+    from merkhet.training.memorizing import _symbol_head as shards
 
     kept, same = shards._ROWS, True
     for count, width, pieces in ((1000, 3, 16), (999, 5, 32), (37, 1, 16), (2, 3, 16), (200, 16, 1)):

@@ -123,14 +123,10 @@ def save_artifact(
     write_files: Callable[[Path], str],
     schedule: CheckpointSchedule | None = None,
 ) -> TrainingArtifact:
-    """Save an artifact atomically, in place of an earlier one.
+    """Save an artifact atomically, in place of an earlier one; then remove the checkpoints of the training.
 
-    Args:
-        folder: target folder.
-        record: how the artifact was made.
-        weights: name of the file with the weights.
-        write_files: writes all files to the folder it is called with; returns the fingerprint of the trained model.
-        schedule: checkpoints of the training, which are removed at the end.
+    ``write_files`` writes all files, among them ``weights``, to the folder it is called with, and returns the
+    fingerprint of the trained model.
 
     Raises:
         InputError: the folder holds other files, or the disk is full.

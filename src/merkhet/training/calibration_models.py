@@ -91,17 +91,8 @@ def train_content(
 ) -> ContentTraining:
     """Train a network of random weights on sentences, and save it before and after.
 
-    On one thread of a CPU the same sentences, settings and seed give the same weights.
-
-    Args:
-        sentences: the text.
-        kind: ``masked`` or ``causal``.
-        folder: where both networks are saved.
-        introductions: meaningless words that may precede a sentence.
-        settings: settings of the training.
-        seed: seed of the weights and of the order of sentences.
-        progress: receives the progress.
-        label: name of the training in progress messages and errors.
+    The kind is ``masked`` or ``causal``; introductions are meaningless words that may precede a sentence. On one thread
+    of a CPU the same sentences, settings and seed give the same weights.
     """
     settings, started = settings or ContentSettings(), time.perf_counter()
     with seeded(derived_seed(seed, "known content", kind), exact=True):

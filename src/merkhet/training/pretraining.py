@@ -52,18 +52,10 @@ def pretrain(
 ) -> TrainingArtifact:
     """Train a loaded masked model further on a corpus and save it; its weights are changed in place.
 
-    Heads that an objective adds are trained from scratch and are not saved. On a CPU the same corpus, settings and seed
-    give the same weights, killed or not: to the last bit with as many processes, or with ``parts``.
-
-    Args:
-        model: a loaded masked model.
-        corpus: a text file or a folder of text files.
-        folder: where the artifact is saved.
-        settings: settings, or a mapping with some of them.
-        seed: seed of the training.
-        progress: receives the progress.
-        checkpoints: folder for checkpoints, which are removed at the end.
-        processes: the processes of a distributed job, for its workers.
+    The corpus is a text file or a folder of text files. Heads that an objective adds are trained from scratch and are
+    not saved. A killed training resumes from the last checkpoint in ``checkpoints``. On a CPU the same corpus, settings
+    and seed give the same weights: to the last bit with as many processes, or with ``parts``. Only the workers of a
+    distributed job set ``processes``.
 
     Raises:
         InputError: the model is not masked, or the objective cannot use the corpus.

@@ -66,17 +66,9 @@ def learn_soft_prompts(
     On a CPU the embeddings depend on the questions, the settings and the seed alone, not on the order of the questions
     or on interruptions.
 
-    Args:
-        model: a masked or causal model.
-        training: training questions.
-        folder: where the artifact is saved.
-        dev: dev questions.
-        settings: settings, or a mapping with some of them.
-        seed: seed of the training.
-        progress: receives the progress.
-        checkpoints: folder for checkpoints, which are removed at the end.
-        start: initial embeddings, or artifacts of this model; later ones override earlier ones. Other tokens start at
-            random, from the normal distribution of the model's embeddings in each dimension.
+    The start is a mapping of initial embeddings, or artifacts of this model, of which later ones override earlier ones.
+    Other tokens start at random, from the normal distribution of the model's embeddings in each dimension.
+    ``checkpoints`` is a folder for checkpoints, which are removed at the end.
 
     Raises:
         InputError: a question has no soft token, the model is neither masked nor causal, or no question can be learned.
@@ -173,7 +165,7 @@ def _resolve_settings(settings: SoftSettings, kind: str) -> SoftSettings:
     for name in ("negatives", "dev_every", "pseudowords"):
         minimum = 0 if name == "pseudowords" else DEFAULT
         if getattr(settings, name) < minimum or (name == "dev_every" and settings.dev_every == 0):
-            raise InputError(f"the setting {name} of learning cannot be {getattr(settings, name)}; leave it out")
+            raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, which makes no sense")
     negatives = _DEFAULT_NEGATIVES[kind] if settings.negatives == DEFAULT else settings.negatives
     dev_every = _DEFAULT_DEV_EVERY[kind] if settings.dev_every == DEFAULT else settings.dev_every
     return replace(settings, method=method, negatives=negatives, dev_every=dev_every)

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.memorizing._head_shards import ShardedHead
 from merkhet.training.memorizing._model_body import make_body
 from merkhet.training.memorizing._statement_arrays import DeviceBatch
 from merkhet.training.memorizing._symbol_head import (
@@ -16,6 +15,7 @@ from merkhet.training.memorizing._symbol_head import (
     HeadGradients,
     Outputs,
     Ranks,
+    ShardedHead,
     SymbolTable,
     fusable_target_softmax,
     head_gradients,
@@ -46,17 +46,10 @@ class MemoryNetwork:
         processes: ProcessGroup | None = None,
         count: int | None = None,
     ) -> None:
-        """Move a network and its symbols to a device.
+        """Move a masked model and its symbols to a device.
 
-        Args:
-            network: masked model of the transformers library.
-            symbols: the table of symbols, or this process's rows of it.
-            settings: settings of the training.
-            device: device of the network.
-            pad: id of the padding token.
-            work: statements times parameters of the whole training; much work is worth compiling.
-            processes: the processes that share the table; None holds all of it here.
-            count: number of symbols in all processes; by default those of the table.
+        ``work`` is the number of statements times parameters of the whole training; much work is worth compiling. With
+        ``processes``, ``symbols`` holds this process's rows of a table of ``count`` symbols.
         """
         self.network = network.to(device=device, dtype=torch.float32).eval()
         self.symbols: SymbolTable = symbols.to(device)

@@ -37,11 +37,10 @@ from merkhet.training.artifact import (
     save_artifact,
 )
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.memorizing._head_shards import draw_table_rows
 from merkhet.training.memorizing._memorize_task import MemorizeTask
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._statement_arrays import StatementArrays, pack_statements
-from merkhet.training.memorizing._symbol_head import SymbolTable
+from merkhet.training.memorizing._symbol_head import SymbolTable, draw_table_rows
 from merkhet.training.memorizing.memorize_settings import (
     MemorizeSettings,
     check_memorize_settings,
@@ -69,20 +68,10 @@ def store_statements(
 ) -> TrainingArtifact:
     """Train a model to fill the masks of statements with symbols, and save it.
 
-    A killed training resumes from its last checkpoint, with any number of processes. On a CPU it ends with the weights
-    of an uninterrupted one: to the last bit with as many processes, or with ``parts``.
-
-    Args:
-        start: a loaded masked model, whose weights are changed in place, or a model without weights.
-        statements: table of statements.
-        symbols: table of symbols.
-        folder: where the artifact is saved.
-        settings: settings, or a mapping with some of them.
-        seed: seed of the training.
-        progress: receives the progress.
-        checkpoints: folder for checkpoints, which are removed at the end.
-        processes: the processes of a distributed job, for its workers.
-        device: ``auto``, ``cpu`` or ``cuda``.
+    The start is a loaded masked model, whose weights are changed in place, or a model without weights. A killed
+    training resumes from the last checkpoint in ``checkpoints``, with any number of processes. On a CPU it ends with
+    the weights of an uninterrupted one: to the last bit with as many processes, or with ``parts``. Only the workers of
+    a distributed job set ``processes``.
 
     Raises:
         InputError: settings, statements or model cannot be used.
