@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from merkhet.core import SLOT
 from merkhet.core.records import Answer, Question
+from merkhet.core.settings import NonNegativeInt
 from merkhet.models.chat.chat_messages import ChatModel, ChatReply, ChatRequest
 from merkhet.models.protocol import Model
 from merkhet.probes.chat._chat_prompts import answer_prompt, build_messages
@@ -23,7 +24,7 @@ def answer(
     questions: Sequence[Question],
     methods: Sequence[str] = (),
     *,
-    shots: int = 0,
+    shots: NonNegativeInt = 0,
     seed: int = 0,
     examples: Sequence[Question] = (),
 ) -> Iterator[Answer]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Answer, Question
+from merkhet.core.settings import NonNegativeInt
 from merkhet.models.chat.chat_messages import ChatModel, ChatReply, ChatRequest
 from merkhet.models.protocol import Model
 from merkhet.probes.chat._chat_prompts import build_messages, decide_prompt, judge_prompt, prompt_texts
@@ -38,7 +39,7 @@ def judge(
     questions: Sequence[Question],
     methods: Sequence[str] = (),
     *,
-    shots: int = 0,
+    shots: NonNegativeInt = 0,
     seed: int = 0,
     examples: Sequence[Question] = (),
 ) -> Iterator[Answer]:
