@@ -9,7 +9,7 @@ import pytest
 from merkhet.analysis.analysis_options import AnalysisOptions, available_options
 from merkhet.analysis.option_models import named_fields, validate
 from merkhet.core.errors import InputError
-from merkhet.core.settings import Settings, make_settings, setting_types
+from merkhet.core.settings import Settings, annotated, describe_type, make_settings, setting_types
 from merkhet.engine.study import make_study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_options import check_options
@@ -84,6 +84,22 @@ def test_the_options_that_the_docs_name_exist() -> None:
     for path in DOCS.glob("*.md"):
         for name in re.findall(r"--set options\.(\w+)", path.read_text(encoding="utf-8")):
             assert name in known, f"{path.name} names options.{name}"
+
+
+def option_table() -> list[str]:
+    """Return the table of docs/study.md, from the models."""
+    models = {**{suite.name: suite.options for suite in suites()}, "analyses": AnalysisOptions}
+    return [
+        f"| {owner} | `{name}` | {describe_type(annotated(field.annotation, field.metadata))} | {field.description} |"
+        for owner, model in models.items()
+        for name, field in named_fields(model).items()
+    ]
+
+
+def test_the_docs_list_every_option_as_its_model_declares_it() -> None:
+    text = (DOCS / "study.md").read_text(encoding="utf-8")
+    section = text.partition("## Options\n")[2].partition("\n## ")[0]
+    assert [line for line in section.splitlines() if line.startswith("| ") and "`" in line] == option_table()
 
 
 def test_options_of_analyses_are_options_of_the_suites_that_make_them() -> None:
