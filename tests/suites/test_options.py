@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from merkhet.analysis.analysis_options import AnalysisOptions, available_options
+from merkhet.analysis.analysis_options import AnalysisOptions, LengthOptions, available_options
 from merkhet.analysis.option_models import named_fields, validate
 from merkhet.core.errors import InputError
 from merkhet.core.settings import Settings, annotated, describe_type, make_settings, setting_types
@@ -86,11 +86,23 @@ def test_the_options_that_the_docs_name_exist() -> None:
             assert name in known, f"{path.name} names options.{name}"
 
 
+def shown(default: Any) -> str:
+    """Write a default as in YAML; nothing where the description says what it stands for."""
+    if default in (None, (), (None,)) or isinstance(default, LengthOptions):
+        return ""
+    if isinstance(default, tuple):
+        return f"[{', '.join(map(str, default))}]"
+    if isinstance(default, dict):
+        return f"{{{', '.join(f'{key}: {value}' for key, value in default.items())}}}"
+    return str(default).lower()
+
+
 def option_table() -> list[str]:
     """Return the table of docs/study.md, from the models."""
     models = {**{suite.name: suite.options for suite in suites()}, "analyses": AnalysisOptions}
     return [
-        f"| {owner} | `{name}` | {describe_type(annotated(field.annotation, field.metadata))} | {field.description} |"
+        f"| {owner} | `{name}` | {describe_type(annotated(field.annotation, field.metadata))} | {shown(field.default)} "
+        f"| {field.description} |"
         for owner, model in models.items()
         for name, field in named_fields(model).items()
     ]
